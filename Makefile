@@ -1,0 +1,57 @@
+# make reproduce | test | test-slow | lint | format | install | clean
+# Another interpreter (3.11 to 3.13), before .venv exists:  make install PYTHON=python3.12
+
+PYTHON ?= python3
+VENV   ?= .venv
+# Minutes of training in `make reproduce`.
+MINUTES ?= 2
+
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/installed
+TYPED   := $(wildcard ga3c_tf reproduce)
+
+.PHONY: reproduce test test-slow lint format install clean
+
+reproduce: $(STAMP)
+	run=runs/pong-demo-$$(date +%Y%m%d-%H%M%S) && \
+	$(BIN)/ga3c-tf train ALE/Pong-v5 --minutes $(MINUTES) --run-dir "$$run" && \
+	$(BIN)/ga3c-tf plot "$$run" -o "$$run/curves.png" && \
+	echo "The run and its curves: $$run/curves.png"
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow --timeout 1200
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(TYPED)
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+install: $(STAMP)
+
+# The packages' __init__ files are here because an editable install lists the packages that it found.
+$(STAMP): requirements.txt setup.py $(wildcard ga3c_tf/__init__.py reproduce/__init__.py) | $(BIN)/pip
+	$(BIN)/python -m pip install -r requirements.txt
+	$(BIN)/python -m pip install --no-deps -e .
+	@touch $@
+
+# Checked beforehand, because a venv without ensurepip stops half way and leaves a folder that looks complete.
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
+	  echo "ga3c_tf needs Python 3.11 to 3.13; \"$(PYTHON)\" is missing or another version." >&2; \
+	  echo "Choose one with: make $(or $(MAKECMDGOALS),reproduce) PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "\"$(PYTHON)\" cannot make virtual environments: its venv or ensurepip module is missing." >&2; \
+	  echo "On Debian or Ubuntu: apt-get install python3-venv. Or choose another interpreter:" >&2; \
+	  echo "make $(or $(MAKECMDGOALS),reproduce) PYTHON=/path/to/python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,64 @@
+"""Packaging of ga3c_tf. pyproject.toml holds the settings of the tools only."""
+
+import ast
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).resolve().parent
+
+
+def version() -> str:
+    """Reads `__version__` from the source: importing the package would need its dependencies first."""
+    for node in ast.parse((ROOT / "ga3c_tf" / "__init__.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "__version__":
+            return ast.literal_eval(node.value)
+    raise RuntimeError("ga3c_tf/__init__.py sets no __version__")
+
+
+def long_description() -> str:
+    readme = ROOT / "README.md"
+    return readme.read_text(encoding="utf-8") if readme.exists() else ""
+
+
+setup(
+    name="ga3c-tf",
+    version=version(),
+    description="A TensorFlow 2 reproduction of GA3C: asynchronous advantage actor-critic on a GPU (ICLR 2017)",
+    long_description=long_description(),
+    long_description_content_type="text/markdown",
+    author="The ga3c_tf authors",
+    license="BSD-3-Clause",
+    packages=find_packages(include=["ga3c_tf", "ga3c_tf.*", "reproduce", "reproduce.*"]),
+    python_requires=">=3.11,<3.14",
+    # Ranges, so that the package fits into other environments. The versions that the tests ran with: requirements.txt.
+    install_requires=[
+        "tensorflow>=2.21,<3",
+        "keras>=3.12,<4",
+        "tensorboard>=2.20,<3",  # tensorflow 2.21 no longer brings it
+        "numpy>=2.0,<3",
+        "gymnasium[classic-control]>=1.1,<2",  # classic-control: pygame, which draws CartPole for `play`
+        "ale-py>=0.11,<1",
+        "opencv-python-headless>=4.10,<6",
+        "pillow>=10",
+        "imageio>=2.34,<3",
+        "imageio-ffmpeg>=0.5,<1",
+        "matplotlib>=3.8,<4",
+        "click>=8.1,<9",
+        "rich>=13",
+    ],
+    extras_require={
+        "gpu": ["tensorflow[and-cuda]>=2.21,<3"],
+        "minatar": ["MinAtar>=1.0.15,<2"],
+        "dev": ["pytest>=8", "pytest-timeout>=2.3", "hypothesis>=6.100", "psutil>=6", "ruff>=0.14", "mypy>=1.18"],
+    },
+    entry_points={"console_scripts": ["ga3c-tf = ga3c_tf.cli:main"]},
+    classifiers=[
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+)

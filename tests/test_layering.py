@@ -1,0 +1,201 @@
+"""Who may import whom: every import of ga3c_tf and reproduce is read from the source and held against the levels."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# A module imports only from lower levels: two modules of one level never import each other.
+LEVELS = {
+    0: ["config", "stats", "returns", "losses", "worker", "status"],
+    1: ["environment", "network", "rmsprop", "queues", "run_folder", "run_log", "checkpoints"],
+    2: ["agent", "predictor", "trainer", "adjustment", "model"],
+    3: ["training"],
+    4: ["server", "serial", "evaluate", "plots", "baselines", "baselines.a3c"],
+    6: ["cli"],
+    7: ["__main__"],
+}
+LEVEL_OF = {f"ga3c_tf.{name}": level for level, names in LEVELS.items() for name in names}
+LEVEL_OF["ga3c_tf"] = -1  # the package itself: everybody loads it, so it loads nothing
+LEVEL_OF["reproduce"] = 5
+
+
+def ours(*names: str) -> set[str]:
+    return {f"ga3c_tf.{name}" for name in names}
+
+
+TENSORFLOW = {"tensorflow", "keras"}
+TENSORFLOW_MODULES = ours("losses", "network", "rmsprop", "model")
+# checkpoints uses tf.train.Checkpoint.
+MAY_IMPORT_TENSORFLOW = TENSORFLOW_MODULES | ours("checkpoints")
+# What an agent's process loads: no TensorFlow through our own modules either.
+FREE_OF_TENSORFLOW = ours("config", "stats", "returns", "environment", "queues", "agent")
+CLI_IMPORTS_LATE = TENSORFLOW | set(LEVEL_OF) - {"ga3c_tf", "ga3c_tf.config"}
+PLOTS_MAY_IMPORT = ours("config", "run_folder", "run_log")
+REPRODUCE_MAY_IMPORT = {"reproduce", "ga3c_tf.config"} | {
+    name for name, level in LEVEL_OF.items() if level in (3, 4) or name in ours("run_folder", "run_log")
+}
+# The `plot` command's own module, until reproduce/plots.py takes over.
+MAY_IMPORT_MATPLOTLIB = {"reproduce.plots"} if (ROOT / "reproduce" / "plots.py").exists() else ours("plots")
+
+
+class Import(NamedTuple):
+    target: str  # one of our modules by its full name, or somebody else's top package
+    line: int
+    in_function: bool
+
+
+def walk(node: ast.AST, in_function: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    for child in ast.iter_child_nodes(node):
+        yield child, in_function
+        yield from walk(child, in_function or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+
+
+def imported_names(node: ast.AST, package: str) -> list[str]:
+    """Full dotted names that a statement or call imports; of `from a import b` it is "a.b", module or not."""
+    match node:
+        case ast.Import(names=names):
+            return [alias.name for alias in names]
+        case ast.ImportFrom(module=base, names=names, level=dots):
+            parents = package.split(".")[: 1 - dots or None] if dots else []
+            return [".".join([*parents, *([base] if base else []), alias.name]) for alias in names]
+        case ast.Call(func=ast.Name(id=function) | ast.Attribute(attr=function), args=[ast.Constant(str(name)), *_]):
+            return [name] if function in ("import_module", "__import__") else []
+    return []
+
+
+def target_of(name: str) -> str:
+    parts = name.split(".")
+    prefixes = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    return next((prefix for prefix in prefixes if prefix in LEVEL_OF), parts[0])
+
+
+def read_imports(source: str, package: str) -> list[Import]:
+    return [
+        Import(target_of(name), node.lineno, in_function)
+        for node, in_function in walk(ast.parse(source))
+        for name in imported_names(node, package)
+    ]
+
+
+def objection(module: str, imported: Import) -> str | None:
+    """Why `module` must not have this import, or None."""
+    target = imported.target
+    if target in TENSORFLOW and module not in MAY_IMPORT_TENSORFLOW:
+        return f"{target} is for {', '.join(sorted(MAY_IMPORT_TENSORFLOW))}"
+    if target in TENSORFLOW_MODULES and module in FREE_OF_TENSORFLOW:
+        return f"{target} brings TensorFlow into an agent's process"
+    if target == "matplotlib" and module not in MAY_IMPORT_MATPLOTLIB:
+        return f"matplotlib is for {', '.join(MAY_IMPORT_MATPLOTLIB)}"
+    if target == "click" and module != "ga3c_tf.cli":
+        return "click is for ga3c_tf.cli"
+    if module == "ga3c_tf.cli" and not imported.in_function and target in CLI_IMPORTS_LATE:
+        return f"ga3c_tf.cli imports {target} inside the command that needs it, so that --help is quick"
+    if target not in LEVEL_OF or target == "ga3c_tf":
+        return None
+    if module.split(".")[0] == "reproduce":
+        return None if target in REPRODUCE_MAY_IMPORT else "reproduce uses config, run_folder, run_log and levels 3 and 4 only"
+    if module == "ga3c_tf.plots" and target not in PLOTS_MAY_IMPORT:
+        return f"ga3c_tf.plots may import {', '.join(sorted(PLOTS_MAY_IMPORT))} only"
+    level, other = LEVEL_OF[module], LEVEL_OF[target]
+    return None if other < level else f"{module} (level {level}) may not import {target} (level {other})"
+
+
+def objections(source: str, module: str, *, is_package: bool = False) -> list[str]:
+    """One line for each forbidden import of a module with this source, and one if the module has no level."""
+    if module.split(".")[0] == "ga3c_tf" and module not in LEVEL_OF:
+        return [f"{module} has no level: place it in LEVELS of tests/test_layering.py (and in the design's table)"]
+    package = module if is_package else module.rpartition(".")[0]
+    found = [(imported.line, objection(module, imported)) for imported in read_imports(source, package)]
+    return [f"{module}, line {line}: {why}" for line, why in found if why]
+
+
+def test_every_module_imports_only_what_its_level_allows():
+    paths = sorted(path for folder in ("ga3c_tf", "reproduce") for path in (ROOT / folder).rglob("*.py"))
+    assert ROOT / "ga3c_tf" / "config.py" in paths
+    problems = []
+    for path in paths:
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        module = ".".join(parts[:-1] if is_package else parts)
+        problems += objections(path.read_text(encoding="utf-8"), module, is_package=is_package)
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "because"),
+    [
+        ("config", "import ga3c_tf.stats", "level 0"),
+        ("returns", "from . import stats", "level 0"),
+        ("queues", "from ga3c_tf.environment import make_environment", "level 1"),
+        ("trainer", "from ga3c_tf import __version__, predictor", "level 2"),
+        ("trainer", "def run():\n    from ga3c_tf.server import Server", "level 4"),
+        ("baselines.a3c", "from ..server import Server", "level 4"),
+        ("server", "import ga3c_tf.cli as cli", "level 6"),
+        ("evaluate", "import reproduce.records", "level 5"),
+        ("agent", "import os, tensorflow.keras as keras", "tensorflow is for"),
+        ("server", "def run():\n    import tensorflow as tf", "tensorflow is for"),
+        ("predictor", "import importlib\ntf = importlib.import_module('tensorflow')", "tensorflow is for"),
+        ("trainer", "from keras import Model", "keras is for"),
+        ("agent", "from ga3c_tf.losses import policy_loss", "brings TensorFlow"),
+        ("evaluate", "import matplotlib.pyplot as plt", "matplotlib is for"),
+        ("server", "import click", "click is for"),
+        ("plots", "from ga3c_tf.server import Server", "ga3c_tf.plots may import"),
+        ("cli", "from ga3c_tf.server import Server", "inside the command"),
+        ("cli", "import tensorflow", "inside the command"),
+        ("cli", "if True:\n    import reproduce", "inside the command"),
+        ("novelty", "", "has no level"),
+    ],
+)
+def test_a_forbidden_import_is_found(module, source, because):
+    [line] = objections(source, f"ga3c_tf.{module}")
+    assert because in line
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("queues", "import os\nfrom ga3c_tf.config import Config\nfrom . import stats"),
+        ("model", "import tensorflow as tf, keras\nfrom ga3c_tf import losses, network"),
+        ("server", "from ga3c_tf.model import Model\nfrom ga3c_tf.trainer import Trainer"),
+        ("baselines.a3c", "from ..model import Model"),
+        ("cli", "import click\nfrom ga3c_tf import __version__\nfrom ga3c_tf.config import Config"),
+        ("cli", "def train():\n    import tensorflow\n    from ga3c_tf.server import Server\n    import reproduce.pps"),
+        ("__main__", "from ga3c_tf.cli import main"),
+    ],
+)
+def test_an_allowed_import_passes(module, source):
+    assert objections(source, f"ga3c_tf.{module}") == []
+
+
+def test_reproduce_uses_the_finished_systems_only():
+    allowed = "from reproduce import records\nfrom . import report\nfrom ga3c_tf import config, evaluate"
+    assert objections(allowed, "reproduce.pps") == []
+    for source in ("import ga3c_tf.model", "from ga3c_tf import cli", "import tensorflow", "import matplotlib"):
+        assert len(objections(source, "reproduce.pps")) == 1
+
+
+def packages_loaded_by(module: str) -> set[str]:
+    code = f"import sys, {module}; print(*{{name.split('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("name", ["config", "queues", "environment", "agent", "cli"])
+def test_importing_it_does_not_load_tensorflow(name):
+    if not (ROOT / "ga3c_tf" / f"{name}.py").exists():
+        pytest.skip(f"ga3c_tf/{name}.py is not written yet")
+    loaded = packages_loaded_by(f"ga3c_tf.{name}")
+    assert "ga3c_tf" in loaded
+    assert not loaded & TENSORFLOW
+
+
+def test_a_loaded_package_is_seen():
+    assert "click" in packages_loaded_by("click")
