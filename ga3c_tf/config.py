@@ -1,0 +1,210 @@
+"""Every setting of a run: one frozen dataclass in labelled groups, with its presets and its checks.
+
+A field's metadata carries what a user is told (help text with symbol and unit), the group it is listed under, its
+bounds or choices, and the name of its command-line option where that differs from the field's name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+import typing
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class UserError(ValueError):
+    """Something the user can put right. Its text is one line: what was wrong, and what would be right."""
+
+
+def _setting(default, group, help, *, low=None, high=None, above=None, choices=None, option=None):
+    metadata = {"group": group, "help": help, "low": low, "high": high, "above": above, "choices": choices,
+                "option": option}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of one run. Section and table numbers refer to the paper (ICLR 2017).
+
+    Raises:
+        UserError: a value outside its bounds, of the wrong type, or in conflict with another.
+    """
+
+    env_id: str = _setting("ALE/Pong-v5", "environment", "Gymnasium id of the environment.")
+    preprocessing: str = _setting(
+        "standard", "environment", "Atari frames: 'standard' (maximum over the last two, area resize) or 'nvlabs' "
+        "(the authors': each frame stretched to its own range, bilinear).", choices=("standard", "nvlabs"))
+    frame_skip: int = _setting(4, "environment", "Atari: frames each action is repeated for.", low=1)
+    frame_stack: int = _setting(4, "environment", "Atari: frames in one state.", low=1)
+    repeat_action_probability: float = _setting(
+        0.25, "environment", "Atari: probability that a frame repeats the previous action (sticky).", low=0, high=1)
+    full_action_space: bool = _setting(False, "environment", "Atari: all 18 actions instead of the game's own.")
+    noop_max: int = _setting(0, "environment", "Atari: at most this many random no-op steps at reset.", low=0)
+    terminal_on_life_loss: bool = _setting(False, "environment", "Atari: a lost life ends the episode.")
+
+    num_agents: int = _setting(32, "agents", "Agents, N_A.", low=1, high=4096, option="agents")
+    agents_per_process: int = _setting(4, "agents", "Agents that share one process.", low=1)
+    t_max: int = _setting(5, "agents", "Most steps in a segment.", low=1, high=1000)
+    gamma: float = _setting(0.99, "agents", "Discount factor.", low=0, high=1)
+    clip_rewards: bool = _setting(True, "agents", "Clip each reward to [-1, 1] for training; scores stay raw.")
+    train_last_transition: bool = _setting(
+        True, "agents", "Train on the last transition of an episode, which the authors' code drops.")
+
+    num_predictors: int = _setting(2, "predictors", "Predictor threads, N_P.", low=1, high=256, option="predictors")
+    max_prediction_batch: int = _setting(128, "predictors", "Most states in one prediction.", low=1, high=16384)
+
+    num_trainers: int = _setting(2, "trainers", "Trainer threads, N_T.", low=1, high=256, option="trainers")
+    min_training_batch: int = _setting(
+        20, "trainers", "A trainer merges segments until the batch exceeds this many states (section 5.4).", low=0)
+    max_training_queue: int = _setting(
+        100, "trainers", "Segments that may wait for training, shared out evenly over the agents.", low=1)
+
+    network: str = _setting(
+        "auto", "model", "'small' (the paper's), 'minatar', 'mlp', 'auto' (by the observation), or "
+        "'module:function' returning a keras.Model.")
+    device: str = _setting("auto", "model", "'auto' (GPU when present), 'cpu', 'gpu' or 'gpu:N'.")
+    learning_rate: float = _setting(1e-3, "model", "RMSProp's learning rate at the start.", above=0)
+    learning_rate_end: float | None = _setting(
+        None, "model", "Learning rate after --anneal-steps (default: constant).", low=0)
+    beta: float = _setting(0.01, "model", "Weight of the entropy at the start.", low=0)
+    beta_end: float | None = _setting(None, "model", "Entropy weight after --anneal-steps (default: constant).", low=0)
+    anneal_steps: int | None = _setting(
+        None, "model", "Agent steps over which the learning rate and beta go to their ends, linearly.", low=1)
+    log_epsilon: float = _setting(1e-6, "model", "Floor of a probability inside a logarithm.", above=0)
+    log_softmax: bool = _setting(False, "model", "Take the policy's logarithm by log-softmax, without the floor.")
+    min_policy: float = _setting(0.0, "model", "Added to every action's probability before renormalising.", low=0)
+    grad_clip_norm: float | None = _setting(
+        None, "model", "Clip each variable's gradient to this average norm, ||g|| / size (default: off).", above=0)
+    rmsprop_decay: float = _setting(0.99, "model", "RMSProp: decay of the mean square.", low=0, high=1)
+    rmsprop_momentum: float = _setting(0.0, "model", "RMSProp: momentum.", low=0, high=1)
+    rmsprop_epsilon: float = _setting(0.1, "model", "RMSProp: added to the mean square inside the root.", above=0)
+    dual_rmsprop: bool = _setting(False, "model", "Separate RMSProp statistics for policy and value loss.")
+
+    seed: int | None = _setting(None, "run", "Seed of weights, agents and environments (default: drawn, recorded).",
+                                low=0, high=2**63 - 1)
+    serial: bool = _setting(False, "run", "One process, agents stepped in turn: the same seed gives the same weights.")
+    steps: int | None = _setting(None, "run", "Budget: stop after this many agent steps in all.", low=1)
+    minutes: float | None = _setting(None, "run", "Budget: stop after this many minutes of training in all.", above=0)
+    episodes: int | None = _setting(None, "run", "Budget: stop after this many episodes in all.", low=1)
+    run_dir: str | None = _setting(None, "run", "Folder of the run (default: runs/<env>-<time>).")
+    log_seconds: float = _setting(5.0, "run", "Seconds between two rows of metrics.csv.", above=0)
+    checkpoint_minutes: float = _setting(5.0, "run", "Minutes between two checkpoints.", above=0)
+    rolling_episodes: int = _setting(100, "run", "Episodes the rolling score is the mean of.", low=1)
+
+    def __post_init__(self):
+        for setting in dataclasses.fields(self):
+            object.__setattr__(self, setting.name, _checked(setting, getattr(self, setting.name)))
+        annealed = [name for name in ("learning_rate_end", "beta_end") if getattr(self, name) is not None]
+        if annealed and self.anneal_steps is None:
+            raise UserError(f"--{option_of(annealed[0])} needs --anneal-steps, the agent steps to reach it in")
+        if self.anneal_steps is not None and not annealed:
+            raise UserError("--anneal-steps does nothing without --learning-rate-end or --beta-end")
+
+    @property
+    def segments_per_agent(self) -> int:
+        """Segments of one agent that may wait for training before the agent itself waits."""
+        return max(1, self.max_training_queue // self.num_agents)
+
+    def annealed(self, agent_steps: int) -> tuple[float, float]:
+        """Learning rate and beta after `agent_steps` steps in all: linear from start to end, then constant."""
+        done = min(1.0, agent_steps / self.anneal_steps) if self.anneal_steps else 0.0
+
+        def at(start, end):
+            return start if end is None else start + (end - start) * done
+
+        return at(self.learning_rate, self.learning_rate_end), at(self.beta, self.beta_end)
+
+    def replace(self, **changes) -> Config:
+        """A copy with other values, checked again."""
+        return dataclasses.replace(self, **changes)
+
+    def to_json(self) -> str:
+        """All settings as indented JSON, the text of a run's config.json."""
+        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Config:
+        """The settings in `text`, as `to_json` wrote them.
+
+        Raises:
+            UserError: not a JSON object, an unknown setting, or a bad value.
+        """
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"not valid JSON ({error})") from None
+        if not isinstance(values, dict):
+            raise UserError("not a JSON object of settings")
+        return cls.from_values(values)
+
+    @classmethod
+    def from_values(cls, values: dict[str, Any]) -> Config:
+        """A Config from `values`; fields not named keep their defaults.
+
+        Raises:
+            UserError: an unknown setting (close names are given), or a bad value.
+        """
+        known = [setting.name for setting in dataclasses.fields(cls)]
+        for name in values:
+            if name not in known:
+                raise UserError(f"unknown setting {name!r}{did_you_mean(name, known)}")
+        return cls(**values)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # The paper's text, with the authors' code where the text is silent and the standard Atari preprocessing.
+    "paper": {},
+    # The authors' code as published (its settings and its traits, ../shared/paper).
+    "nvlabs": {"preprocessing": "nvlabs", "learning_rate": 3e-4, "min_training_batch": 0,
+               "train_last_transition": False, "episodes": 400_000},
+    # Seconds on a laptop: shows that everything works, not that it learns.
+    "smoke": {"num_agents": 4, "agents_per_process": 2, "num_predictors": 1, "num_trainers": 1, "steps": 2_000,
+              "log_seconds": 1.0},
+}
+
+
+def option_of(name: str) -> str:
+    """The command-line option (without dashes) of the setting `name`."""
+    setting = Config.__dataclass_fields__[name]
+    return setting.metadata["option"] or name.replace("_", "-")
+
+
+def did_you_mean(name: str, known: list[str], count: int = 3) -> str:
+    """A hint such as '; close: a, b', or nothing."""
+    close = difflib.get_close_matches(name, known, n=count, cutoff=0.5)
+    return f"; close: {', '.join(close)}" if close else ""
+
+
+_TYPES = {name: tuple(typing.get_args(hint)) or (hint,) for name, hint in typing.get_type_hints(Config).items()}
+
+
+def setting_type(name: str) -> type:
+    """The type of a setting's value, None left aside: bool, int, float or str."""
+    return next(kind for kind in _TYPES[name] if kind is not type(None))
+
+
+def _checked(setting: dataclasses.Field, value: Any) -> Any:
+    """`value` as the setting's type, or a UserError that says what would be right."""
+    kind, rule = setting_type(setting.name), setting.metadata
+    if value is None and type(None) in _TYPES[setting.name]:
+        return None
+    name = f"{setting.name} (--{option_of(setting.name)})"
+    if kind is float and type(value) is int:
+        value = float(value) if abs(value) < 2**1000 else math.inf
+    if type(value) is not kind:
+        words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+        raise UserError(f"{name} is {value!r}; it must be {words[kind]}")
+    if kind is float and not math.isfinite(value):
+        raise UserError(f"{name} is {value}; it must be finite")
+    if rule["choices"] and value not in rule["choices"]:
+        raise UserError(f"{name} is {value!r}; it must be one of {', '.join(rule['choices'])}")
+    if rule["low"] is not None and value < rule["low"]:
+        raise UserError(f"{name} is {value}; it must be at least {rule['low']}")
+    if rule["above"] is not None and value <= rule["above"]:
+        raise UserError(f"{name} is {value}; it must be above {rule['above']}")
+    if rule["high"] is not None and value > rule["high"]:
+        raise UserError(f"{name} is {value}; it must be at most {rule['high']}")
+    return value
