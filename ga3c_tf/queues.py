@@ -1,0 +1,238 @@
+"""What agents and server share: uint8 frames in memory, and pipes of small records that serve as queues.
+
+A pipe of fixed-size records is a queue that any process or thread may write to and read from without a lock: Linux
+writes and reads records of up to PIPE_BUF bytes whole, and one `os.read` returns every record that waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import struct
+import tempfile
+import termios
+import threading
+from collections.abc import Iterable
+from multiprocessing import connection, reduction
+
+import numpy as np
+
+from ga3c_tf.config import Config, UserError
+
+INDEX = np.dtype(np.uint32)
+EPISODE = np.dtype([("agent", np.int64), ("length", np.int64), ("score", np.float64)])
+STOP = 0xFFFFFFFF
+"""The record that ends one reader of an index queue."""
+RELEASED = 0x80000000
+"""Bit of an answer that hands a segment slot back; without it the answer is an agent's prediction."""
+
+
+class RecordQueue:
+    """A pipe of records of one dtype. Another process that is handed the queue may only write to it."""
+
+    def __init__(self, dtype: np.dtype):
+        self.dtype = dtype
+        self.reader, self.writer = connection.Pipe(duplex=False)
+
+    def __getstate__(self):
+        # a process that held the reading end too would never learn that the server has died
+        return {"dtype": self.dtype, "writer": self.writer}
+
+    def put(self, record) -> None:
+        """Writes one record (or an array of them), whole; it does not block before 64 KiB wait.
+
+        Raises:
+            BrokenPipeError: no process reads this queue any more.
+        """
+        os.write(self.writer.fileno(), np.asarray(record, self.dtype).tobytes())
+
+    def get(self, maximum: int = 1) -> np.ndarray:
+        """Waits for a record, then returns all that are there, oldest first, at most `maximum`; empty when closed."""
+        return np.frombuffer(os.read(self.reader.fileno(), maximum * self.dtype.itemsize), self.dtype)
+
+    def __len__(self) -> int:
+        """Records that wait."""
+        buffer = fcntl.ioctl(self.reader.fileno(), termios.FIONREAD, b"\0" * 4)
+        return struct.unpack("i", buffer)[0] // self.dtype.itemsize
+
+    def close(self) -> None:
+        """Closes both ends in this process."""
+        self.reader.close()
+        self.writer.close()
+
+
+class IndexQueue(RecordQueue):
+    """A queue of indices read by several threads, each of which one STOP record ends."""
+
+    def __init__(self):
+        super().__init__(INDEX)
+
+    def get(self, maximum: int = 1) -> np.ndarray | None:
+        """As `RecordQueue.get`; None once this reader is to end. Indices before a STOP are handed out first."""
+        records = super().get(maximum)
+        if len(records) == 0:
+            return None
+        stops = np.count_nonzero(records == STOP)
+        if stops == 0:
+            return records
+        others = records[records != STOP]
+        self.stop(stops if len(others) else stops - 1)
+        return others if len(others) else None
+
+    def stop(self, readers: int = 1) -> None:
+        """Ends `readers` of the threads that read this queue."""
+        if readers:
+            self.put(np.full(readers, STOP, INDEX))
+
+
+class SharedMemory:
+    """Bytes that live as long as some process maps them: nothing is left behind however the processes end.
+
+    They come from the kernel's anonymous memory files, which no limit on /dev/shm concerns; where the system has none
+    (macOS), from a temporary file without a name.
+
+    Raises:
+        UserError: not enough memory; the text names the size needed.
+    """
+
+    def __init__(self, size: int):
+        self.size = size
+        try:
+            self._fd = _anonymous_file()
+            os.posix_fallocate(self._fd, 0, size)
+            self.buffer = mmap.mmap(self._fd, size)
+        except OSError as error:
+            raise UserError(f"agents and server need {size / 2**20:.0f} MiB of shared memory, and there is not that "
+                            f"much ({error.strerror}); fewer --agents or a smaller --max-training-queue need less"
+                            ) from None
+
+    def __getstate__(self):
+        return {"size": self.size, "descriptor": reduction.DupFd(self._fd)}
+
+    def __setstate__(self, state):
+        self.size = state["size"]
+        self._fd = state["descriptor"].detach()
+        self.buffer = mmap.mmap(self._fd, self.size)
+
+    def __del__(self):
+        if hasattr(self, "_fd"):
+            os.close(self._fd)
+
+
+def _anonymous_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("ga3c_tf", os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+class AgentMemory:
+    """The arrays that agents and server share.
+
+    Each agent owns `slots_per_agent` segment slots: one that it fills, the others waiting for training. States are
+    written once, into the slot they are trained from, and predicted from there.
+
+    Attributes:
+        states: [slots, t_max + 1, *state_shape]; the last one is the state a full segment bootstraps from.
+        actions: int32 [slots, t_max].
+        returns: float32 [slots, t_max], n-step discounted.
+        versions: int64 [slots, t_max], the model version that each action was chosen with.
+        lengths: int32 [slots], steps in the segment.
+        policy: float32 [num_agents, num_actions], the newest prediction for each agent.
+        value: float32 [num_agents].
+        version: int64 [num_agents], the model version that made it.
+        steps: int64 [num_agents], environment steps taken by each agent.
+    """
+
+    def __init__(self, config: Config, state_shape: tuple[int, ...], state_dtype: str, num_actions: int):
+        self.num_agents, self.t_max = config.num_agents, config.t_max
+        self.slots_per_agent = config.segments_per_agent + 1
+        slots = self.num_agents * self.slots_per_agent
+        self._layout = {
+            "steps": ((self.num_agents,), np.int64),
+            "version": ((self.num_agents,), np.int64),
+            "versions": ((slots, self.t_max), np.int64),
+            "policy": ((self.num_agents, num_actions), np.float32),
+            "value": ((self.num_agents,), np.float32),
+            "returns": ((slots, self.t_max), np.float32),
+            "actions": ((slots, self.t_max), np.int32),
+            "lengths": ((slots,), np.int32),
+            "states": ((slots, self.t_max + 1, *state_shape), np.dtype(state_dtype)),
+        }
+        self._memory = SharedMemory(sum(_nbytes(*entry) for entry in self._layout.values()))
+        self._map()
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if not isinstance(value, np.ndarray)}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._map()
+
+    def _map(self) -> None:
+        offset = 0
+        for name, (shape, dtype) in self._layout.items():
+            setattr(self, name, np.ndarray(shape, dtype, self._memory.buffer, offset))
+            offset += _nbytes(shape, dtype)
+        self.flat_states = self.states.reshape(-1, *self.states.shape[2:])
+
+    def state_index(self, slot: int, step: int) -> int:
+        """The index of a slot's state in `flat_states`: what the prediction queue carries."""
+        return slot * (self.t_max + 1) + step
+
+    def agents_of(self, state_indices: np.ndarray) -> np.ndarray:
+        """The agents whose states these are."""
+        return state_indices // ((self.t_max + 1) * self.slots_per_agent)
+
+    def slots_of(self, agent: int) -> range:
+        """The segment slots that an agent owns."""
+        return range(agent * self.slots_per_agent, (agent + 1) * self.slots_per_agent)
+
+
+def _nbytes(shape: tuple[int, ...], dtype) -> int:
+    """Bytes of an array, rounded up so that the next one is aligned."""
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    return -(-size // 64) * 64
+
+
+class Answers:
+    """The way back: one pipe per agent process, on which predictors answer and trainers release slots.
+
+    Closing a pipe ends its process; so does the end of the server, however it comes.
+    """
+
+    def __init__(self, memory: AgentMemory, agents_per_process: int):
+        self._memory, self._agents_per_process = memory, agents_per_process
+        self._writers: dict[int, connection.Connection] = {}
+        self._lock = threading.Lock()  # a number of a closed pipe may already be another file's
+
+    def open(self, process: int) -> connection.Connection:
+        """A new pipe for process number `process`; returns the end that the process reads."""
+        reader, self._writers[process] = connection.Pipe(duplex=False)
+        return reader
+
+    def close(self, process: int) -> None:
+        """Ends the process that reads this pipe."""
+        with self._lock:
+            self._writers.pop(process).close()
+
+    def predicted(self, agents: Iterable[int]) -> None:
+        """Tells each of these agents that its prediction is there."""
+        self._send((agent, agent) for agent in agents)
+
+    def released(self, slots: Iterable[int]) -> None:
+        """Hands these segment slots back to their agents."""
+        self._send((slot // self._memory.slots_per_agent, slot | RELEASED) for slot in slots)
+
+    def _send(self, records: Iterable[tuple[int, int]]) -> None:
+        by_process: dict[int, list[int]] = {}
+        for agent, record in records:
+            by_process.setdefault(agent // self._agents_per_process, []).append(record)
+        with self._lock:
+            for process, group in by_process.items():
+                if process in self._writers:
+                    # a process that has ended is the server's to notice
+                    with contextlib.suppress(BrokenPipeError):
+                        os.write(self._writers[process].fileno(), np.array(group, INDEX).tobytes())
