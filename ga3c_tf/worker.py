@@ -1,0 +1,31 @@
+"""A thread of the server whose error is kept, and told, instead of lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class Worker(threading.Thread):
+    """Base of predictor and trainer: runs `work` and keeps what it raised.
+
+    Args:
+        name: thread name, as profilers and tracebacks show it.
+        on_error: called, in this thread, after `error` has been set.
+    """
+
+    def __init__(self, name: str, on_error: Callable[[], None]):
+        super().__init__(name=name, daemon=True)
+        self.error: BaseException | None = None
+        self._on_error = on_error
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except BaseException as error:
+            self.error = error
+            self._on_error()
+
+    def work(self) -> None:
+        """The loop; returns when the worker's queue tells it to stop."""
+        raise NotImplementedError
