@@ -1,0 +1,119 @@
+"""Checkpoints of a run: each one folder, written aside and renamed; the last three and the best are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import tensorflow as tf
+
+from ga3c_tf.config import UserError
+
+KEEP_LAST = 3
+
+
+class Checkpoints:
+    """The checkpoints of one run, named by their agent steps.
+
+    Weights, optimizer slots and counters lie in one tf.train.Checkpoint, whose checksums show damage.
+
+    Args:
+        folder: the run folder; checkpoints lie in its subfolder `checkpoints`.
+        objects: what to store and restore: variables by the name of their group, in a fixed order.
+        warn: told, in one line, what was wrong with a checkpoint that is passed over.
+    """
+
+    def __init__(self, folder: Path, objects: dict[str, list[tf.Variable]], warn: Callable[[str], None] = print):
+        self._folder, self._warn = folder / "checkpoints", warn
+        self._counters = tf.Variable("", dtype=tf.string)
+        self._groups = tuple(objects)
+        self._variables = {f"{group}/{number}": variable
+                           for group, variables in objects.items() for number, variable in enumerate(variables)}
+        self._checkpoint = tf.train.Checkpoint(**objects, counters=self._counters)
+
+    def steps(self) -> list[int]:
+        """Agent steps of the checkpoints that are there, in order."""
+        return sorted(int(path.name) for path in self._folder.glob("*") if path.name.isdigit() and path.is_dir())
+
+    def best(self) -> int | None:
+        """Agent steps of the checkpoint with the highest rolling score, the newest of equals; None without one."""
+        scored = [(score, step) for step in self.steps() if (score := self._score(step)) is not None]
+        return max(scored)[1] if scored else None
+
+    def save(self, agent_steps: int, counters: dict, rolling_score: float) -> Path:
+        """Writes a checkpoint, then removes those that are neither among the last three nor the best."""
+        path = self._path(agent_steps)
+        aside = self._folder / "being-written"
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        self._counters.assign(json.dumps(counters))
+        self._checkpoint.write(str(aside / "checkpoint"))
+        (aside / "score.json").write_text(json.dumps({"rolling_score": rolling_score}) + "\n")
+        for file in aside.iterdir():
+            with file.open("rb") as stream:
+                os.fsync(stream.fileno())
+        if path.exists():
+            shutil.rmtree(path)
+        aside.rename(path)
+        best = self.best()
+        for step in self.steps()[:-KEEP_LAST]:
+            if step != best:
+                shutil.rmtree(self._path(step))
+        return path
+
+    def restore(self, which: str | int = "latest") -> dict:
+        """Restores weights and slots, and returns the counters, of the 'latest' or 'best' checkpoint or that of a step.
+
+        A damaged latest or best one is passed over, with a warning, for the newest that is whole.
+
+        Raises:
+            UserError: there is none, none is whole, or it belongs to another network.
+        """
+        there = self.steps()
+        if not there:
+            raise UserError(f"{self._folder.parent} has no checkpoint yet")
+        if isinstance(which, int):
+            if which not in there:
+                raise UserError(f"no checkpoint at {which} agent steps; there are {', '.join(map(str, there))}")
+            order = [which]
+        else:
+            order = there[::-1]
+            best = self.best() if which == "best" else None
+            if best is not None:
+                order = [best, *(step for step in order if step != best)]
+        for step in order:
+            try:
+                return self._read(step)
+            except UserError:
+                raise
+            except Exception as error:  # damage shows in as many ways as there are bytes
+                reason = f"{self._path(step)} is damaged ({type(error).__name__})"
+                if isinstance(which, int):
+                    raise UserError(f"{reason}; there are {', '.join(map(str, there))}") from None
+                self._warn(f"{reason}; trying the one before it")
+        raise UserError(f"every checkpoint in {self._folder} is damaged")
+
+    def _read(self, step: int) -> dict:
+        prefix = str(self._path(step) / "checkpoint")
+        there = {name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE"): shape for name, shape in tf.train.list_variables(prefix)
+                 if name.startswith(tuple(f"{group}/" for group in self._groups))}
+        here = {name: variable.shape.as_list() for name, variable in self._variables.items()}
+        if there != here:
+            name = next(name for name in {**here, **there} if here.get(name) != there.get(name))
+            raise UserError(f"{self._path(step)} is of another network or environment: {name} is "
+                            f"{there.get(name, 'missing')} in it and {here.get(name, 'missing')} here")
+        self._checkpoint.read(prefix).assert_existing_objects_matched()
+        return json.loads(self._counters.numpy())
+
+    def _path(self, step: int) -> Path:
+        return self._folder / f"{step:012d}"
+
+    def _score(self, step: int) -> float | None:
+        try:
+            score = json.loads((self._path(step) / "score.json").read_text())["rolling_score"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return score if isinstance(score, float) and score == score else None

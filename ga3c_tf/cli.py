@@ -1,0 +1,261 @@
+"""The command `ga3c-tf`. Whatever a command needs is imported inside it, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import secrets
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+import click
+
+from ga3c_tf import __version__
+from ga3c_tf.config import PRESETS, Config, UserError, option_of, setting_type
+
+BUDGETS = ("steps", "minutes", "episodes")
+
+
+def main() -> None:
+    """Entry point. Exit codes: 0 done, 1 a fault of the program, 2 bad input, 130 or 143 ended by a signal."""
+    try:
+        sys.exit(cli.main(standalone_mode=False) or 0)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.UsageError as error:
+        hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+        fail(f"{' '.join(error.format_message().split())}{hint}")
+    except (click.ClickException, UserError) as error:
+        fail(str(error))
+    except (click.Abort, KeyboardInterrupt):
+        print("ga3c-tf: interrupted", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def fail(message: str) -> None:
+    """Prints one line and ends with exit code 2."""
+    print(f"ga3c-tf: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def config_options(command):
+    """Adds one option per setting, in the order of the Config's groups; the environment is an argument."""
+    for setting in reversed(dataclasses.fields(Config)):
+        if setting.name == "env_id":
+            continue
+        rule, kind, option = setting.metadata, setting_type(setting.name), option_of(setting.name)
+        text = rule["help"]
+        if setting.default is not None:
+            shown = ("on" if setting.default else "off") if kind is bool else setting.default
+            text += f" [default: {shown}]"
+        declaration = f"--{option}/--no-{option}" if kind is bool else f"--{option}"
+        command = click.option(declaration, setting.name, type=click.Choice(rule["choices"]) if rule["choices"] else kind,
+                               default=None, help=f"({rule['group']}) {text}")(command)
+    return command
+
+
+def run_argument(command):
+    """Adds the argument RUN, a run folder."""
+    return click.argument("run", type=click.Path(path_type=Path))(command)
+
+
+def agent_options(command):
+    """Adds the options that choose a trained agent and how it acts."""
+    for option in (
+        click.option("--device", default="cpu", show_default=True, help="'auto', 'cpu', 'gpu' or 'gpu:N'."),
+        click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True,
+                     help="Seed of the environments and of the sampled actions."),
+        click.option("--sample/--greedy", default=True, show_default=True,
+                     help="Sample actions from the policy, or take the most probable one."),
+        click.option("--checkpoint", default="best", show_default=True,
+                     help="'best' by rolling score, 'latest', or the agent steps of one."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, prog_name="ga3c-tf")
+def cli() -> None:
+    """GA3C: reinforcement learning through asynchronous advantage actor-critic on a GPU (ICLR 2017)."""
+
+
+@cli.command()
+@click.argument("env_id")
+@click.option("--preset", type=click.Choice(list(PRESETS)), default="paper", show_default=True,
+              help="Settings to start from; options given here come on top.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
+@config_options
+def train(env_id: str, preset: str, as_json: bool, **settings) -> int:
+    """Train an agent on the Gymnasium environment ENV_ID, such as ALE/Pong-v5 or CartPole-v1."""
+    from ga3c_tf.environment import describe_environment, resolve_env_id
+    from ga3c_tf.run_folder import RunFolder
+
+    given = {name: value for name, value in settings.items() if value is not None}
+    values = {"seed": secrets.randbelow(2**31), **PRESETS[preset], **given}
+    config = Config.from_values({**values, "env_id": env_id})
+    today, note = resolve_env_id(env_id)
+    config = config.replace(env_id=today)
+    if note:
+        print(f"ga3c-tf: {note}", file=sys.stderr)
+    describe_environment(config)
+    run = RunFolder.plan(config)
+    training, device = _training(run)
+    run.create(_command(), device)
+    return _run(training, run, as_json)
+
+
+@cli.command()
+@run_argument
+@click.option("--steps", type=int, help="Agent steps to reach, those done included.")
+@click.option("--minutes", type=float, help="Minutes of training to reach, those done included.")
+@click.option("--episodes", type=int, help="Episodes to reach, those done included.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
+def resume(run: Path, as_json: bool, **budgets) -> int:
+    """Continue the training in the folder RUN from its newest checkpoint.
+
+    Without an option the run's own budget holds; with one, the options given replace it.
+    """
+    from ga3c_tf.run_folder import RunFolder
+
+    folder = RunFolder.open(run)
+    if any(value is not None for value in budgets.values()):
+        folder.config = folder.config.replace(**budgets)
+    training, device = _training(folder)
+    training.resume()
+    if training.progress() == 1.0:
+        raise UserError(f"{run} has reached its budget: {training.agent_steps} agent steps, {training.time_s / 60:.1f} "
+                        f"minutes, {training.stats.episodes} episodes; give a larger --steps, --minutes or --episodes")
+    folder.continue_with(folder.config, _command(), device)
+    return _run(training, folder, as_json)
+
+
+@cli.command()
+@run_argument
+@click.option("--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Whole episodes.")
+@agent_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def evaluate(run: Path, episodes: int, checkpoint: str, sample: bool, seed: int, device: str, as_json: bool) -> None:
+    """Score the trained agent of the folder RUN: raw scores of whole episodes, mean and 95 % interval."""
+    from ga3c_tf.evaluate import evaluate as play_episodes
+    from ga3c_tf.evaluate import summary
+
+    agent = _trained_agent(run, checkpoint, sample, seed, device)
+    result = summary(agent, play_episodes(agent, episodes, seed), not sample, seed)
+    if as_json:
+        print(json.dumps(result))
+        return
+    low, high = result["interval_95"]
+    print(f"{result['env_id']} after {result['agent_steps']} agent steps: mean {result['mean']:.2f} "
+          f"(95 % interval {low:.2f} to {high:.2f}), standard deviation {result['std']:.2f}, "
+          f"median {result['median']:.2f}")
+    print(f"protocol: {result['protocol']}")
+
+
+@cli.command()
+@run_argument
+@click.option("--video", type=click.Path(path_type=Path, dir_okay=False), help="File to write: .mp4 or .gif.")
+@click.option("--window", is_flag=True, help="Show a window instead; needs a display.")
+@click.option("--episodes", type=click.IntRange(1, 1000), default=1, show_default=True, help="Whole episodes.")
+@agent_options
+def play(run: Path, video: Path | None, window: bool, episodes: int, checkpoint: str, sample: bool, seed: int,
+         device: str) -> None:
+    """Watch the trained agent of the folder RUN play, in a video file or a window."""
+    from ga3c_tf.evaluate import play_window, record
+
+    if (video is None) == (not window):
+        raise UserError("play needs either --video FILE or --window")
+    agent = _trained_agent(run, checkpoint, sample, seed, device)
+    scores = play_window(agent, episodes, seed) if video is None else record(agent, episodes, seed, video)
+    print(f"{'shown' if video is None else video}: {len(scores)} episodes, scores "
+          f"{', '.join(f'{score:g}' for score in scores)}")
+
+
+@cli.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False),
+              help="Picture to write: .png, .svg or .pdf.")
+def plot(runs: tuple[Path, ...], output: Path) -> None:
+    """Draw score, PPS, TPS, policy lag and queues of one or more run folders RUNS."""
+    from ga3c_tf.plots import plot_runs
+
+    plot_runs(list(runs), output)
+    print(output)
+
+
+@cli.command()
+def games() -> None:
+    """List the Atari ids that can be played here."""
+    from ga3c_tf.environment import atari_ids
+
+    print("\n".join(atari_ids()))
+
+
+def _command() -> list[str]:
+    return [Path(sys.argv[0]).name, *sys.argv[1:]]
+
+
+def _warn(text: str) -> None:
+    print(f"ga3c-tf: {text}", file=sys.stderr, flush=True)
+
+
+def _training(run):
+    """The training that `run` asks for, and the device it has."""
+    from ga3c_tf.model import configure_device, make_deterministic
+    from ga3c_tf.serial import SerialServer
+    from ga3c_tf.server import Server
+
+    config = run.config
+    if config.serial:
+        make_deterministic(config.seed)
+    device = configure_device(config.device)
+    kind = SerialServer if config.serial else Server
+    return kind(config, run.path, device, _warn), device
+
+
+def _run(training, run, as_json: bool) -> int:
+    from ga3c_tf.status import status_for
+
+    received: list[int] = []
+
+    def on_signal(number, frame):
+        if received:
+            training.kill()
+            os._exit(128 + number)
+        received.append(number)
+        training.stop("interrupted")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, on_signal)
+    print(f"ga3c-tf: {run.config.env_id} in {run.path}, seed {run.config.seed}", flush=True)
+    try:
+        with status_for(f"{run.config.env_id}  {run.path}") as status:
+            summary = training.run(status.show)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    finally:
+        run.close()
+    if as_json:
+        print(json.dumps({name: None if isinstance(value, float) and math.isnan(value) else value
+                          for name, value in summary.items()}), flush=True)
+    else:
+        print(", ".join(f"{name} {value}" for name, value in summary.items()), flush=True)
+    return 128 + received[0] if received else 0
+
+
+def _trained_agent(run: Path, checkpoint: str, sample: bool, seed: int, device: str):
+    from ga3c_tf.evaluate import TrainedAgent
+    from ga3c_tf.model import configure_device
+
+    if checkpoint not in ("best", "latest") and not checkpoint.isdecimal():
+        raise UserError(f"--checkpoint is {checkpoint!r}; it must be 'best', 'latest' or the agent steps of one")
+    which = int(checkpoint) if checkpoint.isdecimal() else checkpoint
+    return TrainedAgent(run, which, not sample, seed, configure_device(device), _warn)

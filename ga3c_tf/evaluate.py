@@ -1,0 +1,146 @@
+"""What a trained agent scores, and how it looks while it plays."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode
+
+from ga3c_tf.checkpoints import Checkpoints
+from ga3c_tf.config import Config, UserError
+from ga3c_tf.environment import describe_environment, make_environment
+from ga3c_tf.model import Model
+from ga3c_tf.run_folder import read_config
+from ga3c_tf.stats import bootstrap_interval
+
+PARALLEL = 10
+"""Environments stepped at once: fixed, so that a seed gives the same scores on every machine."""
+
+
+class TrainedAgent:
+    """The policy of a run's checkpoint.
+
+    Args:
+        run: a run folder.
+        checkpoint: 'best', 'latest' or the agent steps of one.
+        greedy: take the most probable action instead of sampling.
+        seed: seed of the sampled actions.
+
+    Attributes:
+        config: the run's settings, for whole games (`terminal_on_life_loss` off).
+        agent_steps: of the checkpoint.
+
+    Raises:
+        UserError: not a run folder, no such checkpoint, or one of another network.
+    """
+
+    def __init__(self, run: Path | str, checkpoint: str | int, greedy: bool, seed: int, device: str,
+                 warn: Callable[[str], None]):
+        self.config: Config = read_config(run).replace(terminal_on_life_loss=False)
+        spec = describe_environment(self.config)
+        self._model = Model(self.config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
+        counters = Checkpoints(Path(run), self._model.checkpoint_objects(), warn).restore(checkpoint)
+        self.agent_steps: int = counters["agent_steps"]
+        self._greedy, self._rng = greedy, np.random.default_rng(seed)
+
+    def act(self, states: np.ndarray) -> np.ndarray:
+        """Actions int64 [B] for states [B, *state_shape]."""
+        policy, _, _ = self._model.predict(states)
+        if self._greedy:
+            return policy.argmax(axis=1)
+        cumulative = policy.cumsum(axis=1)
+        draws = self._rng.random(len(policy))[:, None] * cumulative[:, -1:]
+        return np.minimum((cumulative <= draws).sum(axis=1), policy.shape[1] - 1)
+
+
+def evaluate(agent: TrainedAgent, episodes: int, seed: int) -> list[float]:
+    """Raw scores of `episodes` whole episodes, in an order that their lengths do not influence."""
+    count = min(episodes, PARALLEL)
+    make = functools.partial(make_environment, agent.config)
+    environments = AsyncVectorEnv([make] * count, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)
+    try:
+        return _play_episodes(agent, environments, episodes, seed)
+    finally:
+        environments.close()
+
+
+def _play_episodes(agent: TrainedAgent, environments: gymnasium.vector.VectorEnv, episodes: int, seed: int):
+    """Environment i plays episodes i, i + n, i + 2n, ...: taking the first to end would favour short ones."""
+    count = environments.num_envs
+    quota = [len(range(number, episodes, count)) for number in range(count)]
+    scores: list[list[float]] = [[] for _ in range(count)]
+    running = np.zeros(count)
+    states, _ = environments.reset(seed=[seed * PARALLEL + number for number in range(count)])
+    while any(len(done) < most for done, most in zip(scores, quota, strict=True)):
+        states, rewards, terminated, truncated, _ = environments.step(agent.act(states))
+        running += rewards
+        for number in np.flatnonzero(terminated | truncated):
+            scores[number].append(float(running[number]))
+            running[number] = 0.0
+    return [score for done, most in zip(scores, quota, strict=True) for score in done[:most]]
+
+
+def summary(agent: TrainedAgent, scores: list[float], greedy: bool, seed: int) -> dict:
+    """The scores with mean, spread, a 95 % bootstrap interval of the mean, and the protocol in words."""
+    config = agent.config
+    low, high = bootstrap_interval(scores)
+    protocol = [f"{len(scores)} whole episodes", "most probable action" if greedy else "actions sampled", f"seed {seed}"]
+    if "ALE/" in config.env_id:
+        protocol += [f"frame skip {config.frame_skip}", f"sticky actions {config.repeat_action_probability:g}",
+                     f"at most {config.noop_max} no-ops at the start", f"{config.preprocessing} preprocessing"]
+    return {"env_id": config.env_id, "agent_steps": agent.agent_steps, "mean": float(np.mean(scores)),
+            "std": float(np.std(scores)), "median": float(np.median(scores)), "interval_95": [low, high],
+            "episodes": len(scores), "protocol": ", ".join(protocol), "scores": scores}
+
+
+def record(agent: TrainedAgent, episodes: int, seed: int, file: Path) -> list[float]:
+    """Writes `episodes` episodes to `file`, an .mp4 (H.264) or .gif, at the game's own speed; returns their scores.
+
+    Raises:
+        UserError: another kind of file, one that cannot be written, or an environment that gives no pictures.
+    """
+    import imageio.v2 as imageio
+
+    if file.suffix not in (".mp4", ".gif"):
+        raise UserError(f"{file} is no video file: name a .mp4 or a .gif")
+    environment = make_environment(agent.config, "rgb_array")
+    rate = environment.metadata.get("render_fps", 30)
+    options = {"loop": 0, "duration": 1000 / rate} if file.suffix == ".gif" else {"macro_block_size": 2, "fps": rate}
+    try:
+        with imageio.get_writer(str(file), **options) as video:
+            return _play(agent, environment, episodes, seed, lambda: video.append_data(environment.render()))
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.strerror or error}") from None
+    finally:
+        environment.close()
+
+
+def play_window(agent: TrainedAgent, episodes: int, seed: int) -> list[float]:
+    """Plays `episodes` episodes in a window; returns their scores.
+
+    Raises:
+        UserError: an environment that has no window.
+    """
+    environment = make_environment(agent.config, "human")
+    try:
+        return _play(agent, environment, episodes, seed, lambda: None)
+    finally:
+        environment.close()
+
+
+def _play(agent: TrainedAgent, environment: gymnasium.Env, episodes: int, seed: int, on_state: Callable[[], None]):
+    scores = []
+    for episode in range(episodes):
+        state, _ = environment.reset(seed=seed if episode == 0 else None)
+        score, done = 0.0, False
+        on_state()
+        while not done:
+            state, reward, terminated, truncated, _ = environment.step(int(agent.act(state[None])[0]))
+            score, done = score + float(reward), bool(terminated or truncated)
+            on_state()
+        scores.append(score)
+    return scores

@@ -1,0 +1,83 @@
+"""The losses of advantage actor-critic, as pure functions of one batch.
+
+B is the number of states in the batch and A the number of actions. Every loss and entropy is **summed** over the
+batch, as in the authors' code (NetworkVP.py), so a larger batch makes a larger step.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+
+def policy(logits: tf.Tensor, min_policy: float = 0.0) -> tf.Tensor:
+    """Probabilities of the actions: softmax, every one raised by `min_policy` and renormalised.
+
+    Args:
+        logits: [B, A] float32.
+        min_policy: m; the result is (softmax + m) / (1 + m * A), so no action falls below m / (1 + m * A).
+
+    Returns:
+        [B, A] float32; each row sums to one.
+    """
+    softmax = tf.nn.softmax(logits)
+    return (softmax + min_policy) / (1.0 + min_policy * logits.shape[-1]) if min_policy else softmax
+
+
+def log_policy(logits: tf.Tensor, min_policy: float = 0.0, log_epsilon: float | None = 1e-6) -> tf.Tensor:
+    """Logarithms of `policy`'s probabilities.
+
+    Args:
+        logits: [B, A] float32.
+        min_policy: as for `policy`.
+        log_epsilon: floor of a probability: log(max(pi, log_epsilon)), which passes no gradient below the floor.
+            None takes no floor: log-softmax, or with a `min_policy` the plain logarithm, which that keeps finite.
+
+    Returns:
+        [B, A] float32, at most zero.
+    """
+    if log_epsilon is None and not min_policy:
+        return tf.nn.log_softmax(logits)
+    probabilities = policy(logits, min_policy)
+    return tf.math.log(probabilities if log_epsilon is None else tf.maximum(probabilities, log_epsilon))
+
+
+def advantage_objective(log_policy: tf.Tensor, values: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor) -> tf.Tensor:
+    """Sum over the batch of log pi(action) * (R - V), where the advantage R - V is taken as a constant.
+
+    Args:
+        log_policy: [B, A] float32.
+        values: [B] float32, V; no gradient flows into it.
+        actions: [B] int32, the actions taken.
+        returns: [B] float32, R.
+
+    Returns:
+        Scalar float32, to be maximised.
+    """
+    log_taken = tf.reduce_sum(log_policy * tf.one_hot(actions, log_policy.shape[-1]), axis=-1)
+    return tf.reduce_sum(log_taken * (returns - tf.stop_gradient(values)))
+
+
+def entropy(policy: tf.Tensor, log_policy: tf.Tensor) -> tf.Tensor:
+    """Sum over the batch of the policy's entropy in nats, its logarithms floored where `log_policy` is.
+
+    Args:
+        policy: [B, A] float32.
+        log_policy: [B, A] float32.
+
+    Returns:
+        Scalar float32.
+    """
+    return -tf.reduce_sum(policy * log_policy)
+
+
+def value_loss(values: tf.Tensor, returns: tf.Tensor) -> tf.Tensor:
+    """Sum over the batch of 0.5 * (R - V)^2.
+
+    Args:
+        values: [B] float32, V.
+        returns: [B] float32, R.
+
+    Returns:
+        Scalar float32.
+    """
+    return 0.5 * tf.reduce_sum(tf.square(returns - values))

@@ -1,0 +1,285 @@
+"""The one model of a run: prediction and training on it as two tf.functions, and the device they run on.
+
+Server processes import TensorFlow here. B is the number of states in a batch, A the number of actions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+
+def _import_quietly(module: str) -> None:
+    """Imports TensorFlow without its greetings, which no setting of its own silences; a failed import shows them.
+
+    They are written to file descriptor 2 by C++ code, before TensorFlow reads its log level.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as greetings:
+        os.dup2(greetings.fileno(), 2)
+        try:
+            importlib.import_module(module)
+        except BaseException:
+            greetings.seek(0)
+            os.write(saved, greetings.read())
+            raise
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+_import_quietly("tensorflow")
+
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+from ga3c_tf import losses  # noqa: E402
+from ga3c_tf.config import Config, UserError  # noqa: E402
+from ga3c_tf.network import build_network  # noqa: E402
+from ga3c_tf.rmsprop import RMSProp, clip_by_average_norm  # noqa: E402
+from ga3c_tf.run_folder import usable_cores  # noqa: E402
+
+
+class TrainResult(NamedTuple):
+    """What one update reports: its losses before the weights changed, and the version after."""
+
+    policy_loss: float  # -(advantage objective + beta * entropy), summed over the batch
+    value_loss: float  # 0.5 * (R - V)^2, summed over the batch
+    entropy: float  # of the policy in nats, the mean over the batch
+    version: int  # updates done, this one included
+
+
+class Model:
+    """The network and its optimiser, for any number of predictor and trainer threads (section 4 of the paper).
+
+    Args:
+        config: The settings of the group "model".
+        state_shape: Shape of one state.
+        state_dtype: Its type, uint8 or float32.
+        num_actions: A.
+        seed: Of the initial weights.
+        network: Used instead of building `config.network`.
+        device: What `configure_device` returned; None leaves the choice to TensorFlow.
+
+    Attributes:
+        network: keras.Model, states [B, *state_shape] to (logits [B, A], values [B]).
+        version: Scalar int64 variable, the number of updates done.
+
+    Raises:
+        UserError: the network cannot be built, or does not fit the states.
+    """
+
+    def __init__(self, config: Config, state_shape: Sequence[int], state_dtype: np.dtype | str, num_actions: int,
+                 seed: int, network: keras.Model | None = None, device: str | None = None):
+        self._config, self._device = config, device
+        self._state_shape, self._state_dtype = tuple(state_shape), np.dtype(state_dtype)
+        with tf.device(device):
+            self.network = network or build_network(config.network, state_shape, state_dtype, num_actions, seed)
+            self.version = tf.Variable(0, dtype=tf.int64, trainable=False, name="version")
+            self._variables = [variable.value for variable in self.network.trainable_variables]
+            self._optimizers = self._new_optimizers()
+            states = tf.TensorSpec((None, *self._state_shape), self._state_dtype)
+            actions, returns = tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None,), tf.float32)
+            rate = tf.TensorSpec((), tf.float32)
+            self._predict = _direct_call(tf.function(self._predict_graph, input_signature=[states]))
+            self._train = _direct_call(tf.function(self._train_graph,
+                                                   input_signature=[states, actions, returns, rate, rate]))
+
+    def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        """The policy and value of every state.
+
+        Args:
+            states: [B, *state_shape] of the model's state type.
+
+        Returns:
+            policy [B, A] float32, values [B] float32, and the version: every one of its updates is in the weights that
+            answered, though an update still running in another thread may be in some of them too.
+
+        Raises:
+            ValueError: states of another shape or type.
+        """
+        self._check_states(states)
+        with tf.device(self._device):
+            policy, values, version = self._predict(tf.constant(states))
+        return policy.numpy(), values.numpy(), int(version.numpy())
+
+    def train(self, states: np.ndarray, actions: np.ndarray, returns: np.ndarray, learning_rate: float,
+              beta: float) -> TrainResult:
+        """One update on one batch.
+
+        Args:
+            states: [B, *state_shape] of the model's state type.
+            actions: [B] int32, the actions taken, each below A.
+            returns: [B] float32, the n-step returns.
+            learning_rate: RMSProp's, now.
+            beta: Weight of the entropy, now.
+
+        Raises:
+            ValueError: an argument of another shape, or states of another type.
+        """
+        self._check_states(states)
+        if not np.shape(actions) == np.shape(returns) == (len(states),):
+            raise ValueError(f"{len(states)} states need as many actions and returns, not arrays of shapes "
+                             f"{np.shape(actions)} and {np.shape(returns)}")
+        with tf.device(self._device):
+            summary, version = self._train(
+                tf.constant(states), tf.constant(actions, tf.int32), tf.constant(returns, tf.float32),
+                tf.constant(learning_rate, tf.float32), tf.constant(beta, tf.float32))
+        return TrainResult(*summary.numpy().tolist(), int(version.numpy()))
+
+    def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
+        """All that a checkpoint holds, for tf.train.Checkpoint(**objects): weights, RMSProp's slots, version.
+
+        By position, not by name: Keras makes up the names of unnamed layers from what the process has built before.
+        """
+        objects = {"weights": [variable.value for variable in self.network.weights], "version": [self.version]}
+        for prefix, optimizer in zip(("", "value_"), self._optimizers, strict=False):
+            objects[prefix + "mean_square"] = list(optimizer.mean_square)
+            objects[prefix + "momentum"] = list(optimizer.momentum_slots)
+        return objects
+
+    def _new_optimizers(self) -> list[RMSProp]:
+        """One for the sum of the losses, or one for the policy loss and one for the value loss."""
+        config = self._config
+        return [RMSProp(self._variables, config.rmsprop_decay, config.rmsprop_momentum, config.rmsprop_epsilon)
+                for _ in range(2 if config.dual_rmsprop else 1)]
+
+    def _check_states(self, states: np.ndarray) -> None:
+        if states.shape[1:] != self._state_shape or states.dtype != self._state_dtype:
+            raise ValueError(f"states are {states.dtype} {states.shape}; the model takes {self._state_dtype} "
+                             f"[B, {', '.join(map(str, self._state_shape))}]")
+
+    def _predict_graph(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        version = self.version.read_value()
+        # Only after the version may the weights be read: they are then at least that new.
+        with tf.control_dependencies([version]):
+            logits, values = self.network(states)
+        return losses.policy(logits, self._config.min_policy), values, version
+
+    def _train_graph(self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, learning_rate: tf.Tensor,
+                     beta: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        with tf.GradientTape(persistent=True) as tape:
+            policy_loss, value_loss, entropy = self._losses(states, actions, returns, beta)
+            objectives = [policy_loss, value_loss] if self._config.dual_rmsprop else [policy_loss + value_loss]
+        gradients = [self._clipped(tape.gradient(objective, self._variables)) for objective in objectives]
+        updates = []
+        for optimizer, gradient in zip(self._optimizers, gradients, strict=True):
+            updates += optimizer.apply(gradient, learning_rate)
+        with tf.control_dependencies(updates):
+            version = self.version.assign_add(1, read_value=True)
+        mean_entropy = entropy / tf.cast(tf.size(actions), tf.float32)
+        return tf.stack([policy_loss, value_loss, mean_entropy]), version
+
+    def _losses(self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor,
+                beta: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Policy loss, value loss and entropy, each summed over the batch."""
+        config = self._config
+        logits, values = self.network(states, training=True)
+        policy = losses.policy(logits, config.min_policy)
+        log_policy = losses.log_policy(logits, config.min_policy, None if config.log_softmax else config.log_epsilon)
+        entropy = losses.entropy(policy, log_policy)
+        objective = losses.advantage_objective(log_policy, values, actions, returns) + beta * entropy
+        return -objective, losses.value_loss(values, returns), entropy
+
+    def _clipped(self, gradients: list[tf.Tensor | None]) -> list[tf.Tensor | None]:
+        if self._config.grad_clip_norm is None:
+            return gradients
+        return [clip_by_average_norm(gradient, self._config.grad_clip_norm) for gradient in gradients]
+
+
+def _direct_call(function: tf.types.experimental.PolymorphicFunction) -> Callable[..., Sequence[tf.Tensor]]:
+    """`function`, traced once, as a callable on tensors that bypasses most of tf.function's Python.
+
+    On a CPU the graph is called by its raw operation: it then runs in the calling thread instead of hopping to
+    TensorFlow's pool, which takes a prediction of one state from 0.38 to 0.15 ms and an update of 5 states from 3.1 to
+    1.8 ms (2-core EPYC, oneDNN). Nothing checks the arguments then; predict and train do.
+    """
+    concrete = function.get_concrete_function()
+    captured, types = concrete.captured_inputs, [output.dtype for output in concrete.outputs]
+    if any("GPU" in tensor.device for tensor in captured):
+        return concrete
+    # An empty ConfigProto means the usual graph optimisation; no ConfigProto at all turns it off.
+    optimised = tf.compat.v1.ConfigProto().SerializeToString()
+
+    def call(*tensors):
+        return tf.raw_ops.StatefulPartitionedCall(args=[*tensors, *captured], Tout=types, f=concrete,
+                                                  config_proto=optimised)
+
+    return call
+
+
+def configure_device(device: str, intra_op_threads: int | None = None, inter_op_threads: int | None = None) -> str:
+    """Prepares TensorFlow for a device; call it before anything else of TensorFlow.
+
+    The defaults are for many agents on few cores. One intra-op thread, up to 7 cores: more make an update sooner done
+    only while cores are idle, cost up to 1.5 times its processor time, and make the predictors wait (2-core EPYC).
+    oneDNN stays as TensorFlow has it: on where the processor supports it, where updates take half the time.
+    TensorFlow takes these settings only before it starts; a second call in one process leaves them as they are.
+
+    Args:
+        device: 'auto' (a GPU when there is one), 'cpu', 'gpu' or 'gpu:N'.
+        intra_op_threads: Threads within one operation (default: a quarter of the cores from 8 on, else 1).
+        inter_op_threads: Operations side by side (default: one per core, at least 2).
+
+    Returns:
+        TensorFlow's name of the device, for `Model`.
+
+    Raises:
+        UserError: an unknown device, or a GPU that is not there.
+    """
+    match = re.fullmatch(r"auto|cpu|gpu(?::(\d+))?", device)
+    if not match:
+        raise UserError(f"device is {device!r}; it must be auto, cpu, gpu or gpu:N")
+    cores = usable_cores()
+    _set_threads(intra_op_threads or (cores // 4 if cores >= 8 else 1), inter_op_threads or max(2, cores))
+    gpus = tf.config.list_physical_devices("GPU")
+    if device == "cpu" or (device == "auto" and not gpus):
+        with _before_start():
+            tf.config.set_visible_devices([], "GPU")
+        return "/CPU:0"
+    number = int(match[1] or 0)
+    if number >= len(gpus):
+        raise UserError(f"device is {device!r}, but TensorFlow finds {len(gpus) or 'no'} GPU"
+                        f"{'s' if len(gpus) > 1 else ''} here; --device cpu needs none")
+    with _before_start():
+        for gpu in gpus:
+            tf.config.experimental.set_memory_growth(gpu, True)
+    return f"/GPU:{number}"
+
+
+def make_deterministic(seed: int) -> None:
+    """Makes this process compute the same bits for the same seed, for --serial; call it before `configure_device`.
+
+    Seeds Python, NumPy and Keras, asks TensorFlow for deterministic kernels, and takes one thread for everything, where
+    TensorFlow has not started yet. It holds for the rest of the process, on one kind of processor.
+    """
+    keras.utils.set_random_seed(seed % 2**32)
+    tf.config.experimental.enable_op_determinism()
+    _set_threads(1, 1)
+
+
+def _set_threads(intra_op: int, inter_op: int) -> None:
+    """Sets TensorFlow's thread counts, unless someone already did."""
+    threading = tf.config.threading
+    with _before_start():
+        if not threading.get_intra_op_parallelism_threads():
+            threading.set_intra_op_parallelism_threads(intra_op)
+        if not threading.get_inter_op_parallelism_threads():
+            threading.set_inter_op_parallelism_threads(inter_op)
+
+
+@contextlib.contextmanager
+def _before_start() -> Iterator[None]:
+    """For settings that TensorFlow refuses once it has started: they then stay as they are."""
+    with contextlib.suppress(RuntimeError):
+        yield

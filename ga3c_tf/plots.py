@@ -1,0 +1,95 @@
+"""The curves of one or more runs as one picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("agg")
+import numpy as np
+from matplotlib import pyplot as plt
+
+from ga3c_tf.config import UserError
+from ga3c_tf.run_folder import read_config
+from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
+MOST_POINTS = 500
+
+
+def plot_runs(runs: list[Path], file: Path) -> None:
+    """Draws score (against time and agent steps), PPS, TPS, policy lag and queues of `runs` into `file`.
+
+    Raises:
+        UserError: not a run folder, no rows yet, or a kind of file matplotlib does not write.
+    """
+    figure, axes = plt.subplots(3, 2, figsize=(9, 9), layout="constrained")
+    for number, run in enumerate(runs):
+        _draw(axes, run, COLOURS[number % len(COLOURS)], label=run.name if len(runs) > 1 else None)
+    (time, steps), (pps, tps), (lag, queues) = axes
+    for axis in (time, steps):
+        axis.set_ylabel("score")
+    for axis in (time, pps, tps, lag, queues):
+        axis.set_xlabel("time (minutes)")
+    steps.set_xlabel("agent steps (millions)")
+    pps.set_ylabel("PPS (predictions/s)")
+    tps.set_ylabel("TPS (updates/s)")
+    lag.set_ylabel("policy lag (updates)")
+    queues.set_ylabel("mean batch, queue length")
+    for axis in (pps, tps, lag, queues):
+        axis.set_ylim(bottom=0)
+    for axis in axes.flat:
+        axis.spines[["top", "right"]].set_visible(False)
+    lag.legend(frameon=False)
+    queues.legend(frameon=False)
+    if len(runs) > 1:
+        time.legend(frameon=False, fontsize="small")
+    else:
+        figure.suptitle(f"{read_config(runs[0]).env_id}, {runs[0].name}")
+    try:
+        figure.savefig(file, dpi=150)
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot write {file}: {error}") from None
+    finally:
+        plt.close(figure)
+
+
+def _draw(axes, run: Path, colour: str, label: str | None) -> None:
+    rolling = read_config(run).rolling_episodes
+    episodes, metrics = _columns(run / "episodes.csv", EPISODE_COLUMNS), _columns(run / "metrics.csv", METRIC_COLUMNS)
+    if not len(metrics["time_s"]):
+        raise UserError(f"{run} has no rows in metrics.csv yet")
+    (time, steps), (pps, tps), (lag, queues) = axes
+    for axis, x in ((time, episodes["time_s"] / 60), (steps, episodes["agent_steps"] / 1e6)):
+        axis.plot(x, episodes["score"], ".", color=colour, alpha=0.15, markersize=2, rasterized=True)
+        axis.plot(x, _rolling_mean(episodes["score"], rolling), color=colour, label=label)
+    minutes = metrics["time_s"] / 60
+    _line(pps, minutes, metrics["pps"], color=colour)
+    _line(tps, minutes, metrics["tps"], color=colour)
+    first = not lag.lines
+    _line(lag, minutes, metrics["policy_lag_mean"], color=colour, label="mean" if first else None)
+    _line(lag, minutes, metrics["policy_lag_p95"], color=colour, linestyle=":", label="95th percentile" if first else None)
+    for name, style in (("prediction_batch", "-"), ("training_batch", "--"), ("training_queue", ":")):
+        _line(queues, minutes, metrics[name], color=colour, linestyle=style,
+              label=name.replace("_", " ") if first else None)
+
+
+def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
+    """Draws y against x, averaged over runs of points where there are more than the picture can show."""
+    width = -(-len(x) // MOST_POINTS)
+    starts = np.arange(0, len(x), width)
+    axis.plot(*(np.add.reduceat(values, starts) / np.diff(np.append(starts, len(x))) for values in (x, y)), **style)
+
+
+def _columns(file: Path, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
+    rows = read_rows(file, columns)
+    return {name: np.array([float(row[name] or "nan") for row in rows]) for name in columns}
+
+
+def _rolling_mean(values: np.ndarray, width: int) -> np.ndarray:
+    """Mean of the last `width` values at each point, of fewer at the start."""
+    sums = np.concatenate([[0.0], values.cumsum()])
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(0, ends - width)
+    return (sums[ends] - sums[starts]) / (ends - starts)

@@ -1,0 +1,178 @@
+"""The folder of a run: its settings, command and machine, and the lock of the process that writes to it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import re
+import shlex
+import subprocess
+import time
+from importlib import metadata
+from pathlib import Path
+
+from ga3c_tf.config import Config, UserError
+
+PACKAGES = ("ga3c_tf", "tensorflow", "tensorflow-cpu", "keras", "numpy", "gymnasium", "ale-py", "opencv-python-headless",
+            "pillow", "minatar")
+
+
+class RunFolder:
+    """The folder of one run. `create` or `open` locks it against a second process until `close`, or the end of this one.
+
+    Attributes:
+        path: the folder.
+        config: the run's settings.
+    """
+
+    def __init__(self, path: Path, config: Config):
+        self.path, self.config = path, config
+
+    @classmethod
+    def plan(cls, config: Config) -> RunFolder:
+        """The folder that a new run will have; nothing is written yet.
+
+        Raises:
+            UserError: it exists and is not empty.
+        """
+        path = Path(config.run_dir) if config.run_dir else Path("runs") / _default_name(config.env_id)
+        try:
+            taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+        except OSError as error:
+            raise UserError(f"cannot use {path} as a run folder: {error.strerror}") from None
+        if taken:
+            raise UserError(f"{path} exists and is not empty; name another --run-dir, or continue that run with "
+                            f"ga3c-tf resume {path}")
+        return cls(path, config)
+
+    def create(self, command: list[str], device: str) -> None:
+        """Makes the folder, with config.json, command.txt and meta.json.
+
+        Raises:
+            UserError: it cannot be written, or another process made it meanwhile.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._take_lock()
+            write_aside(self.path / "config.json", self.config.to_json())
+            write_aside(self.path / "command.txt", shlex.join(command) + "\n")
+            self._record_session(command, device)
+        except OSError as error:
+            raise UserError(f"cannot write the run folder {self.path}: {error.strerror}") from None
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Opens an existing run to continue it.
+
+        Raises:
+            UserError: not a run folder, unreadable settings, or in use.
+        """
+        run = cls(path, read_config(path))
+        try:
+            run._take_lock()
+        except OSError as error:
+            raise UserError(f"cannot write to the run folder {path}: {error.strerror}") from None
+        return run
+
+    def continue_with(self, config: Config, command: list[str], device: str) -> None:
+        """Stores the settings and the command that the run is continued with."""
+        self.config = config
+        write_aside(self.path / "config.json", config.to_json())
+        self._record_session(command, device)
+
+    def close(self) -> None:
+        """Lets another process have the folder."""
+        self._lock.close()
+
+    def _take_lock(self) -> None:
+        self._lock = (self.path / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{self.path} is in use by another process") from None
+
+    def _record_session(self, command: list[str], device: str) -> None:
+        """Adds this process to meta.json: versions, commit, machine and command, never environment variables."""
+        file = self.path / "meta.json"
+        try:
+            sessions = list(json.loads(file.read_text())["sessions"])
+        except (OSError, ValueError, KeyError, TypeError):
+            sessions = []
+        sessions.append({
+            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "command": shlex.join(command), **source_version(),
+            "versions": package_versions(), **machine(), "device": device})
+        write_aside(file, json.dumps({"sessions": sessions}, indent=2) + "\n")
+
+
+def read_config(path: Path | str) -> Config:
+    """The settings of the run in `path`.
+
+    Raises:
+        UserError: not a run folder, or a config.json that cannot be read.
+    """
+    file = Path(path) / "config.json"
+    try:
+        text = file.read_text()
+    except UnicodeDecodeError:
+        raise UserError(f"{file} is damaged: not a text file") from None
+    except OSError:
+        raise UserError(f"{path} is not a run folder: it has no readable config.json") from None
+    try:
+        return Config.from_json(text)
+    except UserError as error:
+        raise UserError(f"{file} is damaged: {error}") from None
+
+
+def write_aside(file: Path, text: str) -> None:
+    """Writes `text` to a new file and renames it to `file`, so that a reader sees the old one or the new."""
+    aside = file.with_name(file.name + ".new")
+    with aside.open("w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    aside.rename(file)
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of Python and of the installed packages that a run's numbers depend on."""
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def source_version() -> dict:
+    """Git commit of this package's source, and whether it was changed since; None where there is no checkout."""
+    def git(*arguments):
+        return subprocess.run(["git", "-C", str(Path(__file__).parent), *arguments], capture_output=True, text=True,
+                              check=True).stdout.strip()
+
+    try:
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--", ".", "../reproduce"))}
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+
+
+def machine() -> dict:
+    """Processor, cores this process may use, memory in GiB, and operating system."""
+    cpu = platform.processor() or platform.machine()
+    try:
+        cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text()).group(1)
+    except (OSError, AttributeError):
+        pass
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {"cpu": cpu, "cores": usable_cores(), "memory_gib": round(memory, 1), "os": platform.platform()}
+
+
+def usable_cores() -> int:
+    """Cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _default_name(env_id: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", env_id.removeprefix("ALE/")) + time.strftime("-%Y%m%d-%H%M%S")

@@ -1,0 +1,132 @@
+"""The server: one model, its predictors and trainers, and the agent processes they serve (section 4 of the paper)."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from multiprocessing import connection, forkserver
+
+from ga3c_tf.agent import AgentQueues, run_agents
+from ga3c_tf.config import Config
+from ga3c_tf.environment import modules_used
+from ga3c_tf.predictor import Predictor
+from ga3c_tf.queues import Answers, IndexQueue
+from ga3c_tf.trainer import Trainer
+from ga3c_tf.training import Training
+
+STOP_SECONDS = 2.0
+
+
+class AgentError(RuntimeError):
+    """An agent process ended by itself; the text has its traceback where it left one."""
+
+
+class Server(Training):
+    """GA3C: agent processes, predictor threads and trainer threads around one model."""
+
+    def start_workers(self) -> None:
+        config, stats = self.config, self.stats
+        self._prediction_queue = IndexQueue()
+        self._answers = Answers(self.memory, config.agents_per_process)
+        self._errors, errors = connection.Pipe(duplex=False)
+        self._queues = AgentQueues(self._prediction_queue, self.training_queue, self._episode_queue, errors)
+        self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
+        self._predictors = [Predictor(config, self.model, self.memory, self._prediction_queue, self._answers, stats,
+                                      self._wake_up) for _ in range(config.num_predictors)]
+        self._trainers = [Trainer(config, self.model, self.memory, self.training_queue, self._answers, stats,
+                                  self.rates, self._wake_up) for _ in range(config.num_trainers)]
+        for worker in self._predictors + self._trainers:
+            worker.start()
+        self._context = _agent_context(config)
+        for process in range(-(-config.num_agents // config.agents_per_process)):
+            self._start_process(process)
+
+    def work(self, seconds: float) -> None:
+        sentinels = {process.sentinel: number for number, process in self._processes.items()}
+        ready = connection.wait([self._episode_queue.reader, self._wake.reader, *sentinels], seconds)
+        if self._wake.reader in ready:
+            self._wake.get(1000)
+        for worker in self._predictors + self._trainers:
+            if worker.error is not None:
+                raise worker.error
+        if self._stop_reason is None:
+            for sentinel in sentinels.keys() & set(ready):
+                self._raise_agent_error(sentinels[sentinel])
+
+    def stop_workers(self) -> None:
+        deadline = time.monotonic() + STOP_SECONDS
+        for process in self._processes:
+            self._answers.close(process)
+        for process in self._processes.values():
+            process.join(max(0.0, deadline - time.monotonic()))
+            if process.exitcode is None:
+                process.kill()
+                process.join()
+        self._prediction_queue.stop(len(self._predictors))
+        self.training_queue.stop(len(self._trainers))
+        deadline = time.monotonic() + STOP_SECONDS
+        for worker in self._predictors + self._trainers:
+            worker.join(max(0.0, deadline - time.monotonic()))
+
+    def kill(self) -> None:
+        """Ends the agent processes at once, without a word."""
+        for process in list(getattr(self, "_processes", {}).values()):
+            process.kill()
+
+    def paused(self):
+        stack = ExitStack()
+        for trainer in self._trainers:
+            stack.enter_context(trainer.updating)
+        return stack
+
+    def prediction_queue_length(self) -> int:
+        return len(self._prediction_queue)
+
+    def workers(self) -> dict[str, int]:
+        return {"agents": self.config.num_agents, "predictors": len(self._predictors), "trainers": len(self._trainers)}
+
+    def _start_process(self, number: int) -> None:
+        first = number * self.config.agents_per_process
+        agents = range(first, min(first + self.config.agents_per_process, self.config.num_agents))
+        answers = self._answers.open(number)
+        process = self._context.Process(
+            target=run_agents, name=f"agents-{number}", daemon=True,
+            args=(self.config, self.memory, self._queues, answers, self._new_seeds(agents)))
+        process.start()
+        answers.close()
+        self._processes[number] = process
+
+    def _wake_up(self) -> None:
+        self._wake.put(0)
+
+    def _raise_agent_error(self, number: int) -> None:
+        process = self._processes[number]
+        process.join()
+        text = self._errors.recv_bytes().decode(errors="replace") if self._errors.poll() else ""
+        raise AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
+
+
+def _agent_context(config: Config):
+    """The forkserver that agent processes come from, their modules loaded once and shared.
+
+    It is started with SIGINT and SIGTERM ignored, and so are they: a signal to the whole process group is the server's
+    to answer, and the agents end when the server closes their pipes.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", "ga3c_tf.agent", *modules_used(config)])
+    with _ignored(signal.SIGINT, signal.SIGTERM):
+        forkserver.ensure_running()
+    return context
+
+
+@contextmanager
+def _ignored(*signals: signal.Signals) -> Iterator[None]:
+    before = [signal.signal(number, signal.SIG_IGN) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,91 @@
+"""What a training shows while it runs: a live panel on a terminal, one plain line every few seconds elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+from types import TracebackType
+
+
+def line(row: dict) -> str:
+    """One line of the authors' fields, with agent steps and the policy lag; `row` is a row of metrics."""
+    parts = [
+        f"[Time: {row['time_s']:7.0f} s]",
+        f"[Steps: {row['agent_steps']:9d} Episode: {row['episodes']:6d} RScore: {_number(row['rolling_score']):>8}]",
+        f"[PPS: {row['pps']:5.0f} TPS: {row['tps']:4.0f}]",
+        f"[Lag: {_number(row['policy_lag_mean'])} mean, {_number(row['policy_lag_p95'])} p95, "
+        f"{_number(row['policy_lag_max'])} max]",
+        f"[NT: {row['trainers']} NP: {row['predictors']} NA: {row['agents']}]",
+    ]
+    if row["progress"] is not None:
+        parts.append(f"[{row['progress']:4.0%}]")
+    return " ".join(parts)
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.1f}"
+
+
+class PlainStatus:
+    """Prints one line a row."""
+
+    def __enter__(self) -> PlainStatus:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        pass
+
+    def show(self, row: dict) -> None:
+        """Prints the line of this row."""
+        print(line(row), flush=True)
+
+
+class LiveStatus:
+    """A panel that is drawn anew with each row, with the progress towards the budget."""
+
+    def __init__(self, title: str):
+        from rich.live import Live
+
+        self._title = title
+        self._live = Live(refresh_per_second=4)
+
+    def __enter__(self) -> LiveStatus:
+        self._live.start()
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._live.stop()
+
+    def show(self, row: dict) -> None:
+        """Draws this row."""
+        from rich.console import Group
+        from rich.panel import Panel
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        table = Table.grid(padding=(0, 2))
+        for cells in (
+            ("time", _duration(row["time_s"]), "agent steps", f"{row['agent_steps']:,}"),
+            ("episodes", f"{row['episodes']:,}", "rolling score", _number(row["rolling_score"])),
+            ("PPS", f"{row['pps']:.0f}", "TPS", f"{row['tps']:.0f}"),
+            ("policy lag", f"{_number(row['policy_lag_mean'])} (95 %: {_number(row['policy_lag_p95'])}, "
+             f"max {_number(row['policy_lag_max'])})", "batches",
+             f"{_number(row['prediction_batch'])} predicted, {_number(row['training_batch'])} trained"),
+            ("N_A / N_P / N_T", f"{row['agents']} / {row['predictors']} / {row['trainers']}", "entropy",
+             _number(row["entropy"])),
+        ):
+            table.add_row(*cells)
+        parts: list = [table]
+        if row["progress"]:
+            parts.append(ProgressBar(total=1.0, completed=row["progress"], width=60))
+        self._live.update(Panel(Group(*parts), title=self._title, expand=False), refresh=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
+
+
+def status_for(title: str) -> LiveStatus | PlainStatus:
+    """The live panel where standard output is a terminal, plain lines elsewhere."""
+    return LiveStatus(title) if sys.stdout.isatty() else PlainStatus()

@@ -1,0 +1,210 @@
+"""What every way of training shares: the budget, the counters, the curves and the checkpoints."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+
+from ga3c_tf.checkpoints import Checkpoints
+from ga3c_tf.config import Config
+from ga3c_tf.environment import describe_environment
+from ga3c_tf.model import Model
+from ga3c_tf.queues import EPISODE, INDEX, AgentMemory, IndexQueue, RecordQueue
+from ga3c_tf.run_log import RunLog
+from ga3c_tf.stats import Stats
+
+POLL_SECONDS = 0.25
+
+
+class Training:
+    """One run, from its first step or a checkpoint to its budget. A subclass has the workers that do the work.
+
+    Args:
+        config: settings, with a seed.
+        folder: the run folder; nothing is written to it before `run`.
+        device: TensorFlow device, as `configure_device` returned it.
+        warn: called with one line about something that went wrong but was dealt with.
+
+    Raises:
+        UserError: the environment, the network or the run's checkpoints do not fit.
+    """
+
+    def __init__(self, config: Config, folder: Path, device: str, warn: Callable[[str], None]):
+        self.config, self._folder = config, folder
+        spec = describe_environment(config)
+        self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
+        self.memory = AgentMemory(config, spec.state_shape, spec.state_dtype, spec.num_actions)
+        self.stats = Stats(config.rolling_episodes)
+        self.training_queue, self._episode_queue = IndexQueue(), RecordQueue(EPISODE)
+        self._checkpoints = Checkpoints(folder, self.model.checkpoint_objects(), warn)
+        self._wake = RecordQueue(INDEX)
+        self._stop_reason: str | None = None
+        self._steps_before, self._time_before, self._agents_started = 0, 0.0, 0
+        self._start = time.monotonic()
+
+    # what a subclass gives
+
+    def start_workers(self) -> None:
+        """Starts whatever trains."""
+        raise NotImplementedError
+
+    def work(self, seconds: float) -> None:
+        """Lets the workers work for about `seconds`, less if something happened; raises the first worker's error."""
+        raise NotImplementedError
+
+    def stop_workers(self) -> None:
+        """Ends all workers, within a deadline."""
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        """Ends all processes at once, without a word."""
+
+    def paused(self) -> AbstractContextManager:
+        """A context in which no update happens."""
+        return nullcontext()
+
+    def prediction_queue_length(self) -> int:
+        """Requests that wait for a prediction."""
+        return 0
+
+    def workers(self) -> dict[str, int]:
+        """How many agents, predictors and trainers there are."""
+        return {"agents": self.config.num_agents, "predictors": 0, "trainers": 0}
+
+    # the run
+
+    @property
+    def agent_steps(self) -> int:
+        """Environment steps taken by all agents, earlier sessions included."""
+        return self._steps_before + int(self.memory.steps.sum())
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of training, earlier sessions included."""
+        return self._time_before + time.monotonic() - self._start
+
+    def rates(self) -> tuple[float, float]:
+        """Learning rate and beta of now."""
+        return self.config.annealed(self.agent_steps)
+
+    def resume(self) -> None:
+        """Restores the newest whole checkpoint; call before `run`."""
+        counters = self._checkpoints.restore("latest")
+        self._steps_before, self._time_before = counters["agent_steps"], counters["time_s"]
+        self._agents_started = counters["agents_started"]
+        self.stats.restore(counters["stats"])
+
+    def stop(self, reason: str) -> None:
+        """Asks the run to end; safe in a signal handler and from other threads."""
+        self._stop_reason = self._stop_reason or reason
+        self._wake.put(0)
+
+    def run(self, report: Callable[[dict], None] = lambda row: None) -> dict:
+        """Trains until the budget is reached or `stop` is called.
+
+        Args:
+            report: called with each row of metrics as it is logged, rolling score and progress added.
+
+        Returns:
+            The summary: why it ended, counters, rates over this session, rolling score and checkpoint.
+
+        Raises:
+            AgentError: an agent process ended by itself.
+            Exception: whatever a predictor or trainer raised.
+        """
+        self._report = report
+        self._start = self._window_start = time.monotonic()
+        first_steps, first_updates = self.agent_steps, self.stats.updates
+        self._log = RunLog(self._folder, self._steps_before, self._time_before, self.stats.episodes)
+        log_at, save_at = self._start + self.config.log_seconds, self._start + 60 * self.config.checkpoint_minutes
+        try:
+            self.start_workers()
+            while (ended := self._ended()) is None:
+                self.work(min(POLL_SECONDS, max(0.0, log_at - time.monotonic())))
+                self._collect_episodes()
+                if time.monotonic() >= log_at:
+                    log_at = max(log_at + self.config.log_seconds, time.monotonic())
+                    self._log_metrics()
+                if time.monotonic() >= save_at:
+                    save_at = time.monotonic() + 60 * self.config.checkpoint_minutes
+                    self._save()
+            self._log_metrics()
+            trained_s = time.monotonic() - self._start
+        finally:
+            self.stop_workers()
+            self._collect_episodes()
+            checkpoint = self._save()
+            self._log.close()
+        return {
+            "run": str(self._folder), "ended": ended, "agent_steps": self.agent_steps,
+            "updates": self.stats.updates, "episodes": self.stats.episodes, "time_s": round(self.time_s, 3),
+            "pps": round((self.agent_steps - first_steps) / trained_s, 1),
+            "tps": round((self.stats.updates - first_updates) / trained_s, 1),
+            "rolling_score": self.stats.rolling_score, "rolling_episodes": self.config.rolling_episodes,
+            "checkpoint": str(checkpoint), "seed": self.config.seed}
+
+    def progress(self) -> float | None:
+        """Share of the budget that is used, 0 to 1; None where there is no budget."""
+        config = self.config
+        shares = [done / budget for done, budget in (
+            (self.agent_steps, config.steps), (self.time_s, config.minutes and 60 * config.minutes),
+            (self.stats.episodes, config.episodes)) if budget]
+        return min(1.0, max(shares)) if shares else None
+
+    def _ended(self) -> str | None:
+        config = self.config
+        if self._stop_reason:
+            return self._stop_reason
+        if config.steps and self.agent_steps >= config.steps:
+            return "steps"
+        if config.minutes and self.time_s >= 60 * config.minutes:
+            return "minutes"
+        if config.episodes and self.stats.episodes >= config.episodes:
+            return "episodes"
+        return None
+
+    def _collect_episodes(self) -> None:
+        while len(self._episode_queue):
+            for _, length, score in self._episode_queue.get(1000).tolist():
+                self.stats.episode(score)
+                row = {"time_s": self.time_s, "agent_steps": self.agent_steps, "episode": self.stats.episodes,
+                       "score": score, "length": length}
+                self._log.episode(row, self.stats.rolling_score)
+
+    def _log_metrics(self) -> None:
+        now = time.monotonic()
+        window = self.stats.window(max(now - self._window_start, 1e-9))
+        self._window_start = now
+        row = {"time_s": self.time_s, "agent_steps": self.agent_steps, "updates": self.stats.updates, **window,
+               "prediction_queue": self.prediction_queue_length(), "training_queue": len(self.training_queue),
+               **self.workers(), "rss_mb": resident_mib()}
+        self._log.metrics(row)
+        self._report({**row, "episodes": self.stats.episodes, "rolling_score": self.stats.rolling_score,
+                      "progress": self.progress()})
+
+    def _save(self):
+        with self.paused():
+            self._log.flush()
+            counters = {"agent_steps": self.agent_steps, "time_s": self.time_s, "agents_started": self._agents_started,
+                        "stats": self.stats.state()}
+            return self._checkpoints.save(counters["agent_steps"], counters, self.stats.rolling_score)
+
+    def _new_seeds(self, agents: range) -> dict[int, np.random.SeedSequence]:
+        """A seed for each of these agents that no agent of this run, in any session, has had."""
+        first = self._agents_started
+        self._agents_started += len(agents)
+        return {agent: np.random.SeedSequence(self.config.seed, spawn_key=(first + number,))
+                for number, agent in enumerate(agents)}
+
+
+def resident_mib() -> float:
+    """Resident memory of this process in MiB; not-a-number where /proc does not tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    except OSError:
+        return float("nan")

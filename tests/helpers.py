@@ -1,0 +1,118 @@
+"""What several tests use: an environment that counts, and a model that checks what it is handed."""
+
+import struct
+import threading
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+NUM_ACTIONS = 3
+CODE = struct.Struct("<qqq")
+SHAPE = (2, 12, 1)
+
+
+def encode(identity: int, episode: int, step: int) -> np.ndarray:
+    """The state that says which environment, episode and step it is, uint8 [2, 12, 1]."""
+    return np.frombuffer(CODE.pack(identity, episode, step), np.uint8).reshape(SHAPE)
+
+
+def decode(state: np.ndarray) -> tuple[int, int, int]:
+    """Environment, episode and step of a state."""
+    return CODE.unpack(np.ascontiguousarray(state).tobytes())
+
+
+def episode_length(identity: int, episode: int) -> int:
+    """Steps of an episode: 1 to 17, so that segments of every length occur."""
+    return 1 + (identity * 31 + episode * 7) % 17
+
+
+def is_truncated(identity: int, episode: int) -> bool:
+    """Whether an episode ends by a time limit."""
+    return (identity + episode) % 3 == 0
+
+
+def reward_at(identity: int, episode: int, step: int) -> float:
+    """Raw reward of the step that leaves state number `step`: beyond [-1, 1] at times."""
+    return float((identity + 5 * episode + 3 * step) % 7 - 3) / 2
+
+
+def action_at(identity: int, episode: int, step: int) -> int:
+    """The action that the checking model always chooses in this state."""
+    return (identity + episode + 2 * step) % NUM_ACTIONS
+
+
+def value_at(identity: int, episode: int, step: int) -> float:
+    """The value that the checking model gives this state."""
+    return ((identity % 1000) + 10 * episode + step) / 1000
+
+
+class CountingEnvironment(gymnasium.Env):
+    """Its frame is the step number, with episode and seed: whatever is lost, repeated or mixed shows."""
+
+    observation_space = spaces.Box(0, 255, SHAPE, np.uint8)
+    action_space = spaces.Discrete(NUM_ACTIONS)
+
+    def __init__(self):
+        self._identity, self._episode, self._step = -1, -1, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if seed is not None:
+            self._identity = seed
+        self._episode, self._step = self._episode + 1, 0
+        return encode(self._identity, self._episode, 0), {}
+
+    def step(self, action):
+        place = self._identity, self._episode, self._step
+        if action != action_at(*place):
+            raise AssertionError(f"action {action} at {place} was meant for another state")
+        self._step += 1
+        done = self._step == episode_length(*place[:2])
+        truncated = done and is_truncated(*place[:2])
+        return encode(*place[:2], self._step), reward_at(*place), done and not truncated, truncated, {}
+
+
+class FailingEnvironment(CountingEnvironment):
+    """Raises in its second episode."""
+
+    def reset(self, *, seed=None, options=None):
+        if self._episode == 1:
+            raise RuntimeError("the emulator is gone")
+        return super().reset(seed=seed, options=options)
+
+
+gymnasium.register("Counting-v0", CountingEnvironment)
+gymnasium.register("Failing-v0", FailingEnvironment)
+
+
+class CheckingModel:
+    """Stands in for the model: answers by the state alone, and keeps every batch it is trained on."""
+
+    def __init__(self, *args, **kwargs):
+        self._lock = threading.Lock()
+        self._version = 0
+        self.chosen: dict[tuple, int] = {}
+        self.batches: list[list[tuple]] = []
+        self.batch_sizes: list[int] = []
+
+    def predict(self, states):
+        places = [decode(state) for state in states]
+        policy = np.zeros((len(states), NUM_ACTIONS), np.float32)
+        policy[np.arange(len(states)), [action_at(*place) for place in places]] = 1
+        with self._lock:
+            self.batch_sizes.append(len(states))
+            self.chosen.update(dict.fromkeys(places, self._version))
+            return policy, np.array([value_at(*place) for place in places], np.float32), self._version
+
+    def train(self, states, actions, returns, learning_rate, beta):
+        rows = [(decode(state), int(action), float(value)) for state, action, value in zip(states, actions, returns,
+                                                                                          strict=True)]
+        with self._lock:
+            self._version += 1
+            self.batches.append(rows)
+            return SimpleNamespace(policy_loss=0.0, value_loss=0.0, entropy=0.0, version=self._version)
+
+    def checkpoint_objects(self):
+        return {}

@@ -1,0 +1,71 @@
+"""Settings: what is refused and how it is said, presets, annealing, the text form."""
+
+import dataclasses
+import json
+
+import pytest
+
+from ga3c_tf.config import PRESETS, Config, UserError, option_of
+
+
+@pytest.mark.parametrize(("name", "value", "words"), [
+    ("num_agents", 0, "num_agents (--agents) is 0; it must be at least 1"),
+    ("num_agents", 2.5, "it must be a whole number"),
+    ("num_agents", True, "it must be a whole number"),
+    ("gamma", 1.5, "it must be at most 1"),
+    ("gamma", float("nan"), "it must be finite"),
+    ("learning_rate", 0.0, "it must be above 0"),
+    ("learning_rate", 10**400, "it must be finite"),
+    ("learning_rate", "fast", "it must be a number"),
+    ("preprocessing", "sepia", "it must be one of standard, nvlabs"),
+    ("serial", 1, "it must be true or false"),
+    ("env_id", 3, "it must be a text"),
+    ("env_id", None, "it must be a text"),
+    ("beta_end", 0.0, "--beta-end needs --anneal-steps"),
+    ("anneal_steps", 10, "--anneal-steps does nothing without"),
+])
+def test_a_bad_value_is_refused_in_one_line_that_says_what_is_right(name, value, words):
+    with pytest.raises(UserError) as caught:
+        Config(**{name: value})
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_unknown_setting_names_close_ones():
+    with pytest.raises(UserError, match="unknown setting 'lerning_rate'; close: learning_rate"):
+        Config.from_values({"lerning_rate": 1e-3})
+
+
+def test_settings_survive_the_way_through_their_text():
+    config = Config(env_id="CartPole-v1", seed=7, beta_end=0.0, anneal_steps=10, minutes=2)
+    assert Config.from_json(config.to_json()) == config
+    assert json.loads(config.to_json())["minutes"] == 2.0
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"num_agents": "x"}', '{"no_such": 1}', "[" * 100_000])
+def test_a_damaged_text_is_refused(text):
+    with pytest.raises(UserError):
+        Config.from_json(text)
+
+
+def test_presets_are_valid_and_differ():
+    configs = [Config.from_values(values) for values in PRESETS.values()]
+    assert len({config.to_json() for config in configs}) == len(PRESETS) == 3
+
+
+def test_rates_go_linearly_to_their_ends_and_stay_there():
+    config = Config(learning_rate=1e-3, learning_rate_end=0.0, beta=0.01, anneal_steps=1000)
+    assert config.annealed(0) == (1e-3, 0.01)
+    assert config.annealed(250) == pytest.approx((7.5e-4, 0.01))
+    assert config.annealed(1000) == config.annealed(10**9) == (0.0, 0.01)
+    assert Config().annealed(10**9) == (Config().learning_rate, Config().beta)
+
+
+def test_the_training_queue_is_shared_out_over_the_agents():
+    assert Config(num_agents=32, max_training_queue=100).segments_per_agent == 3
+    assert Config(num_agents=256, max_training_queue=100).segments_per_agent == 1
+
+
+def test_every_setting_has_help_a_group_and_an_option_of_its_own():
+    fields = dataclasses.fields(Config)
+    assert all(len(field.metadata["help"]) > 10 and field.metadata["group"] for field in fields)
+    assert len({option_of(field.name) for field in fields}) == len(fields)

@@ -1,0 +1,269 @@
+"""The whole system on an environment that counts: nothing lost, repeated, or mixed between agents."""
+
+import collections
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import helpers
+import pytest
+
+import ga3c_tf.training
+from ga3c_tf.config import Config
+from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.serial import SerialServer
+from ga3c_tf.server import AgentError, Server
+
+GAMMA = 0.9
+
+
+def run_counting(tmp_path, monkeypatch, kind=Server, env_id="helpers:Counting-v0", **settings):
+    """Trains the checking model; returns it, the training and its summary."""
+    monkeypatch.setattr(ga3c_tf.training, "Model", helpers.CheckingModel)
+    config = Config(**{"env_id": env_id, "seed": 3, "steps": 3000, "gamma": GAMMA, "num_agents": 6,
+                       "agents_per_process": 2, "min_training_batch": 0, **settings})
+    training = kind(config, tmp_path / "run", "/CPU:0", print)
+    (tmp_path / "run").mkdir()
+    return training.model, training, training.run()
+
+
+def check_segment(rows, t_max):
+    """One segment: consecutive steps of one episode, the right actions, and returns with the right bootstrap."""
+    (identity, episode, first), _, _ = rows[0]
+    assert 1 <= len(rows) <= t_max
+    places = [(identity, episode, first + number) for number in range(len(rows))]
+    assert [place for place, _, _ in rows] == places
+    assert [action for _, action, _ in rows] == [helpers.action_at(*place) for place in places]
+    end = first + len(rows)
+    if end == helpers.episode_length(identity, episode) and not helpers.is_truncated(identity, episode):
+        bootstrap = 0.0
+    else:
+        assert end == helpers.episode_length(identity, episode) or len(rows) == t_max
+        bootstrap = helpers.value_at(identity, episode, end)
+    rewards = [max(-1.0, min(1.0, helpers.reward_at(*place))) for place in places]
+    expected = [sum(GAMMA ** (k - i) * reward for k, reward in enumerate(rewards) if k >= i)
+                + GAMMA ** (len(rewards) - i) * bootstrap for i in range(len(rewards))]
+    assert [value for _, _, value in rows] == pytest.approx(expected, abs=1e-5)
+
+
+def check_nothing_lost_or_repeated(rows, agents):
+    """Each environment's steps in order from its first, each once."""
+    by_agent = collections.defaultdict(list)
+    for place, _, _ in rows:
+        by_agent[place[0]].append(place[1:])
+    assert len(by_agent) == agents
+    for identity, trained in by_agent.items():
+        expected = [(episode, step) for episode in range(max(trained)[0] + 1)
+                    for step in range(helpers.episode_length(identity, episode))]
+        assert sorted(trained) == expected[: len(trained)]
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+@pytest.mark.parametrize("t_max", [1, 5, 100])
+def test_every_segment_is_whole_and_every_step_is_trained_on_once(tmp_path, monkeypatch, kind, t_max):
+    model, training, summary = run_counting(tmp_path, monkeypatch, kind, t_max=t_max)
+    for rows in model.batches:
+        check_segment(rows, t_max)
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
+    trained = sum(map(len, model.batches))
+    assert summary["agent_steps"] >= 3000
+    assert summary["agent_steps"] - 6 * t_max <= trained <= summary["agent_steps"]
+    assert summary["updates"] == len(model.batches) == training.stats.updates
+
+
+def test_one_agent_per_process_many_threads_and_queues_of_one(tmp_path, monkeypatch):
+    model, _, _ = run_counting(tmp_path, monkeypatch, agents_per_process=1, num_predictors=4, num_trainers=4,
+                               max_training_queue=1, max_prediction_batch=1)
+    for rows in model.batches:
+        check_segment(rows, 5)
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
+    assert max(model.batch_sizes) == 1
+
+
+def test_the_prediction_batch_has_all_that_wait_up_to_the_maximum(tmp_path, monkeypatch):
+    model, _, _ = run_counting(tmp_path, monkeypatch, num_agents=24, agents_per_process=8, max_prediction_batch=7,
+                               num_predictors=1)
+    assert max(model.batch_sizes) == 7
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+def test_the_minimum_batch_merges_segments_until_it_is_exceeded(tmp_path, monkeypatch, kind):
+    model, _, _ = run_counting(tmp_path, monkeypatch, kind, min_training_batch=20, num_trainers=1)
+    sizes = {len(rows) for rows in model.batches}
+    assert min(sizes) > 20 and max(sizes) <= 25
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
+
+
+def test_each_state_is_trained_with_the_lag_of_its_own_prediction(tmp_path, monkeypatch):
+    """Where prediction and training take turns, the lag is known: the updates since the state was predicted."""
+    lags = []
+    monkeypatch.setattr("ga3c_tf.stats.Stats.trained", lambda self, lag, *losses: lags.append(lag))
+    model, _, _ = run_counting(tmp_path, monkeypatch, SerialServer, steps=600)
+    for update, (rows, lag) in enumerate(zip(model.batches, lags, strict=True)):
+        assert [update - model.chosen[place] for place, _, _ in rows] == lag.tolist()
+    assert max(lag.max() for lag in lags) > 0
+
+
+def test_a_full_training_queue_holds_the_agents_back(tmp_path, monkeypatch):
+    release = threading.Event()
+    original = helpers.CheckingModel.train
+
+    def slow_train(self, *args):
+        release.wait(10)
+        return original(self, *args)
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", slow_train)
+    watched = {}
+
+    def watch():
+        time.sleep(3)
+        steps = [training.agent_steps]
+        time.sleep(1)
+        watched["steps"] = [*steps, training.agent_steps]
+        watched["queue"] = len(training.training_queue)
+        release.set()
+
+    def start(self):
+        nonlocal training
+        training = self
+        threading.Thread(target=watch, daemon=True).start()
+        Server.start_workers(self)
+
+    training = None
+    watched_server = type("WatchedServer", (Server,), {"start_workers": start})
+    model, _, _ = run_counting(tmp_path, monkeypatch, watched_server, max_training_queue=6, num_trainers=1)
+    first, later = watched["steps"]
+    assert first == later > 0
+    assert watched["queue"] <= 2 * 6
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+def test_curves_hold_every_episode_with_its_raw_score(tmp_path, monkeypatch, kind):
+    model, training, summary = run_counting(tmp_path, monkeypatch, kind, log_seconds=0.2)
+    episodes = read_rows(tmp_path / "run" / "episodes.csv", EPISODE_COLUMNS)
+    assert [int(row["episode"]) for row in episodes] == list(range(1, summary["episodes"] + 1))
+    identities = {place[0] for rows in model.batches for place, _, _ in rows}
+    possible = {(sum(helpers.reward_at(identity, episode, step)
+                     for step in range(helpers.episode_length(identity, episode))),
+                 helpers.episode_length(identity, episode)) for identity in identities for episode in range(1000)}
+    assert {(float(row["score"]), int(row["length"])) for row in episodes} <= possible
+    metrics = read_rows(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)
+    assert 3000 <= int(metrics[-1]["agent_steps"]) <= summary["agent_steps"]
+    assert int(metrics[-1]["updates"]) <= summary["updates"]
+    times = [float(row["time_s"]) for row in metrics]
+    assert times == sorted(times)
+
+
+def test_an_agents_error_ends_the_run_with_its_traceback(tmp_path, monkeypatch):
+    with pytest.raises(AgentError, match="RuntimeError: the emulator is gone"):
+        run_counting(tmp_path, monkeypatch, env_id="helpers:Failing-v0")
+
+
+@pytest.mark.parametrize("method", ["predict", "train"])
+def test_a_threads_error_ends_the_run(tmp_path, monkeypatch, method):
+    def fail(self, *args):
+        raise ZeroDivisionError(method)
+
+    monkeypatch.setattr(helpers.CheckingModel, method, fail)
+    started = time.monotonic()
+    with pytest.raises(ZeroDivisionError, match=method):
+        run_counting(tmp_path, monkeypatch)
+    assert time.monotonic() - started < 20
+
+
+def test_a_run_stops_when_asked(tmp_path, monkeypatch):
+    class Stopped(Server):
+        def start_workers(self):
+            super().start_workers()
+            threading.Timer(1.0, self.stop, ["asked"]).start()
+
+    _, _, summary = run_counting(tmp_path, monkeypatch, Stopped, steps=None)
+    assert summary["ended"] == "asked" and summary["agent_steps"] > 0
+
+
+@pytest.mark.parametrize(("budget", "why"), [({"steps": 500}, "steps"), ({"steps": None, "episodes": 40}, "episodes"),
+                                             ({"steps": None, "minutes": 0.02}, "minutes")])
+def test_each_budget_ends_the_run(tmp_path, monkeypatch, budget, why):
+    _, _, summary = run_counting(tmp_path, monkeypatch, **budget)
+    assert summary["ended"] == why
+
+
+def descendants(pid: int) -> set[int]:
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == pid:
+            child = int(status.parent.name)
+            found |= {child} | descendants(child)
+    return found
+
+
+def alive(pids: set[int]) -> set[int]:
+    return {pid for pid in pids if Path(f"/proc/{pid}").exists()
+            and ") Z " not in Path(f"/proc/{pid}/stat").read_text()}
+
+
+@pytest.fixture
+def started_training(tmp_path):
+    """A training in a process of its own, once it has written metrics, with all its descendants."""
+    command = [sys.executable, "-m", "ga3c_tf", "train", "CartPole-v1", "--run-dir", str(tmp_path / "run"), "--agents",
+               "8", "--log-seconds", "0.5", "--checkpoint-minutes", "0.03"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               start_new_session=True)
+    for _ in range(600):
+        time.sleep(0.1)
+        if len(list((tmp_path / "run" / "checkpoints").glob("0*"))) >= 1 or process.poll() is not None:
+            break
+    children = descendants(process.pid)
+    assert len(children) >= 4, process.stdout.read() if process.poll() is not None else "no children"
+    before = set(os.listdir("/dev/shm"))
+    yield process, children, tmp_path / "run"
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert set(os.listdir("/dev/shm")) <= before
+
+
+def test_a_signal_to_the_group_ends_the_run_with_a_checkpoint_and_a_summary(started_training):
+    process, children, run = started_training
+    newest = max(path.name for path in (run / "checkpoints").glob("0*"))
+    asked = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=10)
+    assert time.monotonic() - asked < 5
+    assert process.returncode == 130
+    assert "ended interrupted" in output.splitlines()[-1] and "Traceback" not in output
+    assert max(path.name for path in (run / "checkpoints").glob("0*")) > newest
+    time.sleep(1)
+    assert not alive(children)
+
+
+def test_a_second_signal_ends_it_at_once(started_training):
+    process, children, _ = started_training
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    asked = time.monotonic()
+    process.wait(timeout=5)
+    assert time.monotonic() - asked < 2 and process.returncode == 143
+    time.sleep(1)
+    assert not alive(children)
+
+
+def test_killing_the_server_ends_the_agents(started_training):
+    process, children, _ = started_training
+    process.kill()
+    process.wait()
+    for _ in range(100):
+        if not alive(children):
+            break
+        time.sleep(0.1)
+    assert not alive(children)
