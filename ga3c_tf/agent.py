@@ -29,7 +29,8 @@ class Segment:
     """Up to t_max steps of one agent, written straight into its slot of the shared memory."""
 
     def __init__(self, memory: AgentMemory, slot: int, state: np.ndarray):
-        self.slot, self.length, self.rewards = slot, 0, []
+        self.slot, self.length = slot, 0
+        self._rewards: list[float] = []
         self._memory = memory
         memory.states[slot, 0] = state
 
@@ -49,13 +50,13 @@ class Segment:
         memory.actions[slot, step] = action
         memory.versions[slot, step] = version
         memory.states[slot, step + 1] = next_state
-        self.rewards.append(reward)
+        self._rewards.append(reward)
         self.length += 1
 
     def close(self, bootstrap: float, gamma: float) -> None:
         """Writes the returns, from the value `bootstrap` of the newest state."""
         self._memory.lengths[self.slot] = self.length
-        self._memory.returns[self.slot, : self.length] = nstep_returns(np.array(self.rewards), bootstrap, gamma)
+        self._memory.returns[self.slot, : self.length] = nstep_returns(self._rewards, bootstrap, gamma)
 
 
 class Agent:
@@ -74,8 +75,16 @@ class Agent:
         seed: seed of the environment and of the sampled actions.
     """
 
-    def __init__(self, number: int, config: Config, environment: gymnasium.Env, memory: AgentMemory,
-                 training_queue: IndexQueue, episode_queue: RecordQueue, seed: np.random.SeedSequence):
+    def __init__(
+        self,
+        number: int,
+        config: Config,
+        environment: gymnasium.Env,
+        memory: AgentMemory,
+        training_queue: IndexQueue,
+        episode_queue: RecordQueue,
+        seed: np.random.SeedSequence,
+    ):
         self.number = number
         self.free_slots = deque(memory.slots_of(number))
         self._config, self._environment, self._memory = config, environment, memory
@@ -143,8 +152,13 @@ class AgentQueues:
     errors: connection.Connection
 
 
-def run_agents(config: Config, memory: AgentMemory, queues: AgentQueues, answers: connection.Connection,
-               seeds: dict[int, np.random.SeedSequence]) -> None:
+def run_agents(
+    config: Config,
+    memory: AgentMemory,
+    queues: AgentQueues,
+    answers: connection.Connection,
+    seeds: dict[int, np.random.SeedSequence],
+) -> None:
     """The agent process: drives the agents numbered in `seeds` until its answers end. Target of a Process.
 
     An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1.
@@ -154,13 +168,15 @@ def run_agents(config: Config, memory: AgentMemory, queues: AgentQueues, answers
     except BrokenPipeError:
         pass  # the server is gone
     except BaseException:
-        queues.errors.send_bytes(traceback.format_exc().encode()[-select.PIPE_BUF + 64:])
+        queues.errors.send_bytes(traceback.format_exc().encode()[-select.PIPE_BUF + 64 :])
         raise SystemExit(1) from None
 
 
 def _drive(config, memory, queues, answers, seeds):
-    agents = {number: Agent(number, config, make_environment(config), memory, queues.training, queues.episodes, seed)
-              for number, seed in seeds.items()}
+    agents = {
+        number: Agent(number, config, make_environment(config), memory, queues.training, queues.episodes, seed)
+        for number, seed in seeds.items()
+    }
     runs = {number: agent.run() for number, agent in agents.items()}
     without_slot: set[int] = set()
     turn = list(runs)

@@ -30,8 +30,11 @@ class Checkpoints:
         self._folder, self._warn = folder / "checkpoints", warn
         self._counters = tf.Variable("", dtype=tf.string)
         self._groups = tuple(objects)
-        self._variables = {f"{group}/{number}": variable
-                           for group, variables in objects.items() for number, variable in enumerate(variables)}
+        self._variables = {
+            f"{group}/{number}": variable
+            for group, variables in objects.items()
+            for number, variable in enumerate(variables)
+        }
         self._checkpoint = tf.train.Checkpoint(**objects, counters=self._counters)
 
     def steps(self) -> list[int]:
@@ -55,9 +58,12 @@ class Checkpoints:
         for file in aside.iterdir():
             with file.open("rb") as stream:
                 os.fsync(stream.fileno())
-        if path.exists():
-            shutil.rmtree(path)
-        aside.rename(path)
+        if path.exists():  # the same agent steps again, after a stop without progress
+            path.rename(replaced := self._folder / "being-replaced")
+            aside.rename(path)
+            shutil.rmtree(replaced)
+        else:
+            aside.rename(path)
         best = self.best()
         for step in self.steps()[:-KEEP_LAST]:
             if step != best:
@@ -98,13 +104,18 @@ class Checkpoints:
 
     def _read(self, step: int) -> dict:
         prefix = str(self._path(step) / "checkpoint")
-        there = {name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE"): shape for name, shape in tf.train.list_variables(prefix)
-                 if name.startswith(tuple(f"{group}/" for group in self._groups))}
+        there = {
+            name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE"): shape
+            for name, shape in tf.train.list_variables(prefix)
+            if name.startswith(tuple(f"{group}/" for group in self._groups))
+        }
         here = {name: variable.shape.as_list() for name, variable in self._variables.items()}
         if there != here:
             name = next(name for name in {**here, **there} if here.get(name) != there.get(name))
-            raise UserError(f"{self._path(step)} is of another network or environment: {name} is "
-                            f"{there.get(name, 'missing')} in it and {here.get(name, 'missing')} here")
+            raise UserError(
+                f"{self._path(step)} is of another network or environment: {name} is "
+                f"{there.get(name, 'missing')} in it and {here.get(name, 'missing')} here"
+            )
         self._checkpoint.read(prefix).assert_existing_objects_matched()
         return json.loads(self._counters.numpy())
 

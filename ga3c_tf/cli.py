@@ -56,8 +56,13 @@ def config_options(command):
             shown = ("on" if setting.default else "off") if kind is bool else setting.default
             text += f" [default: {shown}]"
         declaration = f"--{option}/--no-{option}" if kind is bool else f"--{option}"
-        command = click.option(declaration, setting.name, type=click.Choice(rule["choices"]) if rule["choices"] else kind,
-                               default=None, help=f"({rule['group']}) {text}")(command)
+        command = click.option(
+            declaration,
+            setting.name,
+            type=click.Choice(rule["choices"]) if rule["choices"] else kind,
+            default=None,
+            help=f"({rule['group']}) {text}",
+        )(command)
     return command
 
 
@@ -70,12 +75,25 @@ def agent_options(command):
     """Adds the options that choose a trained agent and how it acts."""
     for option in (
         click.option("--device", default="cpu", show_default=True, help="'auto', 'cpu', 'gpu' or 'gpu:N'."),
-        click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True,
-                     help="Seed of the environments and of the sampled actions."),
-        click.option("--sample/--greedy", default=True, show_default=True,
-                     help="Sample actions from the policy, or take the most probable one."),
-        click.option("--checkpoint", default="best", show_default=True,
-                     help="'best' by rolling score, 'latest', or the agent steps of one."),
+        click.option(
+            "--seed",
+            type=click.IntRange(0, 2**31 - 1),
+            default=0,
+            show_default=True,
+            help="Seed of the environments and of the sampled actions.",
+        ),
+        click.option(
+            "--sample/--greedy",
+            default=True,
+            show_default=True,
+            help="Sample actions from the policy, or take the most probable one.",
+        ),
+        click.option(
+            "--checkpoint",
+            default="best",
+            show_default=True,
+            help="'best' by rolling score, 'latest', or the agent steps of one.",
+        ),
     ):
         command = option(command)
     return command
@@ -89,8 +107,13 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("env_id")
-@click.option("--preset", type=click.Choice(list(PRESETS)), default="paper", show_default=True,
-              help="Settings to start from; options given here come on top.")
+@click.option(
+    "--preset",
+    type=click.Choice(list(PRESETS)),
+    default="paper",
+    show_default=True,
+    help="Settings to start from; options given here come on top.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
 @config_options
 def train(env_id: str, preset: str, as_json: bool, **settings) -> int:
@@ -131,8 +154,10 @@ def resume(run: Path, as_json: bool, **budgets) -> int:
     training, device = _training(folder)
     training.resume()
     if training.progress() == 1.0:
-        raise UserError(f"{run} has reached its budget: {training.agent_steps} agent steps, {training.time_s / 60:.1f} "
-                        f"minutes, {training.stats.episodes} episodes; give a larger --steps, --minutes or --episodes")
+        raise UserError(
+            f"{run} has reached its budget: {training.agent_steps} agent steps, {training.time_s / 60:.1f} "
+            f"minutes, {training.stats.episodes} episodes; give a larger --steps, --minutes or --episodes"
+        )
     folder.continue_with(folder.config, _command(), device)
     return _run(training, folder, as_json)
 
@@ -153,9 +178,11 @@ def evaluate(run: Path, episodes: int, checkpoint: str, sample: bool, seed: int,
         print(json.dumps(result))
         return
     low, high = result["interval_95"]
-    print(f"{result['env_id']} after {result['agent_steps']} agent steps: mean {result['mean']:.2f} "
-          f"(95 % interval {low:.2f} to {high:.2f}), standard deviation {result['std']:.2f}, "
-          f"median {result['median']:.2f}")
+    print(
+        f"{result['env_id']} after {result['agent_steps']} agent steps: mean {result['mean']:.2f} "
+        f"(95 % interval {low:.2f} to {high:.2f}), standard deviation {result['std']:.2f}, "
+        f"median {result['median']:.2f}"
+    )
     print(f"protocol: {result['protocol']}")
 
 
@@ -165,8 +192,9 @@ def evaluate(run: Path, episodes: int, checkpoint: str, sample: bool, seed: int,
 @click.option("--window", is_flag=True, help="Show a window instead; needs a display.")
 @click.option("--episodes", type=click.IntRange(1, 1000), default=1, show_default=True, help="Whole episodes.")
 @agent_options
-def play(run: Path, video: Path | None, window: bool, episodes: int, checkpoint: str, sample: bool, seed: int,
-         device: str) -> None:
+def play(
+    run: Path, video: Path | None, window: bool, episodes: int, checkpoint: str, sample: bool, seed: int, device: str
+) -> None:
     """Watch the trained agent of the folder RUN play, in a video file or a window."""
     from ga3c_tf.evaluate import play_window, record
 
@@ -174,14 +202,21 @@ def play(run: Path, video: Path | None, window: bool, episodes: int, checkpoint:
         raise UserError("play needs either --video FILE or --window")
     agent = _trained_agent(run, checkpoint, sample, seed, device)
     scores = play_window(agent, episodes, seed) if video is None else record(agent, episodes, seed, video)
-    print(f"{'shown' if video is None else video}: {len(scores)} episodes, scores "
-          f"{', '.join(f'{score:g}' for score in scores)}")
+    print(
+        f"{'shown' if video is None else video}: {len(scores)} episodes, scores "
+        f"{', '.join(f'{score:g}' for score in scores)}"
+    )
 
 
 @cli.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False),
-              help="Picture to write: .png, .svg or .pdf.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Picture to write: .png, .svg or .pdf.",
+)
 def plot(runs: tuple[Path, ...], output: Path) -> None:
     """Draw score, PPS, TPS, policy lag and queues of one or more run folders RUNS."""
     from ga3c_tf.plots import plot_runs
@@ -243,9 +278,18 @@ def _run(training, run, as_json: bool) -> int:
         return 1
     finally:
         run.close()
+    for number in (signal.SIGINT, signal.SIGTERM):  # all is saved: a late signal changes nothing
+        signal.signal(number, signal.SIG_IGN)
     if as_json:
-        print(json.dumps({name: None if isinstance(value, float) and math.isnan(value) else value
-                          for name, value in summary.items()}), flush=True)
+        print(
+            json.dumps(
+                {
+                    name: None if isinstance(value, float) and math.isnan(value) else value
+                    for name, value in summary.items()
+                }
+            ),
+            flush=True,
+        )
     else:
         print(", ".join(f"{name} {value}" for name, value in summary.items()), flush=True)
     return 128 + received[0] if received else 0

@@ -20,8 +20,15 @@ class UserError(ValueError):
 
 
 def _setting(default, group, help, *, low=None, high=None, above=None, choices=None, option=None):
-    metadata = {"group": group, "help": help, "low": low, "high": high, "above": above, "choices": choices,
-                "option": option}
+    metadata = {
+        "group": group,
+        "help": help,
+        "low": low,
+        "high": high,
+        "above": above,
+        "choices": choices,
+        "option": option,
+    }
     return field(default=default, metadata=metadata)
 
 
@@ -35,12 +42,17 @@ class Config:
 
     env_id: str = _setting("ALE/Pong-v5", "environment", "Gymnasium id of the environment.")
     preprocessing: str = _setting(
-        "standard", "environment", "Atari frames: 'standard' (maximum over the last two, area resize) or 'nvlabs' "
-        "(the authors': each frame stretched to its own range, bilinear).", choices=("standard", "nvlabs"))
+        "standard",
+        "environment",
+        "Atari frames: 'standard' (maximum over the last two, area resize) or 'nvlabs' "
+        "(the authors': each frame stretched to its own range, bilinear).",
+        choices=("standard", "nvlabs"),
+    )
     frame_skip: int = _setting(4, "environment", "Atari: frames each action is repeated for.", low=1)
     frame_stack: int = _setting(4, "environment", "Atari: frames in one state.", low=1)
     repeat_action_probability: float = _setting(
-        0.25, "environment", "Atari: probability that a frame repeats the previous action (sticky).", low=0, high=1)
+        0.25, "environment", "Atari: probability that a frame repeats the previous action (sticky).", low=0, high=1
+    )
     full_action_space: bool = _setting(False, "environment", "Atari: all 18 actions instead of the game's own.")
     noop_max: int = _setting(0, "environment", "Atari: at most this many random no-op steps at reset.", low=0)
     terminal_on_life_loss: bool = _setting(False, "environment", "Atari: a lost life ends the episode.")
@@ -51,40 +63,50 @@ class Config:
     gamma: float = _setting(0.99, "agents", "Discount factor.", low=0, high=1)
     clip_rewards: bool = _setting(True, "agents", "Clip each reward to [-1, 1] for training; scores stay raw.")
     train_last_transition: bool = _setting(
-        True, "agents", "Train on the last transition of an episode, which the authors' code drops.")
+        True, "agents", "Train on the last transition of an episode, which the authors' code drops."
+    )
 
     num_predictors: int = _setting(2, "predictors", "Predictor threads, N_P.", low=1, high=256, option="predictors")
     max_prediction_batch: int = _setting(128, "predictors", "Most states in one prediction.", low=1, high=16384)
 
     num_trainers: int = _setting(2, "trainers", "Trainer threads, N_T.", low=1, high=256, option="trainers")
     min_training_batch: int = _setting(
-        20, "trainers", "A trainer merges segments until the batch exceeds this many states (section 5.4).", low=0)
+        20, "trainers", "A trainer merges segments until the batch exceeds this many states (section 5.4).", low=0
+    )
     max_training_queue: int = _setting(
-        100, "trainers", "Segments that may wait for training, shared out evenly over the agents.", low=1)
+        100, "trainers", "Segments that may wait for training, shared out evenly over the agents.", low=1
+    )
 
     network: str = _setting(
-        "auto", "model", "'small' (the paper's), 'minatar', 'mlp', 'auto' (by the observation), or "
-        "'module:function' returning a keras.Model.")
+        "auto",
+        "model",
+        "'small' (the paper's), 'minatar', 'mlp', 'auto' (by the observation), or "
+        "'module:function' returning a keras.Model.",
+    )
     device: str = _setting("auto", "model", "'auto' (GPU when present), 'cpu', 'gpu' or 'gpu:N'.")
     learning_rate: float = _setting(1e-3, "model", "RMSProp's learning rate at the start.", above=0)
     learning_rate_end: float | None = _setting(
-        None, "model", "Learning rate after --anneal-steps (default: constant).", low=0)
+        None, "model", "Learning rate after --anneal-steps (default: constant).", low=0
+    )
     beta: float = _setting(0.01, "model", "Weight of the entropy at the start.", low=0)
     beta_end: float | None = _setting(None, "model", "Entropy weight after --anneal-steps (default: constant).", low=0)
     anneal_steps: int | None = _setting(
-        None, "model", "Agent steps over which the learning rate and beta go to their ends, linearly.", low=1)
+        None, "model", "Agent steps over which the learning rate and beta go to their ends, linearly.", low=1
+    )
     log_epsilon: float = _setting(1e-6, "model", "Floor of a probability inside a logarithm.", above=0)
     log_softmax: bool = _setting(False, "model", "Take the policy's logarithm by log-softmax, without the floor.")
     min_policy: float = _setting(0.0, "model", "Added to every action's probability before renormalising.", low=0)
     grad_clip_norm: float | None = _setting(
-        None, "model", "Clip each variable's gradient to this average norm, ||g|| / size (default: off).", above=0)
+        None, "model", "Clip each variable's gradient to this average norm, ||g|| / size (default: off).", above=0
+    )
     rmsprop_decay: float = _setting(0.99, "model", "RMSProp: decay of the mean square.", low=0, high=1)
     rmsprop_momentum: float = _setting(0.0, "model", "RMSProp: momentum.", low=0, high=1)
     rmsprop_epsilon: float = _setting(0.1, "model", "RMSProp: added to the mean square inside the root.", above=0)
     dual_rmsprop: bool = _setting(False, "model", "Separate RMSProp statistics for policy and value loss.")
 
-    seed: int | None = _setting(None, "run", "Seed of weights, agents and environments (default: drawn, recorded).",
-                                low=0, high=2**63 - 1)
+    seed: int | None = _setting(
+        None, "run", "Seed of weights, agents and environments (default: drawn, recorded).", low=0, high=2**63 - 1
+    )
     serial: bool = _setting(False, "run", "One process, agents stepped in turn: the same seed gives the same weights.")
     steps: int | None = _setting(None, "run", "Budget: stop after this many agent steps in all.", low=1)
     minutes: float | None = _setting(None, "run", "Budget: stop after this many minutes of training in all.", above=0)
@@ -158,11 +180,22 @@ PRESETS: dict[str, dict[str, Any]] = {
     # The paper's text, with the authors' code where the text is silent and the standard Atari preprocessing.
     "paper": {},
     # The authors' code as published (its settings and its traits, ../shared/paper).
-    "nvlabs": {"preprocessing": "nvlabs", "learning_rate": 3e-4, "min_training_batch": 0,
-               "train_last_transition": False, "episodes": 400_000},
+    "nvlabs": {
+        "preprocessing": "nvlabs",
+        "learning_rate": 3e-4,
+        "min_training_batch": 0,
+        "train_last_transition": False,
+        "episodes": 400_000,
+    },
     # Seconds on a laptop: shows that everything works, not that it learns.
-    "smoke": {"num_agents": 4, "agents_per_process": 2, "num_predictors": 1, "num_trainers": 1, "steps": 2_000,
-              "log_seconds": 1.0},
+    "smoke": {
+        "num_agents": 4,
+        "agents_per_process": 2,
+        "num_predictors": 1,
+        "num_trainers": 1,
+        "steps": 2_000,
+        "log_seconds": 1.0,
+    },
 }
 
 
@@ -188,7 +221,8 @@ def setting_type(name: str) -> type:
 
 def _checked(setting: dataclasses.Field, value: Any) -> Any:
     """`value` as the setting's type, or a UserError that says what would be right."""
-    kind, rule = setting_type(setting.name), setting.metadata
+    kind: type = setting_type(setting.name)
+    rule = setting.metadata
     if value is None and type(None) in _TYPES[setting.name]:
         return None
     name = f"{setting.name} (--{option_of(setting.name)})"
@@ -197,7 +231,7 @@ def _checked(setting: dataclasses.Field, value: Any) -> Any:
     if type(value) is not kind:
         words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
         raise UserError(f"{name} is {value!r}; it must be {words[kind]}")
-    if kind is float and not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{name} is {value}; it must be finite")
     if rule["choices"] and value not in rule["choices"]:
         raise UserError(f"{name} is {value!r}; it must be one of {', '.join(rule['choices'])}")

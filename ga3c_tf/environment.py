@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -83,9 +83,10 @@ def describe_environment(config: Config) -> EnvironmentSpec:
         UserError: as `make_environment`.
     """
     env = make_environment(config)
+    states: Any = env.observation_space
+    actions: Any = env.action_space
     try:
-        space = env.observation_space
-        return EnvironmentSpec(tuple(space.shape), space.dtype.name, int(env.action_space.n))
+        return EnvironmentSpec(tuple(states.shape), states.dtype.name, int(actions.n))
     finally:
         env.close()
 
@@ -130,8 +131,11 @@ def atari_ids() -> list[str]:
         UserError: ale-py is not installed.
     """
     roms = set(_load_ale().roms.get_all_rom_ids())
-    return sorted(env_id for env_id, spec in gymnasium.registry.items()
-                  if env_id.startswith("ALE/") and spec.version == 5 and spec.kwargs.get("game") in roms)
+    return sorted(
+        env_id
+        for env_id, spec in gymnasium.registry.items()
+        if env_id.startswith("ALE/") and spec.version == 5 and spec.kwargs.get("game") in roms
+    )
 
 
 def _is_registered_outside_ale(env_id: str) -> bool:
@@ -146,12 +150,15 @@ def _legacy_note(env_id: str, today: str, kind: str | None, version: str | None)
     fixed = "3" if today == "ALE/SpaceInvaders-v5" else "4"
     skip = {"Deterministic": fixed, "NoFrameskip": "1", None: "drawn from 2 to 4"}[kind]
     sticky = "0.25" if version == "0" else "0"
-    return (f"{env_id} is called {today} today; it meant frame skip {skip} and repeat action probability {sticky}, "
-            "which --frame-skip and --repeat-action-probability now set")
+    return (
+        f"{env_id} is called {today} today; it meant frame skip {skip} and repeat action probability {sticky}, "
+        "which --frame-skip and --repeat-action-probability now set"
+    )
 
 
 def _close_ids(env_id: str) -> str:
     """A hint such as '; close: ALE/Pong-v5': compared without namespace, version and case, then ordered with them."""
+
     def bare(name: str) -> str:
         return re.sub(r"-v\d+$", "", name.rpartition("/")[2]).casefold()
 
@@ -160,8 +167,11 @@ def _close_ids(env_id: str) -> str:
     for name in sorted({*registered, *atari_ids(), *_MINATAR_IDS}, reverse=True):
         known.setdefault(bare(name), []).append(name)
     close = difflib.get_close_matches(bare(env_id), known, n=3, cutoff=0.6)
-    names = sorted((name for key in close for name in known[key]), reverse=True,
-                   key=lambda name: difflib.SequenceMatcher(None, name, env_id).ratio())
+    names = sorted(
+        (name for key in close for name in known[key]),
+        reverse=True,
+        key=lambda name: difflib.SequenceMatcher(None, name, env_id).ratio(),
+    )
     return f"; close: {', '.join(names[:3])}" if names else "; ALE/Pong-v5 and CartPole-v1 are two that exist"
 
 
@@ -197,7 +207,7 @@ def _register_minatar() -> None:
 @contextmanager
 def _without_plotting() -> Iterator[None]:
     """Spares MinAtar's import of seaborn: 1.4 s and 137 MiB per process for a palette that `MinAtarEnvironment` has."""
-    matplotlib = types.ModuleType("matplotlib")
+    matplotlib: Any = types.ModuleType("matplotlib")
     matplotlib.pyplot = matplotlib.colors = None
     stubs = {"matplotlib": matplotlib, "seaborn": types.ModuleType("seaborn")}
     added = [name for name in stubs if sys.modules.setdefault(name, stubs[name]) is stubs[name]]
@@ -231,9 +241,15 @@ class AtariEnvironment(gymnasium.Env):
         """
         _load_ale()
         # obs_type 'ram' because a reset of the game fetches an observation that nobody looks at.
-        self._game = _make_registered(
-            config.env_id, render_mode, obs_type="ram", frameskip=1, full_action_space=config.full_action_space,
-            repeat_action_probability=config.repeat_action_probability).unwrapped
+        game = _make_registered(
+            config.env_id,
+            render_mode,
+            obs_type="ram",
+            frameskip=1,
+            full_action_space=config.full_action_space,
+            repeat_action_probability=config.repeat_action_probability,
+        )
+        self._game = cast(Any, game.unwrapped)
         self.ale = self._game.ale
         self.spec, self.render_mode = self._game.spec, render_mode
         self.metadata = {**self._game.metadata, "render_fps": max(1, EMULATOR_HZ // config.frame_skip)}
@@ -384,8 +400,10 @@ class StateEnvironment(gymnasium.Wrapper):
         """
         super().__init__(env)
         if not isinstance(env.action_space, spaces.Discrete):
-            raise UserError(f"{env_id} has actions {_one_line(env.action_space)}; this needs Discrete actions (one of "
-                            "n), as LunarLander-v3 or CartPole-v1 have")
+            raise UserError(
+                f"{env_id} has actions {_one_line(env.action_space)}; this needs Discrete actions (one of "
+                "n), as LunarLander-v3 or CartPole-v1 have"
+            )
         self._first_action = int(env.action_space.start)
         self.action_space = spaces.Discrete(int(env.action_space.n))
         self.observation_space, self._to_state = _state_reader(env.observation_space, env_id)
@@ -419,26 +437,28 @@ class MinAtarEnvironment(gymnasium.Wrapper):
 
     def __init__(self, env: gymnasium.Env):
         super().__init__(env)
+        self._game = cast(Any, env.unwrapped).game
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 15}
-        channels = env.observation_space.shape[-1]
+        planes: Any = env.observation_space
+        channels = planes.shape[-1]
         colours = [colorsys.hsv_to_rgb(channel / channels, 0.7, 1.0) for channel in range(channels)]
         self._palette = np.array([(0, 0, 0), *colours]) * 255
 
     @property
-    def render_mode(self) -> str:
+    def render_mode(self) -> str:  # type: ignore[override]
         """Always 'rgb_array': drawing costs nothing before it is asked for."""
         return "rgb_array"
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
         """Starts an episode; a seed also forgets the last action, which MinAtar's sticky actions would repeat."""
         if seed is not None:
-            self.unwrapped.game.last_action = 0
+            self._game.last_action = 0
             seed %= 2**32  # the largest seed of its RandomState
         return self.env.reset(seed=seed, options=options)
 
     def render(self) -> np.ndarray:
         """One coloured square per cell, the highest plane on top: uint8 (160, 160, 3)."""
-        planes = self.unwrapped.game.state()
+        planes = self._game.state()
         top = (planes * np.arange(1, planes.shape[-1] + 1)).max(axis=-1)
         return self._palette[top].astype(np.uint8).repeat(self.cell, axis=0).repeat(self.cell, axis=1)
 
@@ -487,7 +507,7 @@ def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callabl
     vector = spaces.Box(-np.inf, np.inf, (spaces.flatdim(space),), np.float32)
     if isinstance(space, spaces.Box):
         return vector, lambda values: np.asarray(values, np.float32).reshape(-1)
-    return vector, lambda value: spaces.flatten(space, value).astype(np.float32)
+    return vector, lambda value: np.asarray(spaces.flatten(space, value), np.float32)
 
 
 def _one_line(text: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -38,8 +39,9 @@ class TrainedAgent:
         UserError: not a run folder, no such checkpoint, or one of another network.
     """
 
-    def __init__(self, run: Path | str, checkpoint: str | int, greedy: bool, seed: int, device: str,
-                 warn: Callable[[str], None]):
+    def __init__(
+        self, run: Path | str, checkpoint: str | int, greedy: bool, seed: int, device: str, warn: Callable[[str], None]
+    ):
         self.config: Config = read_config(run).replace(terminal_on_life_loss=False)
         spec = describe_environment(self.config)
         self._model = Model(self.config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
@@ -68,7 +70,7 @@ def evaluate(agent: TrainedAgent, episodes: int, seed: int) -> list[float]:
         environments.close()
 
 
-def _play_episodes(agent: TrainedAgent, environments: gymnasium.vector.VectorEnv, episodes: int, seed: int):
+def _play_episodes(agent: TrainedAgent, environments: AsyncVectorEnv, episodes: int, seed: int):
     """Environment i plays episodes i, i + n, i + 2n, ...: taking the first to end would favour short ones."""
     count = environments.num_envs
     quota = [len(range(number, episodes, count)) for number in range(count)]
@@ -88,13 +90,29 @@ def summary(agent: TrainedAgent, scores: list[float], greedy: bool, seed: int) -
     """The scores with mean, spread, a 95 % bootstrap interval of the mean, and the protocol in words."""
     config = agent.config
     low, high = bootstrap_interval(scores)
-    protocol = [f"{len(scores)} whole episodes", "most probable action" if greedy else "actions sampled", f"seed {seed}"]
+    protocol = [
+        f"{len(scores)} whole episodes",
+        "most probable action" if greedy else "actions sampled",
+        f"seed {seed}",
+    ]
     if "ALE/" in config.env_id:
-        protocol += [f"frame skip {config.frame_skip}", f"sticky actions {config.repeat_action_probability:g}",
-                     f"at most {config.noop_max} no-ops at the start", f"{config.preprocessing} preprocessing"]
-    return {"env_id": config.env_id, "agent_steps": agent.agent_steps, "mean": float(np.mean(scores)),
-            "std": float(np.std(scores)), "median": float(np.median(scores)), "interval_95": [low, high],
-            "episodes": len(scores), "protocol": ", ".join(protocol), "scores": scores}
+        protocol += [
+            f"frame skip {config.frame_skip}",
+            f"sticky actions {config.repeat_action_probability:g}",
+            f"at most {config.noop_max} no-ops at the start",
+            f"{config.preprocessing} preprocessing",
+        ]
+    return {
+        "env_id": config.env_id,
+        "agent_steps": agent.agent_steps,
+        "mean": float(np.mean(scores)),
+        "std": float(np.std(scores)),
+        "median": float(np.median(scores)),
+        "interval_95": [low, high],
+        "episodes": len(scores),
+        "protocol": ", ".join(protocol),
+        "scores": scores,
+    }
 
 
 def record(agent: TrainedAgent, episodes: int, seed: int, file: Path) -> list[float]:
@@ -111,7 +129,8 @@ def record(agent: TrainedAgent, episodes: int, seed: int, file: Path) -> list[fl
     rate = environment.metadata.get("render_fps", 30)
     options = {"loop": 0, "duration": 1000 / rate} if file.suffix == ".gif" else {"macro_block_size": 2, "fps": rate}
     try:
-        with imageio.get_writer(str(file), **options) as video:
+        with imageio.get_writer(str(file), **options) as writer:
+            video = cast(Any, writer)
             return _play(agent, environment, episodes, seed, lambda: video.append_data(environment.render()))
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror or error}") from None

@@ -200,9 +200,9 @@ class Model:
 def _direct_call(function: tf.types.experimental.PolymorphicFunction) -> Callable[..., Sequence[tf.Tensor]]:
     """`function`, traced once, as a callable on tensors that bypasses most of tf.function's Python.
 
-    On a CPU the graph is called by its raw operation: it then runs in the calling thread instead of hopping to
-    TensorFlow's pool, which takes a prediction of one state from 0.38 to 0.15 ms and an update of 5 states from 3.1 to
-    1.8 ms (2-core EPYC, oneDNN). Nothing checks the arguments then; predict and train do.
+    On a CPU the graph is called by its raw operation, which seems to run it in the calling thread, not in TensorFlow's
+    pool. Measured processor time (2-core EPYC, shared, oneDNN): a prediction of one state 0.15 ms instead of 0.4, an
+    update of 5 states 1.8 instead of 2.6 to 3.1. Nothing checks the arguments then; predict and train do.
     """
     concrete = function.get_concrete_function()
     captured, types = concrete.captured_inputs, [output.dtype for output in concrete.outputs]
@@ -221,8 +221,9 @@ def _direct_call(function: tf.types.experimental.PolymorphicFunction) -> Callabl
 def configure_device(device: str, intra_op_threads: int | None = None, inter_op_threads: int | None = None) -> str:
     """Prepares TensorFlow for a device; call it before anything else of TensorFlow.
 
-    The defaults are for many agents on few cores. One intra-op thread, up to 7 cores: more make an update sooner done
-    only while cores are idle, cost up to 1.5 times its processor time, and make the predictors wait (2-core EPYC).
+    The defaults are for many agents on few cores. One intra-op thread, up to 7 cores: a second one has an update done
+    sooner only while a core is idle, and beside two busy trainers a prediction of 16 states took 3 to 5 ms instead of 1
+    (2-core EPYC, shared; more cores were not measured).
     oneDNN stays as TensorFlow has it: on where the processor supports it, where updates take half the time.
     TensorFlow takes these settings only before it starts; a second call in one process leaves them as they are.
 

@@ -69,10 +69,18 @@ def _draw(axes, run: Path, colour: str, label: str | None) -> None:
     _line(tps, minutes, metrics["tps"], color=colour)
     first = not lag.lines
     _line(lag, minutes, metrics["policy_lag_mean"], color=colour, label="mean" if first else None)
-    _line(lag, minutes, metrics["policy_lag_p95"], color=colour, linestyle=":", label="95th percentile" if first else None)
+    _line(
+        lag, minutes, metrics["policy_lag_p95"], color=colour, linestyle=":", label="95th percentile" if first else None
+    )
     for name, style in (("prediction_batch", "-"), ("training_batch", "--"), ("training_queue", ":")):
-        _line(queues, minutes, metrics[name], color=colour, linestyle=style,
-              label=name.replace("_", " ") if first else None)
+        _line(
+            queues,
+            minutes,
+            metrics[name],
+            color=colour,
+            linestyle=style,
+            label=name.replace("_", " ") if first else None,
+        )
 
 
 def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:

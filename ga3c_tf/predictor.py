@@ -35,6 +35,6 @@ class Predictor(Worker):
         self._prediction_queue, self._answers = prediction_queue, answers
 
     def work(self) -> None:
-        while (requests := self._prediction_queue.get(self._maximum)) is not None:
+        while len(requests := self._prediction_queue.get(self._maximum)):
             agents = answer(requests, self._model, self._memory, self._stats)
             self._answers.predicted(agents.tolist())

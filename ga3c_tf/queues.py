@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from multiprocessing import connection, reduction
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ga3c_tf.config import Config, UserError
 
@@ -69,17 +70,15 @@ class IndexQueue(RecordQueue):
     def __init__(self):
         super().__init__(INDEX)
 
-    def get(self, maximum: int = 1) -> np.ndarray | None:
-        """As `RecordQueue.get`; None once this reader is to end. Indices before a STOP are handed out first."""
+    def get(self, maximum: int = 1) -> np.ndarray:
+        """As `RecordQueue.get`; empty once this reader is to end. Indices before a STOP are handed out first."""
         records = super().get(maximum)
-        if len(records) == 0:
-            return None
-        stops = np.count_nonzero(records == STOP)
+        stops = int(np.count_nonzero(records == STOP))
         if stops == 0:
             return records
-        others = records[records != STOP]
-        self.stop(stops if len(others) else stops - 1)
-        return others if len(others) else None
+        indices = records[records != STOP]
+        self.stop(stops if len(indices) else stops - 1)
+        return indices
 
     def stop(self, readers: int = 1) -> None:
         """Ends `readers` of the threads that read this queue."""
@@ -104,9 +103,10 @@ class SharedMemory:
             os.posix_fallocate(self._fd, 0, size)
             self.buffer = mmap.mmap(self._fd, size)
         except OSError as error:
-            raise UserError(f"agents and server need {size / 2**20:.0f} MiB of shared memory, and there is not that "
-                            f"much ({error.strerror}); fewer --agents or a smaller --max-training-queue need less"
-                            ) from None
+            raise UserError(
+                f"agents and server need {size / 2**20:.0f} MiB of shared memory, and there is not that "
+                f"much ({error.strerror}); fewer --agents or a smaller --max-training-queue need less"
+            ) from None
 
     def __getstate__(self):
         return {"size": self.size, "descriptor": reduction.DupFd(self._fd)}
@@ -146,11 +146,21 @@ class AgentMemory:
         steps: int64 [num_agents], environment steps taken by each agent.
     """
 
+    states: np.ndarray
+    actions: np.ndarray
+    returns: np.ndarray
+    versions: np.ndarray
+    lengths: np.ndarray
+    policy: np.ndarray
+    value: np.ndarray
+    version: np.ndarray
+    steps: np.ndarray
+
     def __init__(self, config: Config, state_shape: tuple[int, ...], state_dtype: str, num_actions: int):
         self.num_agents, self.t_max = config.num_agents, config.t_max
         self.slots_per_agent = config.segments_per_agent + 1
         slots = self.num_agents * self.slots_per_agent
-        self._layout = {
+        self._layout: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
             "steps": ((self.num_agents,), np.int64),
             "version": ((self.num_agents,), np.int64),
             "versions": ((slots, self.t_max), np.int64),
@@ -191,7 +201,7 @@ class AgentMemory:
         return range(agent * self.slots_per_agent, (agent + 1) * self.slots_per_agent)
 
 
-def _nbytes(shape: tuple[int, ...], dtype) -> int:
+def _nbytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
     """Bytes of an array, rounded up so that the next one is aligned."""
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     return -(-size // 64) * 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -15,12 +16,22 @@ from pathlib import Path
 
 from ga3c_tf.config import Config, UserError
 
-PACKAGES = ("ga3c_tf", "tensorflow", "tensorflow-cpu", "keras", "numpy", "gymnasium", "ale-py", "opencv-python-headless",
-            "pillow", "minatar")
+PACKAGES = (
+    "ga3c_tf",
+    "tensorflow",
+    "tensorflow-cpu",
+    "keras",
+    "numpy",
+    "gymnasium",
+    "ale-py",
+    "opencv-python-headless",
+    "pillow",
+    "minatar",
+)
 
 
 class RunFolder:
-    """The folder of one run. `create` or `open` locks it against a second process until `close`, or the end of this one.
+    """The folder of one run. `create` and `open` lock it against other processes until `close` or the end.
 
     Attributes:
         path: the folder.
@@ -43,8 +54,10 @@ class RunFolder:
         except OSError as error:
             raise UserError(f"cannot use {path} as a run folder: {error.strerror}") from None
         if taken:
-            raise UserError(f"{path} exists and is not empty; name another --run-dir, or continue that run with "
-                            f"ga3c-tf resume {path}")
+            raise UserError(
+                f"{path} exists and is not empty; name another --run-dir, or continue that run with "
+                f"ga3c-tf resume {path}"
+            )
         return cls(path, config)
 
     def create(self, command: list[str], device: str) -> None:
@@ -100,9 +113,16 @@ class RunFolder:
             sessions = list(json.loads(file.read_text())["sessions"])
         except (OSError, ValueError, KeyError, TypeError):
             sessions = []
-        sessions.append({
-            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "command": shlex.join(command), **source_version(),
-            "versions": package_versions(), **machine(), "device": device})
+        sessions.append(
+            {
+                "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "command": shlex.join(command),
+                **source_version(),
+                "versions": package_versions(),
+                **machine(),
+                "device": device,
+            }
+        )
         write_aside(file, json.dumps({"sessions": sessions}, indent=2) + "\n")
 
 
@@ -148,12 +168,17 @@ def package_versions() -> dict[str, str]:
 
 def source_version() -> dict:
     """Git commit of this package's source, and whether it was changed since; None where there is no checkout."""
+
     def git(*arguments):
-        return subprocess.run(["git", "-C", str(Path(__file__).parent), *arguments], capture_output=True, text=True,
-                              check=True).stdout.strip()
+        return subprocess.run(
+            ["git", "-C", str(Path(__file__).parent), *arguments], capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     try:
-        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--", ".", "../reproduce"))}
+        return {
+            "commit": git("rev-parse", "HEAD"),
+            "dirty": bool(git("status", "--porcelain", "--", ".", "../reproduce")),
+        }
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}
 
@@ -161,10 +186,8 @@ def source_version() -> dict:
 def machine() -> dict:
     """Processor, cores this process may use, memory in GiB, and operating system."""
     cpu = platform.processor() or platform.machine()
-    try:
-        cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text()).group(1)
-    except (OSError, AttributeError):
-        pass
+    with contextlib.suppress(OSError, AttributeError):
+        cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[1]  # type: ignore[index]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {"cpu": cpu, "cores": usable_cores(), "memory_gib": round(memory, 1), "os": platform.platform()}
 

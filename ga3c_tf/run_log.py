@@ -12,9 +12,25 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 EPISODE_COLUMNS = ("time_s", "agent_steps", "episode", "score", "length")
 METRIC_COLUMNS = (
-    "time_s", "agent_steps", "updates", "pps", "tps", "policy_lag_mean", "policy_lag_p95", "prediction_batch",
-    "training_batch", "prediction_queue", "training_queue", "agents", "predictors", "trainers", "policy_loss",
-    "value_loss", "entropy", "rss_mb")
+    "time_s",
+    "agent_steps",
+    "updates",
+    "pps",
+    "tps",
+    "policy_lag_mean",
+    "policy_lag_p95",
+    "prediction_batch",
+    "training_batch",
+    "prediction_queue",
+    "training_queue",
+    "agents",
+    "predictors",
+    "trainers",
+    "policy_loss",
+    "value_loss",
+    "entropy",
+    "rss_mb",
+)
 
 
 class RunLog:
@@ -39,14 +55,18 @@ class RunLog:
     def episode(self, row: dict[str, float], rolling_score: float) -> None:
         """Adds one row to episodes.csv."""
         self._write(self._episodes, EPISODE_COLUMNS, row)
-        self._summary(row["agent_steps"], {"episode/score": row["score"], "episode/length": row["length"],
-                                           "episode/rolling_score": rolling_score})
+        self._summary(
+            row["agent_steps"],
+            {"episode/score": row["score"], "episode/length": row["length"], "episode/rolling_score": rolling_score},
+        )
 
     def metrics(self, row: dict[str, float]) -> None:
         """Adds one row to metrics.csv; further values in `row` go to TensorBoard only."""
         self._write(self._metrics, METRIC_COLUMNS, row)
-        self._summary(row["agent_steps"], {f"metrics/{name}": value for name, value in row.items()
-                                           if name not in ("time_s", "agent_steps")})
+        self._summary(
+            row["agent_steps"],
+            {f"metrics/{name}": value for name, value in row.items() if name not in ("time_s", "agent_steps")},
+        )
 
     def flush(self) -> None:
         """Hands everything written so far to the operating system."""

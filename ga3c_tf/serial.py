@@ -21,7 +21,8 @@ class SerialServer(Training):
         config, memory = self.config, self.memory
         self._agents = [
             Agent(number, config, make_environment(config), memory, self.training_queue, self._episode_queue, seed)
-            for number, seed in self._new_seeds(range(config.num_agents)).items()]
+            for number, seed in self._new_seeds(range(config.num_agents)).items()
+        ]
         self._runs = [agent.run() for agent in self._agents]
         self._builder = BatchBuilder(config, memory)
 
@@ -47,7 +48,7 @@ class SerialServer(Training):
         self._collect_episodes()
 
     def _train_on_waiting_segments(self) -> None:
-        for _ in range(len(self.training_queue)):
+        while len(self.training_queue):
             slot = int(self.training_queue.get(1)[0])
             batch = self._builder.add(slot)
             self._agents[slot // self.memory.slots_per_agent].free_slots.append(slot)

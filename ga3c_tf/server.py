@@ -34,10 +34,16 @@ class Server(Training):
         self._errors, errors = connection.Pipe(duplex=False)
         self._queues = AgentQueues(self._prediction_queue, self.training_queue, self._episode_queue, errors)
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
-        self._predictors = [Predictor(config, self.model, self.memory, self._prediction_queue, self._answers, stats,
-                                      self._wake_up) for _ in range(config.num_predictors)]
-        self._trainers = [Trainer(config, self.model, self.memory, self.training_queue, self._answers, stats,
-                                  self.rates, self._wake_up) for _ in range(config.num_trainers)]
+        self._predictors = [
+            Predictor(config, self.model, self.memory, self._prediction_queue, self._answers, stats, self._wake_up)
+            for _ in range(config.num_predictors)
+        ]
+        self._trainers = [
+            Trainer(
+                config, self.model, self.memory, self.training_queue, self._answers, stats, self.rates, self._wake_up
+            )
+            for _ in range(config.num_trainers)
+        ]
         for worker in self._predictors + self._trainers:
             worker.start()
         self._context = _agent_context(config)
@@ -58,8 +64,8 @@ class Server(Training):
 
     def stop_workers(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS
-        for process in self._processes:
-            self._answers.close(process)
+        for number in self._processes:
+            self._answers.close(number)
         for process in self._processes.values():
             process.join(max(0.0, deadline - time.monotonic()))
             if process.exitcode is None:
@@ -93,8 +99,11 @@ class Server(Training):
         agents = range(first, min(first + self.config.agents_per_process, self.config.num_agents))
         answers = self._answers.open(number)
         process = self._context.Process(
-            target=run_agents, name=f"agents-{number}", daemon=True,
-            args=(self.config, self.memory, self._queues, answers, self._new_seeds(agents)))
+            target=run_agents,
+            name=f"agents-{number}",
+            daemon=True,
+            args=(self.config, self.memory, self._queues, answers, self._new_seeds(agents)),
+        )
         process.start()
         answers.close()
         self._processes[number] = process

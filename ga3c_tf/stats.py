@@ -89,8 +89,13 @@ class Stats:
     def state(self) -> dict:
         """The totals, to be stored in a checkpoint."""
         with self._lock:
-            return {"predictions": self.predictions, "trained_samples": self.trained_samples,
-                    "updates": self.updates, "episodes": self.episodes, "recent_scores": list(self._recent)}
+            return {
+                "predictions": self.predictions,
+                "trained_samples": self.trained_samples,
+                "updates": self.updates,
+                "episodes": self.episodes,
+                "recent_scores": list(self._recent),
+            }
 
     def restore(self, state: dict) -> None:
         """Continues from totals that `state` gave."""

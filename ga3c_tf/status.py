@@ -68,11 +68,19 @@ class LiveStatus:
             ("time", _duration(row["time_s"]), "agent steps", f"{row['agent_steps']:,}"),
             ("episodes", f"{row['episodes']:,}", "rolling score", _number(row["rolling_score"])),
             ("PPS", f"{row['pps']:.0f}", "TPS", f"{row['tps']:.0f}"),
-            ("policy lag", f"{_number(row['policy_lag_mean'])} (95 %: {_number(row['policy_lag_p95'])}, "
-             f"max {_number(row['policy_lag_max'])})", "batches",
-             f"{_number(row['prediction_batch'])} predicted, {_number(row['training_batch'])} trained"),
-            ("N_A / N_P / N_T", f"{row['agents']} / {row['predictors']} / {row['trainers']}", "entropy",
-             _number(row["entropy"])),
+            (
+                "policy lag",
+                f"{_number(row['policy_lag_mean'])} (95 %: {_number(row['policy_lag_p95'])}, "
+                f"max {_number(row['policy_lag_max'])})",
+                "batches",
+                f"{_number(row['prediction_batch'])} predicted, {_number(row['training_batch'])} trained",
+            ),
+            (
+                "N_A / N_P / N_T",
+                f"{row['agents']} / {row['predictors']} / {row['trainers']}",
+                "entropy",
+                _number(row["entropy"]),
+            ),
         ):
             table.add_row(*cells)
         parts: list = [table]

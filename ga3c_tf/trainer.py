@@ -66,8 +66,17 @@ class Trainer(Worker):
         updating: held during an update; who holds it keeps this trainer from the weights.
     """
 
-    def __init__(self, config: Config, model, memory: AgentMemory, training_queue, answers, stats: Stats,
-                 rates: Callable[[], tuple[float, float]], on_error):
+    def __init__(
+        self,
+        config: Config,
+        model,
+        memory: AgentMemory,
+        training_queue,
+        answers,
+        stats: Stats,
+        rates: Callable[[], tuple[float, float]],
+        on_error,
+    ):
         super().__init__("trainer", on_error)
         self.updating = threading.Lock()
         self._model, self._stats, self._rates = model, stats, rates
@@ -75,7 +84,7 @@ class Trainer(Worker):
         self._builder = BatchBuilder(config, memory)
 
     def work(self) -> None:
-        while (slots := self._training_queue.get(1)) is not None:
+        while len(slots := self._training_queue.get(1)):
             slot = int(slots[0])
             batch = self._builder.add(slot)
             self._answers.released([slot])

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import numpy as np
 
@@ -34,6 +35,8 @@ class Training:
     """
 
     def __init__(self, config: Config, folder: Path, device: str, warn: Callable[[str], None]):
+        if config.seed is None:
+            raise ValueError("a training needs a seed: draw one and put it into the config")
         self.config, self._folder = config, folder
         spec = describe_environment(config)
         self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
@@ -140,19 +143,32 @@ class Training:
             checkpoint = self._save()
             self._log.close()
         return {
-            "run": str(self._folder), "ended": ended, "agent_steps": self.agent_steps,
-            "updates": self.stats.updates, "episodes": self.stats.episodes, "time_s": round(self.time_s, 3),
+            "run": str(self._folder),
+            "ended": ended,
+            "agent_steps": self.agent_steps,
+            "updates": self.stats.updates,
+            "episodes": self.stats.episodes,
+            "time_s": round(self.time_s, 3),
             "pps": round((self.agent_steps - first_steps) / trained_s, 1),
             "tps": round((self.stats.updates - first_updates) / trained_s, 1),
-            "rolling_score": self.stats.rolling_score, "rolling_episodes": self.config.rolling_episodes,
-            "checkpoint": str(checkpoint), "seed": self.config.seed}
+            "rolling_score": self.stats.rolling_score,
+            "rolling_episodes": self.config.rolling_episodes,
+            "checkpoint": str(checkpoint),
+            "seed": self.config.seed,
+        }
 
     def progress(self) -> float | None:
         """Share of the budget that is used, 0 to 1; None where there is no budget."""
         config = self.config
-        shares = [done / budget for done, budget in (
-            (self.agent_steps, config.steps), (self.time_s, config.minutes and 60 * config.minutes),
-            (self.stats.episodes, config.episodes)) if budget]
+        shares = [
+            done / budget
+            for done, budget in (
+                (self.agent_steps, config.steps),
+                (self.time_s, config.minutes and 60 * config.minutes),
+                (self.stats.episodes, config.episodes),
+            )
+            if budget
+        ]
         return min(1.0, max(shares)) if shares else None
 
     def _ended(self) -> str | None:
@@ -171,34 +187,59 @@ class Training:
         while len(self._episode_queue):
             for _, length, score in self._episode_queue.get(1000).tolist():
                 self.stats.episode(score)
-                row = {"time_s": self.time_s, "agent_steps": self.agent_steps, "episode": self.stats.episodes,
-                       "score": score, "length": length}
+                row = {
+                    "time_s": self.time_s,
+                    "agent_steps": self.agent_steps,
+                    "episode": self.stats.episodes,
+                    "score": score,
+                    "length": length,
+                }
                 self._log.episode(row, self.stats.rolling_score)
 
     def _log_metrics(self) -> None:
         now = time.monotonic()
         window = self.stats.window(max(now - self._window_start, 1e-9))
         self._window_start = now
-        row = {"time_s": self.time_s, "agent_steps": self.agent_steps, "updates": self.stats.updates, **window,
-               "prediction_queue": self.prediction_queue_length(), "training_queue": len(self.training_queue),
-               **self.workers(), "rss_mb": resident_mib()}
+        row = {
+            "time_s": self.time_s,
+            "agent_steps": self.agent_steps,
+            "updates": self.stats.updates,
+            **window,
+            "prediction_queue": self.prediction_queue_length(),
+            "training_queue": len(self.training_queue),
+            **self.workers(),
+            "rss_mb": resident_mib(),
+        }
         self._log.metrics(row)
-        self._report({**row, "episodes": self.stats.episodes, "rolling_score": self.stats.rolling_score,
-                      "progress": self.progress()})
+        self._report(
+            {
+                **row,
+                "episodes": self.stats.episodes,
+                "rolling_score": self.stats.rolling_score,
+                "progress": self.progress(),
+            }
+        )
 
-    def _save(self):
+    def _save(self) -> Path:
         with self.paused():
             self._log.flush()
-            counters = {"agent_steps": self.agent_steps, "time_s": self.time_s, "agents_started": self._agents_started,
-                        "stats": self.stats.state()}
-            return self._checkpoints.save(counters["agent_steps"], counters, self.stats.rolling_score)
+            agent_steps = self.agent_steps
+            counters = {
+                "agent_steps": agent_steps,
+                "time_s": self.time_s,
+                "agents_started": self._agents_started,
+                "stats": self.stats.state(),
+            }
+            return self._checkpoints.save(agent_steps, counters, self.stats.rolling_score)
 
     def _new_seeds(self, agents: range) -> dict[int, np.random.SeedSequence]:
         """A seed for each of these agents that no agent of this run, in any session, has had."""
         first = self._agents_started
         self._agents_started += len(agents)
-        return {agent: np.random.SeedSequence(self.config.seed, spawn_key=(first + number,))
-                for number, agent in enumerate(agents)}
+        return {
+            agent: np.random.SeedSequence(self.config.seed, spawn_key=(first + number,))
+            for number, agent in enumerate(agents)
+        }
 
 
 def resident_mib() -> float:

@@ -107,8 +107,10 @@ class CheckingModel:
             return policy, np.array([value_at(*place) for place in places], np.float32), self._version
 
     def train(self, states, actions, returns, learning_rate, beta):
-        rows = [(decode(state), int(action), float(value)) for state, action, value in zip(states, actions, returns,
-                                                                                          strict=True)]
+        rows = [
+            (decode(state), int(action), float(value))
+            for state, action, value in zip(states, actions, returns, strict=True)
+        ]
         with self._lock:
             self._version += 1
             self.batches.append(rows)

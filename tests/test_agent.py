@@ -46,10 +46,14 @@ def play_one_episode(config, rewards, actions, values, *, truncated=False):
         while len(training):
             slot = int(training.get(1)[0])
             length = memory.lengths[slot]
-            segments.append({"states": memory.states[slot, :length, 0].tolist(),
-                             "returns": memory.returns[slot, :length].tolist(),
-                             "actions": memory.actions[slot, :length].tolist(),
-                             "versions": memory.versions[slot, :length].tolist()})
+            segments.append(
+                {
+                    "states": memory.states[slot, :length, 0].tolist(),
+                    "returns": memory.returns[slot, :length].tolist(),
+                    "actions": memory.actions[slot, :length].tolist(),
+                    "versions": memory.versions[slot, :length].tolist(),
+                }
+            )
             agent.free_slots.append(slot)
         if len(episodes):
             _, length, score = episodes.get()[0].tolist()
@@ -60,6 +64,7 @@ def play_one_episode(config, rewards, actions, values, *, truncated=False):
         memory.policy[0] = np.eye(4, dtype=np.float32)[actions[step] if step < len(actions) else 0]
         memory.value[0] = values[step]
         memory.version[0] = 100 + step
+    raise AssertionError("the agent ended")
 
 
 @pytest.mark.parametrize("case", ROLLOUTS, ids=lambda case: f"{len(case['rewards'])}-steps")
@@ -74,6 +79,10 @@ def test_the_authors_preset_sends_the_authors_segments(case):
     assert (length, score) == (len(case["rewards"]), pytest.approx(sum(case["rewards"])))
 
 
+def joined(segments, name):
+    return [value for segment in segments for value in segment[name]]
+
+
 @pytest.mark.parametrize("truncated", [False, True])
 @pytest.mark.parametrize("length", [1, 4, 5, 6, 10, 11, 23])
 def test_by_default_every_transition_is_sent_with_its_own_bootstrap(length, truncated):
@@ -82,14 +91,17 @@ def test_by_default_every_transition_is_sent_with_its_own_bootstrap(length, trun
     values = rng.normal(size=length + 1).tolist()
     segments, episode = play_one_episode(Config(gamma=0.9), rewards, actions, values, truncated=truncated)
     assert episode == (length, pytest.approx(sum(rewards)))
-    assert sum((segment["states"] for segment in segments), []) == list(range(length))
-    assert sum((segment["actions"] for segment in segments), []) == actions
-    assert sum((segment["versions"] for segment in segments), []) == [100 + step for step in range(length)]
+    assert joined(segments, "states") == list(range(length))
+    assert joined(segments, "actions") == actions
+    assert joined(segments, "versions") == [100 + step for step in range(length)]
     for number, segment in enumerate(segments):
         start, end = 5 * number, min(5 * number + 5, length)
         following = values[end] if end < length or truncated else 0.0
-        expected = [sum(0.9 ** (k - step) * np.clip(rewards[k], -1, 1) for k in range(step, end))
-                    + 0.9 ** (end - step) * following for step in range(start, end)]
+        expected = [
+            sum(0.9 ** (k - step) * np.clip(rewards[k], -1, 1) for k in range(step, end))
+            + 0.9 ** (end - step) * following
+            for step in range(start, end)
+        ]
         assert segment["returns"] == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 

@@ -8,22 +8,25 @@ import pytest
 from ga3c_tf.config import PRESETS, Config, UserError, option_of
 
 
-@pytest.mark.parametrize(("name", "value", "words"), [
-    ("num_agents", 0, "num_agents (--agents) is 0; it must be at least 1"),
-    ("num_agents", 2.5, "it must be a whole number"),
-    ("num_agents", True, "it must be a whole number"),
-    ("gamma", 1.5, "it must be at most 1"),
-    ("gamma", float("nan"), "it must be finite"),
-    ("learning_rate", 0.0, "it must be above 0"),
-    ("learning_rate", 10**400, "it must be finite"),
-    ("learning_rate", "fast", "it must be a number"),
-    ("preprocessing", "sepia", "it must be one of standard, nvlabs"),
-    ("serial", 1, "it must be true or false"),
-    ("env_id", 3, "it must be a text"),
-    ("env_id", None, "it must be a text"),
-    ("beta_end", 0.0, "--beta-end needs --anneal-steps"),
-    ("anneal_steps", 10, "--anneal-steps does nothing without"),
-])
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("num_agents", 0, "num_agents (--agents) is 0; it must be at least 1"),
+        ("num_agents", 2.5, "it must be a whole number"),
+        ("num_agents", True, "it must be a whole number"),
+        ("gamma", 1.5, "it must be at most 1"),
+        ("gamma", float("nan"), "it must be finite"),
+        ("learning_rate", 0.0, "it must be above 0"),
+        ("learning_rate", 10**400, "it must be finite"),
+        ("learning_rate", "fast", "it must be a number"),
+        ("preprocessing", "sepia", "it must be one of standard, nvlabs"),
+        ("serial", 1, "it must be true or false"),
+        ("env_id", 3, "it must be a text"),
+        ("env_id", None, "it must be a text"),
+        ("beta_end", 0.0, "--beta-end needs --anneal-steps"),
+        ("anneal_steps", 10, "--anneal-steps does nothing without"),
+    ],
+)
 def test_a_bad_value_is_refused_in_one_line_that_says_what_is_right(name, value, words):
     with pytest.raises(UserError) as caught:
         Config(**{name: value})

@@ -57,10 +57,19 @@ def raw_atari(game, seed, sticky=0.0):
 
 def area_resize(gray):
     """Area interpolation by its definition: the mean of the source pixels, weighted by how much of each is covered."""
+
     def weights(size):
         edges = np.arange(85) * size / 84
-        return np.array([np.clip(np.minimum(high, np.arange(1, size + 1)) - np.maximum(low, np.arange(size)), 0, None)
-                         for low, high in itertools.pairwise(edges)]) * 84 / size
+        return (
+            np.array(
+                [
+                    np.clip(np.minimum(high, np.arange(1, size + 1)) - np.maximum(low, np.arange(size)), 0, None)
+                    for low, high in itertools.pairwise(edges)
+                ]
+            )
+            * 84
+            / size
+        )
 
     return weights(gray.shape[0]) @ gray @ weights(gray.shape[1]).T
 
@@ -220,8 +229,9 @@ def test_noop_max_draws_a_start(preprocessing):
 @pytest.mark.parametrize("preprocessing", ["standard", "nvlabs"])
 def test_terminal_on_life_loss(preprocessing):
     for ends in (True, False):
-        env = make_environment(settings(env_id="ALE/Breakout-v5", terminal_on_life_loss=ends, frame_skip=4,
-                                        preprocessing=preprocessing))
+        env = make_environment(
+            settings(env_id="ALE/Breakout-v5", terminal_on_life_loss=ends, frame_skip=4, preprocessing=preprocessing)
+        )
         lives = env.reset(seed=0)[1]["lives"]
         assert lives == 5
         for _ in range(300):
@@ -281,15 +291,18 @@ def test_time_limit_wrapper_is_truncation():
 # ------------------------------------------------------------------------------------------------- other environments
 
 
-@pytest.mark.parametrize(("env_id", "shape", "dtype", "actions"), [
-    ("CartPole-v1", (4,), "float32", 2),
-    ("Acrobot-v1", (6,), "float32", 3),
-    ("LunarLander-v3", (8,), "float32", 4),
-    ("MinAtar/Breakout-v1", (10, 10, 4), "uint8", 3),
-    ("MinAtar/Breakout-v0", (10, 10, 4), "uint8", 6),
-    ("CliffWalking-v1", (48,), "float32", 4),
-    ("Blackjack-v1", (32 + 11 + 2,), "float32", 2),
-])
+@pytest.mark.parametrize(
+    ("env_id", "shape", "dtype", "actions"),
+    [
+        ("CartPole-v1", (4,), "float32", 2),
+        ("Acrobot-v1", (6,), "float32", 3),
+        ("LunarLander-v3", (8,), "float32", 4),
+        ("MinAtar/Breakout-v1", (10, 10, 4), "uint8", 3),
+        ("MinAtar/Breakout-v0", (10, 10, 4), "uint8", 6),
+        ("CliffWalking-v1", (48,), "float32", 4),
+        ("Blackjack-v1", (32 + 11 + 2,), "float32", 2),
+    ],
+)
 def test_spec(env_id, shape, dtype, actions):
     config = settings(env_id=env_id)
     spec = describe_environment(config)
@@ -328,6 +341,7 @@ class Odd(gymnasium.Env):
 @pytest.fixture
 def odd():
     """A function registering Odd-v0 with given spaces, and taking it back afterwards."""
+
     def register(**kwargs):
         gymnasium.register("Ga3cTest/Odd-v0", entry_point=Odd, kwargs=kwargs, max_episode_steps=3)
         return settings(env_id="Ga3cTest/Odd-v0")
@@ -340,15 +354,18 @@ def box(shape, dtype, high=255):
     return spaces.Box(0, high, shape, dtype)
 
 
-@pytest.mark.parametrize(("space", "shape", "dtype"), [
-    (box((12, 10), np.uint8), (12, 10, 1), "uint8"),
-    (box((12, 10, 3), np.uint8), (12, 10, 3), "uint8"),
-    (box((128,), np.uint8), (128,), "float32"),
-    (box((2, 3), np.float64), (6,), "float32"),
-    (box((2, 3, 4), np.float32), (24,), "float32"),
-    (box((), np.float32), (1,), "float32"),
-    (box((7,), np.int64), (7,), "float32"),
-])
+@pytest.mark.parametrize(
+    ("space", "shape", "dtype"),
+    [
+        (box((12, 10), np.uint8), (12, 10, 1), "uint8"),
+        (box((12, 10, 3), np.uint8), (12, 10, 3), "uint8"),
+        (box((128,), np.uint8), (128,), "float32"),
+        (box((2, 3), np.float64), (6,), "float32"),
+        (box((2, 3, 4), np.float32), (24,), "float32"),
+        (box((), np.float32), (1,), "float32"),
+        (box((7,), np.int64), (7,), "float32"),
+    ],
+)
 def test_observations_become_states_and_actions_start_at_zero(odd, space, shape, dtype):
     config = odd(observation_space=space)
     assert describe_environment(config) == EnvironmentSpec(shape, dtype, 3)
@@ -364,9 +381,16 @@ def test_observations_of_varying_size_are_refused(odd):
         describe_environment(odd(observation_space=spaces.Sequence(box((2,), np.float32))))
 
 
-@pytest.mark.parametrize("action_space", [
-    spaces.Box(-1, 1, (2,)), spaces.Box(np.arange(40, dtype=np.float32), 99, (40,)), spaces.MultiDiscrete([2, 3]),
-    spaces.MultiBinary(3)], ids=lambda space: type(space).__name__)
+@pytest.mark.parametrize(
+    "action_space",
+    [
+        spaces.Box(-1, 1, (2,)),
+        spaces.Box(np.arange(40, dtype=np.float32), 99, (40,)),
+        spaces.MultiDiscrete([2, 3]),
+        spaces.MultiBinary(3),
+    ],
+    ids=lambda space: type(space).__name__,
+)
 def test_actions_that_are_not_discrete_are_refused(odd, action_space):
     with pytest.raises(UserError) as refusal:
         make_environment(odd(observation_space=box((4,), np.float32), action_space=action_space))
@@ -404,15 +428,18 @@ def test_largest_seed(env_id):
 # ---------------------------------------------------------------------------------------------------------------- ids
 
 
-@pytest.mark.parametrize(("env_id", "today", "meant"), [
-    ("PongDeterministic-v0", "ALE/Pong-v5", "frame skip 4 and repeat action probability 0.25"),
-    ("PongDeterministic-v4", "ALE/Pong-v5", "frame skip 4 and repeat action probability 0,"),
-    ("SpaceInvadersDeterministic-v4", "ALE/SpaceInvaders-v5", "frame skip 3 and repeat action probability 0,"),
-    ("PongNoFrameskip-v4", "ALE/Pong-v5", "frame skip 1 and repeat action probability 0,"),
-    ("MsPacman-v0", "ALE/MsPacman-v5", "frame skip drawn from 2 to 4 and repeat action probability 0.25"),
-    ("Pong-v5", "ALE/Pong-v5", "--frame-skip"),
-    ("Pong", "ALE/Pong-v5", "--repeat-action-probability"),
-])
+@pytest.mark.parametrize(
+    ("env_id", "today", "meant"),
+    [
+        ("PongDeterministic-v0", "ALE/Pong-v5", "frame skip 4 and repeat action probability 0.25"),
+        ("PongDeterministic-v4", "ALE/Pong-v5", "frame skip 4 and repeat action probability 0,"),
+        ("SpaceInvadersDeterministic-v4", "ALE/SpaceInvaders-v5", "frame skip 3 and repeat action probability 0,"),
+        ("PongNoFrameskip-v4", "ALE/Pong-v5", "frame skip 1 and repeat action probability 0,"),
+        ("MsPacman-v0", "ALE/MsPacman-v5", "frame skip drawn from 2 to 4 and repeat action probability 0.25"),
+        ("Pong-v5", "ALE/Pong-v5", "--frame-skip"),
+        ("Pong", "ALE/Pong-v5", "--repeat-action-probability"),
+    ],
+)
 def test_legacy_ids(env_id, today, meant):
     resolved, note = resolve_env_id(env_id)
     assert resolved == today
@@ -429,17 +456,20 @@ def test_ids_of_today_stay(env_id):
     assert resolve_env_id(env_id) == (env_id, None)
 
 
-@pytest.mark.parametrize(("env_id", "close"), [
-    ("Pnog-v4", "ALE/Pong-v5"),
-    ("ALE/Brekout-v5", "ALE/Breakout-v5"),
-    ("MinAtar/Brekout-v1", "MinAtar/Breakout-v1"),
-    ("pong", "ALE/Pong-v5"),
-    ("ALE/Pong-v4", "ALE/Pong-v5"),
-    ("CartPole", "CartPole-v1"),
-    ("CartPole-v7", "CartPole-v1"),
-    ("xyzzy", "ALE/Pong-v5"),
-    ("", "ALE/Pong-v5"),
-])
+@pytest.mark.parametrize(
+    ("env_id", "close"),
+    [
+        ("Pnog-v4", "ALE/Pong-v5"),
+        ("ALE/Brekout-v5", "ALE/Breakout-v5"),
+        ("MinAtar/Brekout-v1", "MinAtar/Breakout-v1"),
+        ("pong", "ALE/Pong-v5"),
+        ("ALE/Pong-v4", "ALE/Pong-v5"),
+        ("CartPole", "CartPole-v1"),
+        ("CartPole-v7", "CartPole-v1"),
+        ("xyzzy", "ALE/Pong-v5"),
+        ("", "ALE/Pong-v5"),
+    ],
+)
 def test_unknown_id_names_close_ones(env_id, close):
     with pytest.raises(UserError) as refusal:
         make_environment(settings(env_id=env_id))
@@ -451,7 +481,8 @@ def test_unknown_id_names_close_ones(env_id, close):
 def test_module_is_imported_before_its_id(tmp_path, monkeypatch):
     (tmp_path / "ga3c_tf_test_games.py").write_text(
         "import gymnasium\nfrom gymnasium.envs.classic_control import CartPoleEnv\n"
-        "gymnasium.register('Ga3cTestMine-v0', entry_point=CartPoleEnv)\n")
+        "gymnasium.register('Ga3cTestMine-v0', entry_point=CartPoleEnv)\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     env_id = "ga3c_tf_test_games:Ga3cTestMine-v0"
     assert resolve_env_id(env_id) == (env_id, None)
@@ -488,8 +519,10 @@ def test_missing_box2d_says_how_to_get_it(monkeypatch):
 # ----------------------------------------------------------------------------------------------- pictures and imports
 
 
-@pytest.mark.parametrize(("env_id", "shape"), [
-    ("ALE/Pong-v5", (210, 160, 3)), ("CartPole-v1", (400, 600, 3)), ("MinAtar/Breakout-v1", (160, 160, 3))])
+@pytest.mark.parametrize(
+    ("env_id", "shape"),
+    [("ALE/Pong-v5", (210, 160, 3)), ("CartPole-v1", (400, 600, 3)), ("MinAtar/Breakout-v1", (160, 160, 3))],
+)
 def test_pictures_without_a_window(env_id, shape, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     if env_id.startswith("CartPole"):
@@ -528,17 +561,23 @@ def loaded_after(code: str) -> set[str]:
     return set(result.stdout.split())
 
 
-MAKE = ("from ga3c_tf.config import Config\nfrom ga3c_tf.environment import make_environment\n"
-        "env = make_environment(Config(env_id={env_id!r}))\nenv.reset(seed=0)\nenv.step(0)")
+MAKE = (
+    "from ga3c_tf.config import Config\nfrom ga3c_tf.environment import make_environment\n"
+    "env = make_environment(Config(env_id={env_id!r}))\nenv.reset(seed=0)\nenv.step(0)"
+)
 
 
-@pytest.mark.parametrize(("code", "absent", "present"), [
-    ("import ga3c_tf.environment", {"cv2", "ale_py", "PIL", "minatar", "tensorflow"}, {"gymnasium"}),
-    (MAKE.format(env_id="CartPole-v1"), {"cv2", "ale_py", "PIL", "minatar", "tensorflow", "pygame"}, set()),
-    (MAKE.format(env_id="CartPole-v0"), {"ale_py"}, set()),
-    (MAKE.format(env_id="MinAtar/Breakout-v1"), {"cv2", "seaborn", "matplotlib", "tensorflow"}, {"minatar"}),
-    (MAKE.format(env_id="ALE/Pong-v5"), {"PIL", "minatar", "tensorflow"}, {"ale_py", "cv2"}),
-], ids=["import", "CartPole-v1", "CartPole-v0", "MinAtar", "Atari"])
+@pytest.mark.parametrize(
+    ("code", "absent", "present"),
+    [
+        ("import ga3c_tf.environment", {"cv2", "ale_py", "PIL", "minatar", "tensorflow"}, {"gymnasium"}),
+        (MAKE.format(env_id="CartPole-v1"), {"cv2", "ale_py", "PIL", "minatar", "tensorflow", "pygame"}, set()),
+        (MAKE.format(env_id="CartPole-v0"), {"ale_py"}, set()),
+        (MAKE.format(env_id="MinAtar/Breakout-v1"), {"cv2", "seaborn", "matplotlib", "tensorflow"}, {"minatar"}),
+        (MAKE.format(env_id="ALE/Pong-v5"), {"PIL", "minatar", "tensorflow"}, {"ale_py", "cv2"}),
+    ],
+    ids=["import", "CartPole-v1", "CartPole-v0", "MinAtar", "Atari"],
+)
 def test_only_what_is_needed_is_loaded_and_nothing_is_printed(code, absent, present):
     loaded = loaded_after(code)
     assert not loaded & absent

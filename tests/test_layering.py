@@ -100,7 +100,11 @@ def objection(module: str, imported: Import) -> str | None:
     if target not in LEVEL_OF or target == "ga3c_tf":
         return None
     if module.split(".")[0] == "reproduce":
-        return None if target in REPRODUCE_MAY_IMPORT else "reproduce uses config, run_folder, run_log and levels 3 and 4 only"
+        return (
+            None
+            if target in REPRODUCE_MAY_IMPORT
+            else "reproduce uses config, run_folder, run_log and levels 3 and 4 only"
+        )
     if module == "ga3c_tf.plots" and target not in PLOTS_MAY_IMPORT:
         return f"ga3c_tf.plots may import {', '.join(sorted(PLOTS_MAY_IMPORT))} only"
     level, other = LEVEL_OF[module], LEVEL_OF[target]

@@ -65,7 +65,7 @@ def test_gradient_of_the_policy_loss_by_hand(batch, min_policy, log_epsilon):
     logits, values, actions, returns = batch
     s = softmax(logits)
     pi, taken = raised(s, min_policy), np.eye(A)[actions]
-    kept = pi > (log_epsilon or 0)
+    kept = (pi > (log_epsilon or 0)).astype(np.float64)
     if log_epsilon == FLOOR and not min_policy:
         assert 0 < kept.sum() < kept.size and 0 < (kept * taken).sum() < B, "the floor must matter here"
     advantages = (returns - values).astype(np.float64)[:, None]

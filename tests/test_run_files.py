@@ -84,14 +84,21 @@ def test_rows_are_read_as_they_were_written(tmp_path):
     [row] = read_rows(tmp_path / "metrics.csv", METRIC_COLUMNS)
     assert (row["time_s"], row["agent_steps"], row["policy_loss"], row["pps"]) == ("1.25", "100", "", "1.5")
     assert read_rows(tmp_path / "episodes.csv", EPISODE_COLUMNS) == [
-        {"time_s": "1.5", "agent_steps": "10", "episode": "1", "score": "-20.5", "length": "10"}]
+        {"time_s": "1.5", "agent_steps": "10", "episode": "1", "score": "-20.5", "length": "10"}
+    ]
 
 
 def test_numbers_keep_their_digits():
     from ga3c_tf.run_log import _text
 
     assert [_text(value) for value in (123456789, 12345.6789, 0.000123456789, -21.0, float("nan"), 1e15 + 0.5)] == [
-        "123456789", "12345.679", "0.000123457", "-21", "", "1000000000000000.500"]
+        "123456789",
+        "12345.679",
+        "0.000123457",
+        "-21",
+        "",
+        "1000000000000000.500",
+    ]
 
 
 def test_a_resumed_log_has_no_gap_and_no_repeat(tmp_path):
@@ -186,7 +193,7 @@ def test_a_damaged_checkpoint_is_passed_over_and_named(tmp_path, weights, kind):
     with pytest.raises(UserError, match="is damaged"):
         checkpoints.restore(2)
     damage(tmp_path / "checkpoints" / f"{1:012d}", kind)
-    with pytest.raises(UserError, match="every checkpoint in .* is damaged"):
+    with pytest.raises(UserError, match=r"every checkpoint in .* is damaged"):
         checkpoints.restore()
 
 

@@ -24,8 +24,18 @@ GAMMA = 0.9
 def run_counting(tmp_path, monkeypatch, kind=Server, env_id="helpers:Counting-v0", **settings):
     """Trains the checking model; returns it, the training and its summary."""
     monkeypatch.setattr(ga3c_tf.training, "Model", helpers.CheckingModel)
-    config = Config(**{"env_id": env_id, "seed": 3, "steps": 3000, "gamma": GAMMA, "num_agents": 6,
-                       "agents_per_process": 2, "min_training_batch": 0, **settings})
+    config = Config(
+        **{
+            "env_id": env_id,
+            "seed": 3,
+            "steps": 3000,
+            "gamma": GAMMA,
+            "num_agents": 6,
+            "agents_per_process": 2,
+            "min_training_batch": 0,
+            **settings,
+        }
+    )
     training = kind(config, tmp_path / "run", "/CPU:0", print)
     (tmp_path / "run").mkdir()
     return training.model, training, training.run()
@@ -45,8 +55,11 @@ def check_segment(rows, t_max):
         assert end == helpers.episode_length(identity, episode) or len(rows) == t_max
         bootstrap = helpers.value_at(identity, episode, end)
     rewards = [max(-1.0, min(1.0, helpers.reward_at(*place))) for place in places]
-    expected = [sum(GAMMA ** (k - i) * reward for k, reward in enumerate(rewards) if k >= i)
-                + GAMMA ** (len(rewards) - i) * bootstrap for i in range(len(rewards))]
+    expected = [
+        sum(GAMMA ** (k - i) * reward for k, reward in enumerate(rewards) if k >= i)
+        + GAMMA ** (len(rewards) - i) * bootstrap
+        for i in range(len(rewards))
+    ]
     assert [value for _, _, value in rows] == pytest.approx(expected, abs=1e-5)
 
 
@@ -57,8 +70,11 @@ def check_nothing_lost_or_repeated(rows, agents):
         by_agent[place[0]].append(place[1:])
     assert len(by_agent) == agents
     for identity, trained in by_agent.items():
-        expected = [(episode, step) for episode in range(max(trained)[0] + 1)
-                    for step in range(helpers.episode_length(identity, episode))]
+        expected = [
+            (episode, step)
+            for episode in range(max(trained)[0] + 1)
+            for step in range(helpers.episode_length(identity, episode))
+        ]
         assert sorted(trained) == expected[: len(trained)]
 
 
@@ -76,8 +92,15 @@ def test_every_segment_is_whole_and_every_step_is_trained_on_once(tmp_path, monk
 
 
 def test_one_agent_per_process_many_threads_and_queues_of_one(tmp_path, monkeypatch):
-    model, _, _ = run_counting(tmp_path, monkeypatch, agents_per_process=1, num_predictors=4, num_trainers=4,
-                               max_training_queue=1, max_prediction_batch=1)
+    model, _, _ = run_counting(
+        tmp_path,
+        monkeypatch,
+        agents_per_process=1,
+        num_predictors=4,
+        num_trainers=4,
+        max_training_queue=1,
+        max_prediction_batch=1,
+    )
     for rows in model.batches:
         check_segment(rows, 5)
     check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
@@ -85,8 +108,9 @@ def test_one_agent_per_process_many_threads_and_queues_of_one(tmp_path, monkeypa
 
 
 def test_the_prediction_batch_has_all_that_wait_up_to_the_maximum(tmp_path, monkeypatch):
-    model, _, _ = run_counting(tmp_path, monkeypatch, num_agents=24, agents_per_process=8, max_prediction_batch=7,
-                               num_predictors=1)
+    model, _, _ = run_counting(
+        tmp_path, monkeypatch, num_agents=24, agents_per_process=8, max_prediction_batch=7, num_predictors=1
+    )
     assert max(model.batch_sizes) == 7
 
 
@@ -144,13 +168,20 @@ def test_a_full_training_queue_holds_the_agents_back(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", [Server, SerialServer])
 def test_curves_hold_every_episode_with_its_raw_score(tmp_path, monkeypatch, kind):
-    model, training, summary = run_counting(tmp_path, monkeypatch, kind, log_seconds=0.2)
+    model, _, summary = run_counting(tmp_path, monkeypatch, kind, log_seconds=0.2)
     episodes = read_rows(tmp_path / "run" / "episodes.csv", EPISODE_COLUMNS)
     assert [int(row["episode"]) for row in episodes] == list(range(1, summary["episodes"] + 1))
     identities = {place[0] for rows in model.batches for place, _, _ in rows}
-    possible = {(sum(helpers.reward_at(identity, episode, step)
-                     for step in range(helpers.episode_length(identity, episode))),
-                 helpers.episode_length(identity, episode)) for identity in identities for episode in range(1000)}
+    possible = {
+        (
+            sum(
+                helpers.reward_at(identity, episode, step) for step in range(helpers.episode_length(identity, episode))
+            ),
+            helpers.episode_length(identity, episode),
+        )
+        for identity in identities
+        for episode in range(1000)
+    }
     assert {(float(row["score"]), int(row["length"])) for row in episodes} <= possible
     metrics = read_rows(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)
     assert 3000 <= int(metrics[-1]["agent_steps"]) <= summary["agent_steps"]
@@ -186,38 +217,58 @@ def test_a_run_stops_when_asked(tmp_path, monkeypatch):
     assert summary["ended"] == "asked" and summary["agent_steps"] > 0
 
 
-@pytest.mark.parametrize(("budget", "why"), [({"steps": 500}, "steps"), ({"steps": None, "episodes": 40}, "episodes"),
-                                             ({"steps": None, "minutes": 0.02}, "minutes")])
+@pytest.mark.parametrize(
+    ("budget", "why"),
+    [
+        ({"steps": 500}, "steps"),
+        ({"steps": None, "episodes": 40}, "episodes"),
+        ({"steps": None, "minutes": 0.02}, "minutes"),
+    ],
+)
 def test_each_budget_ends_the_run(tmp_path, monkeypatch, budget, why):
     _, _, summary = run_counting(tmp_path, monkeypatch, **budget)
     assert summary["ended"] == why
 
 
+def parent_of(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
 def descendants(pid: int) -> set[int]:
-    found = set()
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(status.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if parent == pid:
-            child = int(status.parent.name)
-            found |= {child} | descendants(child)
-    return found
+    children = {int(path.name) for path in Path("/proc").glob("[0-9]*") if parent_of(int(path.name)) == pid}
+    return children.union(*(descendants(child) for child in children))
 
 
 def alive(pids: set[int]) -> set[int]:
-    return {pid for pid in pids if Path(f"/proc/{pid}").exists()
-            and ") Z " not in Path(f"/proc/{pid}/stat").read_text()}
+    return {
+        pid for pid in pids if Path(f"/proc/{pid}").exists() and ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    }
 
 
 @pytest.fixture
 def started_training(tmp_path):
     """A training in a process of its own, once it has written metrics, with all its descendants."""
-    command = [sys.executable, "-m", "ga3c_tf", "train", "CartPole-v1", "--run-dir", str(tmp_path / "run"), "--agents",
-               "8", "--log-seconds", "0.5", "--checkpoint-minutes", "0.03"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               start_new_session=True)
+    command = [
+        sys.executable,
+        "-m",
+        "ga3c_tf",
+        "train",
+        "CartPole-v1",
+        "--run-dir",
+        str(tmp_path / "run"),
+        "--agents",
+        "8",
+        "--log-seconds",
+        "0.5",
+        "--checkpoint-minutes",
+        "0.03",
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
     for _ in range(600):
         time.sleep(0.1)
         if len(list((tmp_path / "run" / "checkpoints").glob("0*"))) >= 1 or process.poll() is not None:
@@ -246,14 +297,36 @@ def test_a_signal_to_the_group_ends_the_run_with_a_checkpoint_and_a_summary(star
     assert not alive(children)
 
 
+def freeze_agents(server: int, children: set[int]) -> None:
+    """Stops the agent processes, so that they do not end when they are asked to."""
+    forked = set().union(*(descendants(child) for child in children if parent_of(child) == server))
+    assert forked
+    for pid in forked:
+        os.kill(pid, signal.SIGSTOP)
+
+
+def test_agents_that_hang_do_not_hold_up_the_end(started_training):
+    process, children, _ = started_training
+    freeze_agents(process.pid, children)
+    asked = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=10)
+    assert time.monotonic() - asked < 5
+    assert process.returncode == 143 and "ended interrupted" in output
+    time.sleep(1)
+    assert not alive(children)
+
+
 def test_a_second_signal_ends_it_at_once(started_training):
     process, children, _ = started_training
+    freeze_agents(process.pid, children)
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.02)
-    process.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    assert process.poll() is None
     asked = time.monotonic()
+    process.send_signal(signal.SIGTERM)
     process.wait(timeout=5)
-    assert time.monotonic() - asked < 2 and process.returncode == 143
+    assert time.monotonic() - asked < 1 and process.returncode == 143
     time.sleep(1)
     assert not alive(children)
 
