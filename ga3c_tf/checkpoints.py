@@ -8,9 +8,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import tensorflow as tf
-
 from ga3c_tf.config import UserError
+from ga3c_tf.quiet_tensorflow import tf
 
 KEEP_LAST = 3
 

@@ -130,8 +130,8 @@ def train(env_id: str, preset: str, as_json: bool, **settings) -> int:
         print(f"ga3c-tf: {note}", file=sys.stderr)
     describe_environment(config)
     run = RunFolder.plan(config)
-    training, device = _training(run)
-    run.create(_command(), device)
+    training, hardware = _training(run)
+    run.create(_command(), hardware)
     return _run(training, run, as_json)
 
 
@@ -151,14 +151,14 @@ def resume(run: Path, as_json: bool, **budgets) -> int:
     folder = RunFolder.open(run)
     if any(value is not None for value in budgets.values()):
         folder.config = folder.config.replace(**budgets)
-    training, device = _training(folder)
+    training, hardware = _training(folder)
     training.resume()
     if training.progress() == 1.0:
         raise UserError(
             f"{run} has reached its budget: {training.agent_steps} agent steps, {training.time_s / 60:.1f} "
             f"minutes, {training.stats.episodes} episodes; give a larger --steps, --minutes or --episodes"
         )
-    folder.continue_with(folder.config, _command(), device)
+    folder.continue_with(folder.config, _command(), hardware)
     return _run(training, folder, as_json)
 
 
@@ -242,8 +242,8 @@ def _warn(text: str) -> None:
 
 
 def _training(run):
-    """The training that `run` asks for, and the device it has."""
-    from ga3c_tf.model import configure_device, make_deterministic
+    """The training that `run` asks for, and the device and GPUs it has."""
+    from ga3c_tf.model import configure_device, gpu_names, make_deterministic
     from ga3c_tf.serial import SerialServer
     from ga3c_tf.server import Server
 
@@ -252,7 +252,7 @@ def _training(run):
         make_deterministic(config.seed)
     device = configure_device(config.device)
     kind = SerialServer if config.serial else Server
-    return kind(config, run.path, device, _warn), device
+    return kind(config, run.path, device, _warn), {"device": device, "gpus": gpu_names()}
 
 
 def _run(training, run, as_json: bool) -> int:

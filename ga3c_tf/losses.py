@@ -6,7 +6,7 @@ batch, as in the authors' code (NetworkVP.py), so a larger batch makes a larger 
 
 from __future__ import annotations
 
-import tensorflow as tf
+from ga3c_tf.quiet_tensorflow import tf
 
 
 def policy(logits: tf.Tensor, min_policy: float = 0.0) -> tf.Tensor:

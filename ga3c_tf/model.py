@@ -6,48 +6,18 @@ Server processes import TensorFlow here. B is the number of states in a batch, A
 from __future__ import annotations
 
 import contextlib
-import importlib
-import os
 import re
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 
-def _import_quietly(module: str) -> None:
-    """Imports TensorFlow without its greetings, which no setting of its own silences; a failed import shows them.
-
-    They are written to file descriptor 2 by C++ code, before TensorFlow reads its log level.
-    """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ["KERAS_BACKEND"] = "tensorflow"
-    sys.stderr.flush()
-    saved = os.dup(2)
-    with tempfile.TemporaryFile() as greetings:
-        os.dup2(greetings.fileno(), 2)
-        try:
-            importlib.import_module(module)
-        except BaseException:
-            greetings.seek(0)
-            os.write(saved, greetings.read())
-            raise
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
-
-
-_import_quietly("tensorflow")
-
-import keras  # noqa: E402
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-
-from ga3c_tf import losses  # noqa: E402
-from ga3c_tf.config import Config, UserError  # noqa: E402
-from ga3c_tf.network import build_network  # noqa: E402
-from ga3c_tf.rmsprop import RMSProp, clip_by_average_norm  # noqa: E402
-from ga3c_tf.run_folder import usable_cores  # noqa: E402
+from ga3c_tf import losses
+from ga3c_tf.config import Config, UserError
+from ga3c_tf.network import build_network
+from ga3c_tf.quiet_tensorflow import keras, tf
+from ga3c_tf.rmsprop import RMSProp, clip_by_average_norm
+from ga3c_tf.run_folder import usable_cores
 
 
 class TrainResult(NamedTuple):
@@ -79,21 +49,31 @@ class Model:
         UserError: the network cannot be built, or does not fit the states.
     """
 
-    def __init__(self, config: Config, state_shape: Sequence[int], state_dtype: np.dtype | str, num_actions: int,
-                 seed: int, network: keras.Model | None = None, device: str | None = None):
+    def __init__(
+        self,
+        config: Config,
+        state_shape: Sequence[int],
+        state_dtype: np.dtype | str,
+        num_actions: int,
+        seed: int,
+        network: keras.Model | None = None,
+        device: str | None = None,
+    ):
         self._config, self._device = config, device
         self._state_shape, self._state_dtype = tuple(state_shape), np.dtype(state_dtype)
+        with tf.device("/CPU:0"):  # where the operation that counts is at home
+            self.version = tf.Variable(0, dtype=tf.int64, trainable=False, name="version")
         with tf.device(device):
             self.network = network or build_network(config.network, state_shape, state_dtype, num_actions, seed)
-            self.version = tf.Variable(0, dtype=tf.int64, trainable=False, name="version")
             self._variables = [variable.value for variable in self.network.trainable_variables]
             self._optimizers = self._new_optimizers()
             states = tf.TensorSpec((None, *self._state_shape), self._state_dtype)
             actions, returns = tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None,), tf.float32)
             rate = tf.TensorSpec((), tf.float32)
             self._predict = _direct_call(tf.function(self._predict_graph, input_signature=[states]))
-            self._train = _direct_call(tf.function(self._train_graph,
-                                                   input_signature=[states, actions, returns, rate, rate]))
+            self._train = _direct_call(
+                tf.function(self._train_graph, input_signature=[states, actions, returns, rate, rate])
+            )
 
     def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
         """The policy and value of every state.
@@ -113,8 +93,9 @@ class Model:
             policy, values, version = self._predict(tf.constant(states))
         return policy.numpy(), values.numpy(), int(version.numpy())
 
-    def train(self, states: np.ndarray, actions: np.ndarray, returns: np.ndarray, learning_rate: float,
-              beta: float) -> TrainResult:
+    def train(
+        self, states: np.ndarray, actions: np.ndarray, returns: np.ndarray, learning_rate: float, beta: float
+    ) -> TrainResult:
         """One update on one batch.
 
         Args:
@@ -129,13 +110,20 @@ class Model:
         """
         self._check_states(states)
         if not np.shape(actions) == np.shape(returns) == (len(states),):
-            raise ValueError(f"{len(states)} states need as many actions and returns, not arrays of shapes "
-                             f"{np.shape(actions)} and {np.shape(returns)}")
+            raise ValueError(
+                f"{len(states)} states need as many actions and returns, not arrays of shapes "
+                f"{np.shape(actions)} and {np.shape(returns)}"
+            )
         with tf.device(self._device):
             summary, version = self._train(
-                tf.constant(states), tf.constant(actions, tf.int32), tf.constant(returns, tf.float32),
-                tf.constant(learning_rate, tf.float32), tf.constant(beta, tf.float32))
-        return TrainResult(*summary.numpy().tolist(), int(version.numpy()))
+                tf.constant(states),
+                tf.constant(actions, tf.int32),
+                tf.constant(returns, tf.float32),
+                tf.constant(learning_rate, tf.float32),
+                tf.constant(beta, tf.float32),
+            )
+        policy_loss, value_loss, entropy = summary.numpy().tolist()
+        return TrainResult(policy_loss, value_loss, entropy, int(version.numpy()))
 
     def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
         """All that a checkpoint holds, for tf.train.Checkpoint(**objects): weights, RMSProp's slots, version.
@@ -151,13 +139,17 @@ class Model:
     def _new_optimizers(self) -> list[RMSProp]:
         """One for the sum of the losses, or one for the policy loss and one for the value loss."""
         config = self._config
-        return [RMSProp(self._variables, config.rmsprop_decay, config.rmsprop_momentum, config.rmsprop_epsilon)
-                for _ in range(2 if config.dual_rmsprop else 1)]
+        return [
+            RMSProp(self._variables, config.rmsprop_decay, config.rmsprop_momentum, config.rmsprop_epsilon)
+            for _ in range(2 if config.dual_rmsprop else 1)
+        ]
 
     def _check_states(self, states: np.ndarray) -> None:
         if states.shape[1:] != self._state_shape or states.dtype != self._state_dtype:
-            raise ValueError(f"states are {states.dtype} {states.shape}; the model takes {self._state_dtype} "
-                             f"[B, {', '.join(map(str, self._state_shape))}]")
+            raise ValueError(
+                f"states are {states.dtype} {states.shape}; the model takes {self._state_dtype} "
+                f"[B, {', '.join(map(str, self._state_shape))}]"
+            )
 
     def _predict_graph(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         version = self.version.read_value()
@@ -166,8 +158,9 @@ class Model:
             logits, values = self.network(states)
         return losses.policy(logits, self._config.min_policy), values, version
 
-    def _train_graph(self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, learning_rate: tf.Tensor,
-                     beta: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _train_graph(
+        self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, learning_rate: tf.Tensor, beta: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         with tf.GradientTape(persistent=True) as tape:
             policy_loss, value_loss, entropy = self._losses(states, actions, returns, beta)
             objectives = [policy_loss, value_loss] if self._config.dual_rmsprop else [policy_loss + value_loss]
@@ -175,13 +168,15 @@ class Model:
         updates = []
         for optimizer, gradient in zip(self._optimizers, gradients, strict=True):
             updates += optimizer.apply(gradient, learning_rate)
-        with tf.control_dependencies(updates):
-            version = self.version.assign_add(1, read_value=True)
+        with tf.control_dependencies(updates), tf.device(self.version.device):
+            # assign_add reads the sum back in a second step, where another trainer's update may come in between.
+            before = tf.raw_ops.ResourceCountUpTo(resource=self.version.handle, limit=tf.int64.max, T=tf.int64)
         mean_entropy = entropy / tf.cast(tf.size(actions), tf.float32)
-        return tf.stack([policy_loss, value_loss, mean_entropy]), version
+        return tf.stack([policy_loss, value_loss, mean_entropy]), before + 1
 
-    def _losses(self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor,
-                beta: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _losses(
+        self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, beta: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Policy loss, value loss and entropy, each summed over the batch."""
         config = self._config
         logits, values = self.network(states, training=True)
@@ -212,8 +207,9 @@ def _direct_call(function: tf.types.experimental.PolymorphicFunction) -> Callabl
     optimised = tf.compat.v1.ConfigProto().SerializeToString()
 
     def call(*tensors):
-        return tf.raw_ops.StatefulPartitionedCall(args=[*tensors, *captured], Tout=types, f=concrete,
-                                                  config_proto=optimised)
+        return tf.raw_ops.StatefulPartitionedCall(
+            args=[*tensors, *captured], Tout=types, f=concrete, config_proto=optimised
+        )
 
     return call
 
@@ -250,12 +246,20 @@ def configure_device(device: str, intra_op_threads: int | None = None, inter_op_
         return "/CPU:0"
     number = int(match[1] or 0)
     if number >= len(gpus):
-        raise UserError(f"device is {device!r}, but TensorFlow finds {len(gpus) or 'no'} GPU"
-                        f"{'s' if len(gpus) > 1 else ''} here; --device cpu needs none")
+        raise UserError(
+            f"device is {device!r}, but TensorFlow finds {len(gpus) or 'no'} GPU"
+            f"{'s' if len(gpus) > 1 else ''} here; --device cpu needs none"
+        )
     with _before_start():
         for gpu in gpus:
             tf.config.experimental.set_memory_growth(gpu, True)
     return f"/GPU:{number}"
+
+
+def gpu_names() -> list[str]:
+    """The GPUs that TensorFlow finds on this machine, by their makers' names."""
+    details = tf.config.experimental.get_device_details
+    return [details(gpu).get("device_name", gpu.name) for gpu in tf.config.list_physical_devices("GPU")]
 
 
 def make_deterministic(seed: int) -> None:

@@ -12,17 +12,17 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-import keras
 import numpy as np
-import tensorflow as tf
 
 from ga3c_tf.config import UserError, did_you_mean
+from ga3c_tf.quiet_tensorflow import keras, tf
 
 SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a game's screen, a smaller one a grid of cells
 
 
-def build_network(name: str, state_shape: Sequence[int], state_dtype: np.dtype | str, num_actions: int,
-                  seed: int) -> keras.Model:
+def build_network(
+    name: str, state_shape: Sequence[int], state_dtype: np.dtype | str, num_actions: int, seed: int
+) -> keras.Model:
     """The network called `name`, with every weight and bias drawn uniformly from +-1/sqrt(fan_in).
 
     Args:
@@ -46,8 +46,10 @@ def build_network(name: str, state_shape: Sequence[int], state_dtype: np.dtype |
     name = _for_observation(shape) if name == "auto" else name
     if name not in _BUILDERS:
         known = [*_BUILDERS, "auto"]
-        raise UserError(f"unknown network {name!r}; it must be one of {', '.join(known)}, or 'module:function'"
-                        f"{did_you_mean(name, known)}")
+        raise UserError(
+            f"unknown network {name!r}; it must be one of {', '.join(known)}, or 'module:function'"
+            f"{did_you_mean(name, known)}"
+        )
     network = _BUILDERS[name](shape, dtype, num_actions)
     _initialise(network, seed)
     return network
@@ -74,8 +76,13 @@ def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.M
 
 def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
     """MinAtar's network (Young and Tian 2019, arXiv 1903.03176): conv 16 3x3 stride 1, FC 128, on planes of 0 and 1."""
-    _expect("minatar", len(shape) == 3 and min(shape[:2]) >= 3, "images of at least 3x3 cells (height, width, planes)",
-            shape, dtype)
+    _expect(
+        "minatar",
+        len(shape) == 3 and min(shape[:2]) >= 3,
+        "images of at least 3x3 cells (height, width, planes)",
+        shape,
+        dtype,
+    )
     states = keras.Input(shape, dtype=dtype.name)
     hidden = _conv("conv11", 16, 3, 1, "valid")(_as_float(states))
     hidden = _dense("dense1", 128)(keras.layers.Flatten(name="flat1")(hidden))
@@ -96,8 +103,9 @@ _BUILDERS = {"small": _small, "minatar": _minatar, "mlp": _mlp}
 
 def _expect(name: str, fits: bool, wanted: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
     if not fits:
-        raise UserError(f"network {name!r} takes {wanted}, not {dtype.name} states of shape {shape}; "
-                        "try --network auto")
+        raise UserError(
+            f"network {name!r} takes {wanted}, not {dtype.name} states of shape {shape}; try --network auto"
+        )
 
 
 def _as_float(states: keras.KerasTensor) -> keras.KerasTensor:
@@ -105,8 +113,9 @@ def _as_float(states: keras.KerasTensor) -> keras.KerasTensor:
 
 
 def _conv(name: str, filters: int, size: int, stride: int, padding: str) -> keras.layers.Layer:
-    return keras.layers.Conv2D(filters, size, strides=stride, padding=padding, activation="relu",
-                               kernel_initializer="zeros", name=name)
+    return keras.layers.Conv2D(
+        filters, size, strides=stride, padding=padding, activation="relu", kernel_initializer="zeros", name=name
+    )
 
 
 def _dense(name: str, units: int, activation: str | None = "relu") -> keras.layers.Layer:
@@ -153,8 +162,10 @@ def _user_function(name: str) -> Callable[..., keras.Model]:
         raise UserError(f"network {name!r}: cannot import {module_name!r}: {_one_line(error)}") from error
     function = getattr(module, function_name, None)
     if not callable(function):
-        raise UserError(f"network {name!r}: module {module_name!r} has no function {function_name!r}"
-                        f"{did_you_mean(function_name, dir(module))}")
+        raise UserError(
+            f"network {name!r}: module {module_name!r} has no function {function_name!r}"
+            f"{did_you_mean(function_name, dir(module))}"
+        )
     return function
 
 
@@ -163,13 +174,16 @@ def _check_outputs(name: str, network: keras.Model, shape: tuple[int, ...], dtyp
     try:
         outputs = network(tf.zeros((2, *shape), dtype))
     except Exception as error:
-        raise UserError(f"network {name!r} cannot take {dtype.name} states of shape {shape}: "
-                        f"{_one_line(error)}") from error
+        raise UserError(
+            f"network {name!r} cannot take {dtype.name} states of shape {shape}: {_one_line(error)}"
+        ) from error
     found = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
     if not isinstance(outputs, list | tuple) or found != [((2, num_actions), "float32"), ((2,), "float32")]:
         text = ", ".join(f"{kind} {list(size)}" for size, kind in found)
-        raise UserError(f"network {name!r} must return (logits float32 [B, {num_actions}], values float32 [B]); "
-                        f"for B = 2 it returned {text}")
+        raise UserError(
+            f"network {name!r} must return (logits float32 [B, {num_actions}], values float32 [B]); "
+            f"for B = 2 it returned {text}"
+        )
 
 
 def _one_line(error: Exception) -> str:

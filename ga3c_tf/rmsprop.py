@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import tensorflow as tf
+from ga3c_tf.quiet_tensorflow import tf
 
 
 class RMSProp(tf.Module):
@@ -21,8 +21,9 @@ class RMSProp(tf.Module):
         momentum_slots: One slot per variable, of its shape; starts at zeros.
     """
 
-    def __init__(self, variables: Sequence[tf.Variable], decay: float = 0.99, momentum: float = 0.0,
-                 epsilon: float = 0.1):
+    def __init__(
+        self, variables: Sequence[tf.Variable], decay: float = 0.99, momentum: float = 0.0, epsilon: float = 0.1
+    ):
         super().__init__(name="rmsprop")
         self._variables = tuple(variables)
         self._decay, self._momentum, self._epsilon = decay, momentum, epsilon
@@ -40,12 +41,23 @@ class RMSProp(tf.Module):
             The update operations, for control dependencies; empty when called eagerly.
         """
         updates = []
-        for variable, square, momentum, gradient in zip(self._variables, self.mean_square, self.momentum_slots,
-                                                        gradients, strict=True):
+        for variable, square, momentum, gradient in zip(
+            self._variables, self.mean_square, self.momentum_slots, gradients, strict=True
+        ):
             if gradient is not None:
-                updates.append(tf.raw_ops.ResourceApplyRMSProp(
-                    var=variable.handle, ms=square.handle, mom=momentum.handle, lr=learning_rate, rho=self._decay,
-                    momentum=self._momentum, epsilon=self._epsilon, grad=gradient, use_locking=True))
+                updates.append(
+                    tf.raw_ops.ResourceApplyRMSProp(
+                        var=variable.handle,
+                        ms=square.handle,
+                        mom=momentum.handle,
+                        lr=learning_rate,
+                        rho=self._decay,
+                        momentum=self._momentum,
+                        epsilon=self._epsilon,
+                        grad=gradient,
+                        use_locking=True,
+                    )
+                )
         return [update for update in updates if update is not None]
 
 

@@ -60,8 +60,12 @@ class RunFolder:
             )
         return cls(path, config)
 
-    def create(self, command: list[str], device: str) -> None:
+    def create(self, command: list[str], hardware: dict) -> None:
         """Makes the folder, with config.json, command.txt and meta.json.
+
+        Args:
+            command: the command line.
+            hardware: what only TensorFlow knows of the machine, for meta.json: device and GPUs.
 
         Raises:
             UserError: it cannot be written, or another process made it meanwhile.
@@ -71,7 +75,7 @@ class RunFolder:
             self._take_lock()
             write_aside(self.path / "config.json", self.config.to_json())
             write_aside(self.path / "command.txt", shlex.join(command) + "\n")
-            self._record_session(command, device)
+            self._record_session(command, hardware)
         except OSError as error:
             raise UserError(f"cannot write the run folder {self.path}: {error.strerror}") from None
 
@@ -89,11 +93,11 @@ class RunFolder:
             raise UserError(f"cannot write to the run folder {path}: {error.strerror}") from None
         return run
 
-    def continue_with(self, config: Config, command: list[str], device: str) -> None:
+    def continue_with(self, config: Config, command: list[str], hardware: dict) -> None:
         """Stores the settings and the command that the run is continued with."""
         self.config = config
         write_aside(self.path / "config.json", config.to_json())
-        self._record_session(command, device)
+        self._record_session(command, hardware)
 
     def close(self) -> None:
         """Lets another process have the folder."""
@@ -106,7 +110,7 @@ class RunFolder:
         except BlockingIOError:
             raise UserError(f"{self.path} is in use by another process") from None
 
-    def _record_session(self, command: list[str], device: str) -> None:
+    def _record_session(self, command: list[str], hardware: dict) -> None:
         """Adds this process to meta.json: versions, commit, machine and command, never environment variables."""
         file = self.path / "meta.json"
         try:
@@ -120,7 +124,7 @@ class RunFolder:
                 **source_version(),
                 "versions": package_versions(),
                 **machine(),
-                "device": device,
+                **hardware,
             }
         )
         write_aside(file, json.dumps({"sessions": sessions}, indent=2) + "\n")

@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # A module imports only from lower levels: two modules of one level never import each other.
 LEVELS = {
-    0: ["config", "stats", "returns", "losses", "worker", "status"],
-    1: ["environment", "network", "rmsprop", "queues", "run_folder", "run_log", "checkpoints"],
+    0: ["config", "stats", "returns", "worker", "status", "quiet_tensorflow"],
+    1: ["losses", "environment", "network", "rmsprop", "queues", "run_folder", "run_log", "checkpoints"],
     2: ["agent", "predictor", "trainer", "adjustment", "model"],
     3: ["training"],
     4: ["server", "serial", "evaluate", "plots", "baselines", "baselines.a3c"],
@@ -31,9 +31,8 @@ def ours(*names: str) -> set[str]:
 
 
 TENSORFLOW = {"tensorflow", "keras"}
-TENSORFLOW_MODULES = ours("losses", "network", "rmsprop", "model")
-# checkpoints uses tf.train.Checkpoint.
-MAY_IMPORT_TENSORFLOW = TENSORFLOW_MODULES | ours("checkpoints")
+TENSORFLOW_MODULES = ours("quiet_tensorflow", "losses", "network", "rmsprop", "checkpoints", "model")
+MAY_IMPORT_TENSORFLOW = ours("quiet_tensorflow")
 # What an agent's process loads: no TensorFlow through our own modules either.
 FREE_OF_TENSORFLOW = ours("config", "stats", "returns", "environment", "queues", "agent")
 CLI_IMPORTS_LATE = TENSORFLOW | set(LEVEL_OF) - {"ga3c_tf", "ga3c_tf.config"}
@@ -147,12 +146,13 @@ def test_every_module_imports_only_what_its_level_allows():
         ("server", "def run():\n    import tensorflow as tf", "tensorflow is for"),
         ("predictor", "import importlib\ntf = importlib.import_module('tensorflow')", "tensorflow is for"),
         ("trainer", "from keras import Model", "keras is for"),
+        ("model", "import tensorflow as tf", "tensorflow is for"),
         ("agent", "from ga3c_tf.losses import policy_loss", "brings TensorFlow"),
         ("evaluate", "import matplotlib.pyplot as plt", "matplotlib is for"),
         ("server", "import click", "click is for"),
         ("plots", "from ga3c_tf.server import Server", "ga3c_tf.plots may import"),
         ("cli", "from ga3c_tf.server import Server", "inside the command"),
-        ("cli", "import tensorflow", "inside the command"),
+        ("cli", "import tensorflow", "tensorflow is for"),
         ("cli", "if True:\n    import reproduce", "inside the command"),
         ("novelty", "", "has no level"),
     ],
@@ -166,11 +166,11 @@ def test_a_forbidden_import_is_found(module, source, because):
     ("module", "source"),
     [
         ("queues", "import os\nfrom ga3c_tf.config import Config\nfrom . import stats"),
-        ("model", "import tensorflow as tf, keras\nfrom ga3c_tf import losses, network"),
+        ("model", "from ga3c_tf.quiet_tensorflow import tf, keras\nfrom ga3c_tf import losses, network"),
         ("server", "from ga3c_tf.model import Model\nfrom ga3c_tf.trainer import Trainer"),
         ("baselines.a3c", "from ..model import Model"),
         ("cli", "import click\nfrom ga3c_tf import __version__\nfrom ga3c_tf.config import Config"),
-        ("cli", "def train():\n    import tensorflow\n    from ga3c_tf.server import Server\n    import reproduce.pps"),
+        ("cli", "def train():\n    from ga3c_tf.server import Server\n    import reproduce.pps"),
         ("__main__", "from ga3c_tf.cli import main"),
     ],
 )

@@ -30,7 +30,7 @@ def test_a_new_run_keeps_settings_command_and_machine(tmp_path, monkeypatch):
     config = Config(seed=1, run_dir=str(tmp_path / "a" / "run"))
     run = RunFolder.plan(config)
     assert not (tmp_path / "a").exists()
-    run.create(["ga3c-tf", "train", "ALE/Pong-v5", "--run-dir", "a b"], "/CPU:0")
+    run.create(["ga3c-tf", "train", "ALE/Pong-v5", "--run-dir", "a b"], {"device": "/CPU:0", "gpus": []})
     run.close()
     assert read_config(tmp_path / "a" / "run") == config
     assert (run.path / "command.txt").read_text() == "ga3c-tf train ALE/Pong-v5 --run-dir 'a b'\n"
@@ -58,7 +58,7 @@ def test_a_folder_that_is_not_empty_is_refused_and_left_alone(tmp_path):
 
 def test_a_second_process_is_refused_until_the_first_lets_go(tmp_path):
     run = RunFolder.plan(Config(run_dir=str(tmp_path / "run")))
-    run.create([], "")
+    run.create([], {})
     with pytest.raises(UserError, match="in use by another process"):
         RunFolder.open(run.path)
     run.close()
