@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -142,8 +144,10 @@ def play_window(agent: TrainedAgent, episodes: int, seed: int) -> list[float]:
     """Plays `episodes` episodes in a window; returns their scores.
 
     Raises:
-        UserError: an environment that has no window.
+        UserError: no display, or an environment that has no window.
     """
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise UserError("--window needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; --video needs none")
     environment = make_environment(agent.config, "human")
     try:
         return _play(agent, environment, episodes, seed, lambda: None)

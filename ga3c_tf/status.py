@@ -41,13 +41,13 @@ class PlainStatus:
 
 
 class LiveStatus:
-    """A panel that is drawn anew with each row, with the progress towards the budget."""
+    """A panel that is drawn anew with each row, with progress towards the budget and the time that is left."""
 
     def __init__(self, title: str):
         from rich.live import Live
 
         self._title = title
-        self._live = Live(refresh_per_second=4)
+        self._live = Live(auto_refresh=False)
 
     def __enter__(self) -> LiveStatus:
         self._live.start()
@@ -64,29 +64,27 @@ class LiveStatus:
         from rich.table import Table
 
         table = Table.grid(padding=(0, 2))
+        lags = [_number(row[f"policy_lag_{name}"]) for name in ("mean", "p95", "max")]
         for cells in (
             ("time", _duration(row["time_s"]), "agent steps", f"{row['agent_steps']:,}"),
             ("episodes", f"{row['episodes']:,}", "rolling score", _number(row["rolling_score"])),
             ("PPS", f"{row['pps']:.0f}", "TPS", f"{row['tps']:.0f}"),
+            ("prediction batch", _number(row["prediction_batch"]), "training batch", _number(row["training_batch"])),
             (
-                "policy lag",
-                f"{_number(row['policy_lag_mean'])} (95 %: {_number(row['policy_lag_p95'])}, "
-                f"max {_number(row['policy_lag_max'])})",
-                "batches",
-                f"{_number(row['prediction_batch'])} predicted, {_number(row['training_batch'])} trained",
-            ),
-            (
-                "N_A / N_P / N_T",
-                f"{row['agents']} / {row['predictors']} / {row['trainers']}",
+                "N_A, N_P, N_T",
+                f"{row['agents']}, {row['predictors']}, {row['trainers']}",
                 "entropy",
                 _number(row["entropy"]),
             ),
+            ("policy lag", lags[0], "95 %, maximum", f"{lags[1]}, {lags[2]}"),
         ):
             table.add_row(*cells)
         parts: list = [table]
-        if row["progress"]:
-            parts.append(ProgressBar(total=1.0, completed=row["progress"], width=60))
-        self._live.update(Panel(Group(*parts), title=self._title, expand=False), refresh=True)
+        done, budget = row["progress"], None
+        if done:
+            parts.append(ProgressBar(total=1.0, completed=done, width=62))
+            budget = f"{done:.0%} of the budget, about {_duration(row['time_s'] * (1 / done - 1))} left"
+        self._live.update(Panel(Group(*parts), title=self._title, subtitle=budget, expand=False), refresh=True)
 
 
 def _duration(seconds: float) -> str:

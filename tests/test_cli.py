@@ -19,13 +19,8 @@ ENVIRONMENT = {**os.environ, "COLUMNS": "120", "SDL_VIDEODRIVER": "dummy"}
 
 
 def ga3c_tf(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "ga3c_tf", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=ENVIRONMENT,
-        **options,
-    )
+    command = [sys.executable, "-m", "ga3c_tf", *map(str, arguments)]
+    return subprocess.run(command, **{"capture_output": True, "text": True, "env": ENVIRONMENT, **options})
 
 
 def refused(*arguments, **options) -> str:
@@ -246,6 +241,12 @@ def test_play_writes_a_video_of_the_whole_episode(run, tmp_path, name):
     score = float(done.stdout.split()[-1])
     frames = sum(1 for _ in imageio.get_reader(tmp_path / name))
     assert frames == score + 1  # CartPole gives one point a step
+
+
+def test_a_window_needs_a_display(run):
+    headless = {name: value for name, value in ENVIRONMENT.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    done = ga3c_tf("play", run[0], "--window", env=headless)
+    assert done.returncode == 2 and done.stderr.startswith("ga3c-tf: --window needs a display")
 
 
 def test_play_refuses_another_kind_of_file(run, tmp_path):
