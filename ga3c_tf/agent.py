@@ -15,7 +15,7 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.environment import make_environment
-from ga3c_tf.queues import INDEX, RELEASED, AgentMemory, IndexQueue, RecordQueue
+from ga3c_tf.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, AgentMemory, IndexQueue, RecordQueue
 from ga3c_tf.returns import nstep_returns
 
 
@@ -23,6 +23,11 @@ def sample_action(policy: np.ndarray, rng: np.random.Generator) -> int:
     """Draws an action from `policy`, float32 [num_actions], which need not sum to exactly 1."""
     cumulative = policy.cumsum()
     return min(int(cumulative.searchsorted(rng.random() * cumulative[-1], side="right")), len(policy) - 1)
+
+
+def random_stream(config: Config, number: int) -> np.random.SeedSequence:
+    """One of the independent random streams that the run's seed gives."""
+    return np.random.SeedSequence(config.seed, spawn_key=(number,))
 
 
 class Segment:
@@ -72,6 +77,7 @@ class Agent:
         memory: the shared arrays.
         training_queue: takes the slot of each finished segment.
         episode_queue: takes (agent, length, raw score) at the end of each episode.
+        free_slots: the segment slots of this agent that are not in training; who trains on one appends it again.
         seed: seed of the environment and of the sampled actions.
     """
 
@@ -83,17 +89,26 @@ class Agent:
         memory: AgentMemory,
         training_queue: IndexQueue,
         episode_queue: RecordQueue,
+        free_slots: deque[int],
         seed: np.random.SeedSequence,
     ):
-        self.number = number
-        self.free_slots = deque(memory.slots_of(number))
+        self._number, self._free_slots = number, free_slots
         self._config, self._environment, self._memory = config, environment, memory
         self._training_queue, self._episode_queue = training_queue, episode_queue
         self._rng = np.random.default_rng(seed)
+        self._slot: int | None = None
 
     def run(self) -> Generator[int | None, None, None]:
-        """Plays episodes for ever."""
-        config, memory, number = self._config, self._memory, self.number
+        """Plays episodes until it is closed."""
+        try:
+            yield from self._play()
+        finally:
+            self._environment.close()
+            if self._slot is not None:
+                self._free_slots.append(self._slot)
+
+    def _play(self) -> Generator[int | None, None, None]:
+        config, memory, number = self._config, self._memory, self._number
         environment_seed: int | None = int(self._rng.integers(2**31))
         while True:
             state, _ = self._environment.reset(seed=environment_seed)
@@ -125,9 +140,10 @@ class Agent:
             self._episode_queue.put((number, length, score))
 
     def _new_segment(self, state: np.ndarray) -> Generator[int | None, None, Segment]:
-        while not self.free_slots:
+        while not self._free_slots:
             yield None
-        return Segment(self._memory, self.free_slots.popleft(), state)
+        self._slot = self._free_slots.popleft()
+        return Segment(self._memory, self._slot, state)
 
     def _next_segment(self, segment: Segment, bootstrap: float) -> Generator[int | None, None, Segment]:
         newest = self._memory.states[segment.slot, segment.length]
@@ -135,11 +151,12 @@ class Agent:
         return (yield from self._new_segment(newest))
 
     def _finish(self, segment: Segment, bootstrap: float) -> None:
+        self._slot = None
         if segment.length:
             segment.close(bootstrap, self._config.gamma)
             self._training_queue.put(segment.slot)
         else:
-            self.free_slots.append(segment.slot)
+            self._free_slots.append(segment.slot)
 
 
 @dataclass(frozen=True)
@@ -152,55 +169,81 @@ class AgentQueues:
     errors: connection.Connection
 
 
-def run_agents(
-    config: Config,
-    memory: AgentMemory,
-    queues: AgentQueues,
-    answers: connection.Connection,
-    seeds: dict[int, np.random.SeedSequence],
-) -> None:
-    """The agent process: drives the agents numbered in `seeds` until its answers end. Target of a Process.
+class AgentProcess:
+    """Drives the agents of one process, as the records on its pipe tell it (`queues.Answers`)."""
+
+    def __init__(self, config: Config, memory: AgentMemory, queues: AgentQueues):
+        self._config, self._memory, self._queues = config, memory, queues
+        self._runs: dict[int, Generator[int | None, None, None]] = {}
+        self._free_slots: dict[int, deque[int]] = {}
+        self._without_slot: set[int] = set()
+        self._leaving: set[int] = set()
+
+    def run(self, answers: connection.Connection) -> None:
+        """Works until the pipe is closed."""
+        while records := np.frombuffer(os.read(answers.fileno(), 4096), INDEX).tolist():
+            requests = []
+            for record in records:
+                agent = self._agent_to_run(record & KIND, record & ~KIND)
+                if agent is None:
+                    continue
+                request = next(self._runs[agent])
+                if request is None:
+                    self._without_slot.add(agent)
+                else:
+                    requests.append(request)
+            if requests:
+                self._queues.prediction.put(requests)
+
+    def _agent_to_run(self, kind: int, index: int) -> int | None:
+        """Takes in one record; returns the agent that can now go on, if any."""
+        if kind == RELEASED:
+            agent = index // self._memory.slots_per_agent
+            self._free_slots[agent].append(index)
+            if agent not in self._without_slot:
+                return None
+            self._without_slot.remove(agent)
+            return agent
+        if kind == ADDED:
+            return self._add(index)
+        if kind == REMOVED:
+            self._leaving.add(index)
+            if index in self._without_slot:
+                self._without_slot.remove(index)
+                self._remove(index)
+            return None
+        if index in self._leaving:  # only now: its prediction was still under way
+            self._remove(index)
+            return None
+        return index
+
+    def _add(self, agent: int) -> int | None:
+        if agent in self._leaving:
+            self._leaving.remove(agent)
+            return None
+        config, memory, queues = self._config, self._memory, self._queues
+        free_slots = self._free_slots.setdefault(agent, deque(memory.slots_of(agent)))
+        seed = random_stream(config, int(memory.streams[agent]))
+        environment = make_environment(config)
+        self._runs[agent] = Agent(
+            agent, config, environment, memory, queues.training, queues.episodes, free_slots, seed
+        ).run()
+        return agent
+
+    def _remove(self, agent: int) -> None:
+        self._leaving.remove(agent)
+        self._runs.pop(agent).close()
+
+
+def run_agents(config: Config, memory: AgentMemory, queues: AgentQueues, answers: connection.Connection) -> None:
+    """The agent process. Target of a Process.
 
     An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1.
     """
     try:
-        _drive(config, memory, queues, answers, seeds)
+        AgentProcess(config, memory, queues).run(answers)
     except BrokenPipeError:
         pass  # the server is gone
     except BaseException:
         queues.errors.send_bytes(traceback.format_exc().encode()[-select.PIPE_BUF + 64 :])
         raise SystemExit(1) from None
-
-
-def _drive(config, memory, queues, answers, seeds):
-    agents = {
-        number: Agent(number, config, make_environment(config), memory, queues.training, queues.episodes, seed)
-        for number, seed in seeds.items()
-    }
-    runs = {number: agent.run() for number, agent in agents.items()}
-    without_slot: set[int] = set()
-    turn = list(runs)
-    while True:
-        requests = []
-        for number in turn:
-            request = next(runs[number])
-            if request is None:
-                without_slot.add(number)
-            else:
-                requests.append(request)
-        if requests:
-            queues.prediction.put(requests)
-        records = np.frombuffer(os.read(answers.fileno(), 4096), INDEX).tolist()
-        if not records:
-            return
-        turn = []
-        for record in records:
-            if not record & RELEASED:
-                turn.append(record)
-                continue
-            slot = record & ~RELEASED
-            number = slot // memory.slots_per_agent
-            agents[number].free_slots.append(slot)
-            if number in without_slot:
-                without_slot.remove(number)
-                turn.append(number)

@@ -80,8 +80,9 @@ class Config:
     network: str = _setting(
         "auto",
         "model",
-        "'small' (the paper's), 'minatar', 'mlp', 'auto' (by the observation), or "
-        "'module:function' returning a keras.Model.",
+        "'small' (the paper's), 'large-4', 'large-3', 'large-2', 'large-1' (the paper's large ones, by the first "
+        "layer's stride; 'large' is 'large-4'), 'minatar', 'mlp', 'auto' (small, minatar or mlp, by the observation), "
+        "or 'module:function' returning a keras.Model.",
     )
     device: str = _setting("auto", "model", "'auto' (GPU when present), 'cpu', 'gpu' or 'gpu:N'.")
     learning_rate: float = _setting(1e-3, "model", "RMSProp's learning rate at the start.", above=0)
@@ -128,7 +129,12 @@ class Config:
     @property
     def segments_per_agent(self) -> int:
         """Segments of one agent that may wait for training before the agent itself waits."""
-        return max(1, self.max_training_queue // self.num_agents)
+        return max(1, self.max_training_queue // self.most_agents)
+
+    @property
+    def most_agents(self) -> int:
+        """Agents there is room for."""
+        return self.num_agents
 
     def annealed(self, agent_steps: int) -> tuple[float, float]:
         """Learning rate and beta after `agent_steps` steps in all: linear from start to end, then constant."""

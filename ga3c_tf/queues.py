@@ -26,8 +26,10 @@ INDEX = np.dtype(np.uint32)
 EPISODE = np.dtype([("agent", np.int64), ("length", np.int64), ("score", np.float64)])
 STOP = 0xFFFFFFFF
 """The record that ends one reader of an index queue."""
-RELEASED = 0x80000000
-"""Bit of an answer that hands a segment slot back; without it the answer is an agent's prediction."""
+RELEASED, ADDED, REMOVED = 1 << 30, 2 << 30, 3 << 30
+"""Kinds of a record on the way back: a segment slot is free again, an agent begins, an agent ends. Without one of these
+bits a record is the number of an agent whose prediction is there."""
+KIND = 3 << 30
 
 
 class RecordQueue:
@@ -131,8 +133,8 @@ def _anonymous_file() -> int:
 class AgentMemory:
     """The arrays that agents and server share.
 
-    Each agent owns `slots_per_agent` segment slots: one that it fills, the others waiting for training. States are
-    written once, into the slot they are trained from, and predicted from there.
+    There is room for `config.most_agents`. Each agent owns `slots_per_agent` segment slots: one that it fills, the
+    others waiting for training. States are written once, into the slot they are trained from, and predicted from there.
 
     Attributes:
         states: [slots, t_max + 1, *state_shape]; the last one is the state a full segment bootstraps from.
@@ -144,6 +146,7 @@ class AgentMemory:
         value: float32 [num_agents].
         version: int64 [num_agents], the model version that made it.
         steps: int64 [num_agents], environment steps taken by each agent.
+        streams: int64 [num_agents], the number of the random stream that the agent begins with.
     """
 
     states: np.ndarray
@@ -155,13 +158,15 @@ class AgentMemory:
     value: np.ndarray
     version: np.ndarray
     steps: np.ndarray
+    streams: np.ndarray
 
     def __init__(self, config: Config, state_shape: tuple[int, ...], state_dtype: str, num_actions: int):
-        self.num_agents, self.t_max = config.num_agents, config.t_max
+        self.num_agents, self.t_max = config.most_agents, config.t_max
         self.slots_per_agent = config.segments_per_agent + 1
         slots = self.num_agents * self.slots_per_agent
         self._layout: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
             "steps": ((self.num_agents,), np.int64),
+            "streams": ((self.num_agents,), np.int64),
             "version": ((self.num_agents,), np.int64),
             "versions": ((slots, self.t_max), np.int64),
             "policy": ((self.num_agents, num_actions), np.float32),
@@ -208,7 +213,7 @@ def _nbytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
 
 
 class Answers:
-    """The way back: one pipe per agent process, on which predictors answer and trainers release slots.
+    """The way back: one pipe per agent process, on which it learns of predictions, free slots, and its agents.
 
     Closing a pipe ends its process; so does the end of the server, however it comes.
     """
@@ -235,6 +240,14 @@ class Answers:
     def released(self, slots: Iterable[int]) -> None:
         """Hands these segment slots back to their agents."""
         self._send((slot // self._memory.slots_per_agent, slot | RELEASED) for slot in slots)
+
+    def added(self, agent: int) -> None:
+        """Lets an agent begin, with the random stream that the memory names."""
+        self._send([(agent, agent | ADDED)])
+
+    def removed(self, agent: int) -> None:
+        """Lets an agent end: it gives up its segment and episode."""
+        self._send([(agent, agent | REMOVED)])
 
     def _send(self, records: Iterable[tuple[int, int]]) -> None:
         by_process: dict[int, list[int]] = {}

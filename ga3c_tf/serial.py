@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections import deque
+from collections.abc import Generator
 
 import numpy as np
 
-from ga3c_tf.agent import Agent
+from ga3c_tf.agent import Agent, random_stream
 from ga3c_tf.environment import make_environment
 from ga3c_tf.predictor import answer
 from ga3c_tf.queues import INDEX
@@ -19,11 +21,8 @@ class SerialServer(Training):
 
     def start_workers(self) -> None:
         config, memory = self.config, self.memory
-        self._agents = [
-            Agent(number, config, make_environment(config), memory, self.training_queue, self._episode_queue, seed)
-            for number, seed in self._new_seeds(range(config.num_agents)).items()
-        ]
-        self._runs = [agent.run() for agent in self._agents]
+        self._free_slots = [deque(memory.slots_of(agent)) for agent in range(config.num_agents)]
+        self._runs = [self._new_run(agent) for agent in range(config.num_agents)]
         self._builder = BatchBuilder(config, memory)
 
     def work(self, seconds: float) -> None:
@@ -34,6 +33,18 @@ class SerialServer(Training):
     def stop_workers(self) -> None:
         for run in self._runs:
             run.close()
+
+    def _new_run(self, agent: int) -> Generator[int | None, None, None]:
+        return Agent(
+            agent,
+            self.config,
+            make_environment(self.config),
+            self.memory,
+            self.training_queue,
+            self._episode_queue,
+            self._free_slots[agent],
+            random_stream(self.config, self._new_stream()),
+        ).run()
 
     def _round(self) -> None:
         requests: dict[int, int] = {}
@@ -51,6 +62,6 @@ class SerialServer(Training):
         while len(self.training_queue):
             slot = int(self.training_queue.get(1)[0])
             batch = self._builder.add(slot)
-            self._agents[slot // self.memory.slots_per_agent].free_slots.append(slot)
+            self._free_slots[slot // self.memory.slots_per_agent].append(slot)
             if batch is not None:
                 train(batch, self.model, self.stats, *self.rates())

@@ -8,16 +8,19 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from multiprocessing import connection, forkserver
+from typing import TypeVar
 
 from ga3c_tf.agent import AgentQueues, run_agents
 from ga3c_tf.config import Config
 from ga3c_tf.environment import modules_used
 from ga3c_tf.predictor import Predictor
 from ga3c_tf.queues import Answers, IndexQueue
-from ga3c_tf.trainer import Trainer
+from ga3c_tf.trainer import BatchBuilder, Trainer
 from ga3c_tf.training import Training
+from ga3c_tf.worker import Worker
 
 STOP_SECONDS = 2.0
+W = TypeVar("W", bound=Worker)
 
 
 class AgentError(RuntimeError):
@@ -28,34 +31,43 @@ class Server(Training):
     """GA3C: agent processes, predictor threads and trainer threads around one model."""
 
     def start_workers(self) -> None:
-        config, stats = self.config, self.stats
+        config = self.config
         self._prediction_queue = IndexQueue()
         self._answers = Answers(self.memory, config.agents_per_process)
         self._errors, errors = connection.Pipe(duplex=False)
         self._queues = AgentQueues(self._prediction_queue, self.training_queue, self._episode_queue, errors)
+        self._builder = BatchBuilder(config, self.memory)
+        self._num_agents = self._num_predictors = self._num_trainers = 0
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
-        self._predictors = [
-            Predictor(config, self.model, self.memory, self._prediction_queue, self._answers, stats, self._wake_up)
-            for _ in range(config.num_predictors)
-        ]
-        self._trainers = [
-            Trainer(
-                config, self.model, self.memory, self.training_queue, self._answers, stats, self.rates, self._wake_up
-            )
-            for _ in range(config.num_trainers)
-        ]
-        for worker in self._predictors + self._trainers:
-            worker.start()
+        self._predictors: list[Predictor] = []
+        self._trainers: list[Trainer] = []
         self._context = _agent_context(config)
-        for process in range(-(-config.num_agents // config.agents_per_process)):
-            self._start_process(process)
+        self.set_workers(config.num_agents, config.num_predictors, config.num_trainers)
+
+    def set_workers(self, agents: int, predictors: int, trainers: int) -> None:
+        """Brings N_A, N_P and N_T to these numbers. Ending a worker does not wait for it.
+
+        Agents that end give up their segment and episode; what a trainer had gathered goes to the next one.
+        """
+        self._predictors = _still_needed(self._predictors)
+        self._predictors += [self._new_predictor() for _ in range(predictors - self._num_predictors)]
+        self._prediction_queue.stop(max(0, self._num_predictors - predictors))
+        self._trainers = _still_needed(self._trainers)
+        self._trainers += [self._new_trainer() for _ in range(trainers - self._num_trainers)]
+        self.training_queue.stop(max(0, self._num_trainers - trainers))
+        self._num_predictors, self._num_trainers = predictors, trainers
+        while self._num_agents < agents:
+            self._add_agent()
+        while self._num_agents > agents:
+            self._num_agents -= 1
+            self._answers.removed(self._num_agents)
 
     def work(self, seconds: float) -> None:
-        sentinels = {process.sentinel: number for number, process in self._processes.items()}
+        sentinels = {process.sentinel: number for number, process in list(self._processes.items())}
         ready = connection.wait([self._episode_queue.reader, self._wake.reader, *sentinels], seconds)
         if self._wake.reader in ready:
             self._wake.get(1000)
-        for worker in self._predictors + self._trainers:
+        for worker in [*self._predictors, *self._trainers]:
             if worker.error is not None:
                 raise worker.error
         if self._stop_reason is None:
@@ -71,10 +83,10 @@ class Server(Training):
             if process.exitcode is None:
                 process.kill()
                 process.join()
-        self._prediction_queue.stop(len(self._predictors))
-        self.training_queue.stop(len(self._trainers))
+        self._prediction_queue.stop(self._num_predictors)
+        self.training_queue.stop(self._num_trainers)
         deadline = time.monotonic() + STOP_SECONDS
-        for worker in self._predictors + self._trainers:
+        for worker in [*self._predictors, *self._trainers]:
             worker.join(max(0.0, deadline - time.monotonic()))
 
     def kill(self) -> None:
@@ -92,17 +104,38 @@ class Server(Training):
         return len(self._prediction_queue)
 
     def workers(self) -> dict[str, int]:
-        return {"agents": self.config.num_agents, "predictors": len(self._predictors), "trainers": len(self._trainers)}
+        return {"agents": self._num_agents, "predictors": self._num_predictors, "trainers": self._num_trainers}
+
+    def _new_predictor(self) -> Predictor:
+        worker = Predictor(
+            self.config, self.model, self.memory, self._prediction_queue, self._answers, self.stats, self._wake_up
+        )
+        worker.start()
+        return worker
+
+    def _new_trainer(self) -> Trainer:
+        worker = Trainer(
+            self._builder, self.model, self.training_queue, self._answers, self.stats, self.rates, self._wake_up
+        )
+        worker.start()
+        return worker
+
+    def _add_agent(self) -> None:
+        agent = self._num_agents
+        self.memory.streams[agent] = self._new_stream()
+        process = agent // self.config.agents_per_process
+        if process not in self._processes:
+            self._start_process(process)
+        self._answers.added(agent)
+        self._num_agents += 1
 
     def _start_process(self, number: int) -> None:
-        first = number * self.config.agents_per_process
-        agents = range(first, min(first + self.config.agents_per_process, self.config.num_agents))
         answers = self._answers.open(number)
         process = self._context.Process(
             target=run_agents,
             name=f"agents-{number}",
             daemon=True,
-            args=(self.config, self.memory, self._queues, answers, self._new_seeds(agents)),
+            args=(self.config, self.memory, self._queues, answers),
         )
         process.start()
         answers.close()
@@ -116,6 +149,11 @@ class Server(Training):
         process.join()
         text = self._errors.recv_bytes().decode(errors="replace") if self._errors.poll() else ""
         raise AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
+
+
+def _still_needed(workers: list[W]) -> list[W]:
+    """Without those that have ended as they were asked to."""
+    return [worker for worker in workers if worker.is_alive() or worker.error is not None]
 
 
 def _agent_context(config: Config):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.queues import AgentMemory
+from ga3c_tf.queues import AgentMemory, Answers, IndexQueue
 from ga3c_tf.stats import Stats
 from ga3c_tf.worker import Worker
 
@@ -26,28 +26,40 @@ class Batch(NamedTuple):
 class BatchBuilder:
     """Merges segments until the batch exceeds the minimum (section 5.4, the authors' ThreadTrainer).
 
+    All trainers share one and take turns at it, so that a batch is whole even where a trainer is removed meanwhile.
     Each segment is copied out of its slot at once, so that the slot can be filled again while the batch still grows.
+
+    Attributes:
+        turn: held by the trainer that gathers.
     """
 
     def __init__(self, config: Config, memory: AgentMemory):
-        self._minimum, self._memory = config.min_training_batch, memory
-        most = config.min_training_batch + config.t_max
-        self._batch = Batch(*(np.empty((most, *column.shape[2:]), column.dtype) for column in self._columns()))
-        self._size = 0
-
-    def _columns(self):
-        return self._memory.states, self._memory.actions, self._memory.returns, self._memory.versions
+        self.turn = threading.Lock()
+        self._minimum, self._most, self._memory = (
+            config.min_training_batch,
+            config.min_training_batch + config.t_max,
+            memory,
+        )
+        self._begin()
 
     def add(self, slot: int) -> Batch | None:
-        """Adds the segment in `slot`; returns the batch (valid until the next call) once it exceeds the minimum."""
+        """Adds the segment in `slot`; returns the batch once it exceeds the minimum."""
         start, length = self._size, int(self._memory.lengths[slot])
         self._size += length
         for column, source in zip(self._batch, self._columns(), strict=True):
             column[start : self._size] = source[slot, :length]
         if self._size <= self._minimum:
             return None
-        size, self._size = self._size, 0
-        return Batch(*(column[:size] for column in self._batch))
+        batch = Batch(*(column[: self._size] for column in self._batch))
+        self._begin()
+        return batch
+
+    def _begin(self) -> None:
+        self._size = 0
+        self._batch = Batch(*(np.empty((self._most, *column.shape[2:]), column.dtype) for column in self._columns()))
+
+    def _columns(self):
+        return self._memory.states, self._memory.actions, self._memory.returns, self._memory.versions
 
 
 def train(batch: Batch, model, stats: Stats, learning_rate: float, beta: float) -> None:
@@ -60,6 +72,7 @@ class Trainer(Worker):
     """One of N_T trainer threads (section 4.1).
 
     Args:
+        builder: merges segments; shared by all trainers.
         rates: gives the learning rate and beta of now.
 
     Attributes:
@@ -68,26 +81,31 @@ class Trainer(Worker):
 
     def __init__(
         self,
-        config: Config,
+        builder: BatchBuilder,
         model,
-        memory: AgentMemory,
-        training_queue,
-        answers,
+        training_queue: IndexQueue,
+        answers: Answers,
         stats: Stats,
         rates: Callable[[], tuple[float, float]],
-        on_error,
+        on_error: Callable[[], None],
     ):
         super().__init__("trainer", on_error)
         self.updating = threading.Lock()
-        self._model, self._stats, self._rates = model, stats, rates
+        self._builder, self._model, self._stats, self._rates = builder, model, stats, rates
         self._training_queue, self._answers = training_queue, answers
-        self._builder = BatchBuilder(config, memory)
 
     def work(self) -> None:
-        while len(slots := self._training_queue.get(1)):
-            slot = int(slots[0])
-            batch = self._builder.add(slot)
-            self._answers.released([slot])
-            if batch is not None:
-                with self.updating:
-                    train(batch, self._model, self._stats, *self._rates())
+        while (batch := self._gather()) is not None:
+            with self.updating:
+                train(batch, self._model, self._stats, *self._rates())
+
+    def _gather(self) -> Batch | None:
+        """The next batch, or None once this trainer is to end."""
+        with self._builder.turn:
+            while len(slots := self._training_queue.get(1)):
+                slot = int(slots[0])
+                batch = self._builder.add(slot)
+                self._answers.released([slot])
+                if batch is not None:
+                    return batch
+            return None

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-import numpy as np
-
 from ga3c_tf.checkpoints import Checkpoints
 from ga3c_tf.config import Config
 from ga3c_tf.environment import describe_environment
@@ -232,14 +230,10 @@ class Training:
             }
             return self._checkpoints.save(agent_steps, counters, self.stats.rolling_score)
 
-    def _new_seeds(self, agents: range) -> dict[int, np.random.SeedSequence]:
-        """A seed for each of these agents that no agent of this run, in any session, has had."""
-        first = self._agents_started
-        self._agents_started += len(agents)
-        return {
-            agent: np.random.SeedSequence(self.config.seed, spawn_key=(first + number,))
-            for number, agent in enumerate(agents)
-        }
+    def _new_stream(self) -> int:
+        """The number of a random stream that no agent of this run, in any session, has had."""
+        self._agents_started += 1
+        return self._agents_started - 1
 
 
 def resident_mib() -> float:

@@ -1,6 +1,7 @@
 """The agent: the authors' rollouts, its own treatment of episode ends, and how it samples."""
 
 import json
+from collections import deque
 from pathlib import Path
 
 import gymnasium
@@ -40,7 +41,9 @@ def play_one_episode(config, rewards, actions, values, *, truncated=False):
     config = config.replace(num_agents=1)
     memory = AgentMemory(config, (1,), "uint8", 4)
     training, episodes = IndexQueue(), RecordQueue(EPISODE)
-    agent = Agent(0, config, Tape(rewards, truncated), memory, training, episodes, np.random.SeedSequence(0))
+    free_slots = deque(memory.slots_of(0))
+    seed = np.random.SeedSequence(0)
+    agent = Agent(0, config, Tape(rewards, truncated), memory, training, episodes, free_slots, seed)
     segments = []
     for request in agent.run():
         while len(training):
@@ -54,7 +57,7 @@ def play_one_episode(config, rewards, actions, values, *, truncated=False):
                     "versions": memory.versions[slot, :length].tolist(),
                 }
             )
-            agent.free_slots.append(slot)
+            free_slots.append(slot)
         if len(episodes):
             _, length, score = episodes.get()[0].tolist()
             return segments, (length, score)

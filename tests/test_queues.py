@@ -12,7 +12,7 @@ import pytest
 
 from ga3c_tf import queues
 from ga3c_tf.config import Config, UserError
-from ga3c_tf.queues import EPISODE, INDEX, RELEASED, STOP, AgentMemory, Answers, IndexQueue, RecordQueue
+from ga3c_tf.queues import ADDED, EPISODE, INDEX, KIND, RELEASED, REMOVED, AgentMemory, Answers, IndexQueue, RecordQueue
 
 
 def test_one_record_comes_back():
@@ -125,9 +125,11 @@ def test_many_processes_write_whole_records_and_each_in_its_order():
         assert mine == list(range(number * 10_000, number * 10_000 + count))
 
 
-def test_an_index_is_never_the_stop_record():
+def test_an_index_never_looks_like_another_kind_of_record():
     memory = AgentMemory(Config(num_agents=4096, max_training_queue=1, t_max=1000), (1, 1, 1), "uint8", 2)
-    assert memory.flat_states.shape[0] < RELEASED < STOP
+    for kind in (RELEASED, ADDED, REMOVED):
+        assert memory.flat_states.shape[0] < kind and kind & ~KIND == 0
+    assert len({0, RELEASED, ADDED, REMOVED}) == 4
 
 
 def _memory(**settings):
@@ -203,8 +205,10 @@ def test_answers_reach_the_right_process_in_one_message():
     readers = [answers.open(process) for process in range(3)]
     answers.predicted([4, 0, 3, 1])
     answers.released([memory.slots_of(1)[1]])
+    answers.added(2)
+    answers.removed(3)
     read = [np.frombuffer(os.read(reader.fileno(), 4096), INDEX).tolist() for reader in readers]
-    assert read == [[0, 1, RELEASED | 3], [3], [4]]
+    assert read == [[0, 1, RELEASED | 3], [3, ADDED | 2, REMOVED | 3], [4]]
 
 
 def test_answers_to_a_process_that_has_ended_are_dropped():

@@ -10,13 +10,16 @@ import time
 from pathlib import Path
 
 import helpers
+import numpy as np
 import pytest
 
 import ga3c_tf.training
 from ga3c_tf.config import Config
+from ga3c_tf.predictor import Predictor
 from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.serial import SerialServer
 from ga3c_tf.server import AgentError, Server
+from ga3c_tf.trainer import Trainer
 
 GAMMA = 0.9
 
@@ -130,6 +133,40 @@ def test_each_state_is_trained_with_the_lag_of_its_own_prediction(tmp_path, monk
     for update, (rows, lag) in enumerate(zip(model.batches, lags, strict=True)):
         assert [update - model.chosen[place] for place, _, _ in rows] == lag.tolist()
     assert max(lag.max() for lag in lags) > 0
+
+
+@pytest.mark.parametrize("minimum", [0, 20])
+def test_workers_come_and_go_without_a_segment_lost_or_mixed(tmp_path, monkeypatch, minimum):
+    class Changing(Server):
+        def start_workers(self):
+            super().start_workers()
+            self.threads = {*self._predictors, *self._trainers}
+            threading.Thread(target=self.change, daemon=True).start()
+
+        def change(self):
+            rng = np.random.default_rng(0)
+            for setting in [*rng.integers(1, [7, 5, 5], size=(40, 3)).tolist(), (4, 1, 3)]:
+                self.set_workers(*setting)
+                self.threads |= {*self._predictors, *self._trainers}
+                time.sleep(0.05)
+            time.sleep(0.5)
+            self.alive = {
+                kind: sum(thread.is_alive() for thread in self.threads if isinstance(thread, kind))
+                for kind in (Predictor, Trainer)
+            }
+            self.stop("changed")
+
+    model, training, summary = run_counting(tmp_path, monkeypatch, Changing, steps=None, min_training_batch=minimum)
+    assert summary["ended"] == "changed" and training.workers() == {"agents": 4, "predictors": 1, "trainers": 3}
+    assert training.alive == {Predictor: 1, Trainer: 3}
+    places = [place for rows in model.batches for place, _, _ in rows]
+    assert len(places) == len(set(places)) > 1000
+    assert len({identity for identity, _, _ in places}) > 20
+    if minimum == 0:
+        for rows in model.batches:
+            check_segment(rows, 5)
+    else:
+        assert min(map(len, model.batches)) > minimum
 
 
 def test_a_full_training_queue_holds_the_agents_back(tmp_path, monkeypatch):
