@@ -18,6 +18,15 @@ from ga3c_tf import __version__
 from ga3c_tf.config import PRESETS, Config, UserError, option_of, setting_type
 
 BUDGETS = ("steps", "minutes", "episodes")
+BENCH_SETTINGS = (
+    "num_agents",
+    "agents_per_process",
+    "num_predictors",
+    "num_trainers",
+    "min_training_batch",
+    "t_max",
+    "network",
+)
 
 
 def main() -> None:
@@ -47,23 +56,33 @@ def fail(message: str) -> None:
 
 def config_options(command):
     """Adds one option per setting, in the order of the Config's groups; the environment is an argument."""
-    for setting in reversed(dataclasses.fields(Config)):
-        if setting.name == "env_id":
-            continue
-        rule, kind, option = setting.metadata, setting_type(setting.name), option_of(setting.name)
-        text = rule["help"]
-        if setting.default is not None:
-            shown = ("on" if setting.default else "off") if kind is bool else setting.default
-            text += f" [default: {shown}]"
-        declaration = f"--{option}/--no-{option}" if kind is bool else f"--{option}"
-        command = click.option(
-            declaration,
-            setting.name,
-            type=click.Choice(rule["choices"]) if rule["choices"] else kind,
-            default=None,
-            help=f"({rule['group']}) {text}",
-        )(command)
-    return command
+    return setting_options(*(setting.name for setting in dataclasses.fields(Config) if setting.name != "env_id"))(
+        command
+    )
+
+
+def setting_options(*names: str):
+    """Adds the options of these settings of the Config, each None where it is not given."""
+
+    def add(command):
+        for name in reversed(names):
+            setting = Config.__dataclass_fields__[name]
+            rule, kind, option = setting.metadata, setting_type(name), option_of(name)
+            text = rule["help"]
+            if setting.default is not None:
+                shown = ("on" if setting.default else "off") if kind is bool else setting.default
+                text += f" [default: {shown}]"
+            declaration = f"--{option}/--no-{option}" if kind is bool else f"--{option}"
+            command = click.option(
+                declaration,
+                name,
+                type=click.Choice(rule["choices"]) if rule["choices"] else kind,
+                default=None,
+                help=f"({rule['group']}) {text}",
+            )(command)
+        return command
+
+    return add
 
 
 def run_argument(command):
@@ -223,6 +242,39 @@ def plot(runs: tuple[Path, ...], output: Path) -> None:
 
     plot_runs(list(runs), output)
     print(output)
+
+
+@cli.command()
+@click.option("--env", "env_id", default=Config.env_id, show_default=True, help="Gymnasium id of the environment.")
+@setting_options(*BENCH_SETTINGS)
+@click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    help="'auto', 'cpu', 'gpu' or 'gpu:N', or 'cpu,gpu' to measure both and compare them.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(2, 3600),
+    default=60,
+    show_default=True,
+    help="Seconds of the whole system's work that are measured; on each device it takes about twice as long in all.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -> None:
+    """Measure the speed of this machine: components alone, the limit they imply, the whole system against it."""
+    from ga3c_tf.bench import run_bench
+    from ga3c_tf.bench_report import report
+    from ga3c_tf.environment import resolve_env_id
+
+    given = {name: value for name, value in settings.items() if value is not None}
+    today, note = resolve_env_id(env_id)
+    if note:
+        _warn(note)
+    config = Config.from_values({**given, "env_id": today, "seed": 0})
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    result = run_bench(config, device.split(","), seconds, _warn)
+    print(json.dumps(result) if as_json else report(result))
 
 
 @cli.command()

@@ -77,6 +77,16 @@ class Config:
         100, "trainers", "Segments that may wait for training, shared out evenly over the agents.", low=1
     )
 
+    adjustment: str = _setting(
+        "off",
+        "adjustment",
+        "Dynamic adjustment of N_A, N_P and N_T while the run goes on (section 4.3): 'fast' (large moves first), "
+        "'paper' (one of the three by 1), 'nvlabs' (the authors': all three at once) or 'off'.",
+        choices=("off", "fast", "paper", "nvlabs"),
+    )
+    adjustment_seconds: float = _setting(20.0, "adjustment", "Seconds each setting is measured for.", low=1)
+    max_agents: int = _setting(128, "adjustment", "Most agents that the adjustment may start.", low=1, high=4096)
+
     network: str = _setting(
         "auto",
         "model",
@@ -123,6 +133,10 @@ class Config:
         annealed = [name for name in ("learning_rate_end", "beta_end") if getattr(self, name) is not None]
         if annealed and self.anneal_steps is None:
             raise UserError(f"--{option_of(annealed[0])} needs --anneal-steps, the agent steps to reach it in")
+        if self.num_agents > self.most_agents:
+            raise UserError(f"--agents {self.num_agents} is more than --max-agents {self.max_agents}")
+        if self.serial and self.adjustment != "off":
+            raise UserError("--serial has nothing to adjust; it goes with --adjustment off")
         if self.anneal_steps is not None and not annealed:
             raise UserError("--anneal-steps does nothing without --learning-rate-end or --beta-end")
 
@@ -134,7 +148,7 @@ class Config:
     @property
     def most_agents(self) -> int:
         """Agents there is room for."""
-        return self.num_agents
+        return self.num_agents if self.adjustment == "off" else self.max_agents
 
     def annealed(self, agent_steps: int) -> tuple[float, float]:
         """Learning rate and beta after `agent_steps` steps in all: linear from start to end, then constant."""
@@ -191,6 +205,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "learning_rate": 3e-4,
         "min_training_batch": 0,
         "train_last_transition": False,
+        "adjustment": "nvlabs",
         "episodes": 400_000,
     },
     # Seconds on a laptop: shows that everything works, not that it learns.

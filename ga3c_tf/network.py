@@ -6,6 +6,7 @@ them itself, and returns (logits [B, A] float32, values [B] float32).
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 import os
@@ -26,8 +27,9 @@ def build_network(
     """The network called `name`, with every weight and bias drawn uniformly from +-1/sqrt(fan_in).
 
     Args:
-        name: 'small', 'minatar', 'mlp', 'auto' (by the observation), or 'module:function'. A user's function is called
-            with (state_shape, state_dtype, num_actions) and its weights are left as it made them, after seeding Keras,
+        name: 'small', 'large-4', 'large-3', 'large-2', 'large-1' (by the first layer's stride; 'large' is 'large-4'),
+            'minatar', 'mlp', 'auto' (by the observation), or 'module:function'. A user's function is called with
+            (state_shape, state_dtype, num_actions) and its weights are left as it made them, after seeding Keras,
             NumPy and Python.
         state_shape: Shape of one state, (height, width, channels) or (size,).
         state_dtype: uint8 for images, float32 for vectors.
@@ -65,13 +67,22 @@ def _for_observation(shape: tuple[int, ...]) -> str:
 
 def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
     """The paper's small network: conv 16 8x8 stride 4, conv 32 4x4 stride 2, FC 256, on gray levels / 128 - 1."""
-    _expect("small", len(shape) == 3 and dtype == np.uint8, "uint8 images (height, width, channels)", shape, dtype)
-    states = keras.Input(shape, dtype=dtype.name)
-    hidden = keras.layers.Rescaling(1 / 128, offset=-1, name="rescale")(states)
+    states, hidden = _rescaled_images("small", shape, dtype)
     hidden = _conv("conv11", 16, 8, 4, "same")(hidden)
     hidden = _conv("conv12", 32, 4, 2, "same")(hidden)
     hidden = _dense("dense1", 256)(keras.layers.Flatten(name="flat1")(hidden))
     return _with_heads("small", states, hidden, num_actions)
+
+
+def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
+    """The paper's large network: conv 32 8x8 of this stride, conv 32 4x4 and conv 64 4x4 of stride 2, FC 256."""
+    name = f"large-{stride}"
+    states, hidden = _rescaled_images(name, shape, dtype)
+    hidden = _conv("conv11", 32, 8, stride, "same")(hidden)
+    hidden = _conv("conv12", 32, 4, 2, "same")(hidden)
+    hidden = _conv("conv13", 64, 4, 2, "same")(hidden)
+    hidden = _dense("dense1", 256)(keras.layers.Flatten(name="flat1")(hidden))
+    return _with_heads(name, states, hidden, num_actions)
 
 
 def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
@@ -98,7 +109,13 @@ def _mlp(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Mod
     return _with_heads("mlp", states, hidden, num_actions)
 
 
-_BUILDERS = {"small": _small, "minatar": _minatar, "mlp": _mlp}
+_BUILDERS: dict[str, Callable[[tuple[int, ...], np.dtype, int], keras.Model]] = {
+    "small": _small,
+    "large": functools.partial(_large, 4),
+    **{f"large-{stride}": functools.partial(_large, stride) for stride in (4, 3, 2, 1)},
+    "minatar": _minatar,
+    "mlp": _mlp,
+}
 
 
 def _expect(name: str, fits: bool, wanted: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
@@ -106,6 +123,13 @@ def _expect(name: str, fits: bool, wanted: str, shape: tuple[int, ...], dtype: n
         raise UserError(
             f"network {name!r} takes {wanted}, not {dtype.name} states of shape {shape}; try --network auto"
         )
+
+
+def _rescaled_images(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+    """The input of the network `name`, and its gray levels as x / 128 - 1."""
+    _expect(name, len(shape) == 3 and dtype == np.uint8, "uint8 images (height, width, channels)", shape, dtype)
+    states = keras.Input(shape, dtype=dtype.name)
+    return states, keras.layers.Rescaling(1 / 128, offset=-1, name="rescale")(states)
 
 
 def _as_float(states: keras.KerasTensor) -> keras.KerasTensor:

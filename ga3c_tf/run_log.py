@@ -31,6 +31,7 @@ METRIC_COLUMNS = (
     "entropy",
     "rss_mb",
 )
+ADJUSTMENT_COLUMNS = ("time_s", "agents", "predictors", "trainers", "rate", "noise", "accepted", "why")
 
 
 class RunLog:
@@ -47,6 +48,9 @@ class RunLog:
     def __init__(self, folder: Path, agent_steps: int = 0, time_s: float = 0.0, episodes: int = 0):
         self._episodes = _open(folder / "episodes.csv", EPISODE_COLUMNS, lambda row: int(row["episode"]) <= episodes)
         self._metrics = _open(folder / "metrics.csv", METRIC_COLUMNS, lambda row: float(row["time_s"]) <= time_s + 1e-3)
+        self._adjustment = _open(
+            folder / "adjustment.csv", ADJUSTMENT_COLUMNS, lambda row: float(row["time_s"]) <= time_s + 1e-3
+        )
         self._events = EventFileWriter(str(folder))
         if agent_steps:  # TensorBoard drops what an earlier session wrote from this step on
             start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
@@ -68,14 +72,18 @@ class RunLog:
             {f"metrics/{name}": value for name, value in row.items() if name not in ("time_s", "agent_steps")},
         )
 
+    def adjustment(self, row: dict[str, float | str]) -> None:
+        """Adds one row to adjustment.csv; safe in another thread than the rest."""
+        self._write(self._adjustment, ADJUSTMENT_COLUMNS, row)
+
     def flush(self) -> None:
         """Hands everything written so far to the operating system."""
-        for stream in (self._episodes, self._metrics, self._events):
+        for stream in (self._episodes, self._metrics, self._adjustment, self._events):
             stream.flush()
 
     def close(self) -> None:
         """Flushes and closes all files."""
-        for stream in (self._episodes, self._metrics, self._events):
+        for stream in (self._episodes, self._metrics, self._adjustment, self._events):
             stream.close()
 
     @staticmethod
@@ -101,8 +109,9 @@ def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
 
 def _whole(row: dict, columns: tuple[str, ...]) -> bool:
     try:
-        return set(row) == set(columns) and all(row[name] == "" or math.isfinite(float(row[name])) for name in columns)
-    except (TypeError, ValueError):
+        numbers = [row[name] for name in columns if name != "why"]
+        return set(row) == set(columns) and all(text == "" or math.isfinite(float(text)) for text in numbers)
+    except (KeyError, TypeError, ValueError):
         return False
 
 
@@ -118,8 +127,10 @@ def _open(file: Path, columns: tuple[str, ...], keep: Callable[[dict], bool]):
     return file.open("a", newline="")
 
 
-def _text(value: float) -> str:
-    """A number for a CSV cell: whole numbers whole, others to six digits, not-a-number empty."""
+def _text(value: float | str) -> str:
+    """A CSV cell: texts as they are, whole numbers whole, others to six digits, not-a-number empty."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, float) and math.isnan(value):
         return ""
     return str(int(value)) if float(value).is_integer() else f"{value:.3f}" if abs(value) >= 1000 else f"{value:.6g}"

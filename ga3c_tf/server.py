@@ -10,16 +10,23 @@ from contextlib import ExitStack, contextmanager
 from multiprocessing import connection, forkserver
 from typing import TypeVar
 
-from ga3c_tf.agent import AgentQueues, run_agents
+import numpy as np
+
+from ga3c_tf.adjustment import SEARCHES, DynamicAdjustment, Setting
+from ga3c_tf.agent import AgentQueues, random_stream, run_agents
 from ga3c_tf.config import Config
 from ga3c_tf.environment import modules_used
 from ga3c_tf.predictor import Predictor
 from ga3c_tf.queues import Answers, IndexQueue
 from ga3c_tf.trainer import BatchBuilder, Trainer
-from ga3c_tf.training import Training
+from ga3c_tf.training import Training, available_mib
 from ga3c_tf.worker import Worker
 
 STOP_SECONDS = 2.0
+AGENT_MIB = 40
+"""Memory an agent process is reckoned with, where the adjustment asks how many there is room for."""
+MOST_THREADS = 16
+"""Most predictors, and most trainers, that the adjustment starts: the most that the paper tried (figure 3)."""
 W = TypeVar("W", bound=Worker)
 
 
@@ -42,7 +49,11 @@ class Server(Training):
         self._predictors: list[Predictor] = []
         self._trainers: list[Trainer] = []
         self._context = _agent_context(config)
-        self.set_workers(config.num_agents, config.num_predictors, config.num_trainers)
+        start = Setting(*self._setting_kept or (config.num_agents, config.num_predictors, config.num_trainers))
+        self.set_workers(*start)
+        self._adjustment = None if config.adjustment == "off" else self._new_adjustment(start)
+        if self._adjustment:
+            self._adjustment.start()
 
     def set_workers(self, agents: int, predictors: int, trainers: int) -> None:
         """Brings N_A, N_P and N_T to these numbers. Ending a worker does not wait for it.
@@ -67,8 +78,8 @@ class Server(Training):
         ready = connection.wait([self._episode_queue.reader, self._wake.reader, *sentinels], seconds)
         if self._wake.reader in ready:
             self._wake.get(1000)
-        for worker in [*self._predictors, *self._trainers]:
-            if worker.error is not None:
+        for worker in [self._adjustment, *self._predictors, *self._trainers]:
+            if worker is not None and worker.error is not None:
                 raise worker.error
         if self._stop_reason is None:
             for sentinel in sentinels.keys() & set(ready):
@@ -76,6 +87,9 @@ class Server(Training):
 
     def stop_workers(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS
+        if self._adjustment:
+            self._adjustment.stop()
+            self._adjustment.join(STOP_SECONDS)
         for number in self._processes:
             self._answers.close(number)
         for process in self._processes.values():
@@ -105,6 +119,25 @@ class Server(Training):
 
     def workers(self) -> dict[str, int]:
         return {"agents": self._num_agents, "predictors": self._num_predictors, "trainers": self._num_trainers}
+
+    def setting_to_keep(self) -> list[int] | None:
+        return list(self._adjustment.search.accepted) if self._adjustment else None
+
+    def _new_adjustment(self, start: Setting) -> DynamicAdjustment:
+        config, authors = self.config, self.config.adjustment == "nvlabs"
+        room = start.agents + available_mib() / AGENT_MIB
+        limits = Setting(int(min(config.max_agents, room)), MOST_THREADS, MOST_THREADS)
+        random = np.random.default_rng(random_stream(config, self._new_stream()))
+        return DynamicAdjustment(
+            SEARCHES[config.adjustment](start, limits, random),
+            lambda setting: self.set_workers(*setting),
+            (lambda: self.stats.updates) if authors else (lambda: self.stats.trained_samples),
+            self._log.adjustment,
+            self._wake_up,
+            clock=lambda: self.time_s,
+            period=config.adjustment_seconds,
+            warm_up=0.0 if authors else 0.25,
+        )
 
     def _new_predictor(self) -> Predictor:
         worker = Predictor(

@@ -45,6 +45,7 @@ class Training:
         self._wake = RecordQueue(INDEX)
         self._stop_reason: str | None = None
         self._steps_before, self._time_before, self._agents_started = 0, 0.0, 0
+        self._setting_kept: list[int] | None = None
         self._start = time.monotonic()
 
     # what a subclass gives
@@ -76,6 +77,10 @@ class Training:
         """How many agents, predictors and trainers there are."""
         return {"agents": self.config.num_agents, "predictors": 0, "trainers": 0}
 
+    def setting_to_keep(self) -> list[int] | None:
+        """N_A, N_P and N_T that a resumed run begins with; None for those of the config."""
+        return None
+
     # the run
 
     @property
@@ -96,7 +101,7 @@ class Training:
         """Restores the newest whole checkpoint; call before `run`."""
         counters = self._checkpoints.restore("latest")
         self._steps_before, self._time_before = counters["agent_steps"], counters["time_s"]
-        self._agents_started = counters["agents_started"]
+        self._agents_started, self._setting_kept = counters["agents_started"], counters.get("setting")
         self.stats.restore(counters["stats"])
 
     def stop(self, reason: str) -> None:
@@ -226,6 +231,7 @@ class Training:
                 "agent_steps": agent_steps,
                 "time_s": self.time_s,
                 "agents_started": self._agents_started,
+                "setting": self.setting_to_keep(),
                 "stats": self.stats.state(),
             }
             return self._checkpoints.save(agent_steps, counters, self.stats.rolling_score)
@@ -243,3 +249,12 @@ def resident_mib() -> float:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
     except OSError:
         return float("nan")
+
+
+def available_mib() -> float:
+    """Memory in MiB that processes can still have; infinite where /proc does not tell."""
+    try:
+        with open("/proc/meminfo") as file:
+            return next(int(line.split()[1]) / 1024 for line in file if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return float("inf")

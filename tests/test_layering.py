@@ -13,11 +13,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # A module imports only from lower levels: two modules of one level never import each other.
 LEVELS = {
-    0: ["config", "stats", "returns", "worker", "status", "quiet_tensorflow"],
+    0: ["config", "stats", "returns", "worker", "status", "quiet_tensorflow", "bench_report"],
     1: ["losses", "environment", "network", "rmsprop", "queues", "run_folder", "run_log", "checkpoints"],
     2: ["agent", "predictor", "trainer", "adjustment", "model"],
-    3: ["training"],
-    4: ["server", "serial", "evaluate", "plots", "baselines", "baselines.a3c"],
+    3: ["training", "components"],
+    4: ["server", "serial", "evaluate", "plots", "bench", "baselines", "baselines.a3c"],
     6: ["cli"],
     7: ["__main__"],
 }

@@ -13,8 +13,12 @@ FLOOR = 0.1  # high enough that some probabilities of the batch lie below it
 @pytest.fixture
 def batch():
     rng = np.random.default_rng(3)
-    return (rng.normal(0, 1.5, (B, A)).astype(np.float32), rng.normal(size=B).astype(np.float32),
-            rng.integers(0, A, B).astype(np.int32), rng.normal(size=B).astype(np.float32))
+    return (
+        rng.normal(0, 1.5, (B, A)).astype(np.float32),
+        rng.normal(size=B).astype(np.float32),
+        rng.integers(0, A, B).astype(np.int32),
+        rng.normal(size=B).astype(np.float32),
+    )
 
 
 def softmax(logits):
@@ -35,8 +39,13 @@ def tf_losses(batch, min_policy, log_epsilon):
         entropy = losses.entropy(policy, log_policy)
         policy_loss = -(objective + BETA * entropy)
         value_loss = losses.value_loss(values, returns)
-    return objective, entropy, value_loss, tape.gradient(policy_loss, [logits, values]), tape.gradient(
-        value_loss, [logits, values])
+    return (
+        objective,
+        entropy,
+        value_loss,
+        tape.gradient(policy_loss, [logits, values]),
+        tape.gradient(value_loss, [logits, values]),
+    )
 
 
 CASES = [(0.0, 1e-6), (0.0, None), (0.0, FLOOR), (0.2, 1e-6), (0.2, None), (0.2, FLOOR)]

@@ -20,8 +20,14 @@ from ga3c_tf.rmsprop import RMSProp, clip_by_average_norm
 
 tf = model.tf
 CASES = json.loads((Path(__file__).parent / "data" / "updates.json").read_text())["cases"]
-OURS = {"USE_LOG_SOFTMAX": "log_softmax", "MIN_POLICY": "min_policy", "GRAD_CLIP_NORM": "grad_clip_norm",
-        "RMSPROP_MOMENTUM": "rmsprop_momentum", "RMSPROP_DECAY": "rmsprop_decay", "RMSPROP_EPSILON": "rmsprop_epsilon"}
+OURS = {
+    "USE_LOG_SOFTMAX": "log_softmax",
+    "MIN_POLICY": "min_policy",
+    "GRAD_CLIP_NORM": "grad_clip_norm",
+    "RMSPROP_MOMENTUM": "rmsprop_momentum",
+    "RMSPROP_DECAY": "rmsprop_decay",
+    "RMSPROP_EPSILON": "rmsprop_epsilon",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -101,8 +107,11 @@ def small_model(seed=0, state_size=4, num_actions=3, **settings):
 
 def small_batch(size=6, state_size=4, num_actions=3, seed=1):
     random = np.random.default_rng(seed)
-    return (random.normal(size=(size, state_size)).astype(np.float32),
-            random.integers(0, num_actions, size).astype(np.int32), random.normal(0, 2, size).astype(np.float32))
+    return (
+        random.normal(size=(size, state_size)).astype(np.float32),
+        random.integers(0, num_actions, size).astype(np.int32),
+        random.normal(0, 2, size).astype(np.float32),
+    )
 
 
 def weights_of(trained):
@@ -116,9 +125,18 @@ def after_updates(count=3, learning_rate=0.01, beta=0.1, **settings):
     return weights_of(trained)
 
 
-OPTIONS = [{"min_policy": 0.2}, {"grad_clip_norm": 1e-3}, {"rmsprop_decay": 0.5}, {"rmsprop_momentum": 0.9},
-           {"rmsprop_epsilon": 1.0}, {"dual_rmsprop": True}, {"log_epsilon": 0.34}, {"learning_rate": 0.02},
-           {"beta": 0.2}, {"log_softmax": True, "log_epsilon": 0.34}]
+OPTIONS = [
+    {"min_policy": 0.2},
+    {"grad_clip_norm": 1e-3},
+    {"rmsprop_decay": 0.5},
+    {"rmsprop_momentum": 0.9},
+    {"rmsprop_epsilon": 1.0},
+    {"dual_rmsprop": True},
+    {"log_epsilon": 0.34},
+    {"learning_rate": 0.02},
+    {"beta": 0.2},
+    {"log_softmax": True, "log_epsilon": 0.34},
+]
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=str)
@@ -139,6 +157,7 @@ def test_min_policy_shows_in_the_prediction():
 
 def test_log_softmax_passes_gradient_where_the_floor_stops_it():
     """A state whose taken action has a probability far below the floor teaches nothing, unless by log-softmax."""
+
     def movement(log_softmax):
         trained = small_model(log_softmax=log_softmax, log_epsilon=0.9)
         before = np.asarray(trained.network.get_layer("logits_p").kernel).copy()
@@ -157,8 +176,9 @@ def by_hand(copy, batch, beta, clip):
         with tf.GradientTape() as tape:
             logits, values = copy.network(states)
             policy, log_policy = losses.policy(logits), losses.log_policy(logits)
-            objective = (losses.advantage_objective(log_policy, values, actions, returns)
-                         + beta * losses.entropy(policy, log_policy))
+            objective = losses.advantage_objective(log_policy, values, actions, returns) + beta * losses.entropy(
+                policy, log_policy
+            )
             loss = losses.value_loss(values, returns) if which else -objective
         gradients.append([clip_by_average_norm(g, clip) if clip else g for g in tape.gradient(loss, variables)])
     return variables, gradients
@@ -301,8 +321,11 @@ def test_the_graphs_count_after_the_update_and_read_before_the_weights(dual):
     trained = small_model(dual_rmsprop=dual)
     states, numbers = tf.TensorSpec((None, 4), tf.float32), tf.TensorSpec((None,), tf.float32)
     rate = tf.TensorSpec((), tf.float32)
-    training = tf.function(trained._train_graph).get_concrete_function(
-        states, tf.TensorSpec((None,), tf.int32), numbers, rate, rate).graph.get_operations()
+    training = (
+        tf.function(trained._train_graph)
+        .get_concrete_function(states, tf.TensorSpec((None,), tf.int32), numbers, rate, rate)
+        .graph.get_operations()
+    )
     updates = {operation for operation in training if operation.type == "ResourceApplyRMSProp"}
     counting = next(operation for operation in training if operation.type == "ResourceCountUpTo")
     assert len(updates) == (12 if dual else 8)
@@ -334,7 +357,13 @@ def test_a_checkpoint_continues_bit_for_bit(tmp_path, dual):
 def test_checkpoint_objects_are_all_variables():
     objects = small_model(dual_rmsprop=True).checkpoint_objects()
     assert {name: len(variables) for name, variables in objects.items()} == {
-        "weights": 8, "version": 1, "mean_square": 8, "momentum": 8, "value_mean_square": 8, "value_momentum": 8}
+        "weights": 8,
+        "version": 1,
+        "mean_square": 8,
+        "momentum": 8,
+        "value_mean_square": 8,
+        "value_momentum": 8,
+    }
     assert len({id(each) for variables in objects.values() for each in variables}) == 8 * 5 + 1
 
 
@@ -349,16 +378,22 @@ def test_it_learns_a_bandit():
     assert policy[0, 1] > 0.95 and abs(values[0] - 1) < 0.15
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"states": np.zeros((3, 5), np.float32)}, r"states are float32 \(3, 5\); the model takes float32 \[B, 4\]"),
-    ({"states": np.zeros((3, 4))}, "states are float64"),
-    ({"states": np.zeros(4, np.float32)}, "states are"),
-    ({"actions": np.zeros(2, np.int32)}, "as many actions and returns"),
-    ({"returns": np.zeros((3, 1), np.float32)}, "as many actions and returns"),
-])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"states": np.zeros((3, 5), np.float32)}, r"states are float32 \(3, 5\); the model takes float32 \[B, 4\]"),
+        ({"states": np.zeros((3, 4))}, "states are float64"),
+        ({"states": np.zeros(4, np.float32)}, "states are"),
+        ({"actions": np.zeros(2, np.int32)}, "as many actions and returns"),
+        ({"returns": np.zeros((3, 1), np.float32)}, "as many actions and returns"),
+    ],
+)
 def test_a_batch_of_the_wrong_shape_is_refused(changes, message):
-    good = {"states": np.zeros((3, 4), np.float32), "actions": np.zeros(3, np.int32),
-            "returns": np.zeros(3, np.float32)}
+    good = {
+        "states": np.zeros((3, 4), np.float32),
+        "actions": np.zeros(3, np.int32),
+        "returns": np.zeros(3, np.float32),
+    }
     trained = small_model()
     with pytest.raises(ValueError, match=message):
         trained.train(**{**good, **changes}, learning_rate=0.01, beta=0.1)
@@ -386,20 +421,34 @@ def gpus(monkeypatch):
     return there, grown
 
 
-@pytest.mark.parametrize(("device", "count", "chosen", "grown"), [
-    ("auto", 0, "/CPU:0", ["hidden"]), ("auto", 2, "/GPU:0", ["GPU0", "GPU1"]), ("cpu", 2, "/CPU:0", ["hidden"]),
-    ("gpu", 1, "/GPU:0", ["GPU0"]), ("gpu:1", 2, "/GPU:1", ["GPU0", "GPU1"])])
+@pytest.mark.parametrize(
+    ("device", "count", "chosen", "grown"),
+    [
+        ("auto", 0, "/CPU:0", ["hidden"]),
+        ("auto", 2, "/GPU:0", ["GPU0", "GPU1"]),
+        ("cpu", 2, "/CPU:0", ["hidden"]),
+        ("gpu", 1, "/GPU:0", ["GPU0"]),
+        ("gpu:1", 2, "/GPU:1", ["GPU0", "GPU1"]),
+    ],
+)
 def test_the_device(gpus, device, count, chosen, grown):
     gpus[0].extend(f"GPU{number}" for number in range(count))
     assert configure_device(device) == chosen
     assert gpus[1] == grown
 
 
-@pytest.mark.parametrize(("device", "count", "message"), [
-    ("gpu", 0, "device is 'gpu', but TensorFlow finds no GPU here; --device cpu"),
-    ("gpu:1", 1, "TensorFlow finds 1 GPU here"), ("gpu:2", 2, "TensorFlow finds 2 GPUs here"),
-    ("tpu", 0, "must be auto, cpu, gpu or gpu:N"), ("gpu:", 1, "must be"), ("gpu:-1", 1, "must be"),
-    ("cpu ", 1, "must be")])
+@pytest.mark.parametrize(
+    ("device", "count", "message"),
+    [
+        ("gpu", 0, "device is 'gpu', but TensorFlow finds no GPU here; --device cpu"),
+        ("gpu:1", 1, "TensorFlow finds 1 GPU here"),
+        ("gpu:2", 2, "TensorFlow finds 2 GPUs here"),
+        ("tpu", 0, "must be auto, cpu, gpu or gpu:N"),
+        ("gpu:", 1, "must be"),
+        ("gpu:-1", 1, "must be"),
+        ("cpu ", 1, "must be"),
+    ],
+)
 def test_a_device_that_is_not_there(gpus, device, count, message):
     gpus[0].extend(f"GPU{number}" for number in range(count))
     with pytest.raises(UserError, match=message):
@@ -412,14 +461,19 @@ def test_the_model_runs_on_the_device_it_was_given():
     assert all(weight.value.device.endswith("CPU:0") for weight in trained.network.weights)
 
 
-@pytest.mark.parametrize(("cores", "already", "threads"), [
-    (1, (0, 0), (1, 2)), (2, (0, 0), (1, 2)), (7, (0, 0), (1, 7)), (16, (0, 0), (4, 16)), (16, (1, 1), (1, 1))])
+@pytest.mark.parametrize(
+    ("cores", "already", "threads"),
+    [(1, (0, 0), (1, 2)), (2, (0, 0), (1, 2)), (7, (0, 0), (1, 7)), (16, (0, 0), (4, 16)), (16, (1, 1), (1, 1))],
+)
 def test_the_threads(monkeypatch, cores, already, threads):
     found = dict(zip(("intra", "inter"), already, strict=True))
     for kind in found:
         monkeypatch.setattr(tf.config.threading, f"get_{kind}_op_parallelism_threads", lambda kind=kind: found[kind])
-        monkeypatch.setattr(tf.config.threading, f"set_{kind}_op_parallelism_threads",
-                            lambda number, kind=kind: found.update({kind: number}))
+        monkeypatch.setattr(
+            tf.config.threading,
+            f"set_{kind}_op_parallelism_threads",
+            lambda number, kind=kind: found.update({kind: number}),
+        )
     monkeypatch.setattr(model, "usable_cores", lambda: cores)
     configure_device("cpu")
     assert tuple(found.values()) == threads
@@ -442,8 +496,10 @@ print(threads.get_intra_op_parallelism_threads(), threads.get_inter_op_paralleli
 
 
 def test_a_seed_gives_the_same_bits_and_a_quiet_start():
-    runs = [subprocess.Popen([sys.executable, "-c", PROGRAM], text=True, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE) for _ in range(2)]
+    runs = [
+        subprocess.Popen([sys.executable, "-c", PROGRAM], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
     outputs = [run.communicate(timeout=120) for run in runs]
     assert [(run.returncode, stderr) for run, (_, stderr) in zip(runs, outputs, strict=True)] == [(0, "")] * 2
     assert outputs[0] == outputs[1] and outputs[0][0].startswith("1 1 ")

@@ -8,7 +8,7 @@ from ga3c_tf.returns import nstep_returns
 
 def slow_returns(rewards, bootstrap, gamma):
     n = len(rewards)
-    return [sum(gamma**(k - i) * rewards[k] for k in range(i, n)) + gamma**(n - i) * bootstrap for i in range(n)]
+    return [sum(gamma ** (k - i) * rewards[k] for k in range(i, n)) + gamma ** (n - i) * bootstrap for i in range(n)]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -23,8 +23,11 @@ def test_returns_are_the_discounted_sums(n, dtype):
 # Segments of shared/golden/rollouts.json: clipped rewards, bootstrap (0 at the end of an episode), returns; gamma 0.99.
 AUTHORS = [
     ([1, 0, -0.5, 0, -1], -0.599, [-1.0202890498901, -2.04069600999, -2.061309101, -1.5770799, -1.59301]),
-    ([0.5, 0, 0, -0.5, 0.5], 0.836, [1.2901761867163999, 0.7981577643599999, 0.8062199639999998, 0.8143635999999999,
-                                     1.32764]),
+    (
+        [0.5, 0, 0, -0.5, 0.5],
+        0.836,
+        [1.2901761867163999, 0.7981577643599999, 0.8062199639999998, 0.8143635999999999, 1.32764],
+    ),
     ([-0.5], 0.0, [-0.5]),
     ([-0.5, -0.5, 1, 1], 0.0, [0.9553989999999999, 1.4701, 1.99, 1.0]),
 ]

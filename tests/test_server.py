@@ -16,7 +16,7 @@ import pytest
 import ga3c_tf.training
 from ga3c_tf.config import Config
 from ga3c_tf.predictor import Predictor
-from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.serial import SerialServer
 from ga3c_tf.server import AgentError, Server
 from ga3c_tf.trainer import Trainer
@@ -377,3 +377,29 @@ def test_killing_the_server_ends_the_agents(started_training):
             break
         time.sleep(0.1)
     assert not alive(children)
+
+
+@pytest.mark.parametrize("rule", ["fast", "paper", "nvlabs"])
+def test_dynamic_adjustment_changes_the_workers_and_logs_why(tmp_path, monkeypatch, rule):
+    model, training, _ = run_counting(
+        tmp_path,
+        monkeypatch,
+        steps=None,
+        minutes=0.15,
+        num_agents=1,
+        num_predictors=1,
+        num_trainers=1,
+        adjustment=rule,
+        adjustment_seconds=1.0,
+        max_agents=8,
+    )
+    rows = read_rows(tmp_path / "run" / "adjustment.csv", ADJUSTMENT_COLUMNS)
+    settings = [[int(row[name]) for name in ("agents", "predictors", "trainers")] for row in rows]
+    assert len(rows) >= 5 and settings[0] == [1, 1, 1]
+    assert len({tuple(setting) for setting in settings}) > 1
+    assert all(1 <= number <= limit for setting in settings for number, limit in zip(setting, (8, 16, 16), strict=True))
+    assert all(row["why"] and row["accepted"] in ("0", "1") and float(row["rate"]) > 0 for row in rows)
+    accepted = [setting for setting, row in zip(settings, rows, strict=True) if row["accepted"] == "1"]
+    assert training.setting_to_keep() == accepted[-1]
+    for rows in model.batches:
+        check_segment(rows, 5)

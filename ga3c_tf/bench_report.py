@@ -1,0 +1,115 @@
+"""What `ga3c-tf bench` prints: one table, a column for each device, from the numbers that bench.py has measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+CELL = 27  # characters
+NOTE = """\
+PPS limit of the host: cores / (agent step + prediction + update) in ms/step, with a GPU cores / agent step;
+of the GPU: 1 / (prediction + update). Times of the mean batches lie on straight lines between those measured:"""
+
+
+def report(result: dict) -> str:
+    """What `bench.run_bench` returned, as text."""
+    devices = list(result["devices"].values())
+    lines = [heading(result), "", *table([rows(device) for device in devices]), "", NOTE]
+    for device in devices:
+        lines += curves(device)
+    if {"cpu", "gpu"} <= set(result["devices"]):
+        lines += ["", verdict(result["network"], result["devices"]["cpu"], result["devices"]["gpu"])]
+    return "\n".join(lines)
+
+
+def heading(result: dict) -> str:
+    """Machine, software and settings, in three lines."""
+    there, versions, settings = result["machine"], result["versions"], result["settings"]
+    commit = f"{(result['commit'] or 'unknown')[:9]}{' (changed since)' if result['dirty'] else ''}"
+    tensorflow = versions.get("tensorflow") or versions.get("tensorflow-cpu")
+    return (
+        f"{there['cores']} cores of {there['cpu']}, GPU: {', '.join(there['gpus']) or 'none'}; commit {commit}, "
+        f"TensorFlow {tensorflow}, Python {versions['python']}\n"
+        f"{settings['env_id']}, network {result['network']}, {settings['num_agents']} agents "
+        f"({settings['agents_per_process']} a process), {settings['num_predictors']} predictors, "
+        f"{settings['num_trainers']} trainers, minimum training batch {settings['min_training_batch']}, "
+        f"t_max {settings['t_max']}\n"
+        f"medians of {result['rounds']} rounds of the components, in turn with {result['windows']} windows of "
+        f"{result['window_s']:g} s of the whole system"
+    )
+
+
+def table(columns: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
+    """Lines of the rows' label, the same in all columns, and their cells."""
+    width = max(len(label) for label, _ in columns[0])
+    return [
+        f"{row[0][0]:{width}}  {'  '.join(f'{cell:{CELL}}' for _, cell in row)}".rstrip()
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def rows(device: dict) -> list[tuple[str, str]]:
+    """One device's column of the table: labels and cells."""
+    call, step, share, used = device["call_ms"], device["step_ms"], device["step_shares"], device["memory"]
+    whole_ms = 1000 * device["cores"] / device["pps"]
+
+    def component(name: str) -> str:
+        return f"{call[name]:9.3f} {step[name]:8.3f} {share[name]:7.1%}"
+
+    return [
+        ("component, measured alone", device["device"].upper()),
+        ("", f"{'ms/call':>9} {'ms/step':>8} {'share':>7}"),
+        ("agent step with its environment", component("environment")),
+        ("prediction of the mean batch", component("prediction")),
+        ("update on the mean batch", component("update")),
+        ("queue round trip of one process", component("queue")),
+        ("the rest: waiting, contention, Python", _rest(whole_ms, share)),
+        ("one agent step, cores / PPS", f"{'':9} {whole_ms:8.3f} {1:7.1%}"),
+        ("", ""),
+        ("PPS, true agent steps/s", f"{device['pps']:9.0f} ({device['pps_min']:.0f} to {device['pps_max']:.0f})"),
+        ("TPS, updates/s", f"{device['tps']:9.1f}"),
+        ("mean prediction batch, states", f"{device['prediction_batch']:9.1f}"),
+        ("mean training batch, states", f"{device['training_batch']:9.1f}"),
+        ("policy lag, updates", f"{device['policy_lag_mean']:9.1f} (95 %: {device['policy_lag_p95']:.0f})"),
+        ("PPS limit of the host", _number(device["host_pps"], "9.0f")),
+        ("PPS limit of the GPU", _number(device["device_pps"], "9.0f")),
+        ("efficiency = PPS / PPS limit", f"{device['efficiency']:9.2f}"),
+        ("processor time used", _number(device["cpu_utilization"], "9.0%")),
+        ("GPU time used", _number(device["gpu_utilization"], "9.0%")),
+        ("agent processes", f"{used['agent_processes']:9}"),
+        ("PSS of an agent process, MiB", _number(used["agent_process_pss_mib"], "9.1f")),
+        ("PSS of the largest, MiB", _number(used["agent_process_pss_mib_max"], "9.1f")),
+        ("PSS of the server, MiB", _number(used["server_pss_mib"], "9.1f")),
+        ("PSS of all processes, MiB", _number(used["total_pss_mib"], "9.1f")),
+        ("PPS as the authors' code would print", f"{device['pps_as_the_authors_count']:9.0f} (too high)"),
+    ]
+
+
+def _rest(whole_ms: float, share: Mapping[str, float]) -> str:
+    return f"{'':9} {whole_ms * share['rest']:8.3f} {share['rest']:7.1%}" if "rest" in share else ""
+
+
+def _number(value: float | None, form: str) -> str:
+    return f"{'-':>9}" if value is None else f"{value:{form}}"
+
+
+def curves(device: dict) -> list[str]:
+    """Prediction and update by batch size."""
+
+    def line(name: str, times: Mapping[int, float]) -> str:
+        per_state = (f"{size}: {milliseconds / size:.3f}" for size, milliseconds in sorted(times.items()))
+        return f"{device['device']} {name}, ms a state by batch  {'  '.join(per_state)}"
+
+    times = device["components"]
+    return [line("prediction", times["prediction_ms"]), line("update", times["update_ms"])]
+
+
+def verdict(network: str, cpu: dict, gpu: dict) -> str:
+    """Whether a GPU helps here, in one sentence; within 10 % it makes no difference."""
+    ratio = gpu["pps"] / cpu["pps"]
+    answer = "helps" if ratio > 1.1 else "does not help" if ratio < 0.9 else "makes no difference"
+    used = gpu["gpu_utilization"]
+    share = f"{used:.0%} of its time is used" if used is not None else "what share of it is used is not known"
+    return (
+        f"A GPU {answer} here with network {network}: {gpu['pps']:.0f} agent steps/s against {cpu['pps']:.0f} on the "
+        f"CPU ({ratio:.2f} times), and {share}."
+    )

@@ -1,0 +1,45 @@
+"""Learning is proved on tasks of seconds; the longer ones are marked slow and named in the README."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def ga3c_tf(*arguments):
+    done = subprocess.run([sys.executable, "-m", "ga3c_tf", *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def train_and_evaluate(folder, env_id, *options, seed, episodes=20):
+    """Mean score of `episodes` sampled episodes after a training with these options."""
+    ga3c_tf("train", env_id, "--run-dir", folder, "--seed", seed, *options)
+    return json.loads(ga3c_tf("evaluate", folder, "--episodes", episodes, "--seed", seed, "--json"))["mean"]
+
+
+@pytest.mark.timeout(240)
+def test_cartpole_is_learned_by_the_asynchronous_system(tmp_path):
+    assert train_and_evaluate(tmp_path / "run", "CartPole-v1", "--minutes", 0.75, seed=1) >= 150  # random play: 22
+
+
+@pytest.mark.timeout(240)
+def test_cartpole_is_learned_by_the_serial_system(tmp_path):
+    options = ["--serial", "--steps", 100_000, "--agents", 8, "--min-training-batch", 0]
+    assert train_and_evaluate(tmp_path / "run", "CartPole-v1", *options, seed=1) >= 100
+
+
+@pytest.mark.slow  # 4 minutes a seed
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_cartpole_is_solved(tmp_path, seed):
+    assert train_and_evaluate(tmp_path / "run", "CartPole-v1", "--minutes", 3, seed=seed) >= 400
+
+
+@pytest.mark.slow  # 10 minutes
+@pytest.mark.timeout(1200)
+def test_minatar_breakout_is_learned(tmp_path):
+    pytest.importorskip("minatar")
+    score = train_and_evaluate(tmp_path / "run", "MinAtar/Breakout-v1", "--minutes", 9, seed=1, episodes=100)
+    assert score >= 3  # random play: about 0.5
