@@ -41,8 +41,8 @@ def plot_runs(runs: list[Path], file: Path) -> None:
         axis.set_ylim(bottom=0)
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
-    lag.legend(frameon=False)
-    queues.legend(frameon=False)
+    for axis in (lag, queues):
+        axis.legend(frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     if len(runs) > 1:
         time.legend(frameon=False, fontsize="small")
     else:
@@ -61,9 +61,10 @@ def _draw(axes, run: Path, colour: str, label: str | None) -> None:
     if not len(metrics["time_s"]):
         raise UserError(f"{run} has no rows in metrics.csv yet")
     (time, steps), (pps, tps), (lag, queues) = axes
+    dots = min(0.3, max(0.02, 1000 / max(1, len(episodes["score"]))))
     for axis, x in ((time, episodes["time_s"] / 60), (steps, episodes["agent_steps"] / 1e6)):
-        axis.plot(x, episodes["score"], ".", color=colour, alpha=0.15, markersize=2, rasterized=True)
-        axis.plot(x, _rolling_mean(episodes["score"], rolling), color=colour, label=label)
+        axis.plot(x, episodes["score"], ".", color=colour, alpha=dots, markersize=2, rasterized=True)
+        _line(axis, x, _rolling_mean(episodes["score"], rolling), color=colour, label=label)
     minutes = metrics["time_s"] / 60
     _line(pps, minutes, metrics["pps"], color=colour)
     _line(tps, minutes, metrics["tps"], color=colour)

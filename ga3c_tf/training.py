@@ -124,6 +124,7 @@ class Training:
         """
         self._report = report
         self._start = self._window_start = time.monotonic()
+        self._rows = 0
         first_steps, first_updates = self.agent_steps, self.stats.updates
         self._log = RunLog(self._folder, self._steps_before, self._time_before, self.stats.episodes)
         log_at, save_at = self._start + self.config.log_seconds, self._start + 60 * self.config.checkpoint_minutes
@@ -138,7 +139,8 @@ class Training:
                 if time.monotonic() >= save_at:
                     save_at = time.monotonic() + 60 * self.config.checkpoint_minutes
                     self._save()
-            self._log_metrics()
+            if self._rows == 0 or time.monotonic() - self._window_start > self.config.log_seconds / 2:
+                self._log_metrics()  # rates over a shorter window would say little
             trained_s = time.monotonic() - self._start
         finally:
             self.stop_workers()
@@ -202,7 +204,7 @@ class Training:
     def _log_metrics(self) -> None:
         now = time.monotonic()
         window = self.stats.window(max(now - self._window_start, 1e-9))
-        self._window_start = now
+        self._window_start, self._rows = now, self._rows + 1
         row = {
             "time_s": self.time_s,
             "agent_steps": self.agent_steps,
