@@ -167,23 +167,26 @@ class System:
         """Lets it work for `count` windows.
 
         Returns:
-            'windows': see `window`. 'cpu_utilization': share of the cores' time that it used. 'gpu_utilization': share
-            of the time that the GPU was busy, for each time it was asked. 'memory': see `memory`.
+            'windows' as of `window`; 'cpu_utilization', the share of the cores' time that the system used, and
+            'others_utilization' that everybody else did, the hypervisor included; 'gpu_utilization', the share of the
+            time that the GPU was busy, for each time it was asked; 'memory' as of `memory`.
         """
-        first, cpu_before, start = len(self._rows()), self._cpu_seconds(), time.monotonic()
+        first, own_before, all_before, start = len(self._rows()), self._cpu_seconds(), busy_seconds(), time.monotonic()
         deadline = start + 5 * count * self._window_s + START_SECONDS
         self._signal(signal.SIGCONT)
-        busy: list[float] = []
+        gpu_busy: list[float] = []
         while len(windows := self._windows_since(first)) < count:
             self._wait(deadline, f"only {len(windows)} of {count} windows were logged")
             if gpu is not None:
-                busy += gpu_utilization(gpu)
-        elapsed = time.monotonic() - start
+                gpu_busy += gpu_utilization(gpu)
+        cores_s = (time.monotonic() - start) * usable_cores()
         self._signal(signal.SIGSTOP)
+        own, everybody = self._cpu_seconds() - own_before, busy_seconds() - all_before
         return {
             "windows": windows[:count],
-            "cpu_utilization": (self._cpu_seconds() - cpu_before) / (elapsed * usable_cores()),
-            "gpu_utilization": busy,
+            "cpu_utilization": own / cores_s,
+            "others_utilization": max(0.0, everybody - own) / cores_s,
+            "gpu_utilization": gpu_busy,
             "memory": memory(self._process.pid, process_group(self._process.pid)),
         }
 
@@ -198,16 +201,14 @@ class System:
 
     def _wait(self, deadline: float, problem: str) -> None:
         time.sleep(min(1.0, self._window_s))
-        if self._process.poll() is not None:
-            self._raise_its_error()
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"the system came to no result: {problem}")
-
-    def _raise_its_error(self) -> None:
+        ended = self._process.poll()
+        if ended is None and time.monotonic() < deadline:
+            return
         said = self._output.read_text(errors="replace").strip().splitlines() or [""]
-        if self._process.returncode == 2:
+        if ended == 2:
             raise UserError(said[-1].removeprefix("ga3c-tf: "))
-        raise RuntimeError("\n".join([f"the system ended, exit code {self._process.returncode}", *said[-20:]]))
+        fate = "came to no result" if ended is None else f"ended, exit code {ended}"
+        raise RuntimeError("\n".join([f"the system {fate}: {problem}", *said[-20:]]))
 
     def _cpu_seconds(self) -> float:
         return sum(member["cpu_s"] for member in process_group(self._process.pid).values())
@@ -255,6 +256,17 @@ def process_group(leader: int) -> dict[int, dict]:
                 ticks = int(fields[11]) + int(fields[12])
                 members[int(file.parent.name)] = {"parent": int(fields[1]), "cpu_s": ticks / os.sysconf("SC_CLK_TCK")}
     return members
+
+
+def busy_seconds() -> float:
+    """Seconds that the cores this process may use have not been idle, taken away by the hypervisor or not.
+
+    From /proc/stat: all columns but idle and iowait; guests' time is part of the first two.
+    """
+    cores = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+    ticks = sum(int(word) for line in lines if line[0] in cores for word in (*line[1:4], *line[6:9]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def memory(server: int, members: Mapping[int, dict]) -> dict[str, float | int | None]:
@@ -366,6 +378,7 @@ def summarise(
         "step_ms": step_ms,
         "step_shares": shares(step_ms, system["pps"], cores, kind == "gpu"),
         "cpu_utilization": median_of([phase["cpu_utilization"] for phase in phases]),
+        "others_utilization": max(phase["others_utilization"] for phase in phases),
         "gpu_utilization": median_of(busy),
         "memory": phases[-1]["memory"],
         "windows": windows,

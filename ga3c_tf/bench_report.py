@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 CELL = 27  # characters
+DISTURBED = 0.05  # share of the cores' time
 NOTE = """\
 PPS limit of the host: cores / (agent step + prediction + update) in ms/step, with a GPU cores / agent step;
 of the GPU: 1 / (prediction + update). Times of the mean batches lie on straight lines between those measured:"""
@@ -74,6 +75,7 @@ def rows(device: dict) -> list[tuple[str, str]]:
         ("PPS limit of the GPU", _number(device["device_pps"], "9.0f")),
         ("efficiency = PPS / PPS limit", f"{device['efficiency']:9.2f}"),
         ("processor time used", _number(device["cpu_utilization"], "9.0%")),
+        ("used by others, at most", _others(device["others_utilization"])),
         ("GPU time used", _number(device["gpu_utilization"], "9.0%")),
         ("agent processes", f"{used['agent_processes']:9}"),
         ("PSS of an agent process, MiB", _number(used["agent_process_pss_mib"], "9.1f")),
@@ -86,6 +88,10 @@ def rows(device: dict) -> list[tuple[str, str]]:
 
 def _rest(whole_ms: float, share: Mapping[str, float]) -> str:
     return f"{'':9} {whole_ms * share['rest']:8.3f} {share['rest']:7.1%}" if "rest" in share else ""
+
+
+def _others(share: float) -> str:
+    return f"{share:9.0%}" + (" (measure again when idle)" if share > DISTURBED else "")
 
 
 def _number(value: float | None, form: str) -> str:

@@ -271,7 +271,7 @@ def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -
     today, note = resolve_env_id(env_id)
     if note:
         _warn(note)
-    config = Config.from_values({**given, "env_id": today, "seed": 0})
+    config = Config.from_values({**given, "env_id": today, "seed": 0, "adjustment": "off"})
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     result = run_bench(config, device.split(","), seconds, _warn)
     print(json.dumps(result) if as_json else report(result))

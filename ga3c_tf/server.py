@@ -48,11 +48,12 @@ class Server(Training):
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
         self._predictors: list[Predictor] = []
         self._trainers: list[Trainer] = []
+        self._adjustment: DynamicAdjustment | None = None
         self._context = _agent_context(config)
         start = Setting(*self._setting_kept or (config.num_agents, config.num_predictors, config.num_trainers))
         self.set_workers(*start)
-        self._adjustment = None if config.adjustment == "off" else self._new_adjustment(start)
-        if self._adjustment:
+        if config.adjustment != "off":
+            self._adjustment = self._new_adjustment(start)
             self._adjustment.start()
 
     def set_workers(self, agents: int, predictors: int, trainers: int) -> None:

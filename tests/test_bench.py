@@ -89,7 +89,7 @@ def test_a_window_counts_true_steps_between_two_rows():
     assert bench.window(after, after)["pps"] is None
 
 
-def measured(pps=1000.0, training_batch=5.0, busy=()):
+def measured(pps=1000.0, training_batch=5.0, busy=(), others=0.01):
     """One round of components, and one phase with a window of the system."""
     components = {
         "environment_ms": 0.25,
@@ -105,7 +105,7 @@ def measured(pps=1000.0, training_batch=5.0, busy=()):
         "server_pss_mib": None,
         "total_pss_mib": 600.0,
     }
-    phase = {"cpu_utilization": 0.9, "gpu_utilization": list(busy), "memory": memory}
+    phase = {"cpu_utilization": 0.9, "others_utilization": others, "gpu_utilization": list(busy), "memory": memory}
     return components, {**phase, "windows": [{"seconds": 1.0, "pps": pps, "tps": pps / 5, **copied}]}
 
 
@@ -161,6 +161,9 @@ def test_the_report_names_components_shares_limit_and_the_inflated_count():
     assert lines["efficiency = PPS / PPS limit"] == ["0.39"]
     assert lines["PPS as the authors' code would print"] == ["1200", "(too", "high)"]
     assert lines["PSS of the server, MiB"] == ["-"]
+    assert lines["used by others, at most"] == ["1%"]
+    disturbed = report(result_of(cpu=summary("cpu", others=0.2)))
+    assert "20% (measure again when idle)" in disturbed
 
 
 def test_two_devices_stand_side_by_side_and_the_question_is_answered():
@@ -218,6 +221,13 @@ def test_this_process_is_in_its_group_and_has_memory():
     assert members[os.getpid()]["parent"] == os.getppid() and members[os.getpid()]["cpu_s"] > 0
     assert bench.proportional_mib(os.getpid()) > 1
     assert bench.proportional_mib(2**22 + 1) is None
+
+
+def test_work_makes_the_cores_busy():
+    before, start = bench.busy_seconds(), time.monotonic()
+    while time.monotonic() - start < 0.5:
+        pass
+    assert 0.3 < bench.busy_seconds() - before <= 0.6 * len(os.sched_getaffinity(0))
 
 
 def test_train_understands_the_options_that_a_config_gives():
@@ -333,7 +343,7 @@ def test_the_system_works_only_while_it_is_measured_and_leaves_nothing(tmp_path)
     for window in phase["windows"]:
         assert window["seconds"] > 0.1 and window["pps"] > 10 and window["tps"] > 1
         assert 1 <= window["prediction_batch"] <= 4 and 1 <= window["training_batch"] <= 5
-    assert 0.05 < phase["cpu_utilization"] < 1.05
+    assert 0.05 < phase["cpu_utilization"] < 1.05 and 0 <= phase["others_utilization"] < 1
     assert phase["memory"]["agent_processes"] == 2
     assert 1 < phase["memory"]["agent_process_pss_mib"] < 60 < phase["memory"]["server_pss_mib"]
     assert gone(group)
