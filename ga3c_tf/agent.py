@@ -111,9 +111,11 @@ class Agent:
         config, memory, number = self._config, self._memory, self._number
         environment_seed: int | None = int(self._rng.integers(2**31))
         while True:
+            while not self._free_slots:  # of an agent that was here before, all may still be in training
+                yield None
             state, _ = self._environment.reset(seed=environment_seed)
             environment_seed = None
-            segment = yield from self._new_segment(state)
+            segment = self._new_segment(state)
             score, length, done = 0.0, 0, False
             while not done:
                 yield segment.newest
@@ -128,7 +130,7 @@ class Agent:
                 if not config.train_last_transition:
                     # as the authors' agent: a segment is cut one step late, and the step that ends an episode dropped
                     if done:
-                        self._finish(segment, 0.0)
+                        yield from self._send(segment, 0.0)
                         break
                     if segment.full:
                         segment = yield from self._next_segment(segment, value)
@@ -136,27 +138,27 @@ class Agent:
             else:
                 if truncated and not terminated:
                     yield segment.newest
-                self._finish(segment, 0.0 if terminated else float(memory.value[number]))
+                yield from self._send(segment, 0.0 if terminated else float(memory.value[number]))
             self._episode_queue.put((number, length, score))
 
-    def _new_segment(self, state: np.ndarray) -> Generator[int | None, None, Segment]:
-        while not self._free_slots:
-            yield None
+    def _new_segment(self, state: np.ndarray) -> Segment:
         self._slot = self._free_slots.popleft()
         return Segment(self._memory, self._slot, state)
 
-    def _next_segment(self, segment: Segment, bootstrap: float) -> Generator[int | None, None, Segment]:
-        newest = self._memory.states[segment.slot, segment.length]
-        self._finish(segment, bootstrap)
-        return (yield from self._new_segment(newest))
+    def _next_segment(self, segment: Segment, bootstrap: float) -> Generator[None, None, Segment]:
+        yield from self._send(segment, bootstrap)
+        return self._new_segment(self._memory.states[segment.slot, segment.length])
 
-    def _finish(self, segment: Segment, bootstrap: float) -> None:
-        self._slot = None
+    def _send(self, segment: Segment, bootstrap: float) -> Generator[None, None, None]:
+        """Sends a segment to training once there is a free slot for the next one: so many may wait, and no more."""
         if segment.length:
+            while not self._free_slots:
+                yield None
             segment.close(bootstrap, self._config.gamma)
             self._training_queue.put(segment.slot)
         else:
             self._free_slots.append(segment.slot)
+        self._slot = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path, objects: dict[str, list[tf.Variable]], warn: Callable[[str], None] = print):
         self._folder, self._warn = folder / "checkpoints", warn
+        self._damaged: list[int] = []
         self._counters = tf.Variable("", dtype=tf.string)
         self._groups = tuple(objects)
         self._variables = {
@@ -55,17 +57,19 @@ class Checkpoints:
         self._checkpoint.write(str(aside / "checkpoint"))
         (aside / "score.json").write_text(json.dumps({"rolling_score": rolling_score}) + "\n")
         for file in aside.iterdir():
-            with file.open("rb") as stream:
-                os.fsync(stream.fileno())
+            _sync(file)
         if path.exists():  # the same agent steps again, after a stop without progress
-            path.rename(replaced := self._folder / "being-replaced")
+            replaced = self._folder / "being-replaced"
+            shutil.rmtree(replaced, ignore_errors=True)
+            path.rename(replaced)
             aside.rename(path)
             shutil.rmtree(replaced)
         else:
             aside.rename(path)
+        _sync(self._folder)
         best = self.best()
         for step in self.steps()[:-KEEP_LAST]:
-            if step != best:
+            if step not in (best, agent_steps):
                 shutil.rmtree(self._path(step))
         return path
 
@@ -95,11 +99,18 @@ class Checkpoints:
             except UserError:
                 raise
             except Exception as error:  # damage shows in as many ways as there are bytes
+                self._damaged.append(step)
                 reason = f"{self._path(step)} is damaged ({type(error).__name__})"
                 if isinstance(which, int):
                     raise UserError(f"{reason}; there are {', '.join(map(str, there))}") from None
                 self._warn(f"{reason}; trying the one before it")
         raise UserError(f"every checkpoint in {self._folder} is damaged")
+
+    def set_damaged_aside(self) -> None:
+        """Renames those that `restore` found damaged: they count no longer, neither as the latest nor as the best."""
+        for step in self._damaged:
+            self._path(step).rename(self._folder / f"damaged-{step}-{time.time_ns()}")
+        self._damaged.clear()
 
     def _read(self, step: int) -> dict:
         prefix = str(self._path(step) / "checkpoint")
@@ -127,3 +138,12 @@ class Checkpoints:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return score if isinstance(score, float) and score == score else None
+
+
+def _sync(path: Path) -> None:
+    """Has the disk keep what was written, so that a power cut does not take it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

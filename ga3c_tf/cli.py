@@ -35,9 +35,12 @@ def main() -> None:
         sys.exit(cli.main(standalone_mode=False) or 0)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        sys.exit(2)
     except click.UsageError as error:
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
-        fail(f"{' '.join(error.format_message().split())}{hint}")
+        fail(f"{error.format_message()}{hint}")
     except (click.ClickException, UserError) as error:
         fail(str(error))
     except (click.Abort, KeyboardInterrupt):
@@ -50,7 +53,7 @@ def main() -> None:
 
 def fail(message: str) -> None:
     """Prints one line and ends with exit code 2."""
-    print(f"ga3c-tf: {message}", file=sys.stderr)
+    print(f"ga3c-tf: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(2)
 
 
@@ -131,7 +134,7 @@ def cli() -> None:
     type=click.Choice(list(PRESETS)),
     default="paper",
     show_default=True,
-    help="Settings to start from; options given here come on top.",
+    help="Settings to start from; options given here come on top, and any budget replaces the preset's.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
 @config_options
@@ -141,15 +144,17 @@ def train(env_id: str, preset: str, as_json: bool, **settings) -> int:
     from ga3c_tf.run_folder import RunFolder
 
     given = {name: value for name, value in settings.items() if value is not None}
-    values = {"seed": secrets.randbelow(2**31), **PRESETS[preset], **given}
+    dropped = BUDGETS if any(budget in given for budget in BUDGETS) else ()
+    preset_values = {name: value for name, value in PRESETS[preset].items() if name not in dropped}
+    values = {"seed": secrets.randbelow(2**31), **preset_values, **given}
     config = Config.from_values({**values, "env_id": env_id})
     today, note = resolve_env_id(env_id)
     config = config.replace(env_id=today)
     if note:
         print(f"ga3c-tf: {note}", file=sys.stderr)
-    describe_environment(config)
+    spec = describe_environment(config)
     run = RunFolder.plan(config)
-    training, hardware = _training(run)
+    training, hardware = _training(run, spec)
     run.create(_command(), hardware)
     return _run(training, run, as_json)
 
@@ -165,12 +170,13 @@ def resume(run: Path, as_json: bool, **budgets) -> int:
 
     Without an option the run's own budget holds; with one, the options given replace it.
     """
+    from ga3c_tf.environment import describe_environment
     from ga3c_tf.run_folder import RunFolder
 
     folder = RunFolder.open(run)
     if any(value is not None for value in budgets.values()):
         folder.config = folder.config.replace(**budgets)
-    training, hardware = _training(folder)
+    training, hardware = _training(folder, describe_environment(folder.config))
     training.resume()
     if training.progress() == 1.0:
         raise UserError(
@@ -192,6 +198,7 @@ def evaluate(run: Path, episodes: int, checkpoint: str, sample: bool, seed: int,
     from ga3c_tf.evaluate import summary
 
     agent = _trained_agent(run, checkpoint, sample, seed, device)
+    _exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed), not sample, seed)
     if as_json:
         print(json.dumps(result))
@@ -272,7 +279,7 @@ def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -
     if note:
         _warn(note)
     config = Config.from_values({**given, "env_id": today, "seed": 0, "adjustment": "off"})
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    _exit_on_signals()
     result = run_bench(config, device.split(","), seconds, _warn)
     print(json.dumps(result) if as_json else report(result))
 
@@ -286,14 +293,21 @@ def games() -> None:
 
 
 def _command() -> list[str]:
-    return [Path(sys.argv[0]).name, *sys.argv[1:]]
+    name = Path(sys.argv[0]).name
+    return [*(["python", "-m", "ga3c_tf"] if name == "__main__.py" else [name]), *sys.argv[1:]]
+
+
+def _exit_on_signals() -> None:
+    """Ends by SystemExit at SIGINT and SIGTERM, so that whatever is open is closed."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: sys.exit(128 + number))
 
 
 def _warn(text: str) -> None:
     print(f"ga3c-tf: {text}", file=sys.stderr, flush=True)
 
 
-def _training(run):
+def _training(run, spec):
     """The training that `run` asks for, and the device and GPUs it has."""
     from ga3c_tf.model import configure_device, gpu_names, make_deterministic
     from ga3c_tf.serial import SerialServer
@@ -304,7 +318,7 @@ def _training(run):
         make_deterministic(config.seed)
     device = configure_device(config.device)
     kind = SerialServer if config.serial else Server
-    return kind(config, run.path, device, _warn), {"device": device, "gpus": gpu_names()}
+    return kind(config, spec, run.path, device, _warn), {"device": device, "gpus": gpu_names()}
 
 
 def _run(training, run, as_json: bool) -> int:
@@ -315,6 +329,8 @@ def _run(training, run, as_json: bool) -> int:
     def on_signal(number, frame):
         if received:
             training.kill()
+            if sys.stdout.isatty():
+                os.write(sys.stdout.fileno(), b"\x1b[?25h\n")  # the live panel hid the cursor
             os._exit(128 + number)
         received.append(number)
         training.stop("interrupted")
@@ -325,6 +341,11 @@ def _run(training, run, as_json: bool) -> int:
     try:
         with status_for(f"{run.config.env_id}  {run.path}") as status:
             summary = training.run(status.show)
+    except BrokenPipeError:
+        raise
+    except FloatingPointError as error:
+        _warn(f"the training diverged and was stopped, the last checkpoint stands. {error}")
+        return 1
     except Exception:
         traceback.print_exc()
         return 1

@@ -71,10 +71,18 @@ class Config:
 
     num_trainers: int = _setting(2, "trainers", "Trainer threads, N_T.", low=1, high=256, option="trainers")
     min_training_batch: int = _setting(
-        20, "trainers", "A trainer merges segments until the batch exceeds this many states (section 5.4).", low=0
+        20,
+        "trainers",
+        "A trainer merges segments until the batch exceeds this many states (section 5.4).",
+        low=0,
+        high=100_000,
     )
     max_training_queue: int = _setting(
-        100, "trainers", "Segments that may wait for training, shared out evenly over the agents.", low=1
+        100,
+        "trainers",
+        "Segments that may wait for training, shared out evenly over the agents; each may have at least one.",
+        low=1,
+        high=10_000,
     )
 
     adjustment: str = _setting(
@@ -106,7 +114,9 @@ class Config:
     )
     log_epsilon: float = _setting(1e-6, "model", "Floor of a probability inside a logarithm.", above=0)
     log_softmax: bool = _setting(False, "model", "Take the policy's logarithm by log-softmax, without the floor.")
-    min_policy: float = _setting(0.0, "model", "Added to every action's probability before renormalising.", low=0)
+    min_policy: float = _setting(
+        0.0, "model", "Added to every action's probability before renormalising.", low=0, high=1
+    )
     grad_clip_norm: float | None = _setting(
         None, "model", "Clip each variable's gradient to this average norm, ||g|| / size (default: off).", above=0
     )

@@ -12,7 +12,6 @@ from __future__ import annotations
 import colorsys
 import difflib
 import functools
-import importlib
 import importlib.util
 import re
 import sys
@@ -28,9 +27,11 @@ import numpy as np
 from gymnasium import spaces
 
 from ga3c_tf.config import Config, UserError
+from ga3c_tf.user_code import import_users_module, one_line
 
 FRAME_SIZE = 84
 EMULATOR_HZ = 60
+SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a screen, a smaller one a grid of cells
 _LUMA = (0.299, 0.587, 0.114)
 _MINATAR_GAMES = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
 _MINATAR_IDS = [f"MinAtar/{game}-v{version}" for game in _MINATAR_GAMES for version in (0, 1)]
@@ -108,7 +109,7 @@ def resolve_env_id(env_id: str) -> tuple[str, str | None]:
     """
     module, colon, name = env_id.rpartition(":")
     if colon:
-        _import_for_user(module, env_id)
+        import_users_module(module, env_id)
         resolved, note = resolve_env_id(name)
         return (resolved if resolved.startswith("ALE/") else f"{module}:{resolved}"), note
     if env_id.startswith("MinAtar/"):
@@ -173,13 +174,6 @@ def _close_ids(env_id: str) -> str:
         key=lambda name: difflib.SequenceMatcher(None, name, env_id).ratio(),
     )
     return f"; close: {', '.join(names[:3])}" if names else "; ALE/Pong-v5 and CartPole-v1 are two that exist"
-
-
-def _import_for_user(module: str, env_id: str) -> types.ModuleType:
-    try:
-        return importlib.import_module(module)
-    except (ImportError, ValueError) as error:
-        raise UserError(f"{env_id} needs the module {module!r}, which cannot be imported: {_one_line(error)}") from None
 
 
 def _load_ale() -> types.ModuleType:
@@ -473,8 +467,8 @@ def _make_registered(env_id: str, render_mode: str | None, **kwargs: Any) -> gym
             if render_mode is not None:  # an environment without pictures need not know the word
                 kwargs["render_mode"] = render_mode
             env = gymnasium.make(env_id, disable_env_checker=True, **kwargs)
-    except (gymnasium.error.Error, ImportError) as error:
-        raise UserError(f"{env_id} cannot be made: {_one_line(error)}") from None
+    except Exception as error:  # whatever the maker of an environment raises
+        raise UserError(f"{env_id} cannot be made: {one_line(error)}") from error
     if render_mode is not None and render_mode not in env.metadata.get("render_modes", ()):
         offered = ", ".join(env.metadata.get("render_modes", ())) or "none"
         env.close()
@@ -492,22 +486,26 @@ def _make_minatar(env_id: str, render_mode: str | None) -> gymnasium.Env:
 def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callable[[Any], np.ndarray]]:
     """The space of states for observations of `space`, and the function from the one to the other.
 
-    Images (uint8 or bool of rank 3, or of rank 2 as one channel) become uint8; other Boxes and, one-hot where they are
-    discrete, all spaces Gymnasium can flatten become float32 vectors.
+    Screens (uint8 of rank 3, or of rank 2 as one channel) and planes of 0 and 1 stay uint8. Other bytes become float32
+    shares of their highest value, as images or vectors; other Boxes and, one-hot where they are discrete, all spaces
+    that Gymnasium can flatten become float32 vectors.
 
     Raises:
-        UserError: observations of varying size.
+        UserError: observations of varying size, or of none.
     """
-    if isinstance(space, spaces.Box) and space.dtype in (np.uint8, np.bool_) and len(space.shape) in (2, 3):
-        shape = space.shape if len(space.shape) == 3 else (*space.shape, 1)
-        high = 1 if space.dtype == np.bool_ else 255
-        return spaces.Box(0, high, shape, np.uint8), lambda image: image.view(np.uint8).reshape(shape)
-    if not space.is_np_flattenable:
+    if not space.is_np_flattenable or spaces.flatdim(space) == 0:
         raise UserError(f"{env_id} has observations {_one_line(space)}; this needs ones of a fixed size, such as Box")
     vector = spaces.Box(-np.inf, np.inf, (spaces.flatdim(space),), np.float32)
-    if isinstance(space, spaces.Box):
+    if not isinstance(space, spaces.Box):
+        return vector, lambda value: np.asarray(spaces.flatten(space, value), np.float32)
+    if space.dtype not in (np.uint8, np.bool_):
         return vector, lambda values: np.asarray(values, np.float32).reshape(-1)
-    return vector, lambda value: np.asarray(spaces.flatten(space, value), np.float32)
+    highest = float(space.high.max())
+    shape = {2: (*space.shape, 1), 3: space.shape}.get(len(space.shape), (space.high.size,))
+    if len(shape) == 3 and (highest <= 1 or min(shape[:2]) >= SMALLEST_SCREEN):
+        return spaces.Box(0, int(highest), shape, np.uint8), lambda image: image.view(np.uint8).reshape(shape)
+    scale = np.float32(1 / max(1.0, highest))
+    return spaces.Box(0, 1, shape, np.float32), lambda values: values.reshape(shape) * scale
 
 
 def _one_line(text: Any) -> str:

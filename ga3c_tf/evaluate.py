@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
 from collections.abc import Callable
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +20,7 @@ from ga3c_tf.config import Config, UserError
 from ga3c_tf.environment import describe_environment, make_environment
 from ga3c_tf.model import Model
 from ga3c_tf.run_folder import read_config
+from ga3c_tf.signals import ignored
 from ga3c_tf.stats import bootstrap_interval
 
 PARALLEL = 10
@@ -36,6 +39,7 @@ class TrainedAgent:
     Attributes:
         config: the run's settings, for whole games (`terminal_on_life_loss` off).
         agent_steps: of the checkpoint.
+        checkpoint: which one it is, in words.
 
     Raises:
         UserError: not a run folder, no such checkpoint, or one of another network.
@@ -49,6 +53,7 @@ class TrainedAgent:
         self._model = Model(self.config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
         counters = Checkpoints(Path(run), self._model.checkpoint_objects(), warn).restore(checkpoint)
         self.agent_steps: int = counters["agent_steps"]
+        self.checkpoint = "best (by rolling score)" if checkpoint == "best" else str(checkpoint)
         self._greedy, self._rng = greedy, np.random.default_rng(seed)
 
     def act(self, states: np.ndarray) -> np.ndarray:
@@ -65,11 +70,16 @@ def evaluate(agent: TrainedAgent, episodes: int, seed: int) -> list[float]:
     """Raw scores of `episodes` whole episodes, in an order that their lengths do not influence."""
     count = min(episodes, PARALLEL)
     make = functools.partial(make_environment, agent.config)
+    with ignored(signal.SIGINT):  # Ctrl-C is for this process to answer
+        forkserver.ensure_running()
     environments = AsyncVectorEnv([make] * count, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)
     try:
-        return _play_episodes(agent, environments, episodes, seed)
-    finally:
-        environments.close()
+        scores = _play_episodes(agent, environments, episodes, seed)
+    except BaseException:
+        environments.close(terminate=True)
+        raise
+    environments.close()
+    return scores
 
 
 def _play_episodes(agent: TrainedAgent, environments: AsyncVectorEnv, episodes: int, seed: int):
@@ -94,6 +104,7 @@ def summary(agent: TrainedAgent, scores: list[float], greedy: bool, seed: int) -
     low, high = bootstrap_interval(scores)
     protocol = [
         f"{len(scores)} whole episodes",
+        f"{agent.checkpoint} checkpoint",
         "most probable action" if greedy else "actions sampled",
         f"seed {seed}",
     ]
@@ -108,7 +119,7 @@ def summary(agent: TrainedAgent, scores: list[float], greedy: bool, seed: int) -
         "env_id": config.env_id,
         "agent_steps": agent.agent_steps,
         "mean": float(np.mean(scores)),
-        "std": float(np.std(scores)),
+        "std": float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0,
         "median": float(np.median(scores)),
         "interval_95": [low, high],
         "episodes": len(scores),
@@ -125,15 +136,17 @@ def record(agent: TrainedAgent, episodes: int, seed: int, file: Path) -> list[fl
     """
     import imageio.v2 as imageio
 
-    if file.suffix not in (".mp4", ".gif"):
+    kind = file.suffix.lower()
+    if kind not in (".mp4", ".gif"):
         raise UserError(f"{file} is no video file: name a .mp4 or a .gif")
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame then draws without asking for a display
     environment = make_environment(agent.config, "rgb_array")
     rate = environment.metadata.get("render_fps", 30)
-    options = {"loop": 0, "duration": 1000 / rate} if file.suffix == ".gif" else {"macro_block_size": 2, "fps": rate}
+    options = {"loop": 0, "duration": 1000 / rate} if kind == ".gif" else {"macro_block_size": 2, "fps": rate}
     try:
         with imageio.get_writer(str(file), **options) as writer:
             video = cast(Any, writer)
-            return _play(agent, environment, episodes, seed, lambda: video.append_data(environment.render()))
+            return _play(agent, environment, episodes, seed, lambda: video.append_data(_picture(environment)))
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror or error}") from None
     finally:
@@ -153,6 +166,13 @@ def play_window(agent: TrainedAgent, episodes: int, seed: int) -> list[float]:
         return _play(agent, environment, episodes, seed, lambda: None)
     finally:
         environment.close()
+
+
+def _picture(environment: gymnasium.Env) -> np.ndarray:
+    picture: Any = environment.render()
+    if picture is None:
+        raise UserError("this environment draws no pictures")
+    return picture
 
 
 def _play(agent: TrainedAgent, environment: gymnasium.Env, episodes: int, seed: int, on_state: Callable[[], None]):

@@ -7,16 +7,14 @@ them itself, and returns (logits [B, A] float32, values [B] float32).
 from __future__ import annotations
 
 import functools
-import importlib
 import math
-import os
-import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ga3c_tf.config import UserError, did_you_mean
 from ga3c_tf.quiet_tensorflow import keras, tf
+from ga3c_tf.user_code import import_users_module, one_line
 
 SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a game's screen, a smaller one a grid of cells
 
@@ -60,8 +58,10 @@ def build_network(
 def _for_observation(shape: tuple[int, ...]) -> str:
     if len(shape) == 1:
         return "mlp"
-    if len(shape) == 3:
-        return "small" if min(shape[:2]) >= SMALLEST_SCREEN else "minatar"
+    if len(shape) == 3 and min(shape[:2]) >= SMALLEST_SCREEN:
+        return "small"
+    if len(shape) == 3 and min(shape[:2]) >= 3:
+        return "minatar"
     raise UserError(f"no network for states of shape {shape}: give --network module:function")
 
 
@@ -120,9 +120,7 @@ _BUILDERS: dict[str, Callable[[tuple[int, ...], np.dtype, int], keras.Model]] = 
 
 def _expect(name: str, fits: bool, wanted: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
     if not fits:
-        raise UserError(
-            f"network {name!r} takes {wanted}, not {dtype.name} states of shape {shape}; try --network auto"
-        )
+        raise UserError(f"network {name!r} takes {wanted}, not {dtype.name} states of shape {shape}")
 
 
 def _rescaled_images(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[keras.KerasTensor, keras.KerasTensor]:
@@ -168,7 +166,7 @@ def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_action
     try:
         network = build(shape, dtype, num_actions)
     except Exception as error:
-        raise UserError(f"network {name!r} failed: {_one_line(error)}") from error
+        raise UserError(f"network {name!r} failed: {one_line(error)}") from error
     if not isinstance(network, keras.Model):
         raise UserError(f"network {name!r} returned {type(network).__name__}; it must return a keras.Model")
     _check_outputs(name, network, shape, dtype, num_actions)
@@ -176,14 +174,9 @@ def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_action
 
 
 def _user_function(name: str) -> Callable[..., keras.Model]:
-    """The function of 'module:function'; a module in the current folder is found too, as with `python -m`."""
+    """The function of 'module:function'."""
     module_name, _, function_name = name.partition(":")
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
-    try:
-        module = importlib.import_module(module_name)
-    except Exception as error:
-        raise UserError(f"network {name!r}: cannot import {module_name!r}: {_one_line(error)}") from error
+    module = import_users_module(module_name, f"network {name!r}")
     function = getattr(module, function_name, None)
     if not callable(function):
         raise UserError(
@@ -199,7 +192,7 @@ def _check_outputs(name: str, network: keras.Model, shape: tuple[int, ...], dtyp
         outputs = network(tf.zeros((2, *shape), dtype))
     except Exception as error:
         raise UserError(
-            f"network {name!r} cannot take {dtype.name} states of shape {shape}: {_one_line(error)}"
+            f"network {name!r} cannot take {dtype.name} states of shape {shape}: {one_line(error)}"
         ) from error
     found = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
     if not isinstance(outputs, list | tuple) or found != [((2, num_actions), "float32"), ((2,), "float32")]:
@@ -208,7 +201,3 @@ def _check_outputs(name: str, network: keras.Model, shape: tuple[int, ...], dtyp
             f"network {name!r} must return (logits float32 [B, {num_actions}], values float32 [B]); "
             f"for B = 2 it returned {text}"
         )
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -24,6 +24,8 @@ def plot_runs(runs: list[Path], file: Path) -> None:
     Raises:
         UserError: not a run folder, no rows yet, or a kind of file matplotlib does not write.
     """
+    if not file.suffix:
+        raise UserError(f"{file} has no suffix: name a .png, .svg or .pdf")
     figure, axes = plt.subplots(3, 2, figsize=(9, 9), layout="constrained")
     for number, run in enumerate(runs):
         _draw(axes, run, COLOURS[number % len(COLOURS)], label=run.name if len(runs) > 1 else None)

@@ -11,7 +11,6 @@ import fcntl
 import mmap
 import os
 import struct
-import tempfile
 import termios
 import threading
 from collections.abc import Iterable
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ga3c_tf.config import Config, UserError
+from ga3c_tf.memory import available_bytes
 
 INDEX = np.dtype(np.uint32)
 EPISODE = np.dtype([("agent", np.int64), ("length", np.int64), ("score", np.float64)])
@@ -91,24 +91,23 @@ class IndexQueue(RecordQueue):
 class SharedMemory:
     """Bytes that live as long as some process maps them: nothing is left behind however the processes end.
 
-    They come from the kernel's anonymous memory files, which no limit on /dev/shm concerns; where the system has none
-    (macOS), from a temporary file without a name.
+    They come from the kernel's anonymous memory files, which no limit on /dev/shm concerns.
 
     Raises:
         UserError: not enough memory; the text names the size needed.
     """
 
     def __init__(self, size: int):
-        self.size = size
-        try:
-            self._fd = _anonymous_file()
-            os.posix_fallocate(self._fd, 0, size)
-            self.buffer = mmap.mmap(self._fd, size)
-        except OSError as error:
+        room = available_bytes()
+        if size > room:  # asking for it all the same would end in the kernel killing some process
             raise UserError(
-                f"agents and server need {size / 2**20:.0f} MiB of shared memory, and there is not that "
-                f"much ({error.strerror}); fewer --agents or a smaller --max-training-queue need less"
-            ) from None
+                f"agents and server need {size / 2**20:.0f} MiB of shared memory, and {room / 2**20:.0f} MiB are left "
+                "here; fewer --agents or a smaller --max-training-queue need less"
+            )
+        self.size = size
+        self._fd = os.memfd_create("ga3c_tf", os.MFD_CLOEXEC)
+        os.posix_fallocate(self._fd, 0, size)
+        self.buffer = mmap.mmap(self._fd, size)
 
     def __getstate__(self):
         return {"size": self.size, "descriptor": reduction.DupFd(self._fd)}
@@ -121,13 +120,6 @@ class SharedMemory:
     def __del__(self):
         if hasattr(self, "_fd"):
             os.close(self._fd)
-
-
-def _anonymous_file() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("ga3c_tf", os.MFD_CLOEXEC)
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
 
 
 class AgentMemory:

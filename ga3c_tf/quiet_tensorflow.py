@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import tempfile
+import types
+from typing import Any
 
 
-def _import_quietly():
-    """Imports both; a failed import shows what it said.
+def import_quietly(module: str) -> types.ModuleType:
+    """Imports a module without what it writes to file descriptor 2; a failed import shows that.
 
-    No setting silences the greetings: C++ code writes them to file descriptor 2 before it reads its log level.
+    No setting silences TensorFlow's greetings: C++ code writes them before it reads its log level.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ["KERAS_BACKEND"] = "tensorflow"
     sys.stderr.flush()
     saved = os.dup(2)
     with tempfile.TemporaryFile() as greetings:
         os.dup2(greetings.fileno(), 2)
         try:
-            import keras
-            import tensorflow
+            return importlib.import_module(module)
         except BaseException:
             greetings.seek(0)
             os.write(saved, greetings.read())
@@ -28,7 +28,9 @@ def _import_quietly():
         finally:
             os.dup2(saved, 2)
             os.close(saved)
-    return tensorflow, keras
 
 
-tf, keras = _import_quietly()
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ["KERAS_BACKEND"] = "tensorflow"
+tf: Any = import_quietly("tensorflow")
+keras: Any = import_quietly("keras")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import platform
@@ -71,8 +72,10 @@ class RunFolder:
             UserError: it cannot be written, or another process made it meanwhile.
         """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self._make_folder()
             self._take_lock()
+            if (self.path / "config.json").exists():
+                raise UserError(f"{self.path} has become another run's meanwhile; name another --run-dir")
             write_aside(self.path / "config.json", self.config.to_json())
             write_aside(self.path / "command.txt", shlex.join(command) + "\n")
             self._record_session(command, hardware)
@@ -102,6 +105,19 @@ class RunFolder:
     def close(self) -> None:
         """Lets another process have the folder."""
         self._lock.close()
+
+    def _make_folder(self) -> None:
+        """A named folder may be there, empty; a default one is this run's alone, with a number where it must be."""
+        if self.config.run_dir:
+            self.path.mkdir(parents=True, exist_ok=True)
+            return
+        name = self.path.name
+        for number in itertools.count(2):
+            try:
+                self.path.mkdir(parents=True)
+                break
+            except FileExistsError:
+                self.path = self.path.with_name(f"{name}-{number}")
 
     def _take_lock(self) -> None:
         self._lock = (self.path / "lock").open("w")
@@ -179,6 +195,7 @@ def source_version() -> dict:
         ).stdout.strip()
 
     try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # or the checkout around it is somebody else's
         return {
             "commit": git("rev-parse", "HEAD"),
             "dirty": bool(git("status", "--porcelain", "--", ".", "../reproduce")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,9 +78,10 @@ class RunLog:
         self._write(self._adjustment, ADJUSTMENT_COLUMNS, row)
 
     def flush(self) -> None:
-        """Hands everything written so far to the operating system."""
-        for stream in (self._episodes, self._metrics, self._adjustment, self._events):
-            stream.flush()
+        """Has the disk keep everything written so far."""
+        for stream in (self._episodes, self._metrics, self._adjustment):
+            os.fsync(stream.fileno())
+        self._events.flush()
 
     def close(self) -> None:
         """Flushes and closes all files."""

@@ -19,6 +19,10 @@ from ga3c_tf.training import Training
 class SerialServer(Training):
     """GA3C without processes and threads: each round every agent takes one step."""
 
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._runs: list[Generator[int | None, None, None]] = []
+
     def start_workers(self) -> None:
         config, memory = self.config, self.memory
         self._free_slots = [deque(memory.slots_of(agent)) for agent in range(config.num_agents)]

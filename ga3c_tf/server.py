@@ -5,8 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from multiprocessing import connection, forkserver
 from typing import TypeVar
 
@@ -16,14 +15,16 @@ from ga3c_tf.adjustment import SEARCHES, DynamicAdjustment, Setting
 from ga3c_tf.agent import AgentQueues, random_stream, run_agents
 from ga3c_tf.config import Config
 from ga3c_tf.environment import modules_used
+from ga3c_tf.memory import available_bytes
 from ga3c_tf.predictor import Predictor
 from ga3c_tf.queues import Answers, IndexQueue
+from ga3c_tf.signals import ignored
 from ga3c_tf.trainer import BatchBuilder, Trainer
-from ga3c_tf.training import Training, available_mib
+from ga3c_tf.training import Training
 from ga3c_tf.worker import Worker
 
 STOP_SECONDS = 2.0
-AGENT_MIB = 40
+AGENT_BYTES = 40 * 2**20
 """Memory an agent process is reckoned with, where the adjustment asks how many there is room for."""
 MOST_THREADS = 16
 """Most predictors, and most trainers, that the adjustment starts: the most that the paper tried (figure 3)."""
@@ -37,18 +38,21 @@ class AgentError(RuntimeError):
 class Server(Training):
     """GA3C: agent processes, predictor threads and trainer threads around one model."""
 
-    def start_workers(self) -> None:
-        config = self.config
-        self._prediction_queue = IndexQueue()
-        self._answers = Answers(self.memory, config.agents_per_process)
-        self._errors, errors = connection.Pipe(duplex=False)
-        self._queues = AgentQueues(self._prediction_queue, self.training_queue, self._episode_queue, errors)
-        self._builder = BatchBuilder(config, self.memory)
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
         self._num_agents = self._num_predictors = self._num_trainers = 0
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
         self._predictors: list[Predictor] = []
         self._trainers: list[Trainer] = []
         self._adjustment: DynamicAdjustment | None = None
+        self._prediction_queue = IndexQueue()
+        self._answers = Answers(self.memory, self.config.agents_per_process)
+        self._builder = BatchBuilder(self.config, self.memory)
+
+    def start_workers(self) -> None:
+        config = self.config
+        self._errors, errors = connection.Pipe(duplex=False)
+        self._queues = AgentQueues(self._prediction_queue, self.training_queue, self._episode_queue, errors)
         self._context = _agent_context(config)
         start = Setting(*self._setting_kept or (config.num_agents, config.num_predictors, config.num_trainers))
         self.set_workers(*start)
@@ -79,12 +83,15 @@ class Server(Training):
         ready = connection.wait([self._episode_queue.reader, self._wake.reader, *sentinels], seconds)
         if self._wake.reader in ready:
             self._wake.get(1000)
-        for worker in [self._adjustment, *self._predictors, *self._trainers]:
-            if worker is not None and worker.error is not None:
-                raise worker.error
+        self.check()
         if self._stop_reason is None:
             for sentinel in sentinels.keys() & set(ready):
                 self._raise_agent_error(sentinels[sentinel])
+
+    def check(self) -> None:
+        for worker in [self._adjustment, *self._predictors, *self._trainers]:
+            if worker is not None and worker.error is not None:
+                raise worker.error
 
     def stop_workers(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS
@@ -99,6 +106,7 @@ class Server(Training):
                 process.kill()
                 process.join()
         self._prediction_queue.stop(self._num_predictors)
+        self._builder.closed = True
         self.training_queue.stop(self._num_trainers)
         deadline = time.monotonic() + STOP_SECONDS
         for worker in [*self._predictors, *self._trainers]:
@@ -106,7 +114,7 @@ class Server(Training):
 
     def kill(self) -> None:
         """Ends the agent processes at once, without a word."""
-        for process in list(getattr(self, "_processes", {}).values()):
+        for process in list(self._processes.values()):
             process.kill()
 
     def paused(self):
@@ -126,7 +134,7 @@ class Server(Training):
 
     def _new_adjustment(self, start: Setting) -> DynamicAdjustment:
         config, authors = self.config, self.config.adjustment == "nvlabs"
-        room = start.agents + available_mib() / AGENT_MIB
+        room = start.agents + available_bytes() / AGENT_BYTES
         limits = Setting(int(min(config.max_agents, room)), MOST_THREADS, MOST_THREADS)
         random = np.random.default_rng(random_stream(config, self._new_stream()))
         return DynamicAdjustment(
@@ -198,16 +206,6 @@ def _agent_context(config: Config):
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["__main__", "ga3c_tf.agent", *modules_used(config)])
-    with _ignored(signal.SIGINT, signal.SIGTERM):
+    with ignored(signal.SIGINT, signal.SIGTERM):
         forkserver.ensure_running()
     return context
-
-
-@contextmanager
-def _ignored(*signals: signal.Signals) -> Iterator[None]:
-    before = [signal.signal(number, signal.SIG_IGN) for number in signals]
-    try:
-        yield
-    finally:
-        for number, handler in zip(signals, before, strict=True):
-            signal.signal(number, handler)

@@ -60,6 +60,11 @@ class Stats:
         with self._lock:
             return float(np.mean(self._recent)) if self._recent else float("nan")
 
+    @property
+    def settled_score(self) -> float:
+        """The rolling score once it is over all the episodes it should be; not-a-number before, or it could be luck."""
+        return self.rolling_score if len(self._recent) == self._recent.maxlen else float("nan")
+
     def window(self, seconds: float) -> dict[str, float]:
         """Rates and means over the `seconds` since the last call; not-a-number where nothing happened."""
         with self._lock:
@@ -108,6 +113,7 @@ class Stats:
 def bootstrap_interval(scores, confidence: float = 0.95, resamples: int = 10_000) -> tuple[float, float]:
     """Percentile bootstrap interval of the mean of `scores` [n], always the same for the same scores."""
     scores = np.asarray(scores, np.float64)
-    draws = np.random.default_rng(0).integers(len(scores), size=(resamples, len(scores)))
-    low, high = np.percentile(scores[draws].mean(axis=1), [50 * (1 - confidence), 50 * (1 + confidence)])
+    rng = np.random.default_rng(0)
+    means = [scores[rng.integers(len(scores), size=len(scores))].mean() for _ in range(resamples)]
+    low, high = np.percentile(means, [50 * (1 - confidence), 50 * (1 + confidence)])
     return float(low), float(high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -31,10 +32,12 @@ class BatchBuilder:
 
     Attributes:
         turn: held by the trainer that gathers.
+        closed: set when the run ends: what waits is then left.
     """
 
     def __init__(self, config: Config, memory: AgentMemory):
         self.turn = threading.Lock()
+        self.closed = False
         self._minimum, self._most, self._memory = (
             config.min_training_batch,
             config.min_training_batch + config.t_max,
@@ -63,8 +66,17 @@ class BatchBuilder:
 
 
 def train(batch: Batch, model, stats: Stats, learning_rate: float, beta: float) -> None:
-    """One update of the model, and its policy lag: updates between choosing each action and training on it."""
+    """One update of the model, and its policy lag: updates between choosing each action and training on it.
+
+    Raises:
+        FloatingPointError: a loss is infinite or not a number, and so are weights now.
+    """
     result = model.train(batch.states, batch.actions, batch.returns, learning_rate, beta)
+    if not math.isfinite(result.policy_loss + result.value_loss):
+        raise FloatingPointError(
+            f"update {result.version}: policy loss {result.policy_loss}, value loss {result.value_loss}, returns "
+            f"{batch.returns.min()} to {batch.returns.max()}; a lower --learning-rate or --grad-clip-norm may help"
+        )
     stats.trained(result.version - 1 - batch.versions, result.policy_loss, result.value_loss, result.entropy)
 
 
@@ -97,12 +109,16 @@ class Trainer(Worker):
     def work(self) -> None:
         while (batch := self._gather()) is not None:
             with self.updating:
-                train(batch, self._model, self._stats, *self._rates())
+                try:
+                    train(batch, self._model, self._stats, *self._rates())
+                except FloatingPointError as error:
+                    self.error = error  # known before anyone can save these weights
+                    raise
 
     def _gather(self) -> Batch | None:
         """The next batch, or None once this trainer is to end."""
         with self._builder.turn:
-            while len(slots := self._training_queue.get(1)):
+            while len(slots := self._training_queue.get(1)) and not self._builder.closed:
                 slot = int(slots[0])
                 batch = self._builder.add(slot)
                 self._answers.released([slot])

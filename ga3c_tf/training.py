@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -10,7 +9,8 @@ from pathlib import Path
 
 from ga3c_tf.checkpoints import Checkpoints
 from ga3c_tf.config import Config
-from ga3c_tf.environment import describe_environment
+from ga3c_tf.environment import EnvironmentSpec
+from ga3c_tf.memory import resident_mib
 from ga3c_tf.model import Model
 from ga3c_tf.queues import EPISODE, INDEX, AgentMemory, IndexQueue, RecordQueue
 from ga3c_tf.run_log import RunLog
@@ -24,19 +24,19 @@ class Training:
 
     Args:
         config: settings, with a seed.
+        spec: what `describe_environment` says of the config's environment.
         folder: the run folder; nothing is written to it before `run`.
         device: TensorFlow device, as `configure_device` returned it.
         warn: called with one line about something that went wrong but was dealt with.
 
     Raises:
-        UserError: the environment, the network or the run's checkpoints do not fit.
+        UserError: the network does not fit the environment, or there is too little memory.
     """
 
-    def __init__(self, config: Config, folder: Path, device: str, warn: Callable[[str], None]):
+    def __init__(self, config: Config, spec: EnvironmentSpec, folder: Path, device: str, warn: Callable[[str], None]):
         if config.seed is None:
             raise ValueError("a training needs a seed: draw one and put it into the config")
         self.config, self._folder = config, folder
-        spec = describe_environment(config)
         self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
         self.memory = AgentMemory(config, spec.state_shape, spec.state_dtype, spec.num_actions)
         self.stats = Stats(config.rolling_episodes)
@@ -57,6 +57,9 @@ class Training:
     def work(self, seconds: float) -> None:
         """Lets the workers work for about `seconds`, less if something happened; raises the first worker's error."""
         raise NotImplementedError
+
+    def check(self) -> None:
+        """Raises the first worker's error, if there is one."""
 
     def stop_workers(self) -> None:
         """Ends all workers, within a deadline."""
@@ -100,6 +103,7 @@ class Training:
     def resume(self) -> None:
         """Restores the newest whole checkpoint; call before `run`."""
         counters = self._checkpoints.restore("latest")
+        self._checkpoints.set_damaged_aside()
         self._steps_before, self._time_before = counters["agent_steps"], counters["time_s"]
         self._agents_started, self._setting_kept = counters["agents_started"], counters.get("setting")
         self.stats.restore(counters["stats"])
@@ -120,15 +124,18 @@ class Training:
 
         Raises:
             AgentError: an agent process ended by itself.
+            FloatingPointError: a loss was not finite; what came of it is not saved.
             Exception: whatever a predictor or trainer raised.
         """
         self._report = report
         self._start = self._window_start = time.monotonic()
         self._rows = 0
-        first_steps, first_updates = self.agent_steps, self.stats.updates
+        steps, updates, sound = self.agent_steps, self.stats.updates, True
         self._log = RunLog(self._folder, self._steps_before, self._time_before, self.stats.episodes)
         log_at, save_at = self._start + self.config.log_seconds, self._start + 60 * self.config.checkpoint_minutes
         try:
+            if not self._checkpoints.steps():
+                self._save()  # a run that is killed early can be resumed too
             self.start_workers()
             while (ended := self._ended()) is None:
                 self.work(min(POLL_SECONDS, max(0.0, log_at - time.monotonic())))
@@ -138,14 +145,20 @@ class Training:
                     self._log_metrics()
                 if time.monotonic() >= save_at:
                     save_at = time.monotonic() + 60 * self.config.checkpoint_minutes
-                    self._save()
+                    with self.paused():
+                        self.check()
+                        self._save()
             if self._rows == 0 or time.monotonic() - self._window_start > self.config.log_seconds / 2:
                 self._log_metrics()  # rates over a shorter window would say little
             trained_s = time.monotonic() - self._start
+            steps, updates = self.agent_steps - steps, self.stats.updates - updates
+        except FloatingPointError:
+            sound = False
+            raise
         finally:
             self.stop_workers()
             self._collect_episodes()
-            checkpoint = self._save()
+            checkpoint = self._save() if sound else None
             self._log.close()
         return {
             "run": str(self._folder),
@@ -154,8 +167,8 @@ class Training:
             "updates": self.stats.updates,
             "episodes": self.stats.episodes,
             "time_s": round(self.time_s, 3),
-            "pps": round((self.agent_steps - first_steps) / trained_s, 1),
-            "tps": round((self.stats.updates - first_updates) / trained_s, 1),
+            "pps": round(steps / trained_s, 1),
+            "tps": round(updates / trained_s, 1),
             "rolling_score": self.stats.rolling_score,
             "rolling_episodes": self.config.rolling_episodes,
             "checkpoint": str(checkpoint),
@@ -226,37 +239,18 @@ class Training:
         )
 
     def _save(self) -> Path:
-        with self.paused():
-            self._log.flush()
-            agent_steps = self.agent_steps
-            counters = {
-                "agent_steps": agent_steps,
-                "time_s": self.time_s,
-                "agents_started": self._agents_started,
-                "setting": self.setting_to_keep(),
-                "stats": self.stats.state(),
-            }
-            return self._checkpoints.save(agent_steps, counters, self.stats.rolling_score)
+        self._log.flush()
+        agent_steps = self.agent_steps
+        counters = {
+            "agent_steps": agent_steps,
+            "time_s": self.time_s,
+            "agents_started": self._agents_started,
+            "setting": self.setting_to_keep(),
+            "stats": self.stats.state(),
+        }
+        return self._checkpoints.save(agent_steps, counters, self.stats.settled_score)
 
     def _new_stream(self) -> int:
         """The number of a random stream that no agent of this run, in any session, has had."""
         self._agents_started += 1
         return self._agents_started - 1
-
-
-def resident_mib() -> float:
-    """Resident memory of this process in MiB; not-a-number where /proc does not tell."""
-    try:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-    except OSError:
-        return float("nan")
-
-
-def available_mib() -> float:
-    """Memory in MiB that processes can still have; infinite where /proc does not tell."""
-    try:
-        with open("/proc/meminfo") as file:
-            return next(int(line.split()[1]) / 1024 for line in file if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return float("inf")

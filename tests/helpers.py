@@ -10,17 +10,19 @@ from gymnasium import spaces
 
 NUM_ACTIONS = 3
 CODE = struct.Struct("<qqq")
-SHAPE = (2, 12, 1)
+SHAPE = (36, 36, 1)
 
 
 def encode(identity: int, episode: int, step: int) -> np.ndarray:
-    """The state that says which environment, episode and step it is, uint8 [2, 12, 1]."""
-    return np.frombuffer(CODE.pack(identity, episode, step), np.uint8).reshape(SHAPE)
+    """The state that says which environment, episode and step it is, uint8 [36, 36, 1]."""
+    state = np.zeros(SHAPE, np.uint8)
+    state.reshape(-1)[: CODE.size] = np.frombuffer(CODE.pack(identity, episode, step), np.uint8)
+    return state
 
 
 def decode(state: np.ndarray) -> tuple[int, int, int]:
     """Environment, episode and step of a state."""
-    return CODE.unpack(np.ascontiguousarray(state).tobytes())
+    return CODE.unpack_from(np.ascontiguousarray(state))
 
 
 def episode_length(identity: int, episode: int) -> int:
@@ -83,6 +85,24 @@ class FailingEnvironment(CountingEnvironment):
         return super().reset(seed=seed, options=options)
 
 
+class ShortIsBad(gymnasium.Env):
+    """Episodes of 1 step score -1, those of 50 steps 1, by the flip of a coin."""
+
+    observation_space = spaces.Box(0, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._left = 1 if self.np_random.random() < 0.5 else 50
+        self._reward = -1.0 if self._left == 1 else 1 / 50
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self._left -= 1
+        return np.zeros(2, np.float32), self._reward, self._left == 0, False, {}
+
+
+gymnasium.register("ShortIsBad-v0", ShortIsBad)
 gymnasium.register("Counting-v0", CountingEnvironment)
 gymnasium.register("Failing-v0", FailingEnvironment)
 

@@ -1,5 +1,6 @@
 """The command line as a user meets it: help, bad input, and one run from training to its video."""
 
+import itertools
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageSequence
 
 from ga3c_tf.cli import cli
 from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
@@ -196,7 +198,7 @@ def test_resume_after_kill_9_continues_from_the_last_checkpoint(tmp_path):
         "0.02",
     ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
-    while len(list((folder / "checkpoints").glob("0*"))) < 2 and process.poll() is None:
+    while len(list((folder / "checkpoints").glob("0*"))) < 3 and process.poll() is None:
         time.sleep(0.05)
     time.sleep(0.7)
     os.killpg(process.pid, signal.SIGKILL)
@@ -211,6 +213,7 @@ def test_resume_after_kill_9_continues_from_the_last_checkpoint(tmp_path):
     steps = [int(row["agent_steps"]) for row in metrics]
     updates = [int(row["updates"]) for row in metrics]
     times = [float(row["time_s"]) for row in metrics]
+    assert max(later - earlier for earlier, later in itertools.pairwise(times)) < 3
     assert steps == sorted(steps) and updates == sorted(updates) and times == sorted(times)
     episodes = [int(row["episode"]) for row in read_rows(folder / "episodes.csv", EPISODE_COLUMNS)]
     assert episodes == list(range(1, summary["episodes"] + 1))
@@ -224,7 +227,7 @@ def test_evaluate_gives_the_same_scores_for_the_same_seed(run):
     scores = first["scores"]
     assert len(scores) == first["episodes"] == 12 and first["mean"] == pytest.approx(sum(scores) / 12)
     assert first["interval_95"][0] <= first["mean"] <= first["interval_95"][1]
-    assert "12 whole episodes, actions sampled, seed 1" in first["protocol"]
+    assert "12 whole episodes, best (by rolling score) checkpoint, actions sampled, seed 1" in first["protocol"]
 
 
 def test_evaluate_in_words(run):
@@ -240,6 +243,9 @@ def test_play_writes_a_video_of_the_whole_episode(run, tmp_path, name):
     assert done.returncode == 0, done.stderr
     score = float(done.stdout.split()[-1])
     frames = sum(1 for _ in imageio.get_reader(tmp_path / name))
+    if name.endswith(".gif"):  # which shows equal frames as one that lasts longer, at CartPole's 20 ms each
+        with Image.open(tmp_path / name) as image:
+            frames = sum(frame.info["duration"] for frame in ImageSequence.Iterator(image)) / 20
     assert frames == score + 1  # CartPole gives one point a step
 
 
@@ -268,12 +274,77 @@ def test_a_checkpoint_of_another_network_is_refused(copy):
 
 
 def test_a_corrupt_checkpoint_falls_back_to_the_one_before(copy):
-    first = next(path for path in (copy / "checkpoints").iterdir())
+    first = max((copy / "checkpoints").iterdir())
     broken = Path(shutil.copytree(first, first.with_name("000009999999")))
     os.truncate(next(broken.glob("*.data*")), 10)
     done = ga3c_tf("evaluate", copy, "--episodes", 1, "--checkpoint", "latest", "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["agent_steps"] == int(first.name)
     assert "000009999999 is damaged" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_run_killed_before_its_first_checkpoint_can_be_resumed(tmp_path):
+    folder = tmp_path / "run"
+    command = [sys.executable, "-m", "ga3c_tf", "train", "CartPole-v1", "--agents", "4", "--run-dir", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    while not (folder / "checkpoints" / f"{0:012d}").exists() and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = ga3c_tf("resume", folder, "--steps", 500, "--json")
+    assert done.returncode == 0 and json.loads(done.stdout.splitlines()[-1])["agent_steps"] >= 500
+
+
+def test_resume_sets_damaged_checkpoints_aside(copy):
+    newest = max((copy / "checkpoints").iterdir())
+    broken = Path(shutil.copytree(newest, newest.with_name("000009999999")))
+    os.truncate(next(broken.glob("*.data*")), 10)
+    done = ga3c_tf("resume", copy, "--steps", 4000, "--json")
+    assert done.returncode == 0 and "000009999999 is damaged" in done.stderr
+    saved = Path(json.loads(done.stdout.splitlines()[-1])["checkpoint"])
+    assert saved.is_dir() and max(path.name for path in (copy / "checkpoints").glob("0*")) == saved.name
+    assert len(list((copy / "checkpoints").glob("damaged-9999999-*"))) == 1
+
+
+def test_a_training_that_diverges_says_so_and_keeps_the_last_checkpoint(tmp_path):
+    options = ["--agents", 4, "--steps", 3000, "--learning-rate", 1e38, "--run-dir", tmp_path / "run"]
+    done = ga3c_tf("train", "CartPole-v1", *options)
+    assert done.returncode == 1
+    assert done.stderr.startswith("ga3c-tf: the training diverged") and len(done.stderr.splitlines()) == 1
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000000000"]
+
+
+def test_a_budget_replaces_the_presets(tmp_path):
+    done = ga3c_tf(
+        "train", "CartPole-v1", "--preset", "smoke", "--episodes", 5, "--run-dir", tmp_path / "run", "--json"
+    )
+    assert json.loads(done.stdout.splitlines()[-1])["ended"] == "episodes"
+
+
+def test_runs_started_in_the_same_second_have_folders_of_their_own(tmp_path):
+    command = [sys.executable, "-m", "ga3c_tf", "train", "CartPole-v1", "--preset", "smoke", "--steps", "200"]
+    runs = [subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) for _ in range(3)]
+    assert [run.wait() for run in runs] == [0, 0, 0]
+    assert len(list((tmp_path / "runs").iterdir())) == 3
+
+
+def test_a_users_environment_and_network_are_found_in_the_current_folder(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import gymnasium, keras\n"
+        "from gymnasium.envs.classic_control import CartPoleEnv\n"
+        "gymnasium.register('Mine-v0', CartPoleEnv, max_episode_steps=50)\n"
+        "def build(shape, dtype, actions):\n"
+        "    states = keras.Input(shape, dtype=dtype.name)\n"
+        "    hidden = keras.layers.Dense(8, activation='relu')(states)\n"
+        "    values = keras.layers.Reshape(())(keras.layers.Dense(1)(hidden))\n"
+        "    return keras.Model(states, [keras.layers.Dense(actions)(hidden), values])\n"
+    )
+    (tmp_path / "broken.py").write_text("import gymnasium\n1 / 0\n")
+    script = str(Path(sys.executable).with_name("ga3c-tf"))
+    command = [script, "train", "mine:Mine-v0", "--network", "mine:build", "--preset", "smoke", "--steps", "300"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "ZeroDivisionError: division by zero" in refused("train", "broken:Mine-v0", cwd=tmp_path)
 
 
 def test_a_legacy_id_is_mapped_with_a_note(tmp_path):
@@ -311,7 +382,7 @@ def test_serial_gives_the_same_weights_to_the_last_bit(tmp_path):
         )
         assert done.returncode == 0, done.stderr
         assert Config.from_json((folder / "config.json").read_text()).serial
-        [checkpoint] = (folder / "checkpoints").iterdir()
+        checkpoint = max((folder / "checkpoints").iterdir())
         import tensorflow as tf
 
         reader = tf.train.load_checkpoint(str(checkpoint / "checkpoint"))

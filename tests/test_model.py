@@ -16,6 +16,7 @@ import pytest
 from ga3c_tf import losses, model, network
 from ga3c_tf.config import Config, UserError
 from ga3c_tf.model import Model, configure_device
+from ga3c_tf.quiet_tensorflow import import_quietly
 from ga3c_tf.rmsprop import RMSProp, clip_by_average_norm
 
 tf = model.tf
@@ -509,8 +510,8 @@ def test_an_import_is_quiet_unless_it_fails(tmp_path, monkeypatch, capfd):
     (tmp_path / "chatting.py").write_text("import os\nos.write(2, b'a greeting')\n")
     (tmp_path / "shouting.py").write_text("import os\nos.write(2, b'the reason')\nraise ImportError('no')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    model._import_quietly("chatting")
+    import_quietly("chatting")
     with pytest.raises(ImportError, match="no"):
-        model._import_quietly("shouting")
+        import_quietly("shouting")
     os.write(2, b", and after")
     assert capfd.readouterr().err == "the reason, and after"

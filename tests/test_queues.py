@@ -126,7 +126,7 @@ def test_many_processes_write_whole_records_and_each_in_its_order():
 
 
 def test_an_index_never_looks_like_another_kind_of_record():
-    memory = AgentMemory(Config(num_agents=4096, max_training_queue=1, t_max=1000), (1, 1, 1), "uint8", 2)
+    memory = AgentMemory(Config(num_agents=4096, max_training_queue=10_000, t_max=1000), (1,), "uint8", 2)
     for kind in (RELEASED, ADDED, REMOVED):
         assert memory.flat_states.shape[0] < kind and kind & ~KIND == 0
     assert len({0, RELEASED, ADDED, REMOVED}) == 4
@@ -183,20 +183,16 @@ def test_another_process_writes_into_the_same_memory():
 
 
 def test_too_little_memory_names_the_size_needed(monkeypatch):
-    def full(fd, offset, size):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(UserError, match=r"need 100 MiB of shared memory"):
+    monkeypatch.setattr(queues, "available_bytes", lambda: 50 * 2**20)
+    with pytest.raises(UserError, match=r"need 100 MiB of shared memory, and 50 MiB are left"):
         queues.SharedMemory(100 * 2**20)
+    assert queues.SharedMemory(2**20).size == 2**20
 
 
-def test_a_temporary_file_serves_where_there_is_no_anonymous_memory(monkeypatch, tmp_path):
-    monkeypatch.delattr(os, "memfd_create")
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    memory = _memory()
-    memory.states[0] = 5
-    assert (memory.states[0] == 5).all() and list(tmp_path.iterdir()) == []
+def test_more_memory_than_the_machine_has_is_refused_before_it_is_taken():
+    config = Config(num_agents=4096, t_max=1000, max_training_queue=10_000)
+    with pytest.raises(UserError, match=r"need \d+ MiB of shared memory"):
+        AgentMemory(config, (840, 840, 4), "uint8", 6)
 
 
 def test_answers_reach_the_right_process_in_one_message():

@@ -197,6 +197,33 @@ def test_a_damaged_checkpoint_is_passed_over_and_named(tmp_path, weights, kind):
         checkpoints.restore()
 
 
+def test_damaged_checkpoints_are_set_aside_and_push_out_nothing(tmp_path, weights):
+    checkpoints = make(tmp_path, weights)
+    for step, score in ((1000, 9.0), (2000, 8.0), (3000, 7.0), (4000, 7.0)):
+        checkpoints.save(step, {"step": step}, score)
+    for step in (2000, 3000, 4000):
+        damage(tmp_path / "checkpoints" / f"{step:012d}", "truncated")
+    assert checkpoints.restore() == {"step": 1000}
+    checkpoints.set_damaged_aside()
+    assert checkpoints.save(1500, {"step": 1500}, 6.0).is_dir()
+    assert checkpoints.steps() == [1000, 1500]
+
+
+def test_what_was_just_saved_is_kept_whatever_else_is_there(tmp_path, weights):
+    checkpoints = make(tmp_path, weights)
+    for step in (5000, 6000, 7000, 1500):
+        assert checkpoints.save(step, {}, 1.0).is_dir()
+
+
+def test_a_leftover_of_a_replaced_checkpoint_does_no_harm(tmp_path, weights):
+    checkpoints = make(tmp_path, weights)
+    checkpoints.save(1, {}, 1.0)
+    (tmp_path / "checkpoints" / "being-replaced").mkdir()
+    (tmp_path / "checkpoints" / "being-replaced" / "file").write_text("old")
+    checkpoints.save(1, {"again": True}, 1.0)
+    assert checkpoints.restore() == {"again": True} and checkpoints.steps() == [1]
+
+
 @pytest.mark.parametrize("other", [[tf.Variable([1.0])], [tf.Variable([1.0, 2.0, 3.0]), tf.Variable(1.0)], []])
 def test_a_checkpoint_of_another_network_is_refused(tmp_path, weights, other):
     Checkpoints(tmp_path, {"weights": other}).save(1, {}, 0.0)

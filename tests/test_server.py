@@ -1,6 +1,7 @@
 """The whole system on an environment that counts: nothing lost, repeated, or mixed between agents."""
 
 import collections
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 import ga3c_tf.training
 from ga3c_tf.config import Config
+from ga3c_tf.environment import describe_environment
 from ga3c_tf.predictor import Predictor
 from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.serial import SerialServer
@@ -39,7 +41,7 @@ def run_counting(tmp_path, monkeypatch, kind=Server, env_id="helpers:Counting-v0
             **settings,
         }
     )
-    training = kind(config, tmp_path / "run", "/CPU:0", print)
+    training = kind(config, describe_environment(config), tmp_path / "run", "/CPU:0", print)
     (tmp_path / "run").mkdir()
     return training.model, training, training.run()
 
@@ -199,7 +201,7 @@ def test_a_full_training_queue_holds_the_agents_back(tmp_path, monkeypatch):
     model, _, _ = run_counting(tmp_path, monkeypatch, watched_server, max_training_queue=6, num_trainers=1)
     first, later = watched["steps"]
     assert first == later > 0
-    assert watched["queue"] <= 2 * 6
+    assert watched["queue"] <= 6
     check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
 
 
@@ -221,7 +223,7 @@ def test_curves_hold_every_episode_with_its_raw_score(tmp_path, monkeypatch, kin
     }
     assert {(float(row["score"]), int(row["length"])) for row in episodes} <= possible
     metrics = read_rows(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)
-    assert 3000 <= int(metrics[-1]["agent_steps"]) <= summary["agent_steps"]
+    assert 0 < int(metrics[-1]["agent_steps"]) <= summary["agent_steps"]
     assert int(metrics[-1]["updates"]) <= summary["updates"]
     times = [float(row["time_s"]) for row in metrics]
     assert times == sorted(times)
@@ -267,6 +269,73 @@ def test_each_budget_ends_the_run(tmp_path, monkeypatch, budget, why):
     assert summary["ended"] == why
 
 
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+def test_the_rates_are_those_of_the_agent_steps(tmp_path, monkeypatch, kind):
+    used = []
+    original = helpers.CheckingModel.train
+
+    def train(self, states, actions, returns, learning_rate, beta):
+        used.append((learning_rate, beta))
+        return original(self, states, actions, returns, learning_rate, beta)
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    settings = {"learning_rate": 1.0, "learning_rate_end": 0.0, "beta_end": 0.005, "anneal_steps": 2000}
+    run_counting(tmp_path, monkeypatch, kind, **settings)
+    assert used == sorted(used, reverse=True) if kind is SerialServer else used
+    assert used[0][0] > 0.95 and used[-1] == (0.0, 0.005)
+    assert {round(rate, 1) for rate, _ in used} == {number / 10 for number in range(11)}
+    assert all(beta == pytest.approx(0.005 + 0.005 * rate) for rate, beta in used)
+
+
+def test_no_update_happens_while_a_checkpoint_is_written(tmp_path, monkeypatch):
+    saves = []
+
+    class Watched(Server):
+        def _save(self):
+            before = self.stats.updates
+            time.sleep(0.3)
+            saves.append((before, self.stats.updates))
+            return super()._save()
+
+    run_counting(tmp_path, monkeypatch, Watched, steps=None, minutes=0.05, checkpoint_minutes=0.01)
+    assert len(saves) >= 3 and saves[-1][0] > 0
+    assert all(before == after for before, after in saves)
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_path, monkeypatch, kind):
+    original = helpers.CheckingModel.train
+
+    def train(self, *args):
+        result = original(self, *args)
+        result.value_loss = float("nan") if result.version >= 20 else 0.0
+        return result
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    with pytest.raises(FloatingPointError, match=r"update \d+: policy loss 0.0, value loss nan"):
+        run_counting(tmp_path, monkeypatch, kind)
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000000000"]
+
+
+def test_a_slow_update_does_not_hold_up_the_end(tmp_path, monkeypatch):
+    original = helpers.CheckingModel.train
+
+    def train(self, *args):
+        time.sleep(0.8)
+        return original(self, *args)
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+
+    class Timed(Server):
+        def stop_workers(self):
+            started = time.monotonic()
+            super().stop_workers()
+            self.took = time.monotonic() - started
+
+    _, training, _ = run_counting(tmp_path, monkeypatch, Timed, steps=None, minutes=0.05)
+    assert training.took < 2 and not any(thread.is_alive() for thread in training._trainers)
+
+
 def parent_of(pid: int) -> int | None:
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
@@ -280,14 +349,18 @@ def descendants(pid: int) -> set[int]:
 
 
 def alive(pids: set[int]) -> set[int]:
-    return {
-        pid for pid in pids if Path(f"/proc/{pid}").exists() and ") Z " not in Path(f"/proc/{pid}/stat").read_text()
-    }
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            if ") Z " not in Path(f"/proc/{pid}/stat").read_text():
+                found.add(pid)
+    return found
 
 
 @pytest.fixture
 def started_training(tmp_path):
     """A training in a process of its own, once it has written metrics, with all its descendants."""
+    before = set(os.listdir("/dev/shm"))
     command = [
         sys.executable,
         "-m",
@@ -308,11 +381,10 @@ def started_training(tmp_path):
     )
     for _ in range(600):
         time.sleep(0.1)
-        if len(list((tmp_path / "run" / "checkpoints").glob("0*"))) >= 1 or process.poll() is not None:
+        if len(list((tmp_path / "run" / "checkpoints").glob("0*"))) >= 2 or process.poll() is not None:
             break
     children = descendants(process.pid)
     assert len(children) >= 4, process.stdout.read() if process.poll() is not None else "no children"
-    before = set(os.listdir("/dev/shm"))
     yield process, children, tmp_path / "run"
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)

@@ -37,8 +37,12 @@ def test_a_window_starts_empty_and_the_totals_stay():
 def test_the_rolling_score_is_the_mean_of_the_last_episodes():
     stats = Stats(rolling_episodes=3)
     assert math.isnan(stats.rolling_score)
-    for score in (100.0, 1.0, 2.0, 6.0):
+    for score in (100.0, 1.0):
         stats.episode(score)
+    assert stats.rolling_score == 50.5 and math.isnan(stats.settled_score)
+    for score in (2.0, 6.0):
+        stats.episode(score)
+    assert stats.settled_score == 3.0
     assert stats.rolling_score == 3.0 and stats.episodes == 4
 
 
