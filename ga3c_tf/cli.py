@@ -318,7 +318,7 @@ def _training(run, spec):
         make_deterministic(config.seed)
     device = configure_device(config.device)
     kind = SerialServer if config.serial else Server
-    return kind(config, spec, run.path, device, _warn), {"device": device, "gpus": gpu_names()}
+    return kind(config, spec, run, device, _warn), {"device": device, "gpus": gpu_names()}
 
 
 def _run(training, run, as_json: bool) -> int:

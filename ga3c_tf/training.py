@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -13,6 +14,7 @@ from ga3c_tf.environment import EnvironmentSpec
 from ga3c_tf.memory import resident_mib
 from ga3c_tf.model import Model
 from ga3c_tf.queues import EPISODE, INDEX, AgentMemory, IndexQueue, RecordQueue
+from ga3c_tf.run_folder import RunFolder
 from ga3c_tf.run_log import RunLog
 from ga3c_tf.stats import Stats
 
@@ -25,7 +27,7 @@ class Training:
     Args:
         config: settings, with a seed.
         spec: what `describe_environment` says of the config's environment.
-        folder: the run folder; nothing is written to it before `run`.
+        run: the run folder; nothing is written to it before `run`.
         device: TensorFlow device, as `configure_device` returned it.
         warn: called with one line about something that went wrong but was dealt with.
 
@@ -33,15 +35,14 @@ class Training:
         UserError: the network does not fit the environment, or there is too little memory.
     """
 
-    def __init__(self, config: Config, spec: EnvironmentSpec, folder: Path, device: str, warn: Callable[[str], None]):
+    def __init__(self, config: Config, spec: EnvironmentSpec, run: RunFolder, device: str, warn: Callable[[str], None]):
         if config.seed is None:
             raise ValueError("a training needs a seed: draw one and put it into the config")
-        self.config, self._folder = config, folder
+        self.config, self._run, self._warn = config, run, warn
         self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
         self.memory = AgentMemory(config, spec.state_shape, spec.state_dtype, spec.num_actions)
         self.stats = Stats(config.rolling_episodes)
         self.training_queue, self._episode_queue = IndexQueue(), RecordQueue(EPISODE)
-        self._checkpoints = Checkpoints(folder, self.model.checkpoint_objects(), warn)
         self._wake = RecordQueue(INDEX)
         self._stop_reason: str | None = None
         self._steps_before, self._time_before, self._agents_started = 0, 0.0, 0
@@ -96,6 +97,10 @@ class Training:
         """Seconds of training, earlier sessions included."""
         return self._time_before + time.monotonic() - self._start
 
+    @functools.cached_property
+    def _checkpoints(self) -> Checkpoints:
+        return Checkpoints(self._run.path, self.model.checkpoint_objects(), self._warn)
+
     def rates(self) -> tuple[float, float]:
         """Learning rate and beta of now."""
         return self.config.annealed(self.agent_steps)
@@ -131,7 +136,7 @@ class Training:
         self._start = self._window_start = time.monotonic()
         self._rows = 0
         steps, updates, sound = self.agent_steps, self.stats.updates, True
-        self._log = RunLog(self._folder, self._steps_before, self._time_before, self.stats.episodes)
+        self._log = RunLog(self._run.path, self._steps_before, self._time_before, self.stats.episodes)
         log_at, save_at = self._start + self.config.log_seconds, self._start + 60 * self.config.checkpoint_minutes
         try:
             if not self._checkpoints.steps():
@@ -161,7 +166,7 @@ class Training:
             checkpoint = self._save() if sound else None
             self._log.close()
         return {
-            "run": str(self._folder),
+            "run": str(self._run.path),
             "ended": ended,
             "agent_steps": self.agent_steps,
             "updates": self.stats.updates,

@@ -18,6 +18,7 @@ import ga3c_tf.training
 from ga3c_tf.config import Config
 from ga3c_tf.environment import describe_environment
 from ga3c_tf.predictor import Predictor
+from ga3c_tf.run_folder import RunFolder
 from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.serial import SerialServer
 from ga3c_tf.server import AgentError, Server
@@ -41,7 +42,8 @@ def run_counting(tmp_path, monkeypatch, kind=Server, env_id="helpers:Counting-v0
             **settings,
         }
     )
-    training = kind(config, describe_environment(config), tmp_path / "run", "/CPU:0", print)
+    run = RunFolder(tmp_path / "run", config)
+    training = kind(config, describe_environment(config), run, "/CPU:0", print)
     (tmp_path / "run").mkdir()
     return training.model, training, training.run()
 
