@@ -31,7 +31,7 @@ def heading(result: dict) -> str:
         f"{there['cores']} cores of {there['cpu']}, GPU: {', '.join(there['gpus']) or 'none'}; commit {commit}, "
         f"TensorFlow {tensorflow}, Python {versions['python']}\n"
         f"{settings['env_id']}, network {result['network']}, {settings['num_agents']} agents "
-        f"({settings['agents_per_process']} a process), {settings['num_predictors']} predictors, "
+        f"in {settings['agent_processes'] or there['cores']} processes, {settings['num_predictors']} predictors, "
         f"{settings['num_trainers']} trainers, minimum training batch {settings['min_training_batch']}, "
         f"t_max {settings['t_max']}\n"
         f"medians of {result['rounds']} rounds of the components, in turn with {result['windows']} windows of "

@@ -20,7 +20,7 @@ from ga3c_tf.config import PRESETS, Config, UserError, option_of, setting_type
 BUDGETS = ("steps", "minutes", "episodes")
 BENCH_SETTINGS = (
     "num_agents",
-    "agents_per_process",
+    "agent_processes",
     "num_predictors",
     "num_trainers",
     "min_training_batch",

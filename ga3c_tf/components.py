@@ -24,6 +24,7 @@ from ga3c_tf.agent import Agent
 from ga3c_tf.config import Config, UserError
 from ga3c_tf.environment import describe_environment, make_environment
 from ga3c_tf.queues import EPISODE, INDEX, AgentMemory, Answers, IndexQueue, RecordQueue
+from ga3c_tf.run_folder import usable_cores
 
 CLOSE_SECONDS = 5.0
 ENVIRONMENT_SHARE = 0.8  # of a host component's time; the rest is for the queue
@@ -177,8 +178,8 @@ def training_sizes(config: Config) -> list[int]:
 
 
 def group_size(config: Config) -> int:
-    """Agents in a full agent process."""
-    return min(config.agents_per_process, config.num_agents)
+    """Agents in the fullest agent process."""
+    return -(-config.num_agents // config.processes(usable_cores()))
 
 
 def ms_per_call(call: Callable[[], object], seconds: float) -> float:
@@ -258,7 +259,7 @@ class _RoundTrips:
     def __init__(self, config: Config):
         self._group = group_size(config)
         self._memory = AgentMemory(config.replace(t_max=1), (1,), "uint8", 1)
-        self._requests, self._answers = IndexQueue(), Answers(self._memory, config.agents_per_process)
+        self._requests, self._answers = IndexQueue(), Answers(self._memory, processes=1)
         states = [self._memory.state_index(self._memory.slots_of(agent)[0], 0) for agent in range(self._group)]
         reader = self._answers.open(0)
         arguments = (self._requests, reader, states)

@@ -58,7 +58,9 @@ class Config:
     terminal_on_life_loss: bool = _setting(False, "environment", "Atari: a lost life ends the episode.")
 
     num_agents: int = _setting(32, "agents", "Agents, N_A.", low=1, high=4096, option="agents")
-    agents_per_process: int = _setting(4, "agents", "Agents that share one process.", low=1)
+    agent_processes: int | None = _setting(
+        None, "agents", "Processes that the agents are spread over (default: one per core).", low=1, high=4096
+    )
     t_max: int = _setting(5, "agents", "Most steps in a segment.", low=1, high=1000)
     gamma: float = _setting(0.99, "agents", "Discount factor.", low=0, high=1)
     clip_rewards: bool = _setting(True, "agents", "Clip each reward to [-1, 1] for training; scores stay raw.")
@@ -160,6 +162,10 @@ class Config:
         """Agents there is room for."""
         return self.num_agents if self.adjustment == "off" else self.max_agents
 
+    def processes(self, cores: int) -> int:
+        """Agent processes on a machine with so many cores: more of them than cores only take turns."""
+        return min(self.most_agents, self.agent_processes or cores)
+
     def annealed(self, agent_steps: int) -> tuple[float, float]:
         """Learning rate and beta after `agent_steps` steps in all: linear from start to end, then constant."""
         done = min(1.0, agent_steps / self.anneal_steps) if self.anneal_steps else 0.0
@@ -221,7 +227,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     # Seconds on a laptop: shows that everything works, not that it learns.
     "smoke": {
         "num_agents": 4,
-        "agents_per_process": 2,
+        "agent_processes": 2,
         "num_predictors": 1,
         "num_trainers": 1,
         "steps": 2_000,

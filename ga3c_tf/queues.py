@@ -210,10 +210,14 @@ class Answers:
     Closing a pipe ends its process; so does the end of the server, however it comes.
     """
 
-    def __init__(self, memory: AgentMemory, agents_per_process: int):
-        self._memory, self._agents_per_process = memory, agents_per_process
+    def __init__(self, memory: AgentMemory, processes: int):
+        self._memory, self._processes = memory, processes
         self._writers: dict[int, connection.Connection] = {}
         self._lock = threading.Lock()  # a number of a closed pipe may already be another file's
+
+    def process_of(self, agent: int) -> int:
+        """The process that an agent lives in: they are spread evenly, however many there are."""
+        return agent % self._processes
 
     def open(self, process: int) -> connection.Connection:
         """A new pipe for process number `process`; returns the end that the process reads."""
@@ -244,7 +248,7 @@ class Answers:
     def _send(self, records: Iterable[tuple[int, int]]) -> None:
         by_process: dict[int, list[int]] = {}
         for agent, record in records:
-            by_process.setdefault(agent // self._agents_per_process, []).append(record)
+            by_process.setdefault(self.process_of(agent), []).append(record)
         with self._lock:
             for process, group in by_process.items():
                 if process in self._writers:

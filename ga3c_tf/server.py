@@ -18,6 +18,7 @@ from ga3c_tf.environment import modules_used
 from ga3c_tf.memory import available_bytes
 from ga3c_tf.predictor import Predictor
 from ga3c_tf.queues import Answers, IndexQueue
+from ga3c_tf.run_folder import usable_cores
 from ga3c_tf.signals import ignored
 from ga3c_tf.trainer import BatchBuilder, Trainer
 from ga3c_tf.training import Training
@@ -46,7 +47,7 @@ class Server(Training):
         self._trainers: list[Trainer] = []
         self._adjustment: DynamicAdjustment | None = None
         self._prediction_queue = IndexQueue()
-        self._answers = Answers(self.memory, self.config.agents_per_process)
+        self._answers = Answers(self.memory, self.config.processes(usable_cores()))
         self._builder = BatchBuilder(self.config, self.memory)
 
     def start_workers(self) -> None:
@@ -165,7 +166,7 @@ class Server(Training):
     def _add_agent(self) -> None:
         agent = self._num_agents
         self.memory.streams[agent] = self._new_stream()
-        process = agent // self.config.agents_per_process
+        process = self._answers.process_of(agent)
         if process not in self._processes:
             self._start_process(process)
         self._answers.added(agent)

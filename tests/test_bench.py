@@ -26,7 +26,7 @@ from ga3c_tf.components import (
 )
 from ga3c_tf.config import Config, UserError
 
-CARTPOLE = Config(env_id="CartPole-v1", seed=0, num_agents=4, agents_per_process=2, min_training_batch=0)
+CARTPOLE = Config(env_id="CartPole-v1", seed=0, num_agents=4, agent_processes=2, min_training_batch=0)
 
 # the arithmetic
 
@@ -153,7 +153,7 @@ def summary(kind, **changes):
 
 def test_the_report_names_components_shares_limit_and_the_inflated_count():
     text = report(result_of(cpu=summary("cpu")))
-    for words in ("2 cores of Abacus", "commit unknown", "network mlp, 4 agents (2 a process)", "straight lines"):
+    for words in ("2 cores of Abacus", "commit unknown", "network mlp, 4 agents in 2 processes", "straight lines"):
         assert words in text
     lines = {line[:36].strip(): line[36:].split() for line in text.splitlines()}
     assert lines["agent step with its environment"] == ["0.250", "0.250", "12.5%"]
@@ -293,7 +293,7 @@ def test_a_components_troubles_reach_the_caller():
 
 
 def test_agents_and_queue_are_timed_even_with_two_slots_each():
-    config = CARTPOLE.replace(num_agents=100, agents_per_process=3)
+    config = CARTPOLE.replace(num_agents=100, agent_processes=34)
     assert config.segments_per_agent == 1 and group_size(config) == 3
     with ComponentProcess(host_components, config) as host:
         first, second = host.measure(0.3), host.measure(0.3)
@@ -404,7 +404,7 @@ def ga3c_tf(*arguments, **options):
 
 
 def test_a_short_bench_prints_one_object_with_everything(tmp_path):
-    settings = {"agents": 4, "agents-per-process": 2, "min-training-batch": 10, "device": "cpu", "seconds": 2}
+    settings = {"agents": 4, "agent-processes": 2, "min-training-batch": 10, "device": "cpu", "seconds": 2}
     options = [word for name, value in settings.items() for word in (f"--{name}", value)]
     process = ga3c_tf("bench", "--env", "CartPole-v1", *options, "--json", env={**os.environ, "TMPDIR": str(tmp_path)})
     output, errors = process.communicate(timeout=100)

@@ -68,6 +68,12 @@ def test_the_training_queue_is_shared_out_over_the_agents():
     assert Config(num_agents=256, max_training_queue=100).segments_per_agent == 1
 
 
+def test_agents_are_spread_over_the_cores_unless_told_otherwise():
+    assert [Config(num_agents=32).processes(cores) for cores in (1, 2, 64)] == [1, 2, 32]
+    assert [Config(num_agents=32, agent_processes=wanted).processes(2) for wanted in (1, 8, 100)] == [1, 8, 32]
+    assert Config(num_agents=1, adjustment="fast", max_agents=64).processes(2) == 2
+
+
 def test_every_setting_has_help_a_group_and_an_option_of_its_own():
     fields = dataclasses.fields(Config)
     assert all(len(field.metadata["help"]) > 10 and field.metadata["group"] for field in fields)

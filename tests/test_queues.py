@@ -197,19 +197,19 @@ def test_more_memory_than_the_machine_has_is_refused_before_it_is_taken():
 
 def test_answers_reach_the_right_process_in_one_message():
     memory = AgentMemory(Config(num_agents=5, max_training_queue=5), (2,), "float32", 2)
-    answers = Answers(memory, agents_per_process=2)
+    answers = Answers(memory, processes=3)
     readers = [answers.open(process) for process in range(3)]
     answers.predicted([4, 0, 3, 1])
     answers.released([memory.slots_of(1)[1]])
     answers.added(2)
     answers.removed(3)
     read = [np.frombuffer(os.read(reader.fileno(), 4096), INDEX).tolist() for reader in readers]
-    assert read == [[0, 1, RELEASED | 3], [3, ADDED | 2, REMOVED | 3], [4]]
+    assert read == [[0, 3, REMOVED | 3], [4, 1, RELEASED | 3], [ADDED | 2]]
 
 
 def test_answers_to_a_process_that_has_ended_are_dropped():
     memory = AgentMemory(Config(num_agents=2), (2,), "float32", 2)
-    answers = Answers(memory, agents_per_process=1)
+    answers = Answers(memory, processes=2)
     gone, here = answers.open(0), answers.open(1)
     gone.close()
     answers.predicted([0, 1])

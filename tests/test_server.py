@@ -37,7 +37,7 @@ def run_counting(tmp_path, monkeypatch, kind=Server, env_id="helpers:Counting-v0
             "steps": 3000,
             "gamma": GAMMA,
             "num_agents": 6,
-            "agents_per_process": 2,
+            "agent_processes": 3,
             "min_training_batch": 0,
             **settings,
         }
@@ -102,7 +102,7 @@ def test_one_agent_per_process_many_threads_and_queues_of_one(tmp_path, monkeypa
     model, _, _ = run_counting(
         tmp_path,
         monkeypatch,
-        agents_per_process=1,
+        agent_processes=6,
         num_predictors=4,
         num_trainers=4,
         max_training_queue=1,
@@ -116,7 +116,7 @@ def test_one_agent_per_process_many_threads_and_queues_of_one(tmp_path, monkeypa
 
 def test_the_prediction_batch_has_all_that_wait_up_to_the_maximum(tmp_path, monkeypatch):
     model, _, _ = run_counting(
-        tmp_path, monkeypatch, num_agents=24, agents_per_process=8, max_prediction_batch=7, num_predictors=1
+        tmp_path, monkeypatch, num_agents=24, agent_processes=3, max_prediction_batch=7, num_predictors=1
     )
     assert max(model.batch_sizes) == 7
 
