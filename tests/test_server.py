@@ -283,7 +283,8 @@ def test_the_rates_are_those_of_the_agent_steps(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
     settings = {"learning_rate": 1.0, "learning_rate_end": 0.0, "beta_end": 0.005, "anneal_steps": 2000}
     run_counting(tmp_path, monkeypatch, kind, **settings)
-    assert used == sorted(used, reverse=True) if kind is SerialServer else used
+    if kind is SerialServer:  # several trainers may report out of turn
+        assert used == sorted(used, reverse=True)
     assert used[0][0] > 0.95 and used[-1] == (0.0, 0.005)
     assert {round(rate, 1) for rate, _ in used} == {number / 10 for number in range(11)}
     assert all(beta == pytest.approx(0.005 + 0.005 * rate) for rate, beta in used)
