@@ -88,13 +88,14 @@ def check_nothing_lost_or_repeated(rows, agents):
 @pytest.mark.parametrize("kind", [Server, SerialServer])
 @pytest.mark.parametrize("t_max", [1, 5, 100])
 def test_every_segment_is_whole_and_every_step_is_trained_on_once(tmp_path, monkeypatch, kind, t_max):
-    model, training, summary = run_counting(tmp_path, monkeypatch, kind, t_max=t_max)
+    model, training, summary = run_counting(tmp_path, monkeypatch, kind, t_max=t_max, max_training_queue=6)
     for rows in model.batches:
         check_segment(rows, t_max)
     check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
     trained = sum(map(len, model.batches))
+    given_up = 6 * 2 * t_max  # at most: of each agent one segment under way and one in the training queue
     assert summary["agent_steps"] >= 3000
-    assert summary["agent_steps"] - 6 * t_max <= trained <= summary["agent_steps"]
+    assert summary["agent_steps"] - given_up <= trained <= summary["agent_steps"]
     assert summary["updates"] == len(model.batches) == training.stats.updates
 
 
