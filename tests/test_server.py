@@ -43,7 +43,14 @@ def run_counting(tmp_path, monkeypatch, kind=Server, env_id="helpers:Counting-v0
         }
     )
     run = RunFolder(tmp_path / "run", config)
-    training = kind(config, describe_environment(config), run, "/CPU:0", print)
+
+    class UntilAllHaveStepped(kind):
+        """Goes on until every agent has sent segments, however late a process starts on a busy machine."""
+
+        def _ended(self):
+            return super()._ended() if self.memory.steps[: config.num_agents].min() > 50 else None
+
+    training = UntilAllHaveStepped(config, describe_environment(config), run, "/CPU:0", print)
     (tmp_path / "run").mkdir()
     return training.model, training, training.run()
 
