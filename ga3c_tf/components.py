@@ -270,7 +270,7 @@ class _RoundTrips:
         waiting = self._group
         while waiting:
             requests = self._requests.get(waiting)
-            self._answers.predicted(self._memory.agents_of(requests).tolist())
+            self._answers.predicted(self._memory.agents_of(requests))
             waiting -= len(requests)
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.queues import AgentMemory
+from ga3c_tf.queues import AgentMemory, Answers, IndexQueue
 from ga3c_tf.stats import Stats
 from ga3c_tf.worker import Worker
+
+PATIENCE_SECONDS = 0.004
 
 
 def answer(requests: np.ndarray, model, memory: AgentMemory, stats: Stats) -> np.ndarray:
@@ -26,15 +31,36 @@ def answer(requests: np.ndarray, model, memory: AgentMemory, stats: Stats) -> np
 
 
 class Predictor(Worker):
-    """One of N_P predictor threads (section 4.1)."""
+    """One of N_P predictor threads (section 4.1).
 
-    def __init__(self, config: Config, model, memory: AgentMemory, prediction_queue, answers, stats: Stats, on_error):
+    Args:
+        patient: whether time is better spent on training now. Requests then gather for `PATIENCE_SECONDS`, as fewer and
+            larger predictions cost less per state, and the agents are ahead of the trainers anyway.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        model,
+        memory: AgentMemory,
+        prediction_queue: IndexQueue,
+        answers: Answers,
+        stats: Stats,
+        patient: Callable[[], bool],
+        on_error: Callable[[], None],
+    ):
         super().__init__("predictor", on_error)
+        self._patient = patient
         self._maximum = config.max_prediction_batch
         self._model, self._memory, self._stats = model, memory, stats
         self._prediction_queue, self._answers = prediction_queue, answers
 
     def work(self) -> None:
-        while len(requests := self._prediction_queue.get(self._maximum)):
+        while len(requests := self._gather()):
             agents = answer(requests, self._model, self._memory, self._stats)
-            self._answers.predicted(agents.tolist())
+            self._answers.predicted(agents)
+
+    def _gather(self) -> np.ndarray:
+        if self._patient():
+            time.sleep(PATIENCE_SECONDS)
+        return self._prediction_queue.get(self._maximum)

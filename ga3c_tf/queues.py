@@ -13,11 +13,10 @@ import os
 import struct
 import termios
 import threading
-from collections.abc import Iterable
 from multiprocessing import connection, reduction
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ga3c_tf.config import Config, UserError
 from ga3c_tf.memory import available_bytes
@@ -229,29 +228,28 @@ class Answers:
         with self._lock:
             self._writers.pop(process).close()
 
-    def predicted(self, agents: Iterable[int]) -> None:
-        """Tells each of these agents that its prediction is there."""
-        self._send((agent, agent) for agent in agents)
+    def predicted(self, agents: np.ndarray) -> None:
+        """Tells each of these agents (uint32 [n]) that its prediction is there."""
+        self._send(agents, agents)
 
-    def released(self, slots: Iterable[int]) -> None:
-        """Hands these segment slots back to their agents."""
-        self._send((slot // self._memory.slots_per_agent, slot | RELEASED) for slot in slots)
+    def released(self, slot: int) -> None:
+        """Hands a segment slot back to its agent."""
+        self._send(slot // self._memory.slots_per_agent, slot | RELEASED)
 
     def added(self, agent: int) -> None:
         """Lets an agent begin, with the random stream that the memory names."""
-        self._send([(agent, agent | ADDED)])
+        self._send(agent, agent | ADDED)
 
     def removed(self, agent: int) -> None:
         """Lets an agent end: it gives up its segment and episode."""
-        self._send([(agent, agent | REMOVED)])
+        self._send(agent, agent | REMOVED)
 
-    def _send(self, records: Iterable[tuple[int, int]]) -> None:
-        by_process: dict[int, list[int]] = {}
-        for agent, record in records:
-            by_process.setdefault(self.process_of(agent), []).append(record)
+    def _send(self, agents: ArrayLike, records: ArrayLike) -> None:
+        """Sends each agent's record to the process that it lives in."""
+        records, homes = np.atleast_1d(np.asarray(records, INDEX)), np.atleast_1d(agents) % self._processes
         with self._lock:
-            for process, group in by_process.items():
+            for process in set(homes.tolist()):
                 if process in self._writers:
                     # a process that has ended is the server's to notice
                     with contextlib.suppress(BrokenPipeError):
-                        os.write(self._writers[process].fileno(), np.array(group, INDEX).tobytes())
+                        os.write(self._writers[process].fileno(), records[homes == process].tobytes())

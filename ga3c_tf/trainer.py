@@ -86,6 +86,7 @@ class Trainer(Worker):
     Args:
         builder: merges segments; shared by all trainers.
         rates: gives the learning rate and beta of now.
+        at_once: an update holds it; as many run side by side as it lets.
 
     Attributes:
         updating: held during an update; who holds it keeps this trainer from the weights.
@@ -99,16 +100,19 @@ class Trainer(Worker):
         answers: Answers,
         stats: Stats,
         rates: Callable[[], tuple[float, float]],
+        at_once: threading.Semaphore,
         on_error: Callable[[], None],
     ):
         super().__init__("trainer", on_error)
         self.updating = threading.Lock()
         self._builder, self._model, self._stats, self._rates = builder, model, stats, rates
-        self._training_queue, self._answers = training_queue, answers
+        self._training_queue, self._answers, self._at_once = training_queue, answers, at_once
 
     def work(self) -> None:
         while (batch := self._gather()) is not None:
-            with self.updating:
+            with self._at_once, self.updating:
+                if self._builder.closed:
+                    return
                 try:
                     train(batch, self._model, self._stats, *self._rates())
                 except FloatingPointError as error:
@@ -121,7 +125,7 @@ class Trainer(Worker):
             while len(slots := self._training_queue.get(1)) and not self._builder.closed:
                 slot = int(slots[0])
                 batch = self._builder.add(slot)
-                self._answers.released([slot])
+                self._answers.released(slot)
                 if batch is not None:
                     return batch
             return None

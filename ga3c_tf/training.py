@@ -38,7 +38,7 @@ class Training:
     def __init__(self, config: Config, spec: EnvironmentSpec, run: RunFolder, device: str, warn: Callable[[str], None]):
         if config.seed is None:
             raise ValueError("a training needs a seed: draw one and put it into the config")
-        self.config, self._run, self._warn = config, run, warn
+        self.config, self._run, self._device, self._warn = config, run, device, warn
         self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
         self.memory = AgentMemory(config, spec.state_shape, spec.state_dtype, spec.num_actions)
         self.stats = Stats(config.rolling_episodes)

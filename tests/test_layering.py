@@ -13,7 +13,18 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # A module imports only from lower levels: two modules of one level never import each other.
 LEVELS = {
-    0: ["config", "stats", "returns", "worker", "status", "quiet_tensorflow", "memory", "signals", "bench_report"],
+    0: [
+        "config",
+        "stats",
+        "returns",
+        "worker",
+        "status",
+        "quiet_tensorflow",
+        "memory",
+        "signals",
+        "scheduling",
+        "bench_report",
+    ],
     0.5: ["user_code"],
     1: ["losses", "environment", "network", "rmsprop", "queues", "run_folder", "run_log", "checkpoints"],
     2: ["agent", "predictor", "trainer", "adjustment", "model"],

@@ -199,8 +199,8 @@ def test_answers_reach_the_right_process_in_one_message():
     memory = AgentMemory(Config(num_agents=5, max_training_queue=5), (2,), "float32", 2)
     answers = Answers(memory, processes=3)
     readers = [answers.open(process) for process in range(3)]
-    answers.predicted([4, 0, 3, 1])
-    answers.released([memory.slots_of(1)[1]])
+    answers.predicted(np.array([4, 0, 3, 1], np.uint32))
+    answers.released(memory.slots_of(1)[1])
     answers.added(2)
     answers.removed(3)
     read = [np.frombuffer(os.read(reader.fileno(), 4096), INDEX).tolist() for reader in readers]
@@ -212,10 +212,10 @@ def test_answers_to_a_process_that_has_ended_are_dropped():
     answers = Answers(memory, processes=2)
     gone, here = answers.open(0), answers.open(1)
     gone.close()
-    answers.predicted([0, 1])
+    answers.predicted(np.array([0, 1], np.uint32))
     assert os.read(here.fileno(), 100) == np.array([1], INDEX).tobytes()
     answers.close(1)
-    answers.predicted([1])
+    answers.predicted(np.array([1], np.uint32))
     assert os.read(here.fileno(), 100) == b""
 
 
