@@ -9,20 +9,24 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import helpers
 import numpy as np
 import pytest
 
+import ga3c_tf.predictor
 import ga3c_tf.server
 import ga3c_tf.training
 from ga3c_tf.config import Config
 from ga3c_tf.environment import describe_environment
 from ga3c_tf.predictor import Predictor
+from ga3c_tf.queues import AgentMemory, IndexQueue
 from ga3c_tf.run_folder import RunFolder
 from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.serial import SerialServer
 from ga3c_tf.server import AgentError, Server, updates_at_once
+from ga3c_tf.stats import Stats
 from ga3c_tf.trainer import Trainer
 
 GAMMA = 0.9
@@ -355,22 +359,25 @@ def test_half_the_cores_update_and_on_a_gpu_all_trainers():
     assert updates_at_once("/GPU:0", 2) >= 16
 
 
-def test_predictions_are_larger_while_the_trainers_are_behind(tmp_path, monkeypatch):
-    """Both sides of one system: slow trainers fill their queue, and the mean batch is compared with that before."""
-    sizes = {True: [], False: []}
-    original = Predictor._gather
+@pytest.mark.parametrize("patient", [True, False])
+def test_a_patient_predictor_takes_what_comes_while_it_waits(monkeypatch, patient):
+    config = Config(num_agents=4)
+    memory = AgentMemory(config, helpers.SHAPE, "uint8", helpers.NUM_ACTIONS)
+    requests, model = IndexQueue(), helpers.CheckingModel()
+    answers = SimpleNamespace(predicted=lambda agents: requests.stop())
+    first, *later = (memory.state_index(memory.slots_of(agent)[0], 0) for agent in range(4))
+    requests.put(first)
 
-    def gather(self):
-        behind = self._patient()
-        requests = original(self)
-        if len(requests):
-            sizes[behind].append(len(requests))
-        return requests
+    def sleep(seconds):
+        requests.put(later)
+        later.clear()
 
-    monkeypatch.setattr(Predictor, "_gather", gather)
-    monkeypatch.setattr(Server, "_trainers_are_behind", lambda self: self.agent_steps > 3000)
-    run_counting(tmp_path, monkeypatch, num_agents=24, num_predictors=1, steps=6000)
-    assert len(sizes[True]) > 20 and np.mean(sizes[True]) > 2 * np.mean(sizes[False])
+    monkeypatch.setattr(ga3c_tf.predictor, "time", SimpleNamespace(sleep=sleep))
+    predictor = Predictor(config, model, memory, requests, answers, Stats(1), lambda: patient, print)
+    predictor.start()
+    predictor.join(30)
+    assert not predictor.is_alive() and predictor.error is None
+    assert model.batch_sizes == [4 if patient else 1]
 
 
 def test_agents_wait_for_a_core_instead_of_taking_one(tmp_path, monkeypatch):
