@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from ga3c_tf import __version__
-from ga3c_tf.config import PRESETS, Config, UserError, option_of, setting_type
+from ga3c_tf.config import PRESETS, SYSTEMS, Config, UserError, option_of, setting_type
 
 BUDGETS = ("steps", "minutes", "episodes")
 BENCH_SETTINGS = (
@@ -75,6 +75,8 @@ def setting_options(*names: str):
             if setting.default is not None:
                 shown = ("on" if setting.default else "off") if kind is bool else setting.default
                 text += f" [default: {shown}]"
+            if rule["systems"] != SYSTEMS:
+                text += f" [only: {', '.join(rule['systems'])}]"
             declaration = f"--{option}/--no-{option}" if kind is bool else f"--{option}"
             command = click.option(
                 declaration,
@@ -148,6 +150,7 @@ def train(env_id: str, preset: str, as_json: bool, **settings) -> int:
     preset_values = {name: value for name, value in PRESETS[preset].items() if name not in dropped}
     values = {"seed": secrets.randbelow(2**31), **preset_values, **given}
     config = Config.from_values({**values, "env_id": env_id})
+    config.check_effect(given)
     today, note = resolve_env_id(env_id)
     config = config.replace(env_id=today)
     if note:
@@ -310,15 +313,31 @@ def _warn(text: str) -> None:
 def _training(run, spec):
     """The training that `run` asks for, and the device and GPUs it has."""
     from ga3c_tf.model import configure_device, gpu_names, make_deterministic
-    from ga3c_tf.serial import SerialServer
-    from ga3c_tf.server import Server
 
     config = run.config
     if config.serial:
         make_deterministic(config.seed)
-    device = configure_device(config.device)
-    kind = SerialServer if config.serial else Server
-    return kind(config, spec, run, device, _warn), {"device": device, "gpus": gpu_names()}
+    device = configure_device("cpu" if config.system == "a3c" else config.device)
+    return _kind(config)(config, spec, run, device, _warn), {"device": device, "gpus": gpu_names()}
+
+
+def _kind(config: Config):
+    """The kind of training: the system, or GA3C in turn."""
+    if config.system == "a2c":
+        from ga3c_tf.baselines.a2c import A2C
+
+        return A2C
+    if config.system == "a3c":
+        from ga3c_tf.baselines.a3c import A3C
+
+        return A3C
+    if config.serial:
+        from ga3c_tf.serial import SerialServer
+
+        return SerialServer
+    from ga3c_tf.server import Server
+
+    return Server
 
 
 def _run(training, run, as_json: bool) -> int:

@@ -1,7 +1,8 @@
 """Every setting of a run: one frozen dataclass in labelled groups, with its presets and its checks.
 
 A field's metadata carries what a user is told (help text with symbol and unit), the group it is listed under, its
-bounds or choices, and the name of its command-line option where that differs from the field's name.
+bounds or choices, the name of its command-line option where that differs from the field's name, and the systems that it
+has an effect on.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import difflib
 import json
 import math
 import typing
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +21,10 @@ class UserError(ValueError):
     """Something the user can put right. Its text is one line: what was wrong, and what would be right."""
 
 
-def _setting(default, group, help, *, low=None, high=None, above=None, choices=None, option=None):
+SYSTEMS = ("ga3c", "a2c", "a3c")
+
+
+def _setting(default, group, help, *, low=None, high=None, above=None, choices=None, option=None, systems=SYSTEMS):
     metadata = {
         "group": group,
         "help": help,
@@ -28,6 +33,7 @@ def _setting(default, group, help, *, low=None, high=None, above=None, choices=N
         "above": above,
         "choices": choices,
         "option": option,
+        "systems": systems,
     }
     return field(default=default, metadata=metadata)
 
@@ -57,9 +63,23 @@ class Config:
     noop_max: int = _setting(0, "environment", "Atari: at most this many random no-op steps at reset.", low=0)
     terminal_on_life_loss: bool = _setting(False, "environment", "Atari: a lost life ends the episode.")
 
+    system: str = _setting(
+        "ga3c",
+        "system",
+        "'ga3c', or what it is compared with: 'a2c' (synchronous: one prediction for all agents, one update on all "
+        "their segments, no policy lag) or 'a3c' (on the CPU: each agent process has a replica of the network and "
+        "updates shared weights without locks).",
+        choices=SYSTEMS,
+    )
+
     num_agents: int = _setting(32, "agents", "Agents, N_A.", low=1, high=4096, option="agents")
     agent_processes: int | None = _setting(
-        None, "agents", "Processes that the agents are spread over (default: one per core).", low=1, high=4096
+        None,
+        "agents",
+        "Processes that the agents are spread over (default: one per core).",
+        low=1,
+        high=4096,
+        systems=("ga3c", "a2c"),
     )
     t_max: int = _setting(5, "agents", "Most steps in a segment.", low=1, high=1000)
     gamma: float = _setting(0.99, "agents", "Discount factor.", low=0, high=1)
@@ -68,16 +88,23 @@ class Config:
         True, "agents", "Train on the last transition of an episode, which the authors' code drops."
     )
 
-    num_predictors: int = _setting(2, "predictors", "Predictor threads, N_P.", low=1, high=256, option="predictors")
-    max_prediction_batch: int = _setting(128, "predictors", "Most states in one prediction.", low=1, high=16384)
+    num_predictors: int = _setting(
+        2, "predictors", "Predictor threads, N_P.", low=1, high=256, option="predictors", systems=("ga3c",)
+    )
+    max_prediction_batch: int = _setting(
+        128, "predictors", "Most states in one prediction.", low=1, high=16384, systems=("ga3c",)
+    )
 
-    num_trainers: int = _setting(2, "trainers", "Trainer threads, N_T.", low=1, high=256, option="trainers")
+    num_trainers: int = _setting(
+        2, "trainers", "Trainer threads, N_T.", low=1, high=256, option="trainers", systems=("ga3c",)
+    )
     min_training_batch: int = _setting(
         20,
         "trainers",
         "A trainer merges segments until the batch exceeds this many states (section 5.4).",
         low=0,
         high=100_000,
+        systems=("ga3c",),
     )
     max_training_queue: int = _setting(
         100,
@@ -85,6 +112,7 @@ class Config:
         "Segments that may wait for training, shared out evenly over the agents; each may have at least one.",
         low=1,
         high=10_000,
+        systems=("ga3c",),
     )
 
     adjustment: str = _setting(
@@ -94,8 +122,12 @@ class Config:
         "'paper' (one of the three by 1), 'nvlabs' (the authors': all three at once) or 'off'.",
         choices=("off", "fast", "paper", "nvlabs"),
     )
-    adjustment_seconds: float = _setting(20.0, "adjustment", "Seconds each setting is measured for.", low=1)
-    max_agents: int = _setting(128, "adjustment", "Most agents that the adjustment may start.", low=1, high=4096)
+    adjustment_seconds: float = _setting(
+        20.0, "adjustment", "Seconds each setting is measured for.", low=1, systems=("ga3c",)
+    )
+    max_agents: int = _setting(
+        128, "adjustment", "Most agents that the adjustment may start.", low=1, high=4096, systems=("ga3c",)
+    )
 
     network: str = _setting(
         "auto",
@@ -151,6 +183,41 @@ class Config:
             raise UserError("--serial has nothing to adjust; it goes with --adjustment off")
         if self.anneal_steps is not None and not annealed:
             raise UserError("--anneal-steps does nothing without --learning-rate-end or --beta-end")
+        if self.system != "ga3c":
+            self._check_baseline()
+
+    def _check_baseline(self) -> None:
+        """What goes with GA3C only."""
+        system = f"--system {self.system}"
+        if self.adjustment != "off":
+            raise UserError(f"{system} has nothing to adjust; it goes with --adjustment off")
+        if self.serial:
+            raise UserError(f"--serial is GA3C in turn; it does not go with {system}")
+        if not self.train_last_transition:
+            raise UserError(
+                f"--no-train-last-transition is how the authors' GA3C cuts segments; {system} goes with "
+                "--train-last-transition"
+            )
+        if self.system == "a3c" and self.device.startswith("gpu"):
+            raise UserError(f"{system} computes on the CPU; it does not go with --device {self.device}")
+        if self.system == "a2c" and self.num_agents * self.t_max > 100_000:
+            raise UserError(
+                f"{system} trains on --agents x --t-max states at once, {self.num_agents * self.t_max} here; it must "
+                "be at most 100000"
+            )
+
+    def check_effect(self, given: Iterable[str]) -> None:
+        """Refuses settings that a user gave and that have no effect on the system.
+
+        Raises:
+            UserError: one of the settings `given` is for other systems only.
+        """
+        for name in given:
+            systems = type(self).__dataclass_fields__[name].metadata["systems"]
+            if self.system not in systems:
+                raise UserError(
+                    f"--{option_of(name)} has no effect with --system {self.system}; it is for {' and '.join(systems)}"
+                )
 
     @property
     def segments_per_agent(self) -> int:

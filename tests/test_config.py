@@ -33,6 +33,40 @@ def test_a_bad_value_is_refused_in_one_line_that_says_what_is_right(name, value,
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("system", ["a2c", "a3c"])
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"adjustment": "fast"}, "has nothing to adjust; it goes with --adjustment off"),
+        ({"serial": True}, "--serial is GA3C in turn; it does not go with --system"),
+        ({"train_last_transition": False}, "goes with --train-last-transition"),
+    ],
+)
+def test_what_is_for_ga3c_alone_is_refused_with_another_system(system, settings, words):
+    with pytest.raises(UserError) as caught:
+        Config(system=system, **settings)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_limits_of_a_single_system():
+    with pytest.raises(UserError, match="--system a3c computes on the CPU; it does not go with --device gpu:1"):
+        Config(system="a3c", device="gpu:1")
+    assert Config(system="a2c", device="gpu").device == "gpu"
+    with pytest.raises(UserError, match="a2c trains on --agents x --t-max states at once, 128000 here"):
+        Config(system="a2c", num_agents=128, t_max=1000)
+    assert Config(system="a3c", num_agents=128, t_max=1000).t_max == 1000
+
+
+def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():
+    with pytest.raises(UserError, match="--predictors has no effect with --system a2c; it is for ga3c"):
+        Config(system="a2c").check_effect(["num_agents", "num_predictors"])
+    with pytest.raises(UserError, match="--agent-processes has no effect with --system a3c; it is for ga3c and a2c"):
+        Config(system="a3c").check_effect(["agent_processes"])
+    Config(system="a2c").check_effect(["agent_processes", "learning_rate"])
+    Config().check_effect(setting.name for setting in dataclasses.fields(Config))
+    assert Config(system="a2c", **PRESETS["smoke"]).num_trainers == 1
+
+
 def test_an_unknown_setting_names_close_ones():
     with pytest.raises(UserError, match="unknown setting 'lerning_rate'; close: learning_rate"):
         Config.from_values({"lerning_rate": 1e-3})

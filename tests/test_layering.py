@@ -29,7 +29,7 @@ LEVELS = {
     1: ["losses", "environment", "network", "rmsprop", "queues", "run_folder", "run_log", "checkpoints"],
     2: ["agent", "predictor", "trainer", "adjustment", "model"],
     3: ["training", "components"],
-    4: ["server", "serial", "evaluate", "plots", "bench", "baselines", "baselines.a3c"],
+    4: ["server", "serial", "evaluate", "plots", "bench", "baselines", "baselines.a2c", "baselines.a3c"],
     6: ["cli"],
     7: ["__main__"],
 }
