@@ -72,7 +72,6 @@ class Stats:
             batches, updates, samples = self._window_prediction_batches, len(self._lags), len(lags)
             policy_loss, value_loss, entropy = self._losses / samples if samples else [float("nan")] * 3
             row = {
-                "pps": self._window_predictions / seconds,
                 "tps": updates / seconds,
                 "policy_lag_mean": float(lags.mean()) if samples else float("nan"),
                 "policy_lag_p95": float(np.percentile(lags, 95)) if samples else float("nan"),

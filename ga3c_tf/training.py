@@ -134,7 +134,7 @@ class Training:
         """
         self._report = report
         self._start = self._window_start = time.monotonic()
-        self._rows = 0
+        self._rows, self._window_steps = 0, self.agent_steps
         steps, updates, sound = self.agent_steps, self.stats.updates, True
         self._log = RunLog(self._run.path, self._steps_before, self._time_before, self.stats.episodes)
         log_at, save_at = self._start + self.config.log_seconds, self._start + 60 * self.config.checkpoint_minutes
@@ -221,13 +221,15 @@ class Training:
 
     def _log_metrics(self) -> None:
         now = time.monotonic()
-        window = self.stats.window(max(now - self._window_start, 1e-9))
-        self._window_start, self._rows = now, self._rows + 1
+        seconds, steps = max(now - self._window_start, 1e-9), self.agent_steps
+        pps = (steps - self._window_steps) / seconds  # not the predictions: some have no step, for a bootstrap alone
+        self._window_start, self._window_steps, self._rows = now, steps, self._rows + 1
         row = {
             "time_s": self.time_s,
-            "agent_steps": self.agent_steps,
+            "agent_steps": steps,
             "updates": self.stats.updates,
-            **window,
+            "pps": pps,
+            **self.stats.window(seconds),
             "prediction_queue": self.prediction_queue_length(),
             "training_queue": len(self.training_queue),
             **self.workers(),
