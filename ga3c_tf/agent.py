@@ -119,9 +119,10 @@ class Agent:
             score, length, done = 0.0, 0, False
             while not done:
                 yield segment.newest
-                value, version = float(memory.value[number]), int(memory.version[number])
-                if segment.full and config.train_last_transition:
+                value = float(memory.value[number])
+                if config.train_last_transition and self._is_due(segment):
                     segment = yield from self._next_segment(segment, value)
+                version = int(memory.version[number])
                 action = sample_action(memory.policy[number], self._rng)
                 state, raw_reward, terminated, truncated, _ = self._environment.step(action)
                 memory.steps[number] += 1
@@ -141,11 +142,15 @@ class Agent:
                 yield from self._send(segment, 0.0 if terminated else float(memory.value[number]))
             self._episode_queue.put((number, length, score))
 
+    def _is_due(self, segment: Segment) -> bool:
+        """Whether the segment is to be sent before the next step."""
+        return segment.full
+
     def _new_segment(self, state: np.ndarray) -> Segment:
         self._slot = self._free_slots.popleft()
         return Segment(self._memory, self._slot, state)
 
-    def _next_segment(self, segment: Segment, bootstrap: float) -> Generator[None, None, Segment]:
+    def _next_segment(self, segment: Segment, bootstrap: float) -> Generator[int | None, None, Segment]:
         yield from self._send(segment, bootstrap)
         return self._new_segment(self._memory.states[segment.slot, segment.length])
 
@@ -174,7 +179,8 @@ class AgentQueues:
 class AgentProcess:
     """Drives the agents of one process, as the records on its pipe tell it (`queues.Answers`)."""
 
-    def __init__(self, config: Config, memory: AgentMemory, queues: AgentQueues):
+    def __init__(self, config: Config, memory: AgentMemory, queues: AgentQueues, kind: type[Agent]):
+        self._kind = kind
         self._config, self._memory, self._queues = config, memory, queues
         self._runs: dict[int, Generator[int | None, None, None]] = {}
         self._free_slots: dict[int, deque[int]] = {}
@@ -227,7 +233,7 @@ class AgentProcess:
         free_slots = self._free_slots.setdefault(agent, deque(memory.slots_of(agent)))
         seed = random_stream(config, int(memory.streams[agent]))
         environment = make_environment(config)
-        self._runs[agent] = Agent(
+        self._runs[agent] = self._kind(
             agent, config, environment, memory, queues.training, queues.episodes, free_slots, seed
         ).run()
         return agent
@@ -237,13 +243,15 @@ class AgentProcess:
         self._runs.pop(agent).close()
 
 
-def run_agents(config: Config, memory: AgentMemory, queues: AgentQueues, answers: connection.Connection) -> None:
-    """The agent process. Target of a Process.
+def run_agents(
+    config: Config, memory: AgentMemory, queues: AgentQueues, kind: type[Agent], answers: connection.Connection
+) -> None:
+    """The agent process, with agents of this kind. Target of a Process.
 
     An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1.
     """
     try:
-        AgentProcess(config, memory, queues).run(answers)
+        AgentProcess(config, memory, queues, kind).run(answers)
     except BrokenPipeError:
         pass  # the server is gone
     except BaseException:

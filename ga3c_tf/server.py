@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 import threading
 import time
 from contextlib import ExitStack
-from multiprocessing import connection, forkserver
+from multiprocessing import connection
 from typing import TypeVar
 
 import numpy as np
 
 from ga3c_tf.adjustment import SEARCHES, DynamicAdjustment, Setting
-from ga3c_tf.agent import AgentQueues, random_stream, run_agents
-from ga3c_tf.config import Config
+from ga3c_tf.agent import Agent, AgentQueues, random_stream, run_agents
+from ga3c_tf.agent_processes import STOP_SECONDS, AgentProcesses
 from ga3c_tf.environment import modules_used
 from ga3c_tf.memory import available_bytes
 from ga3c_tf.predictor import Predictor
 from ga3c_tf.queues import Answers, IndexQueue
 from ga3c_tf.run_folder import usable_cores
 from ga3c_tf.scheduling import schedule_as_batch
-from ga3c_tf.signals import ignored
 from ga3c_tf.trainer import BatchBuilder, Trainer
 from ga3c_tf.training import Training
 from ga3c_tf.worker import Worker
 
-STOP_SECONDS = 2.0
 AGENT_BYTES = 40 * 2**20
 """Memory an agent process is reckoned with, where the adjustment asks how many there is room for."""
 MOST_THREADS = 16
 """Most predictors, and most trainers, that the adjustment starts: the most that the paper tried (figure 3)."""
 W = TypeVar("W", bound=Worker)
-
-
-class AgentError(RuntimeError):
-    """An agent process ended by itself; the text has its traceback where it left one."""
 
 
 class Server(Training):
@@ -44,7 +36,7 @@ class Server(Training):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self._num_agents = self._num_predictors = self._num_trainers = 0
-        self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
+        self._processes = AgentProcesses(["ga3c_tf.agent", *modules_used(self.config)])
         self._predictors: list[Predictor] = []
         self._trainers: list[Trainer] = []
         self._adjustment: DynamicAdjustment | None = None
@@ -56,9 +48,9 @@ class Server(Training):
     def start_workers(self) -> None:
         config = self.config
         schedule_as_batch()
-        self._errors, errors = connection.Pipe(duplex=False)
-        self._queues = AgentQueues(self._prediction_queue, self.training_queue, self._episode_queue, errors)
-        self._context = _agent_context(config)
+        self._queues = AgentQueues(
+            self._prediction_queue, self.training_queue, self._episode_queue, self._processes.errors
+        )
         start = Setting(*self._setting_kept or (config.num_agents, config.num_predictors, config.num_trainers))
         self.set_workers(*start)
         if config.adjustment != "off":
@@ -84,14 +76,14 @@ class Server(Training):
             self._answers.removed(self._num_agents)
 
     def work(self, seconds: float) -> None:
-        sentinels = {process.sentinel: number for number, process in list(self._processes.items())}
+        sentinels = self._processes.sentinels()
         ready = connection.wait([self._episode_queue.reader, self._wake.reader, *sentinels], seconds)
         if self._wake.reader in ready:
             self._wake.get(1000)
         self.check()
         if self._stop_reason is None:
             for sentinel in sentinels.keys() & set(ready):
-                self._raise_agent_error(sentinels[sentinel])
+                self._processes.raise_error(sentinels[sentinel])
 
     def check(self) -> None:
         for worker in [self._adjustment, *self._predictors, *self._trainers]:
@@ -99,17 +91,12 @@ class Server(Training):
                 raise worker.error
 
     def stop_workers(self) -> None:
-        deadline = time.monotonic() + STOP_SECONDS
         if self._adjustment:
             self._adjustment.stop()
             self._adjustment.join(STOP_SECONDS)
         for number in self._processes:
             self._answers.close(number)
-        for process in self._processes.values():
-            process.join(max(0.0, deadline - time.monotonic()))
-            if process.exitcode is None:
-                process.kill()
-                process.join()
+        self._processes.join()
         self._prediction_queue.stop(self._num_predictors)
         self._builder.closed = True
         self.training_queue.stop(self._num_trainers)
@@ -118,9 +105,7 @@ class Server(Training):
             worker.join(max(0.0, deadline - time.monotonic()))
 
     def kill(self) -> None:
-        """Ends the agent processes at once, without a word."""
-        for process in list(self._processes.values()):
-            process.kill()
+        self._processes.kill()
 
     def paused(self):
         stack = ExitStack()
@@ -192,15 +177,7 @@ class Server(Training):
 
     def _start_process(self, number: int) -> None:
         answers = self._answers.open(number)
-        process = self._context.Process(
-            target=run_agents,
-            name=f"agents-{number}",
-            daemon=True,
-            args=(self.config, self.memory, self._queues, answers),
-        )
-        process.start()
-        answers.close()
-        self._processes[number] = process
+        self._processes.start(number, run_agents, self.config, self.memory, self._queues, Agent, pipe=answers)
 
     def _trainers_are_behind(self) -> bool:
         """Whether more than half of the training queue waits."""
@@ -208,12 +185,6 @@ class Server(Training):
 
     def _wake_up(self) -> None:
         self._wake.put(0)
-
-    def _raise_agent_error(self, number: int) -> None:
-        process = self._processes[number]
-        process.join()
-        text = self._errors.recv_bytes().decode(errors="replace") if self._errors.poll() else ""
-        raise AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
 
 
 def updates_at_once(device: str, cores: int) -> int:
@@ -229,16 +200,3 @@ def updates_at_once(device: str, cores: int) -> int:
 def _still_needed(workers: list[W]) -> list[W]:
     """Without those that have ended as they were asked to."""
     return [worker for worker in workers if worker.is_alive() or worker.error is not None]
-
-
-def _agent_context(config: Config):
-    """The forkserver that agent processes come from, their modules loaded once and shared.
-
-    It is started with SIGINT and SIGTERM ignored, and so are they: a signal to the whole process group is the server's
-    to answer, and the agents end when the server closes their pipes.
-    """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["__main__", "ga3c_tf.agent", *modules_used(config)])
-    with ignored(signal.SIGINT, signal.SIGTERM):
-        forkserver.ensure_running()
-    return context

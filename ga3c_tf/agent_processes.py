@@ -1,0 +1,94 @@
+"""The processes that agents live in: started from one forkserver, watched, and ended within a deadline."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import connection, forkserver
+from typing import NoReturn
+
+from ga3c_tf.signals import ignored
+
+STOP_SECONDS = 2.0
+DIVERGED = 3
+"""Exit code of a process that trains by itself and whose loss was not finite."""
+
+
+class AgentError(RuntimeError):
+    """An agent process ended by itself; the text has its traceback where it left one."""
+
+
+class AgentProcesses:
+    """The agent processes of one run, by number.
+
+    Each is handed the reading end of a pipe, and ends when the server closes the other end or dies.
+
+    Args:
+        modules: loaded once, in the forkserver, and shared by all processes; loading them may not start TensorFlow,
+            whose threads a fork would lose.
+
+    Attributes:
+        errors: where a process writes its traceback before it ends.
+    """
+
+    def __init__(self, modules: Sequence[str]):
+        self._modules = modules
+        self._tracebacks, self.errors = connection.Pipe(duplex=False)
+        self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(list(self._processes))
+
+    def start(self, number: int, target: Callable, *args, pipe: connection.Connection) -> None:
+        """Starts process `number` as `target(*args, pipe)`; `pipe` is then closed here."""
+        process = self._context.Process(target=target, name=f"agents-{number}", daemon=True, args=(*args, pipe))
+        process.start()
+        pipe.close()
+        self._processes[number] = process
+
+    def sentinels(self) -> dict[int, int]:
+        """Number of each process by what `multiprocessing.connection.wait` sees it end by."""
+        return {process.sentinel: number for number, process in list(self._processes.items())}
+
+    def raise_error(self, number: int) -> NoReturn:
+        """Raises the error of a process that has ended by itself.
+
+        Raises:
+            FloatingPointError: its exit code is DIVERGED; with the text that it left.
+            AgentError: it ended in any other way.
+        """
+        process = self._processes[number]
+        process.join()
+        text = self._tracebacks.recv_bytes().decode(errors="replace") if self._tracebacks.poll() else ""
+        if process.exitcode == DIVERGED:
+            raise FloatingPointError(text)
+        raise AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
+
+    def join(self) -> None:
+        """Waits for processes whose pipes are closed; ends those that take longer than STOP_SECONDS together."""
+        deadline = time.monotonic() + STOP_SECONDS
+        for process in self._processes.values():
+            process.join(max(0.0, deadline - time.monotonic()))
+            if process.exitcode is None:
+                process.kill()
+                process.join()
+
+    def kill(self) -> None:
+        """Ends all at once, without a word."""
+        for process in list(self._processes.values()):
+            process.kill()
+
+    @functools.cached_property
+    def _context(self):
+        """The forkserver, started with SIGINT and SIGTERM ignored, and so are its processes.
+
+        A signal to the whole process group is the server's to answer.
+        """
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["__main__", *self._modules])
+        with ignored(signal.SIGINT, signal.SIGTERM):
+            forkserver.ensure_running()
+        return context
