@@ -222,7 +222,7 @@ class Config:
     @property
     def segments_per_agent(self) -> int:
         """Segments of one agent that may wait for training before the agent itself waits."""
-        return max(1, self.max_training_queue // self.most_agents)
+        return max(1, self.max_training_queue // self.most_agents) if self.system == "ga3c" else 1
 
     @property
     def most_agents(self) -> int:

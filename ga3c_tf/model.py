@@ -161,18 +161,25 @@ class Model:
     def _train_graph(
         self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, learning_rate: tf.Tensor, beta: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        with tf.GradientTape(persistent=True) as tape:
-            policy_loss, value_loss, entropy = self._losses(states, actions, returns, beta)
-            objectives = [policy_loss, value_loss] if self._config.dual_rmsprop else [policy_loss + value_loss]
-        gradients = [self._clipped(tape.gradient(objective, self._variables)) for objective in objectives]
+        gradients, summary = self._gradients(states, actions, returns, beta)
         updates = []
         for optimizer, gradient in zip(self._optimizers, gradients, strict=True):
             updates += optimizer.apply(gradient, learning_rate)
         with tf.control_dependencies(updates), tf.device(self.version.device):
             # assign_add reads the sum back in a second step, where another trainer's update may come in between.
             before = tf.raw_ops.ResourceCountUpTo(resource=self.version.handle, limit=tf.int64.max, T=tf.int64)
+        return summary, before + 1
+
+    def _gradients(
+        self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, beta: tf.Tensor
+    ) -> tuple[list[list[tf.Tensor | None]], tf.Tensor]:
+        """The gradients that each optimizer applies, clipped, and [policy loss, value loss, mean entropy]."""
+        with tf.GradientTape(persistent=True) as tape:
+            policy_loss, value_loss, entropy = self._losses(states, actions, returns, beta)
+            objectives = [policy_loss, value_loss] if self._config.dual_rmsprop else [policy_loss + value_loss]
+        gradients = [self._clipped(tape.gradient(objective, self._variables)) for objective in objectives]
         mean_entropy = entropy / tf.cast(tf.size(actions), tf.float32)
-        return tf.stack([policy_loss, value_loss, mean_entropy]), before + 1
+        return gradients, tf.stack([policy_loss, value_loss, mean_entropy])
 
     def _losses(
         self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, beta: tf.Tensor

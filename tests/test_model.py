@@ -12,6 +12,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from checks import replica_of
 
 from ga3c_tf import losses, model, network
 from ga3c_tf.config import Config, UserError
@@ -62,8 +63,9 @@ def variable(trained, name):
     return getattr(trained.network.get_layer(layer), {"w": "kernel", "b": "bias"}[kind])
 
 
+@pytest.mark.parametrize("replica", [False, True], ids=["model", "a3c-replica"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['variant']}-{case['seed']}")
-def test_six_updates_of_the_authors_code(case):
+def test_six_updates_of_the_authors_code(case, replica):
     config = Config(network="small", **{OURS[name]: value for name, value in case["settings"].items() if name in OURS})
     assert set(case["settings"]) <= {*OURS, "USE_GRAD_CLIP"}
     trained = Model(config, (84, 84, 4), np.uint8, case["num_actions"], seed=9)
@@ -71,6 +73,8 @@ def test_six_updates_of_the_authors_code(case):
     weights = authors_weights(case, random)
     for name, value in weights.items():
         variable(trained, name).assign(value)
+    if replica:
+        trained = replica_of(trained, config, (84, 84, 4), np.uint8, case["num_actions"])
     sizes = random.randint(1, 24, size=6)
     assert len(case["steps"]) == 6
     for number, (size, step) in enumerate(zip(sizes, case["steps"], strict=True), 1):

@@ -1,101 +1,32 @@
 """The whole system on an environment that counts: nothing lost, repeated, or mixed between agents."""
 
-import collections
-import contextlib
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import helpers
 import numpy as np
 import pytest
+from checks import alive, check_nothing_lost_or_repeated, check_segment, freeze_agents, start_training
+from checks import run_counting as run_counting_with
 
 import ga3c_tf.predictor
 import ga3c_tf.server
-import ga3c_tf.training
+from ga3c_tf.agent_processes import AgentError
 from ga3c_tf.config import Config
-from ga3c_tf.environment import describe_environment
 from ga3c_tf.predictor import Predictor
 from ga3c_tf.queues import AgentMemory, IndexQueue
-from ga3c_tf.run_folder import RunFolder
 from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.serial import SerialServer
-from ga3c_tf.server import AgentError, Server, updates_at_once
+from ga3c_tf.server import Server, updates_at_once
 from ga3c_tf.stats import Stats
 from ga3c_tf.trainer import Trainer
 
-GAMMA = 0.9
 
-
-def run_counting(tmp_path, monkeypatch, kind=Server, env_id="helpers:Counting-v0", **settings):
-    """Trains the checking model; returns it, the training and its summary."""
-    monkeypatch.setattr(ga3c_tf.training, "Model", helpers.CheckingModel)
-    config = Config(
-        **{
-            "env_id": env_id,
-            "seed": 3,
-            "steps": 3000,
-            "gamma": GAMMA,
-            "num_agents": 6,
-            "agent_processes": 3,
-            "min_training_batch": 0,
-            **settings,
-        }
-    )
-    run = RunFolder(tmp_path / "run", config)
-
-    class UntilAllHaveStepped(kind):
-        """Goes on until every agent has sent segments, however late a process starts on a busy machine."""
-
-        def _ended(self):
-            all_have = config.steps is None or self.memory.steps[: config.num_agents].min() > 50
-            return super()._ended() if all_have else None
-
-    training = UntilAllHaveStepped(config, describe_environment(config), run, "/CPU:0", print)
-    (tmp_path / "run").mkdir()
-    return training.model, training, training.run()
-
-
-def check_segment(rows, t_max):
-    """One segment: consecutive steps of one episode, the right actions, and returns with the right bootstrap."""
-    (identity, episode, first), _, _ = rows[0]
-    assert 1 <= len(rows) <= t_max
-    places = [(identity, episode, first + number) for number in range(len(rows))]
-    assert [place for place, _, _ in rows] == places
-    assert [action for _, action, _ in rows] == [helpers.action_at(*place) for place in places]
-    end = first + len(rows)
-    if end == helpers.episode_length(identity, episode) and not helpers.is_truncated(identity, episode):
-        bootstrap = 0.0
-    else:
-        assert end == helpers.episode_length(identity, episode) or len(rows) == t_max
-        bootstrap = helpers.value_at(identity, episode, end)
-    rewards = [max(-1.0, min(1.0, helpers.reward_at(*place))) for place in places]
-    expected = [
-        sum(GAMMA ** (k - i) * reward for k, reward in enumerate(rewards) if k >= i)
-        + GAMMA ** (len(rewards) - i) * bootstrap
-        for i in range(len(rewards))
-    ]
-    assert [value for _, _, value in rows] == pytest.approx(expected, rel=1e-6, abs=1e-5)
-
-
-def check_nothing_lost_or_repeated(rows, agents):
-    """Each environment's steps in order from its first, each once."""
-    by_agent = collections.defaultdict(list)
-    for place, _, _ in rows:
-        by_agent[place[0]].append(place[1:])
-    assert len(by_agent) == agents
-    for identity, trained in by_agent.items():
-        expected = [
-            (episode, step)
-            for episode in range(max(trained)[0] + 1)
-            for step in range(helpers.episode_length(identity, episode))
-        ]
-        assert sorted(trained) == expected[: len(trained)]
+def run_counting(tmp_path, monkeypatch, kind=Server, **settings):
+    return run_counting_with(tmp_path, monkeypatch, kind, **settings)
 
 
 @pytest.mark.parametrize("kind", [Server, SerialServer])
@@ -385,7 +316,7 @@ def test_agents_wait_for_a_core_instead_of_taking_one(tmp_path, monkeypatch):
 
     class Looking(Server):
         def work(self, seconds):
-            policies.update(os.sched_getscheduler(process.pid) for process in self._processes.values())
+            policies.update(os.sched_getscheduler(process.pid) for process in self._processes._processes.values())
             super().work(seconds)
 
     run_counting(tmp_path, monkeypatch, Looking, steps=600)
@@ -411,64 +342,17 @@ def test_a_slow_update_does_not_hold_up_the_end(tmp_path, monkeypatch):
     assert training.took < 2 and not any(thread.is_alive() for thread in training._trainers)
 
 
-def parent_of(pid: int) -> int | None:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return None
-
-
-def descendants(pid: int) -> set[int]:
-    children = {int(path.name) for path in Path("/proc").glob("[0-9]*") if parent_of(int(path.name)) == pid}
-    return children.union(*(descendants(child) for child in children))
-
-
-def alive(pids: set[int]) -> set[int]:
-    found = set()
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            if ") Z " not in Path(f"/proc/{pid}/stat").read_text():
-                found.add(pid)
-    return found
-
-
 @pytest.fixture
 def started_training(tmp_path):
-    """A training in a process of its own, once it has written metrics, with all its descendants."""
     before = set(os.listdir("/dev/shm"))
-    command = [
-        sys.executable,
-        "-m",
-        "ga3c_tf",
-        "train",
-        "CartPole-v1",
-        "--run-dir",
-        str(tmp_path / "run"),
-        "--agents",
-        "8",
-        "--log-seconds",
-        "0.5",
-        "--checkpoint-minutes",
-        "0.03",
-    ]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
-    for _ in range(600):
-        time.sleep(0.1)
-        if len(list((tmp_path / "run" / "checkpoints").glob("0*"))) >= 2 or process.poll() is not None:
-            break
-    children = descendants(process.pid)
-    assert len(children) >= 4, process.stdout.read() if process.poll() is not None else "no children"
-    yield process, children, tmp_path / "run"
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with start_training(tmp_path / "run", "--agents", 8) as started:
+        yield started
     assert set(os.listdir("/dev/shm")) <= before
 
 
-def test_a_signal_to_the_group_ends_the_run_with_a_checkpoint_and_a_summary(started_training):
-    process, children, run = started_training
+def test_a_signal_to_the_group_ends_the_run_with_a_checkpoint_and_a_summary(started_training, tmp_path):
+    process, children = started_training
+    run = tmp_path / "run"
     newest = max(path.name for path in (run / "checkpoints").glob("0*"))
     asked = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
@@ -481,16 +365,8 @@ def test_a_signal_to_the_group_ends_the_run_with_a_checkpoint_and_a_summary(star
     assert not alive(children)
 
 
-def freeze_agents(server: int, children: set[int]) -> None:
-    """Stops the agent processes, so that they do not end when they are asked to."""
-    forked = set().union(*(descendants(child) for child in children if parent_of(child) == server))
-    assert forked
-    for pid in forked:
-        os.kill(pid, signal.SIGSTOP)
-
-
 def test_agents_that_hang_do_not_hold_up_the_end(started_training):
-    process, children, _ = started_training
+    process, children = started_training
     freeze_agents(process.pid, children)
     asked = time.monotonic()
     process.send_signal(signal.SIGTERM)
@@ -502,7 +378,7 @@ def test_agents_that_hang_do_not_hold_up_the_end(started_training):
 
 
 def test_a_second_signal_ends_it_at_once(started_training):
-    process, children, _ = started_training
+    process, children = started_training
     freeze_agents(process.pid, children)
     process.send_signal(signal.SIGTERM)
     time.sleep(0.5)
@@ -516,7 +392,7 @@ def test_a_second_signal_ends_it_at_once(started_training):
 
 
 def test_killing_the_server_ends_the_agents(started_training):
-    process, children, _ = started_training
+    process, children = started_training
     process.kill()
     process.wait()
     for _ in range(100):

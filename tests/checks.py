@@ -1,0 +1,202 @@
+"""Runs of the counting environment, and what must hold for each; processes, and whether they live.
+
+Not in helpers.py, which agent processes import: they have no TensorFlow.
+"""
+
+import collections
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import helpers
+import pytest
+
+import ga3c_tf.training
+from ga3c_tf.baselines import a3c_process
+from ga3c_tf.baselines.replica import Replica
+from ga3c_tf.baselines.shared_weights import SharedWeights
+from ga3c_tf.config import Config
+from ga3c_tf.environment import describe_environment
+from ga3c_tf.run_folder import RunFolder
+
+GAMMA = 0.9
+
+
+def run_counting(tmp_path, monkeypatch, kind, env_id="helpers:Counting-v0", model=helpers.CheckingModel, **settings):
+    """Trains the checking model; returns it, the training and its summary."""
+    monkeypatch.setattr(ga3c_tf.training, "Model", model)
+    config = Config(
+        **{
+            "env_id": env_id,
+            "seed": 3,
+            "steps": 3000,
+            "gamma": GAMMA,
+            "num_agents": 6,
+            "agent_processes": 3,
+            "min_training_batch": 0,
+            "run_dir": str(tmp_path / "run"),
+            **settings,
+        }
+    )
+    run = RunFolder(tmp_path / "run", config)
+
+    class UntilAllHaveStepped(kind):
+        """Goes on until every agent has sent segments, however late a process starts on a busy machine."""
+
+        def _ended(self):
+            all_have = config.steps is None or self.memory.steps[: config.num_agents].min() > 50
+            return super()._ended() if all_have else None
+
+    training = UntilAllHaveStepped(config, describe_environment(config), run, "/CPU:0", print)
+    (tmp_path / "run").mkdir()
+    return training.model, training, training.run()
+
+
+def check_segment(rows, t_max, cut=False):
+    """One segment: consecutive steps of one episode, the right actions, and returns with the right bootstrap.
+
+    One that is neither full nor at the end of its episode must have been `cut`.
+    """
+    (identity, episode, first), _, _ = rows[0]
+    assert 1 <= len(rows) <= t_max
+    places = [(identity, episode, first + number) for number in range(len(rows))]
+    assert [place for place, _, _ in rows] == places
+    assert [action for _, action, _ in rows] == [helpers.action_at(*place) for place in places]
+    end = first + len(rows)
+    if end == helpers.episode_length(identity, episode) and not helpers.is_truncated(identity, episode):
+        bootstrap = 0.0
+    else:
+        assert cut or end == helpers.episode_length(identity, episode) or len(rows) == t_max
+        bootstrap = helpers.value_at(identity, episode, end)
+    rewards = [max(-1.0, min(1.0, helpers.reward_at(*place))) for place in places]
+    expected = [
+        sum(GAMMA ** (k - i) * reward for k, reward in enumerate(rewards) if k >= i)
+        + GAMMA ** (len(rewards) - i) * bootstrap
+        for i in range(len(rewards))
+    ]
+    assert [value for _, _, value in rows] == pytest.approx(expected, rel=1e-6, abs=1e-5)
+
+
+def check_nothing_lost_or_repeated(rows, agents):
+    """Each environment's steps in order from its first, each once."""
+    by_agent = collections.defaultdict(list)
+    for place, _, _ in rows:
+        by_agent[place[0]].append(place[1:])
+    assert len(by_agent) == agents
+    for identity, trained in by_agent.items():
+        expected = [
+            (episode, step)
+            for episode in range(max(trained)[0] + 1)
+            for step in range(helpers.episode_length(identity, episode))
+        ]
+        assert sorted(trained) == expected[: len(trained)]
+
+
+def shared_weights_of(model, agents=1):
+    """Shared weights that begin as the model's."""
+    objects = {group: found for group, found in model.checkpoint_objects().items() if group != "version"}
+    shared = SharedWeights({group: [tuple(v.shape) for v in found] for group, found in objects.items()}, agents)
+    for group, variables in objects.items():
+        for array, variable in zip(shared.groups[group], variables, strict=True):
+            array[...] = variable.numpy()
+    return shared
+
+
+def replica_of(model, config, state_shape, state_dtype, num_actions):
+    """An A3C agent's replica that begins with the model's weights and statistics."""
+    return Replica(config, state_shape, state_dtype, num_actions, shared_weights_of(model), agent=0)
+
+
+class CheckingReplica(helpers.CheckingModel):
+    """Stands in for the replica in an A3C agent's process; leaves its batches in the run folder."""
+
+    def __init__(self, config, state_shape, state_dtype, num_actions, shared, agent):
+        super().__init__()
+        self._shared, self._agent = shared, agent
+        self._file = (Path(config.run_dir) / f"agent-{agent}").open("ab")
+        self._copied_version = shared.version
+
+    def predict(self, states):
+        policy, values, _ = super().predict(states)
+        self.chosen.update({helpers.decode(state): self._copied_version for state in states})
+        return policy, values, self._copied_version
+
+    def train(self, *args):
+        super().train(*args)
+        rows, version = self.batches.pop(), self._shared.version + 1
+        self._shared.updates[self._agent] += 1
+        self._copied_version = self._shared.version
+        pickle.dump((rows, [version - 1 - self.chosen[place] for place, _, _ in rows]), self._file)
+        self._file.flush()
+        return SimpleNamespace(policy_loss=0.0, value_loss=0.0, entropy=0.0, version=version)
+
+
+def run_checking_agent(*args):
+    """The A3C agent process with a checking replica."""
+    a3c_process.Replica = CheckingReplica
+    a3c_process.run_agent(*args)
+
+
+def batches_of_agents(folder):
+    """The batches that checking replicas left in a run folder, and the policy lag of each state of them."""
+    found = []
+    for path in folder.glob("agent-*"):
+        with path.open("rb") as stream, contextlib.suppress(EOFError):
+            while True:
+                found.append(pickle.load(stream))
+    return found
+
+
+def parent_of(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def descendants(pid: int) -> set[int]:
+    children = {int(path.name) for path in Path("/proc").glob("[0-9]*") if parent_of(int(path.name)) == pid}
+    return children.union(*(descendants(child) for child in children))
+
+
+def alive(pids: set[int]) -> set[int]:
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            if ") Z " not in Path(f"/proc/{pid}/stat").read_text():
+                found.add(pid)
+    return found
+
+
+def freeze_agents(server: int, children: set[int]) -> None:
+    """Stops the agent processes, so that they do not end when they are asked to."""
+    forked = set().union(*(descendants(child) for child in children if parent_of(child) == server))
+    assert forked
+    for pid in forked:
+        os.kill(pid, signal.SIGSTOP)
+
+
+@contextlib.contextmanager
+def start_training(folder, *options):
+    """A CartPole training in a process of its own, once it has saved something learned, with all its descendants."""
+    command = [sys.executable, "-m", "ga3c_tf", "train", "CartPole-v1", "--run-dir", folder, *options]
+    command += ["--log-seconds", "0.5", "--checkpoint-minutes", "0.03"]
+    process = subprocess.Popen(
+        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    while process.poll() is None:  # a test's time limit ends it if nothing else does
+        time.sleep(0.1)
+        if any(int(path.name) for path in (folder / "checkpoints").glob("0*")):
+            break
+    children = descendants(process.pid)
+    assert len(children) >= 4, process.stdout.read() if process.poll() is not None else "no children"
+    yield process, children
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,267 @@
+"""A3C on the CPU: shared weights without locks, every agent's batches whole, its runs as GA3C's."""
+
+import threading
+from types import SimpleNamespace
+
+import checks
+import helpers
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from checks import batches_of_agents, check_nothing_lost_or_repeated, check_segment, run_counting, shared_weights_of
+
+from ga3c_tf.agent_processes import AgentError
+from ga3c_tf.baselines import a3c
+from ga3c_tf.baselines.a2c import A2C
+from ga3c_tf.baselines.a3c import A3C
+from ga3c_tf.baselines.a3c_process import UPDATE, UpdateReport
+from ga3c_tf.baselines.replica import Replica
+from ga3c_tf.baselines.shared_weights import BLOCK, SharedWeights, rmsprop_step
+from ga3c_tf.config import Config, UserError
+from ga3c_tf.environment import describe_environment
+from ga3c_tf.model import Model
+from ga3c_tf.queues import RecordQueue
+from ga3c_tf.rmsprop import RMSProp
+from ga3c_tf.run_folder import RunFolder
+from ga3c_tf.server import Server
+from ga3c_tf.trainer import BatchBuilder, train
+
+# the update
+
+
+@pytest.mark.parametrize(("decay", "momentum", "epsilon"), [(0.99, 0.0, 0.1), (0.9, 0.9, 0.001)])
+def test_the_rmsprop_step_is_that_of_the_kernel_for_any_size(decay, momentum, epsilon):
+    rng = np.random.default_rng(0)
+    for shape in [(), (7,), (3, BLOCK), (BLOCK + 1,), (2 * BLOCK,)]:
+        variable = tf.Variable(rng.normal(size=shape).astype(np.float32))
+        kernel = RMSProp([variable], decay, momentum, epsilon)
+        weight, square, slot = variable.numpy().copy(), np.ones(shape, np.float32), np.zeros(shape, np.float32)
+        weight = np.asarray(weight)  # a copy of a number without dimensions is no array
+        for step in range(3):
+            gradient = np.asarray(rng.normal(0, 3, shape), np.float32)
+            kernel.apply([tf.constant(gradient)], 0.01 * (step + 1))
+            rmsprop_step(weight, square, slot, gradient, 0.01 * (step + 1), decay, momentum, epsilon)
+        for found, expected in ((weight, variable), (square, kernel.mean_square[0]), (slot, kernel.momentum_slots[0])):
+            np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-7)
+
+
+OPTIONS = [
+    {},
+    {"dual_rmsprop": True},
+    {"rmsprop_momentum": 0.9, "rmsprop_decay": 0.8, "rmsprop_epsilon": 0.01},
+    {"grad_clip_norm": 1e-2},
+    {"grad_clip_norm": 1e-2, "dual_rmsprop": True},
+    {"min_policy": 0.1},
+    {"log_softmax": True},
+    {"log_epsilon": 0.3},
+]
+
+
+def batch(config, number):
+    rng = np.random.default_rng(number)
+    return (
+        rng.normal(size=(config.t_max, 4)).astype(np.float32),
+        rng.integers(0, 3, config.t_max).astype(np.int32),
+        rng.normal(0, 2, config.t_max).astype(np.float32),
+    )
+
+
+def weights_of(model):
+    return [weight.numpy() for weight in model.network.weights]
+
+
+def systems_of(config, tmp_path):
+    """For each system: a function that trains on the segment in slot 0 as the system does, and its model or replica."""
+    spec = SimpleNamespace(state_shape=(4,), state_dtype="float32", num_actions=3)
+    folder = RunFolder(tmp_path, config)
+    server = Server(config, spec, folder, "/CPU:0", print)
+    synchronous = A2C(config.replace(system="a2c"), spec, folder, "/CPU:0", print)
+    replica = checks.replica_of(server.model, config, (4,), np.float32, 3)
+    updates = RecordQueue(UPDATE)
+
+    def step_server():
+        train(server._builder.add(0), server.model, server.stats, *server.rates())
+
+    def step_synchronous():
+        synchronous.training_queue.put(0)
+        synchronous._prediction_queue.put(synchronous.memory.state_index(1, 0))
+        synchronous._take_in()
+        synchronous._answer()
+
+    def step_replica():
+        builder = BatchBuilder(config, server.memory)
+        train(builder.add(0), replica, UpdateReport(updates), *config.annealed(0))
+
+    memories = {"ga3c": server.memory, "a2c": synchronous.memory}
+    return memories, {
+        "ga3c": (step_server, server.model),
+        "a2c": (step_synchronous, synchronous.model),
+        "a3c": (step_replica, replica),
+    }
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_three_systems_make_the_same_updates_of_the_same_data(tmp_path, options):
+    config = Config(network="mlp", seed=1, num_agents=1, min_training_batch=0, learning_rate=0.01, beta=0.1, **options)
+    memories, systems = systems_of(config, tmp_path)
+    start = weights_of(systems["ga3c"][1])
+    for number in range(3):
+        for memory in memories.values():
+            memory.states[0, : config.t_max], memory.actions[0], memory.returns[0] = batch(config, number)
+            memory.lengths[0], memory.versions[0] = config.t_max, number
+        for step, _ in systems.values():
+            step()
+    expected = weights_of(systems["ga3c"][1])
+    for _, model in systems.values():
+        for before, found, right in zip(start, weights_of(model), expected, strict=True):
+            movement = np.abs(right - before).max()
+            assert movement > 1e-5 and np.abs(found - right).max() < 1e-7 + 1e-3 * movement
+    statistics = systems["ga3c"][1].checkpoint_objects()
+    for group, arrays in systems["a3c"][1]._shared.groups.items():
+        for found, right in zip(arrays, statistics[group], strict=True):
+            np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
+
+
+def mlp(agents=1, **settings):
+    config = Config(network="mlp", **settings)
+    model = Model(config, (4,), np.float32, 3, seed=0)
+    shared = shared_weights_of(model, agents)
+    return config, shared, [Replica(config, (4,), np.float32, 3, shared, agent) for agent in range(agents)]
+
+
+def test_the_policy_lag_is_the_updates_of_all_agents_since_the_copy_that_chose(tmp_path):
+    config, shared, (one, other) = mlp(agents=2)
+    shared.updates[-1] = 100  # of an earlier session
+    one.synchronise()
+    other.synchronise()
+    *_, chosen_by = one.predict(batch(config, 0)[0])
+    before = one.predict(batch(config, 0)[0])[0].copy()
+    for number in range(3):
+        assert other.train(*batch(config, number), 0.01, 0.1).version == 101 + number
+    assert chosen_by == one.predict(batch(config, 0)[0])[2] == 100
+    assert np.array_equal(before, one.predict(batch(config, 0)[0])[0])  # a copy of its own until it trains
+    assert one.train(*batch(config, 0), 0.01, 0.1).version - 1 - chosen_by == 3
+    assert one.predict(batch(config, 0)[0])[2] == shared.version == 104
+    for variable, weight in zip(one.network.trainable_variables, shared.groups["weights"], strict=True):
+        assert np.array_equal(variable.numpy(), weight)
+
+
+def test_a_loss_that_is_not_finite_is_not_applied():
+    config, shared, [replica] = mlp()
+    states, actions, returns = batch(config, 0)
+    before = [array.copy() for array in shared.groups["weights"]]
+    result = replica.train(states, actions, returns * np.inf, 0.01, 0.1)
+    assert not np.isfinite(result.value_loss) and shared.version == 0 and shared.finite
+    assert all(np.array_equal(a, b) for a, b in zip(before, shared.groups["weights"], strict=True))
+
+
+def test_agents_that_update_at_once_count_every_update():
+    shared = SharedWeights({"weights": [(3,)]}, num_agents=4)
+
+    def count(agent):
+        for _ in range(5000):
+            shared.updates[agent] += 1
+
+    threads = [threading.Thread(target=count, args=(agent,)) for agent in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert shared.version == 20_000
+
+
+def test_a_report_is_one_record_with_the_predictions_since_the_last():
+    queue = RecordQueue(UPDATE)
+    report = UpdateReport(queue)
+    for _ in range(3):
+        report.predicted(1)
+    report.trained(np.array([7, 7]), -1.0, 2.0, 0.5)
+    report.trained(np.array([0]), 0.0, 0.0, 0.0)
+    assert queue.get(10).tolist() == [(3, 2, 7, -1.0, 2.0, 0.5), (0, 1, 0, 0.0, 0.0, 0.0)]
+
+
+# whole runs
+
+
+class ServersModel(helpers.CheckingModel):
+    """What the server of A3C needs of a model."""
+
+    network = SimpleNamespace(non_trainable_variables=[])
+
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        self.version = tf.Variable(0, dtype=tf.int64)
+
+    def checkpoint_objects(self):
+        return {"weights": [], "version": [self.version]}
+
+
+def run_checking_a3c(tmp_path, monkeypatch, **settings):
+    monkeypatch.setattr(a3c, "run_agent", checks.run_checking_agent)
+    _, training, summary = run_counting(tmp_path, monkeypatch, A3C, model=ServersModel, system="a3c", **settings)
+    return batches_of_agents(tmp_path / "run"), training, summary
+
+
+@pytest.mark.parametrize("t_max", [1, 5, 100])
+def test_every_segment_is_trained_on_once_by_its_own_agent(tmp_path, monkeypatch, t_max):
+    reported: list[np.ndarray] = []
+    monkeypatch.setattr("ga3c_tf.stats.Stats.trained", lambda self, lags, *losses: reported.append(lags))
+    batches, training, summary = run_checking_a3c(tmp_path, monkeypatch, t_max=t_max, num_agents=4, steps=1500)
+    for rows, _ in batches:
+        check_segment(rows, t_max)
+    check_nothing_lost_or_repeated([row for rows, _ in batches for row in rows], agents=4)
+    steps = sum(len(rows) for rows, _ in batches)
+    assert summary["agent_steps"] - 4 * t_max <= steps <= training.agent_steps
+    assert len(reported) == len(batches) == training.model.version.numpy()
+    assert sorted(np.concatenate(reported).tolist()) == sorted(lag for _, lags in batches for lag in lags)
+
+
+def test_an_agent_alone_has_no_policy_lag(tmp_path, monkeypatch):
+    batches, _, _ = run_checking_a3c(tmp_path, monkeypatch, num_agents=1, steps=300)
+    assert len(batches) > 50 and {lag for _, lags in batches for lag in lags} == {0}
+
+
+def test_an_agents_error_ends_the_run_with_its_traceback(tmp_path, monkeypatch):
+    with pytest.raises(AgentError, match="RuntimeError: the emulator is gone"):
+        run_checking_a3c(tmp_path, monkeypatch, env_id="helpers:Failing-v0", num_agents=2)
+
+
+def a3c_of(tmp_path, **settings):
+    config = Config(**{"env_id": "CartPole-v1", "system": "a3c", "num_agents": 2, "seed": 1, **settings})
+    return A3C(config, describe_environment(config), RunFolder(tmp_path, config), "/CPU:0", print)
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path):
+    training = a3c_of(tmp_path)
+    training._weights.updates[0] = 1
+    training._weights.groups["weights"][2][0] = np.nan
+    with pytest.raises(FloatingPointError, match="weights are not finite"):
+        training._save()
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_and_nothing_of_it_is_saved(tmp_path):
+    training = a3c_of(tmp_path, learning_rate=1e38, steps=10**6)
+    with pytest.raises(FloatingPointError, match=r"update \d+: policy loss .*, value loss .*; a lower --learning-rate"):
+        training.run()
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["000000000000"]
+
+
+def test_more_agents_than_memory_has_room_for_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(a3c, "available_bytes", lambda: 2**30)
+    with pytest.raises(UserError, match=r"64 agents need about \d+ MiB, and 1024 MiB are left here; --agents \d+ fit"):
+        a3c_of(tmp_path, num_agents=64)
+    a3c_of(tmp_path, num_agents=2)
+
+
+def network_with_statistics(shape, dtype, num_actions):
+    states = keras.Input(shape, dtype=dtype.name)
+    hidden = keras.layers.BatchNormalization(name="norm")(states)
+    values = keras.layers.Reshape(())(keras.layers.Dense(1)(hidden))
+    return keras.Model(states, [keras.layers.Dense(num_actions)(hidden), values])
+
+
+def test_a_network_with_weights_that_are_not_trained_is_refused(tmp_path):
+    with pytest.raises(UserError, match="shares trainable weights only, and the network has 2 others"):
+        a3c_of(tmp_path, network="test_a3c:network_with_statistics")

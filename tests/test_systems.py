@@ -1,0 +1,76 @@
+"""The systems that GA3C is compared with, as a user meets them: interrupted, resumed, killed, evaluated, learning."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from checks import alive, freeze_agents, start_training
+
+from ga3c_tf.evaluate import TrainedAgent, evaluate
+from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+
+
+def ga3c_tf(*arguments):
+    done = subprocess.run([sys.executable, "-m", "ga3c_tf", *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def wait_for_the_end_of(children):
+    for _ in range(200):
+        if not alive(children):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{len(alive(children))} processes are left")
+
+
+@pytest.mark.parametrize("system", ["a2c", "a3c"])
+def test_a_run_is_interrupted_resumed_and_evaluated(tmp_path, system):
+    run = tmp_path / "run"
+    with start_training(run, "--system", system, "--agents", 3) as (process, children):
+        asked = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+        assert time.monotonic() - asked < 5 and process.returncode == 130
+        assert "ended interrupted" in output.splitlines()[-1] and "Traceback" not in output
+        wait_for_the_end_of(children)
+    saved = max(int(path.name) for path in (run / "checkpoints").glob("0*"))
+    before = read_rows(run / "episodes.csv", EPISODE_COLUMNS)
+    summary = json.loads(ga3c_tf("resume", run, "--steps", saved + 2000, "--json").splitlines()[-1])
+    assert summary["ended"] == "steps" and saved + 2000 <= summary["agent_steps"]
+    episodes = read_rows(run / "episodes.csv", EPISODE_COLUMNS)
+    assert episodes[: len(before)] == before and len(episodes) == summary["episodes"] > len(before)
+    metrics = read_rows(run / "metrics.csv", METRIC_COLUMNS)
+    for column in ("time_s", "agent_steps", "updates"):
+        values = [float(row[column]) for row in metrics]
+        assert all(later >= earlier for earlier, later in itertools.pairwise(values)) and values[-1] > 0
+    lags = {float(row["policy_lag_mean"]) for row in metrics if row["policy_lag_mean"]}
+    assert lags == {0.0} if system == "a2c" else min(lags) >= 0
+    assert {row["agents"] for row in metrics} == {"3"}
+    agent = TrainedAgent(run, "latest", greedy=False, seed=0, device="/CPU:0", warn=print)
+    assert agent.agent_steps == summary["agent_steps"] and len(evaluate(agent, 3, seed=0)) == 3
+
+
+def test_killing_the_server_of_a3c_ends_the_agents(tmp_path):
+    with start_training(tmp_path / "run", "--system", "a3c", "--agents", 2) as (process, children):
+        process.kill()
+        process.wait()
+        wait_for_the_end_of(children)
+
+
+def test_a_second_signal_ends_a3c_at_once(tmp_path):
+    with start_training(tmp_path / "run", "--system", "a3c", "--agents", 2) as (process, children):
+        freeze_agents(process.pid, children)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        assert process.poll() is None
+        asked = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=20)
+        assert time.monotonic() - asked < 5 and process.returncode == 143
+        wait_for_the_end_of(children)
