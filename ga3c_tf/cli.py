@@ -17,7 +17,6 @@ import click
 from ga3c_tf import __version__
 from ga3c_tf.config import PRESETS, SYSTEMS, Config, UserError, option_of, setting_type
 
-BUDGETS = ("steps", "minutes", "episodes")
 BENCH_SETTINGS = (
     "num_agents",
     "agent_processes",
@@ -146,10 +145,7 @@ def train(env_id: str, preset: str, as_json: bool, **settings) -> int:
     from ga3c_tf.run_folder import RunFolder
 
     given = {name: value for name, value in settings.items() if value is not None}
-    dropped = BUDGETS if any(budget in given for budget in BUDGETS) else ()
-    preset_values = {name: value for name, value in PRESETS[preset].items() if name not in dropped}
-    values = {"seed": secrets.randbelow(2**31), **preset_values, **given}
-    config = Config.from_values({**values, "env_id": env_id})
+    config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given, "env_id": env_id})
     config.check_effect(given)
     today, note = resolve_env_id(env_id)
     config = config.replace(env_id=today)

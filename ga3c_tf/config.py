@@ -22,6 +22,7 @@ class UserError(ValueError):
 
 
 SYSTEMS = ("ga3c", "a2c", "a3c")
+BUDGETS: tuple[str, ...] = ("steps", "minutes", "episodes")
 
 
 def _setting(default, group, help, *, low=None, high=None, above=None, choices=None, option=None, systems=SYSTEMS):
@@ -125,8 +126,13 @@ class Config:
     adjustment_seconds: float = _setting(
         20.0, "adjustment", "Seconds each setting is measured for.", low=1, systems=("ga3c",)
     )
-    max_agents: int = _setting(
-        128, "adjustment", "Most agents that the adjustment may start.", low=1, high=4096, systems=("ga3c",)
+    max_agents: int | None = _setting(
+        None,
+        "adjustment",
+        "Most agents that the adjustment may start (default: 128, or --agents where those are more).",
+        low=1,
+        high=4096,
+        systems=("ga3c",),
     )
 
     network: str = _setting(
@@ -227,7 +233,9 @@ class Config:
     @property
     def most_agents(self) -> int:
         """Agents there is room for."""
-        return self.num_agents if self.adjustment == "off" else self.max_agents
+        if self.adjustment == "off":
+            return self.num_agents
+        return self.max_agents or max(128, self.num_agents)
 
     def processes(self, cores: int) -> int:
         """Agent processes on a machine with so many cores: more of them than cores only take turns."""
@@ -241,6 +249,22 @@ class Config:
             return start if end is None else start + (end - start) * done
 
         return at(self.learning_rate, self.learning_rate_end), at(self.beta, self.beta_end)
+
+    @classmethod
+    def from_preset(cls, preset: str, given: dict[str, Any]) -> Config:
+        """The settings of a preset, and `given` ones on top; a preset gives way where it would stand against them.
+
+        Any budget that is given replaces the preset's. Where nothing can be adjusted, nothing is.
+
+        Raises:
+            UserError: as `from_values`.
+        """
+        given = {name: value for name, value in given.items() if value is not None}
+        dropped = BUDGETS if any(budget in given for budget in BUDGETS) else ()
+        if given.get("serial") or given.get("system", cls.system) != cls.system:
+            dropped += ("adjustment",)
+        kept = {name: value for name, value in PRESETS[preset].items() if name not in dropped}
+        return cls.from_values({**kept, **given})
 
     def replace(self, **changes) -> Config:
         """A copy with other values, checked again."""
@@ -280,8 +304,9 @@ class Config:
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # The paper's text, with the authors' code where the text is silent and the standard Atari preprocessing.
-    "paper": {},
+    # The paper's text, with the authors' code where the text is silent and the standard Atari preprocessing; dynamic
+    # adjustment with larger first moves than the paper's.
+    "paper": {"adjustment": "fast"},
     # The authors' code as published (its settings and its traits, ../shared/paper).
     "nvlabs": {
         "preprocessing": "nvlabs",

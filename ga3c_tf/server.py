@@ -125,7 +125,7 @@ class Server(Training):
     def _new_adjustment(self, start: Setting) -> DynamicAdjustment:
         config, authors = self.config, self.config.adjustment == "nvlabs"
         room = start.agents + available_bytes() / AGENT_BYTES
-        limits = Setting(int(min(config.max_agents, room)), MOST_THREADS, MOST_THREADS)
+        limits = Setting(int(min(config.most_agents, room)), MOST_THREADS, MOST_THREADS)
         random = np.random.default_rng(random_stream(config, self._new_stream()))
         return DynamicAdjustment(
             SEARCHES[config.adjustment](start, limits, random),
@@ -180,8 +180,8 @@ class Server(Training):
         self._processes.start(number, run_agents, self.config, self.memory, self._queues, Agent, pipe=answers)
 
     def _trainers_are_behind(self) -> bool:
-        """Whether more than half of the training queue waits."""
-        return 2 * len(self.training_queue) > self.config.max_training_queue
+        """Whether more than half of the segments that may wait for training do."""
+        return 2 * len(self.training_queue) > self._num_agents * self.config.segments_per_agent
 
     def _wake_up(self) -> None:
         self._wake.put(0)

@@ -112,3 +112,21 @@ def test_every_setting_has_help_a_group_and_an_option_of_its_own():
     fields = dataclasses.fields(Config)
     assert all(len(field.metadata["help"]) > 10 and field.metadata["group"] for field in fields)
     assert len({option_of(field.name) for field in fields}) == len(fields)
+
+
+def test_a_preset_gives_way_to_what_is_given():
+    assert Config.from_preset("paper", {"minutes": None}).adjustment == "fast"
+    assert Config.from_preset("paper", {"adjustment": "off"}).adjustment == "off"
+    assert Config.from_preset("paper", {"serial": True}).adjustment == "off"
+    assert Config.from_preset("nvlabs", {"system": "a2c", "train_last_transition": True}).adjustment == "off"
+    assert Config.from_preset("nvlabs", {}).episodes == 400_000
+    assert Config.from_preset("nvlabs", {"steps": 5}).episodes is None
+    with pytest.raises(UserError, match="it goes with --adjustment off"):
+        Config.from_preset("paper", {"serial": True, "adjustment": "fast"})
+
+
+def test_the_adjustment_may_start_128_agents_or_as_many_as_there_are():
+    assert [Config(adjustment="fast", num_agents=agents).most_agents for agents in (4, 200)] == [128, 200]
+    assert Config(adjustment="fast", max_agents=64).most_agents == 64
+    with pytest.raises(UserError, match="--agents 32 is more than --max-agents 16"):
+        Config(adjustment="fast", max_agents=16)
