@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ga3c_tf.components import ComponentProcess, host_components, model_components
-from ga3c_tf.config import Config, UserError, option_of
+from ga3c_tf.config import Config, UserError
 from ga3c_tf.run_folder import machine, package_versions, source_version, usable_cores
 from ga3c_tf.run_log import METRIC_COLUMNS, read_rows
 
@@ -132,7 +132,7 @@ class System:
         )
         with self._output.open("w") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ga3c_tf", "train", config.env_id, *options(settings)],
+                [sys.executable, "-m", "ga3c_tf", "train", *settings.arguments()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -216,20 +216,6 @@ class System:
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
-
-
-def options(config: Config) -> list[str]:
-    """The options of `ga3c-tf train` that give this config; the environment is its argument."""
-    words = []
-    for setting in dataclasses.fields(Config):
-        value, option = getattr(config, setting.name), option_of(setting.name)
-        if setting.name == "env_id" or value == setting.default:
-            continue
-        if isinstance(value, bool):
-            words.append(f"--{option}" if value else f"--no-{option}")
-        else:
-            words += [f"--{option}", str(value)]
-    return words
 
 
 def window(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from ga3c_tf import __version__
-from ga3c_tf.config import PRESETS, SYSTEMS, Config, UserError, option_of, setting_type
+from ga3c_tf.config import PRESETS, SYSTEMS, USUAL_PRESET, Config, UserError, option_of, setting_type
 
 BENCH_SETTINGS = (
     "num_agents",
@@ -133,7 +133,7 @@ def cli() -> None:
 @click.option(
     "--preset",
     type=click.Choice(list(PRESETS)),
-    default="paper",
+    default=USUAL_PRESET,
     show_default=True,
     help="Settings to start from; options given here come on top, and any budget replaces the preset's.",
 )

@@ -270,6 +270,21 @@ class Config:
         """A copy with other values, checked again."""
         return dataclasses.replace(self, **changes)
 
+    def arguments(self) -> list[str]:
+        """The arguments of `ga3c-tf train` that give this config: the environment, and every option that is needed."""
+        usual = self.from_preset(USUAL_PRESET, {"system": self.system, "serial": self.serial})
+        words = [self.env_id]
+        for setting in dataclasses.fields(self):
+            value, option = getattr(self, setting.name), option_of(setting.name)
+            named = setting.name in ("system", "serial") and value != setting.default
+            if setting.name == "env_id" or (value == getattr(usual, setting.name) and not named):
+                continue
+            if isinstance(value, bool):
+                words.append(f"--{option}" if value else f"--no-{option}")
+            else:
+                words += [f"--{option}", str(value)]
+        return words
+
     def to_json(self) -> str:
         """All settings as indented JSON, the text of a run's config.json."""
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
@@ -303,6 +318,7 @@ class Config:
         return cls(**values)
 
 
+USUAL_PRESET = "paper"
 PRESETS: dict[str, dict[str, Any]] = {
     # The paper's text, with the authors' code where the text is silent and the standard Atari preprocessing; dynamic
     # adjustment with larger first moves than the paper's.

@@ -13,7 +13,6 @@ import pytest
 
 from ga3c_tf import bench
 from ga3c_tf.bench_report import report, verdict
-from ga3c_tf.cli import cli
 from ga3c_tf.components import (
     ComponentProcess,
     bind_to_one_core,
@@ -228,15 +227,6 @@ def test_work_makes_the_cores_busy():
     while time.monotonic() - start < 0.5:
         pass
     assert 0.3 < bench.busy_seconds() - before <= 0.6 * len(os.sched_getaffinity(0))
-
-
-def test_train_understands_the_options_that_a_config_gives():
-    config = Config(
-        env_id="CartPole-v1", seed=0, num_agents=3, clip_rewards=False, serial=True, minutes=0.25, network="large-2"
-    )
-    context = cli.commands["train"].make_context("train", ["CartPole-v1", *bench.options(config)])
-    given = {name: value for name, value in context.params.items() if value is not None}
-    assert Config.from_values({name: given[name] for name in given if name not in ("preset", "as_json")}) == config
 
 
 # components

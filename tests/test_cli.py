@@ -14,6 +14,7 @@ import pytest
 from PIL import Image, ImageSequence
 
 from ga3c_tf.cli import cli
+from ga3c_tf.config import Config
 from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 
 COMMANDS = sorted(cli.commands)
@@ -402,3 +403,19 @@ def test_serial_gives_the_same_weights_to_the_last_bit(tmp_path):
             }
         )
     assert weights[0] == weights[1] != weights[2]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_agents": 3, "clip_rewards": False, "serial": True, "minutes": 0.25, "network": "large-2"},
+        {},
+        {"adjustment": "fast", "max_agents": 64},
+        {"system": "a2c", "steps": 7, "t_max": 3},
+    ],
+)
+def test_train_understands_the_arguments_that_a_config_gives(settings):
+    config = Config(env_id="CartPole-v1", seed=0, **settings)
+    context = cli.commands["train"].make_context("train", config.arguments())
+    given = {name: value for name, value in context.params.items() if name != "as_json"}
+    assert Config.from_preset(given.pop("preset"), given) == config
