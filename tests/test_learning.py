@@ -30,6 +30,14 @@ def test_cartpole_is_learned_by_the_serial_system(tmp_path):
     assert train_and_evaluate(tmp_path / "run", "CartPole-v1", *options, seed=1) >= 100
 
 
+@pytest.mark.slow  # half a minute each
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("system", "agents"), [("a2c", 8), ("a3c", 4)])
+def test_cartpole_is_learned_by_the_systems_compared(tmp_path, system, agents):
+    options = ["--system", system, "--steps", 100_000, "--agents", agents]
+    assert train_and_evaluate(tmp_path / "run", "CartPole-v1", *options, seed=1) >= 100  # random play: 22
+
+
 @pytest.mark.slow  # 4 minutes a seed
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", [1, 2, 3])
