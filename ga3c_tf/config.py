@@ -142,6 +142,11 @@ class Config:
         "layer's stride; 'large' is 'large-4'), 'minatar', 'mlp', 'auto' (small, minatar or mlp, by the observation), "
         "or 'module:function' returning a keras.Model.",
     )
+    loss: str = _setting(
+        "paper",
+        "model",
+        "'paper', or 'module:function' returning (policy loss, value loss, entropy), each summed over the batch.",
+    )
     device: str = _setting("auto", "model", "'auto' (GPU when present), 'cpu', 'gpu' or 'gpu:N'.")
     learning_rate: float = _setting(1e-3, "model", "RMSProp's learning rate at the start.", above=0)
     learning_rate_end: float | None = _setting(

@@ -6,7 +6,69 @@ batch, as in the authors' code (NetworkVP.py), so a larger batch makes a larger 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ga3c_tf.config import Config, UserError
 from ga3c_tf.quiet_tensorflow import tf
+from ga3c_tf.user_code import one_line, users_function
+
+
+class Losses(NamedTuple):
+    """Of one batch: what the optimizer minimises, as its sum or, with `dual_rmsprop`, one by one; and the entropy."""
+
+    policy_loss: tf.Tensor  # scalar float32, summed over the batch, the entropy's term included
+    value_loss: tf.Tensor  # scalar float32, summed over the batch
+    entropy: tf.Tensor  # scalar float32 in nats, summed over the batch; only reported
+
+
+LossFunction = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, Config], tuple]
+
+
+def find_loss(config: Config, num_actions: int) -> LossFunction:
+    """The loss that `config.loss` names: 'paper', or a user's function of the same arguments as `actor_critic`.
+
+    Raises:
+        UserError: an unknown name, or a function that fails on a blank batch or returns other than three scalars.
+    """
+    name = config.loss
+    if name == "paper":
+        return actor_critic
+    if ":" not in name:
+        raise UserError(f"unknown loss {name!r}; it must be paper or 'module:function'")
+    function = users_function(name, f"loss {name!r}")
+    logits, values, actions = tf.zeros((2, num_actions)), tf.zeros(2), tf.zeros(2, tf.int32)
+    try:
+        found = list(function(logits, values, actions, values, tf.constant(config.beta), config))
+    except Exception as error:  # whatever a user's function raises
+        raise UserError(f"loss {name!r} failed: {one_line(error)}") from error
+    kinds = [f"{one.dtype.name} {list(one.shape)}" if tf.is_tensor(one) else type(one).__name__ for one in found]
+    if kinds != ["float32 []"] * 3:
+        raise UserError(
+            f"loss {name!r} must return (policy loss, value loss, entropy), three float32 scalars; for 2 states it "
+            f"returned {', '.join(kinds)}"
+        )
+    return function
+
+
+def actor_critic(
+    logits: tf.Tensor, values: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, beta: tf.Tensor, config: Config
+) -> Losses:
+    """The paper's loss (section 3): the advantage objective with the entropy's bonus, and the value's squared error.
+
+    Args:
+        logits: [B, A] float32.
+        values: [B] float32.
+        actions: [B] int32, the actions taken.
+        returns: [B] float32, the n-step returns.
+        beta: Scalar float32, weight of the entropy.
+        config: Of the settings, `min_policy`, `log_epsilon` and `log_softmax` are used.
+    """
+    probabilities = policy(logits, config.min_policy)
+    logarithms = log_policy(logits, config.min_policy, None if config.log_softmax else config.log_epsilon)
+    spread = entropy(probabilities, logarithms)
+    objective = advantage_objective(logarithms, values, actions, returns) + beta * spread
+    return Losses(-objective, value_loss(values, returns), spread)
 
 
 def policy(logits: tf.Tensor, min_policy: float = 0.0) -> tf.Tensor:

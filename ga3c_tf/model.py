@@ -46,7 +46,7 @@ class Model:
         version: Scalar int64 variable, the number of updates done.
 
     Raises:
-        UserError: the network cannot be built, or does not fit the states.
+        UserError: the network cannot be built, or does not fit the states; or the loss fails.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class Model:
         with tf.device("/CPU:0"):  # where the operation that counts is at home
             self.version = tf.Variable(0, dtype=tf.int64, trainable=False, name="version")
         with tf.device(device):
+            self._loss = losses.find_loss(config, num_actions)
             self.network = network or build_network(config.network, state_shape, state_dtype, num_actions, seed)
             self._variables = [variable.value for variable in self.network.trainable_variables]
             self._optimizers = self._new_optimizers()
@@ -175,23 +176,12 @@ class Model:
     ) -> tuple[list[list[tf.Tensor | None]], tf.Tensor]:
         """The gradients that each optimizer applies, clipped, and [policy loss, value loss, mean entropy]."""
         with tf.GradientTape(persistent=True) as tape:
-            policy_loss, value_loss, entropy = self._losses(states, actions, returns, beta)
+            logits, values = self.network(states, training=True)
+            policy_loss, value_loss, entropy = self._loss(logits, values, actions, returns, beta, self._config)
             objectives = [policy_loss, value_loss] if self._config.dual_rmsprop else [policy_loss + value_loss]
         gradients = [self._clipped(tape.gradient(objective, self._variables)) for objective in objectives]
         mean_entropy = entropy / tf.cast(tf.size(actions), tf.float32)
         return gradients, tf.stack([policy_loss, value_loss, mean_entropy])
-
-    def _losses(
-        self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, beta: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Policy loss, value loss and entropy, each summed over the batch."""
-        config = self._config
-        logits, values = self.network(states, training=True)
-        policy = losses.policy(logits, config.min_policy)
-        log_policy = losses.log_policy(logits, config.min_policy, None if config.log_softmax else config.log_epsilon)
-        entropy = losses.entropy(policy, log_policy)
-        objective = losses.advantage_objective(log_policy, values, actions, returns) + beta * entropy
-        return -objective, losses.value_loss(values, returns), entropy
 
     def _clipped(self, gradients: list[tf.Tensor | None]) -> list[tf.Tensor | None]:
         if self._config.grad_clip_norm is None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ga3c_tf.config import UserError, did_you_mean
 from ga3c_tf.quiet_tensorflow import keras, tf
-from ga3c_tf.user_code import import_users_module, one_line
+from ga3c_tf.user_code import one_line, users_function
 
 SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a game's screen, a smaller one a grid of cells
 
@@ -161,7 +161,7 @@ def _initialise(network: keras.Model, seed: int) -> None:
 
 
 def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, seed: int) -> keras.Model:
-    build = _user_function(name)
+    build = users_function(name, f"network {name!r}")
     keras.utils.set_random_seed(seed % 2**32)
     try:
         network = build(shape, dtype, num_actions)
@@ -171,19 +171,6 @@ def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_action
         raise UserError(f"network {name!r} returned {type(network).__name__}; it must return a keras.Model")
     _check_outputs(name, network, shape, dtype, num_actions)
     return network
-
-
-def _user_function(name: str) -> Callable[..., keras.Model]:
-    """The function of 'module:function'."""
-    module_name, _, function_name = name.partition(":")
-    module = import_users_module(module_name, f"network {name!r}")
-    function = getattr(module, function_name, None)
-    if not callable(function):
-        raise UserError(
-            f"network {name!r}: module {module_name!r} has no function {function_name!r}"
-            f"{did_you_mean(function_name, dir(module))}"
-        )
-    return function
 
 
 def _check_outputs(name: str, network: keras.Model, shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> None:

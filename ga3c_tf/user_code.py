@@ -1,4 +1,4 @@
-"""Modules that users name: `module:function` for a network, `module:Name-v0` for an environment."""
+"""Modules that users name: `module:function` for a network or a loss, `module:Name-v0` for an environment."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import importlib
 import os
 import sys
 import types
+from collections.abc import Callable
+from typing import Any
 
-from ga3c_tf.config import UserError
+from ga3c_tf.config import UserError, did_you_mean
 
 
 def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
@@ -22,6 +24,23 @@ def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
         return importlib.import_module(module)
     except Exception as error:  # whatever a user's module raises
         raise UserError(f"{wanted_by}: the module {module!r} cannot be imported: {one_line(error)}") from error
+
+
+def users_function(name: str, wanted_by: str) -> Callable[..., Any]:
+    """The function that `name`, 'module:function', says.
+
+    Raises:
+        UserError: there is none; the text names `wanted_by`, the setting that asked for it.
+    """
+    module_name, _, function_name = name.partition(":")
+    module = import_users_module(module_name, wanted_by)
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        raise UserError(
+            f"{wanted_by}: module {module_name!r} has no function {function_name!r}"
+            f"{did_you_mean(function_name, dir(module))}"
+        )
+    return function
 
 
 def one_line(error: BaseException) -> str:

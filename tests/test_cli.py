@@ -105,6 +105,7 @@ def test_games_lists_the_atari_ids():
         (["train", "CartPole-v1", "--network", "no_such_module:build"], "no_such_module"),
         (["train", "CartPole-v1", "--network", "tiny"], "unknown network 'tiny'"),
         (["train", "CartPole-v1", "--network", "small"], "small"),
+        (["train", "CartPole-v1", "--loss", "tiny"], "unknown loss 'tiny'; it must be paper or 'module:function'"),
         (["train", "CartPole-v1", "--device", "gpu:7"], "gpu:7"),
         (["train", "CartPole-v1", "--device", "abacus"], "it must be auto, cpu, gpu or gpu:N"),
         (["train", "CartPole-v1", "--anneal-steps", "5"], "--anneal-steps does nothing without"),

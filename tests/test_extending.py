@@ -1,0 +1,105 @@
+"""docs/extending.md, done: its file lies outside the package, and its commands train with it."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from ga3c_tf import losses
+from ga3c_tf.config import Config, UserError
+from ga3c_tf.model import Model
+
+PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder outside the package with the page's mine.py, as the current one."""
+    [source] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "mine.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    sys.modules.pop("mine", None)
+
+
+def test_the_pages_commands_do_what_it_says(folder):
+    commands = [shlex.split(line) for line in PAGE.splitlines() if line.startswith("ga3c-tf ")]
+    assert [command[1] for command in commands] == ["train"] * 4 + ["evaluate", "plot"]
+    commands = [command for command in commands if "--loss" in command or command[1] == "evaluate"]
+    program = [str(Path(sys.executable).with_name("ga3c-tf"))]
+    for command in commands:
+        arguments = " ".join(command[1:]).replace("--minutes 2", "--steps 400 --log-seconds 1").split()
+        if "--agents" not in arguments and command[1] == "train":
+            arguments += ["--agents", "4"]
+        done = subprocess.run([*program, *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    for system, run in (("ga3c", "mine"), ("a2c", "mine-a2c"), ("a3c", "mine-a3c")):
+        config = json.loads((folder / "runs" / run / "config.json").read_text())
+        assert (config["system"], config["loss"], config["network"]) == (system, "mine:huber", "mine:wide")
+        reader = tf.train.load_checkpoint(str(max((folder / "runs" / run / "checkpoints").iterdir()) / "checkpoint"))
+        assert reader.get_tensor("version/0/.ATTRIBUTES/VARIABLE_VALUE") > 0
+        assert reader.get_tensor("weights/0/.ATTRIBUTES/VARIABLE_VALUE").shape == (4, 256)
+
+
+def batch_of(returns):
+    rng = np.random.default_rng(0)
+    returns = np.asarray(returns, np.float32)
+    return rng.normal(size=(len(returns), 4)).astype(np.float32), np.zeros(len(returns), np.int32), returns
+
+
+def test_the_loss_is_the_users(folder):
+    """Far from the value, Huber's gradient no longer grows: ten times the error moves the value no further."""
+    moved = {}
+    for loss in ("paper", "mine:huber"):
+        for error in (10.0, 100.0):
+            model = Model(Config(network="mlp", loss=loss, rmsprop_epsilon=1e6), (4,), np.float32, 2, seed=0)
+            states, actions, returns = batch_of([error] * 5)
+            before = model.network.get_layer("logits_v").bias.numpy()
+            result = model.train(states, actions, returns, 1.0, 0.0)
+            moved[loss, error] = float(np.abs(model.network.get_layer("logits_v").bias.numpy() - before)[0])
+            assert np.isfinite(result.value_loss)
+    assert moved["paper", 100.0] > 8 * moved["paper", 10.0]
+    assert moved["mine:huber", 100.0] == pytest.approx(moved["mine:huber", 10.0], rel=0.01)
+
+
+def test_the_papers_loss_by_its_own_function_makes_the_same_update(folder):
+    Path("same.py").write_text("from ga3c_tf.losses import actor_critic as again\n")
+    weights = []
+    for loss in ("paper", "same:again"):
+        model = Model(Config(network="mlp", loss=loss, min_policy=0.1), (4,), np.float32, 2, seed=0)
+        model.train(*batch_of([1.0, -2.0, 3.0]), 0.01, 0.01)
+        weights.append([weight.numpy() for weight in model.network.weights])
+    assert all(np.array_equal(one, other) for one, other in zip(*weights, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("huber", "unknown loss 'huber'; it must be paper or 'module:function'"),
+        ("nowhere:huber", "the module 'nowhere' cannot be imported"),
+        ("mine:hubert", "has no function 'hubert'; close: huber"),
+        ("bad:raises", "loss 'bad:raises' failed: .*no such thing"),
+        ("bad:short", "must return .policy loss, value loss, entropy., three float32 scalars"),
+        ("bad:not_summed", "three float32 scalars; for 2 states it returned float32 .2."),
+    ],
+)
+def test_what_is_wrong_with_a_loss_is_said_in_one_line(folder, name, words):
+    Path("bad.py").write_text(
+        "def raises(*arguments):\n    raise KeyError('no such thing')\n"
+        "def short(logits, values, *rest):\n    return values[0], values[0]\n"
+        "def not_summed(logits, values, *rest):\n    return values, values, values\n"
+    )
+    with pytest.raises(UserError, match=words) as caught:
+        Model(Config(network="mlp", loss=name), (4,), np.float32, 2, seed=0)
+    assert "\n" not in str(caught.value)
+    sys.modules.pop("bad", None)
+
+
+def test_the_default_is_the_papers():
+    assert Config().loss == "paper" and losses.find_loss(Config(), 2) is losses.actor_critic
