@@ -29,6 +29,7 @@ def wait_for_the_end_of(children):
     raise AssertionError(f"{len(alive(children))} processes are left")
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("system", ["a2c", "a3c"])
 def test_a_run_is_interrupted_resumed_and_evaluated(tmp_path, system):
     run = tmp_path / "run"
