@@ -66,7 +66,35 @@ class TrainedAgent:
         return np.minimum((cumulative <= draws).sum(axis=1), policy.shape[1] - 1)
 
 
-def evaluate(agent: TrainedAgent, episodes: int, seed: int) -> list[float]:
+class RandomAgent:
+    """Uniformly random actions in a run's environment: what a score is worth.
+
+    Args:
+        run: a run folder; it needs no checkpoint.
+        seed: seed of the actions.
+
+    Attributes:
+        config, agent_steps: as of `TrainedAgent`.
+        checkpoint: None, since there is no trained policy.
+
+    Raises:
+        UserError: not a run folder, or an environment that is not there.
+    """
+
+    checkpoint = None
+    agent_steps = 0
+
+    def __init__(self, run: Path | str, seed: int):
+        self.config: Config = read_config(run).replace(terminal_on_life_loss=False)
+        self._num_actions = describe_environment(self.config).num_actions
+        self._rng = np.random.default_rng(seed)
+
+    def act(self, states: np.ndarray) -> np.ndarray:
+        """Actions int64 [B] for states [B, *state_shape]."""
+        return self._rng.integers(self._num_actions, size=len(states))
+
+
+def evaluate(agent: TrainedAgent | RandomAgent, episodes: int, seed: int) -> list[float]:
     """Raw scores of `episodes` whole episodes, in an order that their lengths do not influence."""
     count = min(episodes, PARALLEL)
     make = functools.partial(make_environment, agent.config)
@@ -82,7 +110,7 @@ def evaluate(agent: TrainedAgent, episodes: int, seed: int) -> list[float]:
     return scores
 
 
-def _play_episodes(agent: TrainedAgent, environments: AsyncVectorEnv, episodes: int, seed: int):
+def _play_episodes(agent: TrainedAgent | RandomAgent, environments: AsyncVectorEnv, episodes: int, seed: int):
     """Environment i plays episodes i, i + n, i + 2n, ...: taking the first to end would favour short ones."""
     count = environments.num_envs
     quota = [len(range(number, episodes, count)) for number in range(count)]
@@ -98,14 +126,14 @@ def _play_episodes(agent: TrainedAgent, environments: AsyncVectorEnv, episodes: 
     return [score for done, most in zip(scores, quota, strict=True) for score in done[:most]]
 
 
-def summary(agent: TrainedAgent, scores: list[float], greedy: bool, seed: int) -> dict:
+def summary(agent: TrainedAgent | RandomAgent, scores: list[float], greedy: bool, seed: int) -> dict:
     """The scores with mean, spread, a 95 % bootstrap interval of the mean, and the protocol in words."""
     config = agent.config
     low, high = bootstrap_interval(scores)
+    policy = [f"{agent.checkpoint} checkpoint", "most probable action" if greedy else "actions sampled"]
     protocol = [
         f"{len(scores)} whole episodes",
-        f"{agent.checkpoint} checkpoint",
-        "most probable action" if greedy else "actions sampled",
+        *(policy if agent.checkpoint else ["uniformly random actions"]),
         f"seed {seed}",
     ]
     if "ALE/" in config.env_id:

@@ -61,3 +61,14 @@ def test_a_trained_agent_plays_whole_games(tmp_path, monkeypatch):
     assert not agent.config.terminal_on_life_loss and restored == [5] and agent.agent_steps == 5
     states = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
     assert agent.act(states).tolist() == agent.act(states).tolist()
+
+
+def test_random_play_needs_no_checkpoint_and_says_what_it_is(tmp_path):
+    config = Config(env_id="helpers:ShortIsBad-v0", terminal_on_life_loss=True)
+    (tmp_path / "config.json").write_text(config.to_json())
+    agent = evaluate.RandomAgent(tmp_path, seed=1)
+    actions = agent.act(np.zeros((2000, 2), np.float32))
+    assert set(actions) == {0, 1} and 900 < actions.sum() < 1100 and not agent.config.terminal_on_life_loss
+    scores = evaluate.evaluate(agent, 4, seed=3)
+    protocol = evaluate.summary(agent, scores, greedy=False, seed=3)["protocol"]
+    assert protocol == "4 whole episodes, uniformly random actions, seed 3"
