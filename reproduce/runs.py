@@ -1,0 +1,195 @@
+"""What a run has left in its folder, as numbers."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ga3c_tf.config import UserError
+from ga3c_tf.run_folder import write_aside
+from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from reproduce.records import NOT_RUN
+from reproduce.specs import RunSpec
+
+FINISHED, FAILED, INTERRUPTED = "finished", "failed", "interrupted"
+CURVE_COLUMNS = ("time_s", "agent_steps", "episodes", "rolling_score")
+CURVE_POINTS = 300
+Columns = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run and what came of it.
+
+    Attributes:
+        spec: what was to be run.
+        path: its folder, which may not be there.
+        result: what result.json says, or {} before the run has come to an end.
+    """
+
+    spec: RunSpec
+    path: Path
+    result: dict
+
+    @classmethod
+    def of(cls, spec: RunSpec, runs: Path) -> Run:
+        """The run of this specification in the folder `runs`."""
+        return cls(spec, runs / spec.id, read_result(runs / spec.id))
+
+    @property
+    def finished(self) -> bool:
+        """It came to its end: training and evaluation."""
+        return self.result.get("status") == FINISHED
+
+    @property
+    def fate(self) -> str:
+        """In words: 'finished', 'not run', or what went wrong."""
+        if not self.result:
+            return "not finished: it was interrupted" if (self.path / "config.json").exists() else NOT_RUN
+        return FINISHED if self.finished else f"{self.result['status']}: {self.result['reason']}"
+
+    @functools.cached_property
+    def metrics(self) -> Columns:
+        """The columns of metrics.csv; not-a-number where a cell is empty."""
+        return _columns(self.path / "metrics.csv", METRIC_COLUMNS)
+
+    @functools.cached_property
+    def curve(self) -> Columns:
+        """The columns of curve.csv: the rolling score over time and agent steps."""
+        return _columns(self.path / "curve.csv", CURVE_COLUMNS)
+
+    @functools.cached_property
+    def adjustment(self) -> Columns:
+        """The columns of adjustment.csv but `why`."""
+        return _columns(self.path / "adjustment.csv", ADJUSTMENT_COLUMNS)
+
+    @property
+    def hours(self) -> float:
+        """Hours of training."""
+        return self._total("time_s") / 3600
+
+    @property
+    def agent_steps(self) -> int:
+        """Agent steps of training."""
+        return int(self._total("agent_steps"))
+
+    @functools.cached_property
+    def sessions(self) -> list[dict]:
+        """What meta.json says of the processes that trained it, oldest first."""
+        try:
+            return list(json.loads((self.path / "meta.json").read_text())["sessions"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UserError(f"{self.path / 'meta.json'} is missing or damaged") from None
+
+    @property
+    def commit(self) -> str | None:
+        """The commit of the source, of its last session."""
+        return self.sessions[-1]["commit"]
+
+    @property
+    def dirty(self) -> bool | None:
+        """Whether any session ran with a changed source, or another commit than the last."""
+        if self.commit is None:
+            return None
+        return any(session["dirty"] or session["commit"] != self.commit for session in self.sessions)
+
+    @property
+    def hardware(self) -> str:
+        """The machine in words; several where it was resumed on another."""
+        return "; ".join(dict.fromkeys(_machine(session) for session in self.sessions))
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the model was on a GPU."""
+        return "GPU" in self.sessions[-1]["device"].upper()
+
+    def _total(self, name: str) -> float:
+        """What the training said at its end; of one that was killed, what was logged last."""
+        return (self.result.get("training") or {}).get(name, _last(self.metrics[name]))
+
+    def steady(self, after_s: float) -> dict[str, float]:
+        """What happened after its first `after_s` seconds.
+
+        Returns:
+            'seconds' that it covers; 'pps' and 'tps', agent steps and updates per second; means over the rows of
+            'prediction_batch', 'training_batch', 'training_queue', 'prediction_queue', 'policy_lag_mean' and
+            'policy_lag_p95', not-a-number where nothing was logged. A run with fewer than two rows after that time
+            is taken as a whole.
+        """
+        metrics = self.metrics
+        rows = metrics["time_s"] >= after_s
+        whole = rows.sum() < 2
+        if whole:
+            rows = np.ones_like(rows)
+        counts = {name: metrics[name][rows] for name in ("time_s", "agent_steps", "updates")}
+        seconds, steps, updates = (values[-1] - (0 if whole else values[0]) for values in counts.values())
+        inside = rows if whole else rows & (metrics["time_s"] > counts["time_s"][0])
+        names = (
+            "prediction_batch",
+            "training_batch",
+            "training_queue",
+            "prediction_queue",
+            "policy_lag_mean",
+            "policy_lag_p95",
+        )
+        means = {name: _mean(metrics[name][inside]) for name in names}
+        return {"seconds": float(seconds), "pps": float(steps / seconds), "tps": float(updates / seconds), **means}
+
+
+def read_result(folder: Path) -> dict:
+    """What the result.json of a run folder says; {} where there is none.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    file = folder / "result.json"
+    try:
+        result = json.loads(file.read_text())
+        if not {"spec", "status", "reason"} <= set(result):
+            raise ValueError("it lacks spec, status or reason")
+        return result
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{file} is damaged: {error}; remove {folder} to run it again") from None
+
+
+def write_curve(folder: Path, rolling_episodes: int) -> None:
+    """Writes curve.csv: the rolling score at evenly spaced times, small where episodes.csv is not.
+
+    Args:
+        folder: a run folder.
+        rolling_episodes: episodes that the rolling score is the mean of; of fewer at the start.
+    """
+    episodes = _columns(folder / "episodes.csv", EPISODE_COLUMNS)
+    count = len(episodes["score"])
+    lines = [",".join(CURVE_COLUMNS)]
+    if count:
+        times = np.linspace(episodes["time_s"][0], episodes["time_s"][-1], min(CURVE_POINTS, count))
+        for end in np.unique(np.searchsorted(episodes["time_s"], times, side="right")):
+            score = episodes["score"][max(0, end - rolling_episodes) : end].mean()
+            place = f"{episodes['time_s'][end - 1]:.6g},{int(episodes['agent_steps'][end - 1])}"
+            lines.append(f"{place},{end},{score:.6g}")
+    write_aside(folder / "curve.csv", "\n".join(lines) + "\n")
+
+
+def _columns(file: Path, columns: tuple[str, ...]) -> Columns:
+    rows = read_rows(file, columns)
+    return {name: np.array([float(row[name] or "nan") for row in rows]) for name in columns if name != "why"}
+
+
+def _last(values: np.ndarray) -> float:
+    return float(values[-1]) if len(values) else 0.0
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+
+
+def _machine(session: dict) -> str:
+    gpus = ", ".join(session["gpus"]) if "GPU" in session["device"].upper() else "no GPU used"
+    return f"{session['cores']} cores of {session['cpu']}, {gpus}"

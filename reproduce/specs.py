@@ -1,0 +1,180 @@
+"""What to run: specifications with an identity that depends on nothing but what they say."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ga3c_tf.config import Config, UserError, did_you_mean, option_of
+
+BUDGETS = ("smoke", "quick", "paper")
+"""Seconds, to see that everything works; minutes on 2 cores; what the paper spent."""
+SYSTEMS = {"ga3c": "GA3C", "a3c": "A3C", "a2c": "A2C"}
+GA3C_ONLY = ("num_predictors", "num_trainers", "min_training_batch", "max_training_queue")
+GAMES = {
+    "amidar": "ALE/Amidar-v5",
+    "boxing": "ALE/Boxing-v5",
+    "centipede": "ALE/Centipede-v5",
+    "name_this_game": "ALE/NameThisGame-v5",
+    "ms_pacman": "ALE/MsPacman-v5",
+    "pong": "ALE/Pong-v5",
+    "qbert": "ALE/Qbert-v5",
+    "seaquest": "ALE/Seaquest-v5",
+    "up_n_down": "ALE/UpNDown-v5",
+    "breakout": "ALE/Breakout-v5",
+    "minatar_breakout": "MinAtar/Breakout-v1",
+    "minatar_asterix": "MinAtar/Asterix-v1",
+    "minatar_freeway": "MinAtar/Freeway-v1",
+    "minatar_seaquest": "MinAtar/Seaquest-v1",
+    "minatar_space_invaders": "MinAtar/SpaceInvaders-v1",
+    "cartpole": "CartPole-v1",
+}
+NINE_GAMES = tuple(GAMES)[:9]
+"""Those of the paper's Table 3."""
+# For the estimate of what a run costs, roughly as on 2 cores.
+START_SECONDS, STEPS_PER_SECOND, SECONDS_PER_EPISODE = 8.0, 500.0, 2.0
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run: a system, a game, a seed, settings with a budget, and how it is scored. Made by `run_spec`.
+
+    Attributes:
+        settings: names and values of the settings that are given, sorted.
+        evaluation_episodes: whole episodes that its best checkpoint plays afterwards.
+        random_play: as many are played at random, for comparison.
+    """
+
+    system: str
+    game: str
+    seed: int
+    settings: tuple[tuple[str, Any], ...]
+    evaluation_episodes: int = 0
+    random_play: bool = False
+
+    @property
+    def config(self) -> Config:
+        """The settings of the run, those not given by their defaults."""
+        return Config.from_values({**dict(self.settings), "env_id": GAMES[self.game], "seed": self.seed})
+
+    @property
+    def id(self) -> str:
+        """Readable and stable: the run's main traits, and a hash of everything it says."""
+        config, given = self.config, dict(self.settings)
+        numbers = [config.num_agents] if self.system != "ga3c" else list(workers_of(config))
+        parts = [self.game.replace("_", "-"), self.system, "x".join(map(str, numbers))]
+        parts += [config.network] if "network" in given else []
+        parts += [f"m{config.min_training_batch}"] if "min_training_batch" in given else []
+        parts += [f"lr{config.learning_rate:g}"] if "learning_rate" in given else []
+        parts += [config.adjustment] if config.adjustment != "off" else []
+        budgets = (("minutes", "min"), ("steps", "steps"), ("episodes", "episodes"))
+        parts += [f"{_plain(given[name])}{unit}" for name, unit in budgets if name in given]
+        text = "-".join([*parts, f"s{self.seed}"]).replace(":", ".").replace("/", ".")
+        return f"{text}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:8]}"
+
+    @property
+    def seconds(self) -> float:
+        """About how long it takes."""
+        config = self.config
+        training = 60 * config.minutes if config.minutes else (config.steps or 0) / STEPS_PER_SECOND
+        plays = (self.evaluation_episodes > 0) * (1 + self.random_play)
+        evaluation = plays * (START_SECONDS + SECONDS_PER_EPISODE * self.evaluation_episodes)
+        return START_SECONDS + training + evaluation
+
+    def train_command(self, folder: Path) -> list[str]:
+        """The words after `ga3c-tf` that begin this run in `folder`."""
+        words = ["train", GAMES[self.game]]
+        words += ["--system", self.system] if self.system != "ga3c" else []
+        for name, value in self.settings:
+            option = option_of(name)
+            if isinstance(value, bool):
+                words.append(f"--{option}" if value else f"--no-{option}")
+            else:
+                words += [f"--{option}", _plain(value)]
+        return [*words, "--seed", str(self.seed), "--run-dir", str(folder)]
+
+    def evaluate_commands(self, folder: Path) -> dict[str, list[str]]:
+        """The words after `ga3c-tf` that score it, by the name of what they give: 'evaluation' and 'random'."""
+        if not self.evaluation_episodes:
+            return {}
+        words = ["evaluate", str(folder), "--episodes", str(self.evaluation_episodes), "--json"]
+        return {"evaluation": words, **({"random": [*words, "--random"]} if self.random_play else {})}
+
+    def to_json(self) -> str:
+        """Everything it says, in one line that is the same for equal specifications."""
+        values = {
+            "system": self.system,
+            "game": self.game,
+            "env_id": GAMES[self.game],
+            "seed": self.seed,
+            "settings": dict(self.settings),
+            "evaluation_episodes": self.evaluation_episodes,
+            "random_play": self.random_play,
+        }
+        return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_values(cls, values: dict[str, Any]) -> RunSpec:
+        """The specification that `to_json` wrote, parsed.
+
+        Raises:
+            UserError: something is missing or wrong.
+        """
+        try:
+            return run_spec(
+                values["game"],
+                values["seed"],
+                values["system"],
+                evaluation_episodes=values["evaluation_episodes"],
+                random_play=values["random_play"],
+                **values["settings"],
+            )
+        except (KeyError, TypeError) as error:
+            raise UserError(f"a run's specification lacks or mistakes {error}") from None
+
+
+def run_spec(
+    game: str,
+    seed: int,
+    system: str = "ga3c",
+    *,
+    evaluation_episodes: int = 0,
+    random_play: bool = False,
+    **settings: Any,
+) -> RunSpec:
+    """A specification whose settings have been checked. Those that only GA3C has are left out for other systems.
+
+    Raises:
+        UserError: unknown game or system, a bad setting, or no budget.
+    """
+    check_games([game])
+    if system not in SYSTEMS:
+        raise UserError(f"unknown system {system!r}; there are {', '.join(SYSTEMS)}")
+    if system != "ga3c":
+        settings = {name: value for name, value in settings.items() if name not in GA3C_ONLY}
+    config = Config.from_values({**settings, "env_id": GAMES[game], "seed": seed})
+    if not (config.minutes or config.steps or config.episodes):
+        raise UserError(f"a run of {game} needs a budget: minutes, steps or episodes")
+    values = tuple((name, getattr(config, name)) for name in sorted(settings))
+    return RunSpec(system, game, seed, values, evaluation_episodes, random_play)
+
+
+def _plain(value: Any) -> str:
+    """The value as a text, a whole number without a point."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def workers_of(config: Config) -> tuple[int, int, int]:
+    """N_A, N_P and N_T of the settings."""
+    return config.num_agents, config.num_predictors, config.num_trainers
+
+
+def check_games(games: Sequence[str]) -> None:
+    """Raises a UserError that names the first unknown game, and close ones."""
+    for game in games:
+        if game not in GAMES:
+            raise UserError(f"unknown game {game!r}{did_you_mean(game, list(GAMES)) or '; ' + ', '.join(GAMES)}")
