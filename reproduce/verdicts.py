@@ -1,0 +1,119 @@
+"""The rules by which the results page judges; each is stated there in the words given here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from ga3c_tf.stats import bootstrap_interval
+
+HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "not enough data"
+LEAST_SEEDS = 3
+COLLAPSED = 0.5
+TIE = 0.05
+
+RULES = {
+    "scores": "The verdict on a score: 'not run' without a finished run; 'fewer than 3 seeds' below that; 'reproduced' "
+    "where the upper end of the 95 % bootstrap interval over seeds reaches the paper's value; else 'short by x %', x "
+    "being the share of the way from random play (ours, the paper's where ours was not measured) to the paper's value "
+    "that our mean lacks.",
+    "throughput": "Speeds are compared as ratios of runs on the same hardware only, never across hardware: a speed of "
+    "the paper's machines stands beside ours for orientation, without a verdict.",
+    "findings": "A finding 'holds' or 'does not hold' by the rule in brackets behind it, computed from the recorded "
+    "runs; 'not enough data' where runs it needs are missing, failed, or cannot tell.",
+    "greater": "'Greater' of two groups of runs means: the 95 % bootstrap interval of the difference of their means is "
+    "above zero, with at least 3 seeds in each.",
+    "instability": "Instability of a run: the worst drop of its rolling score below the best it had until then, as a "
+    "share of the way from its first rolling score to that best. A run has collapsed if it ends more than half of that "
+    "way down. Runs that never improved have neither.",
+}
+
+
+class Finding(NamedTuple):
+    """What the paper found, whether it is so here, by what rule, and the numbers that decided."""
+
+    claim: str
+    verdict: str
+    rule: str
+    because: str
+
+    def line(self) -> str:
+        """As an item of a list."""
+        return f"- {self.claim}: **{self.verdict}** - {self.because} ({self.rule})"
+
+
+def score_verdict(seeds: Sequence[float], paper: float | None, random: float | None) -> str:
+    """The verdict on a score.
+
+    Args:
+        seeds: the score of each seed.
+        paper: the paper's, None where it could not be read.
+        random: of random play.
+    """
+    if not seeds:
+        return "not run"
+    if paper is None:
+        return "nothing to compare with"
+    if len(seeds) < LEAST_SEEDS:
+        return f"fewer than {LEAST_SEEDS} seeds"
+    if bootstrap_interval(seeds)[1] >= paper:
+        return "reproduced"
+    if random is None or random >= paper:
+        return "short, random play unknown"
+    return f"short by {100 * (paper - float(np.mean(seeds))) / (paper - random):.0f} %"
+
+
+def greater(ours: Sequence[float], others: Sequence[float]) -> str:
+    """Whether the mean of `ours` is above that of `others`, by the rule 'greater'."""
+    if min(len(ours), len(others)) < LEAST_SEEDS:
+        return UNKNOWN
+    low, high = _difference(np.asarray(ours, float), np.asarray(others, float))
+    return HOLDS if low > 0 else FAILS if high < 0 else UNKNOWN
+
+
+def grows(values: Sequence[float | None]) -> str:
+    """Whether the values rise from each to the next, a fall of up to 5 % being a tie, and in all by more than that."""
+    known = [value for value in values if value is not None]
+    if len(known) < 3 or None in (values[0], values[-1]):
+        return UNKNOWN
+    steps_rise = all(after >= (1 - TIE) * before for before, after in pairwise(known))
+    return HOLDS if steps_rise and known[-1] > (1 + TIE) * known[0] else FAILS
+
+
+def falls(values: Sequence[float | None]) -> str:
+    """As `grows`, the other way round, for positive values."""
+    return grows([1 / value if value else None for value in values])
+
+
+def worst_drop(scores: Sequence[float]) -> float:
+    """Worst drop from the running best as a share of the way from the first score to it; not-a-number without one."""
+    return _drops(scores)[0]
+
+
+def collapsed(scores: Sequence[float]) -> float:
+    """1.0 if the last score is more than half of that way down, else 0.0; not-a-number where it never improved."""
+    final = _drops(scores)[1]
+    return final if math.isnan(final) else float(final > COLLAPSED)
+
+
+def _drops(scores: Sequence[float]) -> tuple[float, float]:
+    values = np.asarray(scores, float)
+    if not len(values) or values.max() <= values[0]:
+        return float("nan"), float("nan")
+    best = np.maximum.accumulate(values)
+    improved = best > values[0]
+    drops = np.zeros_like(values)
+    drops[improved] = (best - values)[improved] / (best - values[0])[improved]
+    return float(drops.max()), float(drops[-1])
+
+
+def _difference(ours: np.ndarray, others: np.ndarray, resamples: int = 10_000) -> tuple[float, float]:
+    """95 % percentile bootstrap interval of the difference of two means, the same for the same numbers."""
+    rng = np.random.default_rng(0)
+    means = [values[rng.integers(len(values), size=(resamples, len(values)))].mean(axis=1) for values in (ours, others)]
+    low, high = np.percentile(means[0] - means[1], [2.5, 97.5])
+    return float(low), float(high)
