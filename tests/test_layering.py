@@ -32,7 +32,7 @@ LEVELS = {
     2.6: ["baselines.replica"],
     2.7: ["baselines.a3c_process"],
     3: ["training", "components"],
-    4: ["server", "serial", "evaluate", "plots", "bench", "baselines.a2c", "baselines.a3c"],
+    4: ["server", "serial", "evaluate", "bench", "baselines.a2c", "baselines.a3c"],
     6: ["cli"],
     7: ["__main__"],
 }
@@ -62,12 +62,12 @@ FREE_OF_TENSORFLOW = ours(
     "config", "stats", "returns", "environment", "queues", "agent", "agent_processes", "baselines.agents"
 )
 CLI_IMPORTS_LATE = TENSORFLOW | set(LEVEL_OF) - {"ga3c_tf", "ga3c_tf.config"}
-PLOTS_MAY_IMPORT = ours("config", "run_folder", "run_log")
-REPRODUCE_MAY_IMPORT = {"reproduce", "ga3c_tf.config"} | {
-    name for name, level in LEVEL_OF.items() if level in (3, 4) or name in ours("run_folder", "run_log")
+REPRODUCE_MAY_IMPORT = {"reproduce"} | {
+    name
+    for name, level in LEVEL_OF.items()
+    if level in (3, 4) or name in ours("config", "stats", "run_folder", "run_log")
 }
-# The `plot` command's own module, until reproduce/plots.py takes over.
-MAY_IMPORT_MATPLOTLIB = {"reproduce.plots"} if (ROOT / "reproduce" / "plots.py").exists() else ours("plots")
+MAY_IMPORT_MATPLOTLIB = {"reproduce.plots"}
 
 
 class Import(NamedTuple):
@@ -128,10 +128,8 @@ def objection(module: str, imported: Import) -> str | None:
         return (
             None
             if target in REPRODUCE_MAY_IMPORT
-            else "reproduce uses config, run_folder, run_log and levels 3 and 4 only"
+            else "reproduce uses config, stats, run_folder, run_log and levels 3 and 4 only"
         )
-    if module == "ga3c_tf.plots" and target not in PLOTS_MAY_IMPORT:
-        return f"ga3c_tf.plots may import {', '.join(sorted(PLOTS_MAY_IMPORT))} only"
     level, other = LEVEL_OF[module], LEVEL_OF[target]
     return None if other < level else f"{module} (level {level}) may not import {target} (level {other})"
 
@@ -176,7 +174,6 @@ def test_every_module_imports_only_what_its_level_allows():
         ("agent", "from ga3c_tf.losses import policy_loss", "brings TensorFlow"),
         ("evaluate", "import matplotlib.pyplot as plt", "matplotlib is for"),
         ("server", "import click", "click is for"),
-        ("plots", "from ga3c_tf.server import Server", "ga3c_tf.plots may import"),
         ("cli", "from ga3c_tf.server import Server", "inside the command"),
         ("cli", "import tensorflow", "tensorflow is for"),
         ("cli", "if True:\n    import reproduce", "inside the command"),

@@ -1,0 +1,104 @@
+"""What `ga3c-tf reproduce` does."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from reproduce.catalogue import FIGURES, figures_called
+from reproduce.executor import Executor, duration
+from reproduce.figure import Figure
+from reproduce.folder import DEFAULT, ResultsFolder
+from reproduce.report import write_page
+from reproduce.runs import Run
+from reproduce.specs import BUDGETS, RunSpec, check_games
+
+
+def specs_of(name: str, budget: str, seeds: int | None, games: Sequence[str]) -> list[RunSpec]:
+    """The runs of a figure, or of all of them, each once.
+
+    Raises:
+        UserError: unknown figure or game.
+    """
+    check_games(games)
+    specs = [spec for figure in figures_called(name) for spec in figure.all_specs(budget, seeds, games)]
+    return list(dict.fromkeys(specs))
+
+
+def reproduce(
+    name: str,
+    budget: str,
+    seeds: int | None,
+    games: Sequence[str],
+    out: Path | None,
+    force: bool,
+    executor: Executor,
+    say: Callable[[str], None],
+) -> list[Run]:
+    """Makes what is missing of a figure: runs, records, pictures and the page.
+
+    Args:
+        name: of the figure, or 'all'.
+        budget: of `BUDGETS`.
+        seeds: how many; None for the figure's own number.
+        games: the games; none for the figure's own.
+        out: the results folder; None for the budget's own.
+        force: repeat finished runs.
+        executor: carries out the runs.
+        say: called with one line of progress at a time.
+
+    Returns:
+        The runs that were asked for.
+
+    Raises:
+        UserError: unknown figure or game, or a folder that cannot be used.
+    """
+    specs = specs_of(name, budget, seeds, games)
+    folder = ResultsFolder(out or DEFAULT[budget])
+    folder.prepare(budget)
+    runs = executor.execute(specs, folder.runs, force)
+    for figure in FIGURES.values():
+        if figure in figures_called(name):
+            folder.update(figure, budget, games, seeds or 0, say)
+        elif folder.measured_file(figure, budget).exists():  # it may share runs with this one
+            folder.update(figure, budget, (), 0, say)
+    say(f"{write_page(folder)} and {folder.figures} are written")
+    return runs
+
+
+def commands(name: str, budget: str, seeds: int | None, games: Sequence[str], out: Path | None) -> list[str]:
+    """The commands that `reproduce` would run, those of finished runs left out."""
+    folder = ResultsFolder(out or DEFAULT[budget])
+    folder.check_kind(budget)
+    lines = []
+    for spec in specs_of(name, budget, seeds, games):
+        if not Run.of(spec, folder.runs).finished:
+            path = folder.runs / spec.id
+            words = [spec.train_command(path), *spec.evaluate_commands(path).values()]
+            lines += [f"ga3c-tf {shlex.join(each)}" for each in words]
+    return lines
+
+
+def listing(out: Path | None) -> list[str]:
+    """For each figure what it shows, what it costs at each budget, and what is measured."""
+    lines = []
+    for figure in FIGURES.values():
+        costs = [f"{budget} {_cost(figure, budget)}" for budget in BUDGETS]
+        measured = [
+            f"{budget} {sum(run.finished for run in results.runs)} of {len(results.runs)} runs"
+            for budget in BUDGETS
+            if (folder := ResultsFolder(out or DEFAULT[budget])).measured_file(figure, budget).exists()
+            for results in [folder.results(figure, budget)]
+        ]
+        lines += [
+            f"{figure.name}: {figure.shows} ({figure.paper})",
+            f"    cost: {'; '.join(costs)}",
+            f"    measured: {'; '.join(measured) or 'nothing yet'}",
+        ]
+    return lines
+
+
+def _cost(figure: Figure, budget: str) -> str:
+    specs = figure.all_specs(budget)
+    return f"{len(specs)} run{'s' if len(specs) > 1 else ''}, about {duration(sum(spec.seconds for spec in specs))}"

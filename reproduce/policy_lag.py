@@ -1,0 +1,205 @@
+"""Figure 7 and slide 40: what a minimum training batch does to the policy lag, to stability and to speed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reproduce.figure import Figure, Measure, Results, smoke_spec
+from reproduce.runs import Run
+from reproduce.specs import RunSpec, run_spec
+from reproduce.text import spread, table
+from reproduce.verdicts import FAILS, HOLDS, LEAST_SEEDS, UNKNOWN, Finding, collapsed, greater, worst_drop
+
+MINIMA = (0, 20, 40, 160)
+RATES = {"normal": 1e-3, "large": 4e-3}
+MINUTES = {"quick": 12.0, "paper": 24 * 60.0}
+LONG_QUEUE: dict[str, Any] = {
+    "num_agents": 128,
+    "num_predictors": 4,
+    "num_trainers": 1,
+    "min_training_batch": 0,
+    "max_training_queue": 2000,
+}
+SCORE, DROP, COLLAPSED = "score at the end", "worst drop", "collapsed"
+LAG, LAG_P95 = "policy lag, mean", "policy lag, 95th percentile"
+
+
+class Label(NamedTuple):
+    """What a run is called: how its batches are made, and its learning rate."""
+
+    setting: str
+    rate: str
+
+
+def labelled(budget: str, game: str, seed: int) -> dict[Label, RunSpec]:
+    """The runs by what they are called. A2C is the control: its policy lag is zero."""
+    if budget == "smoke":
+        return {
+            Label("minimum 0", "normal"): smoke_spec(game, seed, min_training_batch=0),
+            Label("minimum 20", "normal"): smoke_spec(game, seed),
+            Label("A2C", "normal"): smoke_spec(game, seed, "a2c"),
+        }
+    thirty_two: dict[str, Any] = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2}
+    systems: dict[str, tuple[str, dict[str, Any]]] = {
+        **{f"minimum {size}": ("ga3c", {**thirty_two, "min_training_batch": size}) for size in MINIMA},
+        "long queue": ("ga3c", LONG_QUEUE),
+        "A2C": ("a2c", {"num_agents": 32}),
+    }
+    return {
+        Label(setting, rate): run_spec(
+            game,
+            seed,
+            system,
+            **settings,
+            learning_rate=value,
+            minutes=MINUTES[budget],
+            log_seconds=5.0 if budget == "quick" else 60.0,
+            checkpoint_minutes=30.0,
+        )
+        for rate, value in RATES.items()
+        for setting, (system, settings) in systems.items()
+    }
+
+
+def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
+    """Six ways to make batches at two learning rates."""
+    return list(labelled(budget, game, seed).values())
+
+
+def seeds(budget: str, game: str) -> int:
+    """Five on MinAtar, where minutes are enough to learn; on Atari more than one would take days at quick budget."""
+    return {"smoke": 1, "quick": 5 if game.startswith("minatar") else 1, "paper": 3}[budget]
+
+
+def measures(run: Run) -> list[Measure]:
+    """Score, instability, lag and speed."""
+    curve, rolling = run.curve, run.spec.config.rolling_episodes
+    settled = curve["rolling_score"][curve["episodes"] >= rolling]
+    if not len(settled):
+        settled = curve["rolling_score"]
+    steady = run.steady(0.1 * 3600 * run.hours)
+    protocol = f"rolling score of {rolling} episodes of training"
+    flat = "the rolling score never improved on its first value"
+    lag = "mean over the rows of metrics.csv after the first tenth"
+    return [
+        Measure(SCORE, float(settled[-1]) if len(settled) else float("nan"), "points", protocol, "no episode ended"),
+        Measure(DROP, worst_drop(settled.tolist()), "share", protocol, flat),
+        Measure(COLLAPSED, collapsed(settled.tolist()), "0 or 1", protocol, flat),
+        Measure(LAG, steady["policy_lag_mean"], "updates", f"{lag}, of each row's mean", "no update"),
+        Measure(LAG_P95, steady["policy_lag_p95"], "updates", f"{lag}, of each row's percentile", "no update"),
+        Measure("pps", steady["pps"], "predictions/s", "after the first tenth"),
+    ]
+
+
+def groups(results: Results) -> dict[Label, list[Run]]:
+    """The runs of one game by what they are called."""
+    found: dict[Label, list[Run]] = {}
+    for run in results.runs:
+        labels = labelled(results.budget, run.spec.game, run.spec.seed)
+        [label] = [label for label, spec in labels.items() if spec == run.spec]
+        found.setdefault(label, []).append(run)
+    return found
+
+
+def ruined(results: Results, runs: Iterable[Run]) -> int:
+    """Runs that collapsed or diverged."""
+    return sum(results.value(run, COLLAPSED) == 1 or "diverged" in results.status(run) for run in runs)
+
+
+def section(results: Results) -> list[str]:
+    """A table and the findings of one game."""
+    runs, rows = groups(results), []
+    for label, each in runs.items():
+        cells = [spread(results.values(metric, each)) for metric in (LAG, LAG_P95, SCORE, DROP)]
+        reasons = sorted({results.status(run) for run in each if not run.finished})
+        ended = sum(run.finished or "diverged" in results.status(run) for run in each)
+        rows.append([*label, *cells, f"{ruined(results, each)} of {ended}", "; ".join(reasons)])
+    header = ["batches", "learning rate", "policy lag, mean", "95 %", "score at the end", "worst drop"]
+    rates = ", ".join(f"{name} {value:g}" for name, value in RATES.items())
+    return [
+        *table([*header, "collapsed or diverged", "not finished"], rows),
+        "",
+        f"Learning rates: {rates}. 'Long queue' forces lag: 128 agents, 4 predictors, 1 trainer, room for 2000 "
+        "segments. Scores are those of training. The paper's curves could not be read.",
+        "",
+        *(finding.line() for finding in findings(results, results.runs[0].spec.game, runs)),
+    ]
+
+
+def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[Finding]:
+    """What the paper says of the minimum batch, for one game."""
+
+    def values(metric: str, *settings: str, rate: str = "normal") -> list[float]:
+        return results.values(metric, [run for setting in settings for run in runs.get(Label(setting, rate), [])])
+
+    good = ("minimum 20", "minimum 40")
+    drops = values(DROP, "minimum 0", rate="large"), values(DROP, *good, rate="large")
+    found = [
+        Finding(
+            "a minimum batch lowers the policy lag",
+            greater(values(LAG, "minimum 0"), values(LAG, "minimum 40")),
+            "mean lag at minimum 0 greater than at 40, normal rate",
+            f"{spread(values(LAG, 'minimum 0'))} against {spread(values(LAG, 'minimum 40'))}",
+        ),
+        Finding(
+            "a minimum batch of 20 to 40 stabilises",
+            greater(*drops),
+            "worst drop at minimum 0 greater than at 20 and 40, large rate",
+            f"{spread(drops[0])} against {spread(drops[1])}",
+        ),
+        Finding(
+            "20 to 40 is generally faster",
+            greater(values(SCORE, *good), values(SCORE, "minimum 0")),
+            "score after the same time greater than at minimum 0, normal rate",
+            f"{spread(values(SCORE, *good))} against {spread(values(SCORE, 'minimum 0'))}",
+        ),
+        Finding(
+            "a larger minimum is slower",
+            greater(values(SCORE, *good), values(SCORE, "minimum 160")),
+            "score after the same time at 20 and 40 greater than at 160, normal rate",
+            f"{spread(values(SCORE, *good))} against {spread(values(SCORE, 'minimum 160'))}",
+        ),
+    ]
+    if game in ("pong", "breakout"):
+        runs_at_zero = runs.get(Label("minimum 0", "large"), [])
+        done = [run for run in runs_at_zero if run.finished or "diverged" in results.status(run)]
+        lost, can_be = ruined(results, done), game == "breakout"
+        verdict = UNKNOWN if len(done) < LEAST_SEEDS else HOLDS if (lost > 0) == can_be else FAILS
+        claim = (
+            "can be ruined by a large learning rate" if can_be else "is hardly affected, even at a large learning rate"
+        )
+        some = "some" if can_be else "no"
+        rule = f"{some} run collapsed or diverged at minimum 0, large rate; takes {LEAST_SEEDS} seeds"
+        found.append(Finding(f"{game.upper()} {claim}", verdict, rule, f"{lost} of {len(done)}"))
+    return found
+
+
+def plot(results: Results, stem: Path) -> None:
+    """Curves at both learning rates, and the distribution of the measured lag beside them."""
+    from reproduce import plots
+
+    rates: dict[str, dict[str, list[Run]]] = {}
+    for label, runs in groups(results).items():
+        rates.setdefault(f"{label.rate} learning rate", {})[label.setting] = [run for run in runs if run.finished]
+    plots.lag_picture(rates, stem)
+
+
+FIGURE = Figure(
+    name="policy-lag",
+    paper="Figure 7, slide 40",
+    shows="learning curves without and with a minimum training batch, the measured lag beside them",
+    games={
+        "smoke": ("cartpole",),
+        "quick": ("minatar_breakout", "minatar_asterix", "pong", "breakout"),
+        "paper": ("pong", "breakout"),
+    },
+    seeds=seeds,
+    specs=specs,
+    measures=measures,
+    main=(SCORE, "points"),
+    section=section,
+    plot=plot,
+    by_game=True,
+)

@@ -1,0 +1,86 @@
+"""Figure 4 and slide 48: how long the training queue is and how large prediction batches are, with figure 3's runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from reproduce import tps
+from reproduce.figure import Figure, Measure, Results
+from reproduce.runs import Run
+from reproduce.text import number, table
+from reproduce.verdicts import FAILS, HOLDS, UNKNOWN, Finding
+
+TOP_SHARE = 1 / 3
+FAR_BELOW = 0.5
+QUEUE, BATCH = "training queue", "prediction batch"
+
+
+def measures(run: Run) -> list[Measure]:
+    """Means of the queue's length, in segments, and of the prediction batch, in states."""
+    steady = run.steady(tps.warm_up_s(run))
+    protocol = f"mean over the rows of metrics.csv of {steady['seconds']:.0f} s after {tps.warm_up_s(run):.0f} s"
+    return [
+        Measure(QUEUE, steady["training_queue"], "segments", protocol),
+        Measure(BATCH, steady["prediction_batch"], "states", protocol),
+        Measure("tps", steady["tps"], "updates/s", protocol),
+    ]
+
+
+def section(results: Results) -> list[str]:
+    """Queue and batch of the fastest settings, and the findings."""
+    speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
+    order = sorted(speed, key=lambda each: -speed[each])
+    rows = [
+        [tps.words(each), number(speed[each]), number(queue.get(each)), number(batch.get(each))] for each in order[:10]
+    ]
+    most = max((run.spec.config.max_training_queue for run in results.runs), default=0)
+    whole = len(speed) == len(results.runs) > tps.PLOTTED
+    share = float(np.mean([queue[each] for each in order if each in queue])) / most if queue else None
+    rank = sum(batch[each] > batch[order[0]] for each in batch) if order and order[0] in batch else None
+    findings = [
+        Finding(
+            "the training queue settles far below its maximum",
+            (HOLDS if share < FAR_BELOW else FAILS) if whole and share is not None else UNKNOWN,
+            f"its mean over all settings is below {FAR_BELOW:.0%} of the {most} segments that may wait",
+            "nothing measured" if share is None else f"{share:.0%} of the maximum",
+        ),
+        Finding(
+            "the fastest setting has one of the largest prediction batches",
+            (HOLDS if rank < TOP_SHARE * len(batch) else FAILS) if whole and rank is not None else UNKNOWN,
+            "its mean batch is among the largest third",
+            "nothing measured" if rank is None else f"{rank} of {len(batch)} settings have a larger one",
+        ),
+    ]
+    return [
+        *table(["N_A/N_P/N_T", "TPS", "training queue (segments)", "prediction batch (states)"], rows),
+        "",
+        f"The fastest {min(10, len(order))} of {len(speed)} settings. The paper's curves could not be read.",
+        "",
+        *(finding.line() for finding in findings),
+        *(f"- {run.spec.id}: {results.status(run)}" for run in results.runs if not run.finished and run.result),
+    ]
+
+
+def plot(results: Results, stem: Path) -> None:
+    """Queue length and prediction batch of every setting against its speed."""
+    from reproduce import plots
+
+    speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
+    plots.against_speed(speed, {"training queue (segments)": queue, "prediction batch (states)": batch}, stem)
+
+
+FIGURE = Figure(
+    name="queues",
+    paper="Figure 4, slide 48",
+    shows="length of the training queue and size of prediction batches, same runs as tps",
+    games=tps.FIGURE.games,
+    seeds=tps.FIGURE.seeds,
+    specs=tps.specs,
+    measures=measures,
+    main=(QUEUE, "segments"),
+    section=section,
+    plot=plot,
+    by_game=True,
+)

@@ -1,0 +1,123 @@
+"""The page README.md of a results folder, written from its records and the small files of its runs, always the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from ga3c_tf.config import UserError
+from ga3c_tf.run_folder import write_aside
+from reproduce.catalogue import FIGURES
+from reproduce.figure import Figure, Results
+from reproduce.folder import ResultsFolder
+from reproduce.records import MEASURED
+from reproduce.text import table
+from reproduce.verdicts import RULES
+
+SMOKE = """\
+> **These are smoke runs, not results.** Each took seconds, on tiny settings, to see that everything works. No number on
+> this page says anything about GA3C.
+"""
+LIMITS = """\
+- The paper's curves, and the absolute speeds of its final Table 2, could not be read anywhere: such cells are empty.
+- `quick` runs take minutes on a small machine where the paper took a day on a GPU. Their scores show that learning has
+  begun, or has not; they are no reproduction of the paper's scores.
+- Speeds depend on the machine, and on what else it does; only ratios of runs on the same hardware are judged.
+- Intervals are over the seeds that were run. One seed says nothing about the next.
+- [DIFFERENCES.md](DIFFERENCES.md) lists where we depart from the paper."""
+
+
+MACHINES = """\
+The paper's machines (its Table 1): I: 2x Xeon E5-2640v3 2.6 GHz (16 cores), Titan X Maxwell. II: Core i-3820 3.6 GHz,
+GTX 980. III: Xeon E5-2698v3 2.3 GHz (16 cores), Tesla K80. Ours stand with each figure."""
+
+
+def page(folder: ResultsFolder) -> str:
+    """The text of the page.
+
+    Raises:
+        UserError: records or run folders are missing or damaged.
+    """
+    smoke = "smoke" in folder.budgets()
+    lines = ["# Smoke runs" if smoke else "# Results", "", "Written by `ga3c-tf report`; do not edit.", ""]
+    lines += [*SMOKE.splitlines(), ""] if smoke else ["## What these numbers are not", "", *LIMITS.splitlines(), ""]
+    lines += ["## Rules", "", *(f"- {rule}" for rule in RULES.values()), ""]
+    lines += ["## Machines", "", *MACHINES.splitlines(), ""]
+    lines += ["## Overview", "", *_overview(folder), ""]
+    for figure in FIGURES.values():
+        lines += [f"## {figure.name}", "", f"{figure.paper} of the paper: {figure.shows}.", ""]
+        for budget in _budgets_shown(folder, figure, smoke):
+            lines += _block(folder, figure, budget)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def write_page(folder: ResultsFolder) -> Path:
+    """Writes README.md; returns its path."""
+    file = folder.path / "README.md"
+    write_aside(file, page(folder))
+    return file
+
+
+def is_current(folder: ResultsFolder) -> bool:
+    """Whether README.md is what `write_page` would write."""
+    text = page(folder)
+    try:
+        return (folder.path / "README.md").read_text(encoding="utf-8") == text
+    except OSError as error:
+        raise UserError(f"cannot read {folder.path / 'README.md'}: {error.strerror}") from None
+
+
+def _budgets_shown(folder: ResultsFolder, figure: Figure, smoke: bool) -> list[str]:
+    """Those with records; without any, the budget that would come first."""
+    known = [budget for budget in ("paper", "quick", "smoke") if folder.measured_file(figure, budget).exists()]
+    return known or ["smoke" if smoke else "quick"]
+
+
+def _overview(folder: ResultsFolder) -> list[str]:
+    rows = []
+    for figure in FIGURES.values():
+        for budget in _budgets_shown(folder, figure, "smoke" in folder.budgets()):
+            results = folder.results(figure, budget)
+            rows.append([f"[{figure.name}](#{figure.name})", figure.paper, budget, _fates(results)])
+    return table(["figure", "paper", "budget", "runs"], rows)
+
+
+def _fates(results: Results) -> str:
+    """Such as '3 measured, 2 failed, 4 not run'."""
+    statuses = Counter(
+        "measured" if run.finished and results.status(run) == MEASURED else _kind(results, run) for run in results.runs
+    )
+    return ", ".join(f"{count} {status}" for status, count in statuses.items())
+
+
+def _kind(results: Results, run) -> str:
+    if run.finished and any(record.run_id == run.spec.id and record.value is not None for record in results.records):
+        return "measured in part"
+    return "without a value" if run.finished else results.status(run).partition(":")[0]
+
+
+def _block(folder: ResultsFolder, figure: Figure, budget: str) -> list[str]:
+    results = folder.results(figure, budget)
+    lines = [f"### {figure.name}, {budget} budget", "", f"Command: `{results.command}`. Runs: {_fates(results)}.", ""]
+    lines += _provenance(results)
+    lines += [*figure.sections(results)]
+    lines += [f"![{figure.name}: {figure.shows}]({stem.as_posix()}.svg)\n" for stem in folder.pictures(figure, budget)]
+    commands = [(run.path / "command.txt") for run in results.runs]
+    there = [file for file in commands if file.exists()]
+    if there:
+        lines += [f"<details><summary>Commands of the runs: {len(there)}</summary>", "", "```"]
+        lines += [file.read_text(encoding="utf-8").strip() for file in there]
+        lines += ["```", "", "</details>", ""]
+    return lines
+
+
+def _provenance(results: Results) -> list[str]:
+    """Our hardware and the source that the numbers were made with."""
+    records = [record for record in results.records if record.status == MEASURED]
+    if not records:
+        return []
+    hardware = sorted({str(record.hardware) for record in records})
+    sources = sorted(
+        {f"{(record.commit or 'unknown')[:12]}{' (changed since)' if record.dirty else ''}" for record in records}
+    )
+    return [f"Our hardware: {'; '.join(hardware)}. Commit: {', '.join(sources)}.", ""]
