@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import os
@@ -190,13 +191,16 @@ def resume(run: Path, as_json: bool, **budgets) -> int:
 @run_argument
 @click.option("--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Whole episodes.")
 @agent_options
+@click.option("--random", is_flag=True, help="Act at random instead, in the run's environment: what a score is worth.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def evaluate(run: Path, episodes: int, checkpoint: str, sample: bool, seed: int, device: str, as_json: bool) -> None:
+def evaluate(
+    run: Path, episodes: int, checkpoint: str, sample: bool, seed: int, device: str, random: bool, as_json: bool
+) -> None:
     """Score the trained agent of the folder RUN: raw scores of whole episodes, mean and 95 % interval."""
+    from ga3c_tf.evaluate import RandomAgent, summary
     from ga3c_tf.evaluate import evaluate as play_episodes
-    from ga3c_tf.evaluate import summary
 
-    agent = _trained_agent(run, checkpoint, sample, seed, device)
+    agent = RandomAgent(run, seed) if random else _trained_agent(run, checkpoint, sample, seed, device)
     _exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed), not sample, seed)
     if as_json:
@@ -244,7 +248,7 @@ def play(
 )
 def plot(runs: tuple[Path, ...], output: Path) -> None:
     """Draw score, PPS, TPS, policy lag and queues of one or more run folders RUNS."""
-    from ga3c_tf.plots import plot_runs
+    from reproduce.plots import plot_runs
 
     plot_runs(list(runs), output)
     print(output)
@@ -281,6 +285,83 @@ def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -
     _exit_on_signals()
     result = run_bench(config, device.split(","), seconds, _warn)
     print(json.dumps(result) if as_json else report(result))
+
+
+@cli.command()
+@click.option("--figure", "name", help="Table or figure of the paper, or 'all'; --list names them.")
+@click.option(
+    "--budget",
+    type=click.Choice(("smoke", "quick", "paper")),
+    default="quick",
+    show_default=True,
+    help="Seconds, to see that it works (no results); minutes a run, for 2 cores; or what the paper spent.",
+)
+@click.option("--seeds", type=click.IntRange(1, 1000), help="Seeds of each run [default: the figure's own].")
+@click.option("--games", default="", help="Games, such as pong,breakout [default: the figure's own].")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Results folder [default: results; for smoke, whose runs are no results, runs/smoke].",
+)
+@click.option("--force", is_flag=True, help="Repeat runs that are finished.")
+@click.option("--dry-run", is_flag=True, help="Print the commands of the runs that are left, and run nothing.")
+@click.option("--list", "show_list", is_flag=True, help="Say what each figure shows, what it costs, what is measured.")
+def reproduce(
+    name: str | None,
+    budget: str,
+    seeds: int | None,
+    games: str,
+    out: Path | None,
+    force: bool,
+    dry_run: bool,
+    show_list: bool,
+) -> int:
+    """Run what a table or figure of the paper needs, record it, draw it and write the results page.
+
+    Finished runs are not repeated, interrupted ones are resumed, and a failed one does not end the rest.
+    """
+    from reproduce import command
+    from reproduce.executor import LocalExecutor
+
+    chosen = [game.strip() for game in games.split(",") if game.strip()]
+    if show_list:
+        print("\n".join(command.listing(out)))
+        return 0
+    if name is None:
+        raise UserError("name a --figure, or ask for the --list")
+    if dry_run:
+        print("\n".join(command.commands(name, budget, seeds, chosen, out)))
+        return 0
+    _exit_on_signals()
+    say = functools.partial(print, flush=True)
+    runs = command.reproduce(name, budget, seeds, chosen, out, force, LocalExecutor(say), say)
+    unfinished = [run for run in runs if not run.finished]
+    for run in unfinished:
+        _warn(f"{run.spec.id}: {run.fate}")
+    return 1 if unfinished else 0
+
+
+@cli.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Results folder.",
+)
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 if the page is not what it should be.")
+def report(out: Path, check: bool) -> int:
+    """Write the results page, README.md of the results folder, from the records and the runs."""
+    from reproduce.folder import ResultsFolder
+    from reproduce.report import is_current, write_page
+
+    folder = ResultsFolder(out)
+    if not check:
+        print(write_page(folder))
+    elif not is_current(folder):
+        _warn(f"{out / 'README.md'} is stale: write it anew with ga3c-tf report --out {out}")
+        return 1
+    return 0
 
 
 @cli.command()

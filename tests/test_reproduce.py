@@ -1,0 +1,332 @@
+"""`ga3c-tf reproduce` from runs to page: every figure at smoke budget, interruptions, failures, bad input."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ga3c_tf.config import UserError
+from ga3c_tf.run_log import METRIC_COLUMNS, read_rows
+from reproduce import command, one_run, specs
+from reproduce.catalogue import FIGURES
+from reproduce.executor import LocalExecutor, duration
+from reproduce.folder import ResultsFolder
+from reproduce.records import MEASURED, NOT_RUN
+from reproduce.report import is_current
+from reproduce.runs import FAILED, FINISHED, INTERRUPTED, Run
+from reproduce.specs import run_spec
+
+pytestmark = pytest.mark.timeout(600)  # whole runs, on a machine that may be slow
+BASELINES = ("-a3c-", "-a2c-")
+
+
+def ga3c_tf(*arguments, **options):
+    words = [sys.executable, "-m", "ga3c_tf", *map(str, arguments)]
+    return subprocess.run(words, **{"capture_output": True, "text": True, **options})
+
+
+def quiet(text):
+    pass
+
+
+def make(name, out, force=False):
+    return command.reproduce(name, "smoke", None, (), out, force, LocalExecutor(quiet), quiet)
+
+
+def mtimes(folder: Path) -> dict[str, int]:
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def tiny(seed, steps=300, **settings):
+    common = {"num_agents": 2, "num_predictors": 1, "num_trainers": 1, "agent_processes": 1, "log_seconds": 0.2}
+    return run_spec("cartpole", seed, steps=steps, **{**common, **settings})
+
+
+# every figure
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """All figures at smoke budget, as a user makes them."""
+    folder = tmp_path_factory.mktemp("smoke") / "out"
+    done = ga3c_tf("reproduce", "--figure", "all", "--budget", "smoke", "--out", folder)
+    unfinished = [line for line in done.stderr.splitlines() if line.startswith("ga3c-tf: ")]
+    assert all(any(system in line for system in BASELINES) for line in unfinished), done.stdout + done.stderr
+    assert done.returncode == (1 if unfinished else 0), done.stdout + done.stderr
+    assert "about" in done.stdout and "left" in done.stdout
+    return folder
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_leaves_records_pictures_and_a_section(smoke, name):
+    folder, figure = ResultsFolder(smoke), FIGURES[name]
+    records = folder.records(figure, "smoke")
+    assert {record.run_id for record in records} == {spec.id for spec in figure.all_specs("smoke")}
+    finished = [record for record in records if not any(system in record.run_id for system in BASELINES)]
+    main = [record for record in finished if record.metric == figure.main[0]]
+    assert main and all(record.status == MEASURED or name == "utilization" for record in main)
+    pictures = folder.pictures(figure, "smoke")
+    assert pictures
+    page = (smoke / "README.md").read_text()
+    for picture in pictures:
+        assert (smoke / picture).with_suffix(".svg").read_text().startswith("<?xml")
+        assert (smoke / picture).with_suffix(".png").stat().st_size > 2000
+        assert f"({picture}.svg)" in page
+    section = page.split(f"\n## {name}\n")[1].split("\n## ")[0]
+    assert figure.paper in section and f"--figure {name} --budget smoke" in section and " train " in section
+
+
+def test_the_smoke_page_says_that_it_is_no_result_and_is_current(smoke):
+    page = (smoke / "README.md").read_text()
+    assert "These are smoke runs, not results" in page and page.startswith("# Smoke runs")
+    assert is_current(ResultsFolder(smoke))
+    assert ga3c_tf("report", "--check", "--out", smoke).returncode == 0
+
+
+def test_the_measured_numbers_are_those_of_the_runs(smoke):
+    folder = ResultsFolder(smoke)
+    [run] = folder.results(FIGURES["scores"], "smoke").runs
+    records = {record.metric: record for record in folder.records(FIGURES["scores"], "smoke")}
+    evaluation = json.loads((run.path / "result.json").read_text())["evaluation"]
+    assert records["score"].value == evaluation["mean"] and records["score"].method == "GA3C"
+    assert "best" in records["score"].protocol
+    assert "uniformly random actions" in records["score of random play"].protocol
+    assert records["score"].agent_steps == max(int(path.name) for path in run.path.glob("checkpoints/0*")) >= 3000
+    assert records["score"].seed == 1 and "cores of" in records["score"].hardware
+
+
+def test_again_nothing_is_run_and_every_file_is_the_same(smoke, tmp_path):
+    copy = shutil.copytree(smoke, tmp_path / "out")
+    shutil.rmtree(copy / "figures")
+    runs = mtimes(copy / "runs")
+    for name in ("scores", "speed"):  # all that has been recorded is drawn anew
+        assert all(run.finished for run in make(name, copy))
+    assert mtimes(copy / "runs") == runs
+    for part in ("figures", "measured"):
+        contents = [{path.name: path.read_bytes() for path in (out / part).iterdir()} for out in (smoke, copy)]
+        assert contents[0] == contents[1]
+    assert (copy / "README.md").read_bytes() == (smoke / "README.md").read_bytes()
+
+
+def test_smoke_runs_do_not_mix_with_results(smoke, tmp_path):
+    (tmp_path / "measured").mkdir()
+    shutil.copyfile(smoke / "measured" / "tps-smoke.csv", tmp_path / "measured" / "tps-quick.csv")
+    for budget, out in (("smoke", tmp_path), ("quick", smoke)):
+        done = ga3c_tf("reproduce", "--figure", "tps", "--budget", budget, "--out", out)
+        assert (
+            done.returncode == 2 and "smoke runs are no results" in done.stderr and len(done.stderr.splitlines()) == 1
+        )
+
+
+# interruptions
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def children(process: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+EXECUTE = """
+import json, sys
+from pathlib import Path
+from ga3c_tf.cli import _exit_on_signals
+from reproduce.executor import LocalExecutor
+from reproduce.specs import RunSpec
+_exit_on_signals()
+specs = [RunSpec.from_values(json.loads(text)) for text in sys.argv[2:]]
+runs = LocalExecutor(lambda text: print(text, flush=True)).execute(specs, Path(sys.argv[1]), False)
+print(*[run.fate for run in runs])
+"""
+
+
+def start(folder, wanted) -> subprocess.Popen:
+    words = [sys.executable, "-c", EXECUTE, str(folder), *(spec.to_json() for spec in wanted)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def saved_steps(folder: Path) -> int:
+    return max((int(path.name) for path in folder.glob("checkpoints/0*")), default=0)
+
+
+def killed_in_the_middle(runs: Path, wanted, number: int) -> int:
+    """Starts the runs, sends the signal while the last one trains; returns the exit code once all have ended."""
+    metrics, before = runs / wanted[-1].id / "metrics.csv", saved_steps(runs / wanted[-1].id)
+    process = start(runs, wanted)
+    while not any(int(row["agent_steps"]) > before for row in read_rows(metrics, METRIC_COLUMNS)):
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.05)
+    training = children(process.pid)
+    process.send_signal(number)
+    process.wait()
+    while any(map(alive, training)):  # the kernel has told them to end
+        time.sleep(0.05)
+    return process.returncode
+
+
+def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
+    runs, first, endless = tmp_path / "runs", tiny(1), tiny(2, steps=10**9)
+    folder = runs / endless.id
+    assert killed_in_the_middle(runs, [first, endless], signal.SIGTERM) == 128 + signal.SIGTERM
+    assert Run.of(first, runs).finished and Run.of(endless, runs).fate.startswith("not finished")
+    untouched, at_first = mtimes(runs / first.id), saved_steps(folder)
+    assert at_first > 0  # the training was told to end, and saved
+
+    assert killed_in_the_middle(runs, [first, endless], signal.SIGKILL) == -signal.SIGKILL
+    assert Run.of(endless, runs).fate.startswith("not finished")
+    at_second = saved_steps(folder)
+    assert at_second > at_first
+    config = json.loads((folder / "config.json").read_text())  # so that it comes to an end in this test
+    (folder / "config.json").write_text(json.dumps({**config, "steps": at_second + 200}))
+
+    assert "finished finished" in start(runs, [first, endless]).communicate()[0]
+    assert mtimes(runs / first.id) == untouched
+    run = Run.of(endless, runs)
+    assert run.finished and len(run.sessions) == 3 and "resume" in run.sessions[2]["command"]
+    assert run.agent_steps >= at_second + 200
+    assert (run.metrics["agent_steps"][1:] >= run.metrics["agent_steps"][:-1]).all()
+
+
+def test_a_killed_training_is_resumed_next_time(tmp_path, monkeypatch):
+    spec, calls = tiny(1), []
+
+    def call(words, log, watch=quiet):
+        calls.append(words[0])
+        (tmp_path / "runs" / spec.id / "checkpoints" / "000000000000").mkdir(parents=True, exist_ok=True)
+        if len(calls) == 1:
+            raise one_run.ChildEnded(INTERRUPTED, "train: ended by SIGKILL")
+        return "{}"
+
+    monkeypatch.setattr(one_run, "_call", call)
+    monkeypatch.setattr(one_run, "write_curve", lambda folder, rolling: None)
+    run = one_run.carry_out(spec, tmp_path / "runs")
+    assert run.fate == "interrupted: train: ended by SIGKILL"
+    assert one_run.carry_out(spec, tmp_path / "runs").fate == FINISHED
+    assert one_run.carry_out(spec, tmp_path / "runs").finished and calls == ["train", "resume"]
+    one_run.carry_out(spec, tmp_path / "runs", force=True)
+    assert calls == ["train", "resume", "train"]
+
+
+def test_without_a_checkpoint_it_begins_anew(tmp_path, monkeypatch):
+    spec, calls = tiny(1), []
+    folder = tmp_path / "runs" / spec.id
+    folder.mkdir(parents=True)
+    (folder / "metrics.csv").write_text("half a")
+    monkeypatch.setattr(one_run, "_call", lambda words, log, watch=quiet: calls.append(words[0]) or "{}")
+    assert one_run.carry_out(spec, tmp_path / "runs").finished
+    assert calls == ["train"] and not (folder / "metrics.csv").exists()
+
+
+def test_a_training_that_was_over_is_not_an_error(smoke, tmp_path):
+    [spec] = FIGURES["utilization"].all_specs("smoke")
+    copy = shutil.copytree(smoke / "runs" / spec.id, tmp_path / "runs" / spec.id)
+    (copy / "result.json").unlink()  # killed between the end of the training and this
+    run = one_run.carry_out(spec, tmp_path / "runs")
+    assert run.finished and len(run.sessions) == 1 and run.agent_steps > 0
+
+
+def test_two_at_once_run_it_once(tmp_path):
+    runs, spec = tmp_path / "runs", tiny(1, steps=2000)
+    both = [start(runs, [spec]) for _ in range(2)]
+    assert all("finished" in process.communicate()[0].splitlines()[-1] for process in both)
+    assert len(Run.of(spec, runs).sessions) == 1
+
+
+# failures
+
+
+def test_a_failed_run_is_recorded_and_the_rest_go_on(tmp_path, monkeypatch):
+    monkeypatch.setitem(specs.GAMES, "gone", "ALE/Gone-v5")
+    gone, good, said = run_spec("gone", 1, steps=300), tiny(2), []
+    runs = LocalExecutor(said.append).execute([gone, good], tmp_path / "runs", False)
+    assert [run.result["status"] for run in runs] == [FAILED, FINISHED]
+    assert runs[0].fate.startswith("failed: train: unknown environment 'ALE/Gone-v5'")
+    assert f"[1/2] {runs[0].fate}; about" in said[2] and "0 s left" in said[-1]
+    records = FIGURES["tps"].records([*runs, Run.of(tiny(3), tmp_path / "runs")])
+    statuses = [record.status for record in records if record.metric == "tps"]
+    assert statuses == [runs[0].fate, MEASURED, NOT_RUN]
+    assert [record.value is None for record in records if record.metric == "tps"] == [True, False, True]
+
+
+def test_a_failed_run_is_begun_anew(tmp_path, monkeypatch):
+    spec, calls = tiny(1), []
+
+    def call(words, log, watch=quiet):
+        calls.append(words[0])
+        (tmp_path / "runs" / spec.id / "checkpoints" / "000000000000").mkdir(parents=True)
+        if len(calls) == 1:
+            raise one_run.ChildEnded(FAILED, "train: the training diverged")
+        return "{}"
+
+    monkeypatch.setattr(one_run, "_call", call)
+    assert one_run.carry_out(spec, tmp_path / "runs").fate == "failed: train: the training diverged"
+    assert one_run.carry_out(spec, tmp_path / "runs").finished and calls == ["train", "train"]
+
+
+def test_a_damaged_result_is_refused_by_name(tmp_path):
+    spec = tiny(1)
+    (tmp_path / spec.id).mkdir()
+    (tmp_path / spec.id / "result.json").write_text('{"status": "finished"}')
+    with pytest.raises(UserError, match=r"result\.json is damaged: it lacks"):
+        Run.of(spec, tmp_path)
+
+
+# the command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["reproduce"], "name a --figure, or ask for the --list"),
+        (["reproduce", "--figure", "score"], "unknown figure 'score'; close: scores"),
+        (["reproduce", "--figure", "pps", "--games", "pongg"], "unknown game 'pongg'; close: pong"),
+        (["reproduce", "--figure", "pps", "--seeds", "0"], "0 is not in the range"),
+        (["reproduce", "--figure", "pps", "--budget", "tiny"], "'tiny' is not one of 'smoke', 'quick', 'paper'"),
+        (["report", "--out", "nowhere"], "nowhere is no results folder"),
+        (["report", "--out", "nowhere", "--check"], "nowhere is no results folder"),
+    ],
+)
+def test_bad_input_is_one_line_with_exit_code_2_and_writes_nothing(tmp_path, arguments, words):
+    done = ga3c_tf(*arguments, cwd=tmp_path)
+    assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_list_and_dry_run_write_nothing(tmp_path):
+    listed = ga3c_tf("reproduce", "--list", cwd=tmp_path)
+    assert listed.returncode == 0, listed.stderr
+    for name, figure in FIGURES.items():
+        assert f"{name}: {figure.shows}" in listed.stdout
+    assert "paper 27 runs, about 27.0 days" in listed.stdout and "nothing yet" in listed.stdout
+    dry = ga3c_tf("reproduce", "--figure", "pps", "--dry-run", cwd=tmp_path)
+    assert dry.returncode == 0 and len(dry.stdout.splitlines()) == 15
+    assert all(line.startswith("ga3c-tf train ALE/Pong-v5 ") for line in dry.stdout.splitlines())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stale_page_is_noticed(smoke, tmp_path):
+    copy = shutil.copytree(smoke, tmp_path / "out")
+    (copy / "README.md").write_text((copy / "README.md").read_text().replace("| pong |", "| ping |"))
+    done = ga3c_tf("report", "--check", "--out", copy)
+    assert done.returncode == 1 and "is stale" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert ga3c_tf("report", "--out", copy).returncode == 0
+    assert ga3c_tf("report", "--check", "--out", copy).returncode == 0
+
+
+def test_durations():
+    assert [duration(seconds) for seconds in (40, 720, 3.5 * 3600, 2.1 * 86400)] == [
+        "40 s",
+        "12 min",
+        "3.5 h",
+        "2.1 days",
+    ]

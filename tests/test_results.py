@@ -1,0 +1,79 @@
+"""The committed results: readable, complete, and the page is what the records say."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ga3c_tf.run_folder import read_config
+from reproduce.catalogue import FIGURES
+from reproduce.figure import read_paper
+from reproduce.folder import ResultsFolder
+from reproduce.records import NOT_RUN, read_records
+from reproduce.report import is_current
+from reproduce.runs import Run, read_result
+from reproduce.specs import NINE_GAMES, RunSpec
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ResultsFolder(ROOT / "results")
+MEASURED_FILES = sorted((RESULTS.path / "measured").glob("*.csv"))
+
+
+def test_the_page_is_current():
+    assert is_current(RESULTS), "write it anew with: ga3c-tf report"
+
+
+def test_the_papers_records_are_there():
+    records = read_paper(RESULTS.path / "paper")
+    assert {"scores", "pps", "reference"} <= {record.table for record in records}
+    for game in NINE_GAMES:
+        assert sum(record.table == "scores" and record.game == game for record in records) == 4
+    assert all(record.source and record.status for record in records)
+
+
+def test_no_smoke_run_is_among_the_results():
+    assert "smoke" not in RESULTS.budgets()
+
+
+def test_every_file_of_records_belongs_to_a_figure():
+    assert set(MEASURED_FILES) <= {
+        RESULTS.measured_file(figure, budget) for figure in FIGURES.values() for budget in ("quick", "paper")
+    }
+
+
+@pytest.mark.parametrize("file", MEASURED_FILES, ids=lambda file: file.stem)
+def test_every_measured_row_has_its_run(file):
+    for record in read_records(file, measured=True):
+        folder = RESULTS.runs / record.run_id
+        if record.status != NOT_RUN:
+            run = Run.of(RunSpec.from_values(read_result(folder)["spec"]), RESULTS.runs)
+            assert run.spec.id == record.run_id and run.spec.seed == record.seed
+        if record.value is not None:
+            assert run.finished and read_config(folder).seed == record.seed
+            assert (record.agent_steps, record.commit) == (run.agent_steps, run.commit)
+            assert len(run.metrics["time_s"]) and (folder / "command.txt").exists()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_records_are_what_the_runs_say(name):
+    figure = FIGURES[name]
+    for budget in ("quick", "paper"):
+        recorded = RESULTS.records(figure, budget)
+        if recorded:
+            assert figure.records(RESULTS.results(figure, budget).runs) == recorded
+
+
+def test_large_files_are_not_committed():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "results"], capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    files = [ROOT / name for name in listed.stdout.split("\0") if name]
+    assert files
+    assert not [file for file in files if file.exists() and file.stat().st_size > 500_000]
+    assert not [file for file in files if "checkpoints" in file.parts or "tfevents" in file.name]
+
+
+def test_the_differences_are_numbered_without_a_gap():
+    lines = (RESULTS.path / "DIFFERENCES.md").read_text().splitlines()
+    numbers = [line.split("|")[1].strip(" *") for line in lines if line.startswith("| D")]
+    assert numbers == [f"D{number}" for number in range(1, len(numbers) + 1)] and len(numbers) > 10
