@@ -3,8 +3,9 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
-# Minutes of training in `make reproduce`.
-MINUTES ?= 2
+
+# Smoke runs are no results; they have a folder of their own.
+SMOKE  ?= runs/smoke
 
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/installed
@@ -12,11 +13,10 @@ TYPED   := $(wildcard ga3c_tf reproduce)
 
 .PHONY: reproduce test test-slow lint format install clean
 
+# Table 3 in little: a run of seconds, its score, picture and page, to see that everything works.
 reproduce: $(STAMP)
-	run=runs/pong-demo-$$(date +%Y%m%d-%H%M%S) && \
-	$(BIN)/ga3c-tf train ALE/Pong-v5 --minutes $(MINUTES) --run-dir "$$run" && \
-	$(BIN)/ga3c-tf plot "$$run" -o "$$run/curves.png" && \
-	echo "The run and its curves: $$run/curves.png"
+	$(BIN)/ga3c-tf reproduce --figure scores --budget smoke --out $(SMOKE)
+	@echo "The page and its picture: $(SMOKE)/README.md, $(SMOKE)/figures/scores-smoke.png"
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
