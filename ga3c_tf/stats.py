@@ -7,6 +7,9 @@ from collections import deque
 
 import numpy as np
 
+BOOTSTRAP_ENTRIES = 1_000_000
+"""Of the resamples that are held in memory at once."""
+
 
 class Stats:
     """What predictors, trainers and agents have done, in all and since the last `window`.
@@ -113,6 +116,8 @@ def bootstrap_interval(scores, confidence: float = 0.95, resamples: int = 10_000
     """Percentile bootstrap interval of the mean of `scores` [n], always the same for the same scores."""
     scores = np.asarray(scores, np.float64)
     rng = np.random.default_rng(0)
-    means = [scores[rng.integers(len(scores), size=len(scores))].mean() for _ in range(resamples)]
+    at_once = max(1, BOOTSTRAP_ENTRIES // len(scores))
+    sizes = [(min(at_once, resamples - start), len(scores)) for start in range(0, resamples, at_once)]
+    means = np.concatenate([scores[rng.integers(len(scores), size=size)].mean(axis=1) for size in sizes])
     low, high = np.percentile(means, [50 * (1 - confidence), 50 * (1 + confidence)])
     return float(low), float(high)

@@ -66,3 +66,11 @@ def test_the_interval_of_the_mean_is_near_the_normal_one_and_repeats():
     assert low == pytest.approx(scores.mean() - 1.96 * 0.1, abs=0.03)
     assert high == pytest.approx(scores.mean() + 1.96 * 0.1, abs=0.03)
     assert bootstrap_interval([3.0, 3.0]) == (3.0, 3.0)
+
+
+def test_the_interval_is_the_same_however_many_resamples_are_held_at_once(monkeypatch):
+    scores = np.random.default_rng(5).normal(size=7)
+    expected = bootstrap_interval(scores)
+    for entries in (1, 50, 10**9):
+        monkeypatch.setattr("ga3c_tf.stats.BOOTSTRAP_ENTRIES", entries)
+        assert bootstrap_interval(scores) == expected
