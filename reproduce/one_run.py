@@ -163,7 +163,8 @@ def _end(process: subprocess.Popen) -> None:
     """As Ctrl-C would, so that a training saves a checkpoint; then with force."""
     process.send_signal(signal.SIGINT)
     try:
-        process.wait(CLOSE_SECONDS)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(CLOSE_SECONDS)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

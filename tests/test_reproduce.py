@@ -159,42 +159,66 @@ def saved_steps(folder: Path) -> int:
     return max((int(path.name) for path in folder.glob("checkpoints/0*")), default=0)
 
 
-def killed_in_the_middle(runs: Path, wanted, number: int) -> int:
-    """Starts the runs, sends the signal while the last one trains; returns the exit code once all have ended."""
-    metrics, before = runs / wanted[-1].id / "metrics.csv", saved_steps(runs / wanted[-1].id)
-    process = start(runs, wanted)
-    while not any(int(row["agent_steps"]) > before for row in read_rows(metrics, METRIC_COLUMNS)):
+def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
+    runs, first, endless = tmp_path / "runs", tiny(1), tiny(2, steps=10**9)
+    folder, process = runs / endless.id, start(runs, [first, endless])
+    while not any(int(row["agent_steps"]) for row in read_rows(folder / "metrics.csv", METRIC_COLUMNS)):
         assert process.poll() is None, process.stdout.read()
         time.sleep(0.05)
     training = children(process.pid)
-    process.send_signal(number)
+    process.kill()
     process.wait()
-    while any(map(alive, training)):  # the kernel has told them to end
+    while any(map(alive, training)):  # the kernel has told it to end
         time.sleep(0.05)
-    return process.returncode
-
-
-def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
-    runs, first, endless = tmp_path / "runs", tiny(1), tiny(2, steps=10**9)
-    folder = runs / endless.id
-    assert killed_in_the_middle(runs, [first, endless], signal.SIGTERM) == 128 + signal.SIGTERM
     assert Run.of(first, runs).finished and Run.of(endless, runs).fate.startswith("not finished")
-    untouched, at_first = mtimes(runs / first.id), saved_steps(folder)
-    assert at_first > 0  # the training was told to end, and saved
-
-    assert killed_in_the_middle(runs, [first, endless], signal.SIGKILL) == -signal.SIGKILL
-    assert Run.of(endless, runs).fate.startswith("not finished")
-    at_second = saved_steps(folder)
-    assert at_second > at_first
+    untouched, before = mtimes(runs / first.id), saved_steps(folder)
+    assert before > 0
     config = json.loads((folder / "config.json").read_text())  # so that it comes to an end in this test
-    (folder / "config.json").write_text(json.dumps({**config, "steps": at_second + 200}))
+    (folder / "config.json").write_text(json.dumps({**config, "steps": before + 200}))
 
     assert "finished finished" in start(runs, [first, endless]).communicate()[0]
     assert mtimes(runs / first.id) == untouched
     run = Run.of(endless, runs)
-    assert run.finished and len(run.sessions) == 3 and "resume" in run.sessions[2]["command"]
-    assert run.agent_steps >= at_second + 200
+    assert run.finished and len(run.sessions) == 2 and "resume" in run.sessions[1]["command"]
+    assert run.agent_steps >= before + 200
     assert (run.metrics["agent_steps"][1:] >= run.metrics["agent_steps"][:-1]).all()
+
+
+CHILD = """
+import pathlib, signal, sys, time
+def on_signal(number, frame):
+    pathlib.Path(sys.argv[1]).write_text("saved")
+    sys.exit(130)
+signal.signal(signal.SIGINT, signal.SIG_IGN if sys.argv[2] == "deaf" else on_signal)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(("kind", "code"), [("hearing", 130), ("deaf", -signal.SIGKILL)])
+def test_a_child_is_asked_to_end_and_then_made_to(tmp_path, monkeypatch, kind, code):
+    words = [sys.executable, "-c", CHILD, str(tmp_path / "file"), kind]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, process_group=0)
+    assert child.stdout.readline() == b"ready\n"
+    if kind == "deaf":
+        monkeypatch.setattr(one_run, "CLOSE_SECONDS", 0.1)
+    one_run._end(child)
+    child.stdout.close()
+    assert child.returncode == code and (tmp_path / "file").exists() == (kind == "hearing")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_its_exit_code_and_no_result(tmp_path, number):
+    spec = tiny(1)
+    (tmp_path / "logs").mkdir()
+    with one_run.locked(tmp_path / "logs" / f"{spec.id}.lock", quiet):
+        process = start(tmp_path / "runs", [spec])
+        while "waiting for another process" not in process.stdout.readline():
+            assert process.poll() is None
+        process.send_signal(number)
+        assert process.wait() == 128 + number
+    process.stdout.close()
+    assert not (tmp_path / "runs" / spec.id).exists()
 
 
 def test_a_killed_training_is_resumed_next_time(tmp_path, monkeypatch):
