@@ -1,0 +1,211 @@
+"""Figures made of invented runs, written into run folders as training would: numbers, findings, reasons."""
+
+import json
+
+import numpy as np
+import pytest
+
+from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
+from reproduce import one_run, policy_lag, pps, speed, tps
+from reproduce.catalogue import FIGURES
+from reproduce.folder import ResultsFolder
+from reproduce.records import write_records
+from reproduce.runs import Run, write_curve
+from reproduce.specs import workers_of
+from reproduce.verdicts import FAILS, HOLDS, UNKNOWN
+
+SESSION = {"commit": "c" * 40, "dirty": False, "cores": 2, "cpu": "an abacus", "device": "/CPU:0", "gpus": []}
+
+
+def write_table(file, columns, rows):
+    lines = [",".join(columns), *(",".join(str(row.get(name, 1.0)) for name in columns) for row in rows)]
+    file.write_text("\n".join(lines) + "\n")
+
+
+def invent(runs, spec, rate=100.0, lag=3.0, batch=5, scores=(0.0, 1.0), sessions=(SESSION,), **result):
+    """A finished run: constant rates, scores that go through the given values, one a minute."""
+    folder = runs / spec.id
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(spec.config.to_json())
+    (folder / "command.txt").write_text("ga3c-tf train\n")
+    (folder / "meta.json").write_text(json.dumps({"sessions": list(sessions)}))
+    minutes = spec.config.minutes
+    times = np.arange(1, 41) * 60 * minutes / 40
+    rows = [
+        {
+            "time_s": time,
+            "agent_steps": int(time * rate),
+            "updates": int(time * rate / batch),
+            "policy_lag_mean": lag,
+            "policy_lag_p95": 2 * lag,
+        }
+        for time in times
+    ]
+    write_table(folder / "metrics.csv", METRIC_COLUMNS, rows)
+    course = np.interp(np.linspace(0, 1, 800), np.linspace(0, 1, len(scores)), scores)
+    episodes = [
+        {"time_s": 60 * minutes * (number + 1) / 801, "agent_steps": number, "episode": number + 1, "score": score}
+        for number, score in enumerate(course)
+    ]
+    write_table(folder / "episodes.csv", EPISODE_COLUMNS, episodes)
+    write_table(folder / "adjustment.csv", ADJUSTMENT_COLUMNS, [])
+    write_curve(folder, spec.config.rolling_episodes)
+    common = {"status": "finished", "reason": "", "spec": json.loads(spec.to_json())}
+    (folder / "result.json").write_text(
+        json.dumps({**common, "cpu_utilization": 0.5, "gpu_utilization": None, **result})
+    )
+    return Run.of(spec, runs)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = ResultsFolder(tmp_path)
+    folder.prepare("quick")
+    return folder
+
+
+def made(folder, name, games=(), seeds=0):
+    """What `ResultsFolder.update` records, without the pictures."""
+    results = folder.results(FIGURES[name], "quick", games, seeds)
+    write_records(folder.measured_file(FIGURES[name], "quick"), FIGURES[name].records(results.runs))
+    return folder.results(FIGURES[name], "quick")
+
+
+# what a run says
+
+
+def test_the_rates_are_those_after_the_warm_up(tmp_path):
+    [spec, *_] = tps.specs("quick", "pong", 1)
+    steady = invent(tmp_path, spec, rate=100.0, batch=4).steady(15.0)
+    assert steady["pps"] == pytest.approx(100, rel=0.02) and steady["tps"] == pytest.approx(25, rel=0.05)
+    assert 28 < steady["seconds"] <= 30
+
+
+def test_a_run_with_one_row_is_taken_as_a_whole(tmp_path):
+    [spec, *_] = tps.specs("quick", "pong", 1)
+    run = invent(tmp_path, spec)
+    row = {"time_s": 10.0, "agent_steps": 500, "updates": 100, "training_batch": ""}
+    write_table(run.path / "metrics.csv", METRIC_COLUMNS, [row])
+    steady = Run.of(spec, tmp_path).steady(15.0)
+    assert (steady["seconds"], steady["pps"], steady["tps"]) == (10.0, 50.0, 10.0)
+    assert np.isnan(steady["training_batch"])
+
+
+def test_the_curve_is_the_rolling_mean(tmp_path):
+    rng = np.random.default_rng(1)
+    times, scores = np.sort(rng.uniform(0, 1000, 700)), rng.normal(size=700)
+    rows = [
+        {"time_s": time, "agent_steps": 10 * number, "episode": number, "score": score}
+        for number, (time, score) in enumerate(zip(times, scores, strict=True), 1)
+    ]
+    write_table(tmp_path / "episodes.csv", EPISODE_COLUMNS, rows)
+    write_curve(tmp_path, 100)
+    [spec, *_] = tps.specs("quick", "pong", 1)
+    curve = Run(spec, tmp_path, {}).curve
+    assert 100 < len(curve["time_s"]) <= 300 and (np.diff(curve["episodes"]) > 0).all()
+    assert curve["episodes"][-1] == 700 and curve["agent_steps"][-1] == 7000
+    for count, score in zip(curve["episodes"].astype(int), curve["rolling_score"], strict=True):
+        assert score == pytest.approx(scores[max(0, count - 100) : count].mean(), rel=1e-4, abs=1e-5)
+
+
+def test_a_run_of_two_sources_or_machines_says_so(tmp_path):
+    [one, other, *_] = tps.specs("quick", "pong", 1)
+    assert invent(tmp_path, one).dirty is False
+    changed = {**SESSION, "commit": "d" * 40, "cpu": "two abaci"}
+    run = invent(tmp_path, other, sessions=(SESSION, changed))
+    assert run.dirty is True and run.commit == "d" * 40
+    assert run.hardware == "2 cores of an abacus, no GPU used; 2 cores of two abaci, no GPU used"
+
+
+def test_how_busy_a_run_is(tmp_path, monkeypatch):
+    clock, cpu = [0.0], [0.0]
+    monkeypatch.setattr(one_run.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(one_run, "process_group", lambda leader: {leader: {"cpu_s": cpu[0]}})
+    monkeypatch.setattr(one_run, "usable_cores", lambda: 4)
+    watch = one_run._Watch(tmp_path, "cpu")
+    for second, cpu_s, lines in ((10, 50, 0), (20, 60, 1), (30, 80, 2), (40, 100, 3), (50, 110, 4), (60, 1, 4)):
+        clock[0], cpu[0] = second, cpu_s
+        (tmp_path / "metrics.csv").write_text("line\n" * lines)
+        watch(1)
+    assert watch.utilization()["cpu_utilization"] == (110 - 80) / (20 * 4)  # from the first row until agents ended
+    assert one_run._Watch(tmp_path, "cpu").utilization()["cpu_utilization"] is None
+
+
+# findings
+
+
+def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
+    speeds = {"small": 4, "large-4": 11, "large-3": 12, "large-2": 20, "large-1": 45}
+    for spec in FIGURES["pps"].all_specs("quick"):
+        ratio = speeds[spec.config.network]
+        invent(folder.runs, spec, rate={"ga3c": 100.0 * ratio, "a3c": 100.0, "a2c": 50.0}[spec.system])
+    results = made(folder, "pps")
+    assert [round(pps.speed_ups(results, each, "a3c")[0]) for each in speeds] == list(speeds.values())
+    text = "\n".join(pps.section(results))
+    assert f"grows with the network: **{HOLDS}**" in text and "| large stride 1 | 4,5" in text
+    [slow] = pps.runs_of(results, "large-1", "a3c")
+    meta = json.dumps({"sessions": [{**SESSION, "cpu": "another"}]})
+    (slow.path / "meta.json").write_text(meta)
+    results = made(folder, "pps")
+    assert pps.speed_ups(results, "large-1", "a3c") == []
+    assert f"grows with the network: **{UNKNOWN}**" in "\n".join(pps.section(results))
+
+
+def test_the_best_setting_is_found(folder):
+    for spec in FIGURES["tps"].all_specs("quick"):
+        agents, predictors, trainers = workers_of(spec.config)
+        invent(folder.runs, spec, rate=1000.0 + agents - 10 * predictors - trainers)
+    results = made(folder, "tps")
+    found = tps.by_setting(results, "tps")
+    assert max(found, key=found.__getitem__) == (64, 1, 1)
+    verdicts = [finding.verdict for finding in tps.findings(found, set(found))]
+    assert verdicts == [HOLDS, UNKNOWN, HOLDS]  # nothing above 4 predictors was tried
+    assert [finding.verdict for finding in tps.findings({}, set(found))] == [UNKNOWN] * 3
+
+
+def test_what_a_minimum_batch_does_is_computed(folder):
+    game = "minatar_breakout"
+    for seed in (1, 2, 3):
+        for label, spec in policy_lag.labelled("quick", game, seed).items():
+            ruined = label.setting == "minimum 0" and label.rate == "large"
+            best = {"minimum 20": 20.0, "minimum 40": 20.0}.get(label.setting, 10.0)
+            scores = (0.0, 10.0, 1.0) if ruined else (0.0, best + 0.1 * seed)
+            invent(folder.runs, spec, lag={"minimum 0": 60.0 + seed, "A2C": 0.0}.get(label.setting, 5.0), scores=scores)
+    results = made(folder, "policy-lag", seeds=3).of_game(game)
+    runs = policy_lag.groups(results)
+    found = {finding.claim: finding.verdict for finding in policy_lag.findings(results, game, runs)}
+    assert list(found.values()) == [HOLDS] * 4, found
+    assert policy_lag.ruined(results, runs[policy_lag.Label("minimum 0", "large")]) == 3
+    text = "\n".join(policy_lag.section(results))
+    assert "| minimum 0 | large |" in text and "| 3 of 3 |" in text and "0 [0, 0] (3 seeds)" in text
+    assert "not run" in text  # seeds 4 and 5
+
+
+def test_pong_must_not_be_ruined_and_breakout_must(folder):
+    for game in ("pong", "breakout"):
+        for seed in (1, 2, 3):
+            spec = policy_lag.labelled("quick", game, seed)[policy_lag.Label("minimum 0", "large")]
+            invent(folder.runs, spec, scores=(0.0, 10.0, 1.0))
+    results = made(folder, "policy-lag", seeds=3)
+    for game, verdict in (("pong", FAILS), ("breakout", HOLDS)):
+        part = results.of_game(game)
+        assert policy_lag.findings(part, game, policy_lag.groups(part))[-1].verdict == verdict
+
+
+def test_dynamic_adjustment_is_held_against_the_best(folder):
+    for seed in (1, 2, 3):
+        for label, spec in speed.labelled("quick", "pong", seed).items():
+            rate = {"1/1/1": 100.0, "16/1/1": 300.0, "dynamic from 1/1/1": 290.0}.get(label, 400.0)
+            invent(folder.runs, spec, rate=rate, scores=(0.0, rate + seed))
+    text = "\n".join(speed.section(made(folder, "speed", seeds=3)))
+    assert f"faster convergence: **{HOLDS}**" in text and f"best fixed setting: **{FAILS}** - 72" in text
+
+
+def test_what_failed_and_what_was_not_run_stays_on_the_page(folder):
+    [spec, *_] = FIGURES["adjustment"].all_specs("quick")
+    (folder.runs / spec.id).mkdir(parents=True)
+    result = {"status": "failed", "reason": "train: no | power", "spec": json.loads(spec.to_json())}
+    (folder.runs / spec.id / "result.json").write_text(json.dumps(result))
+    results = made(folder, "adjustment")
+    text = "\n".join(FIGURES["adjustment"].sections(results))
+    assert "failed: train: no \\| power" in text and "not run" in text
