@@ -363,15 +363,19 @@ def adjustment_courses(runs: list[Run], stem: Path) -> None:
         for run in [run for run in runs if run.spec.game == game]:
             rows, metrics = run.adjustment, run.metrics
             kept = rows["accepted"] == 1
-            for number, (name, words) in enumerate(
-                (("agents", "$N_A$"), ("predictors", "$N_P$"), ("trainers", "$N_T$"))
-            ):
-                workers.step(
-                    rows["time_s"][kept] / 60, rows[name][kept], where="post", color=COLOURS[number], label=words
-                )
+            names = (("agents", "$N_A$"), ("predictors", "$N_P$"), ("trainers", "$N_T$"))
+            for number, (name, words) in enumerate(names):
+                style: dict[str, Any] = {
+                    "color": COLOURS[number],
+                    "linestyle": ("-", "--", ":")[number],
+                    "label": words,
+                }
+                workers.step(rows["time_s"][kept] / 60, rows[name][kept], where="post", **style)
             rates.plot(metrics["time_s"] / 60, metrics["tps"], color="#AAAAAA", linewidth=0.7, label="TPS")
-            updates = rows["rate"][kept] / run.spec.config.t_max
-            rates.plot(rows["time_s"][kept] / 60, updates, ".", color=COLOURS[0], label="accepted periods")
+            if kept.any():
+                there = rows["time_s"][kept]
+                tps = np.interp(there, metrics["time_s"], metrics["tps"])
+                rates.plot(there / 60, tps, ".", color=COLOURS[0], label="accepted periods")
         workers.set_title(game.replace("_", " "))
         rates.set_xlabel("time (minutes)")
         rates.set_ylim(bottom=0)
@@ -436,7 +440,7 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
             boxes.plot(middle, place, "|", color="black", markersize=6)
             boxes.plot(np.median(tails), place, "D", color=colour, markersize=3)
     boxes.set_yticks(range(len(settings)), list(settings))
-    boxes.invert_yaxis()
+    boxes.set_ylim(len(settings) - 0.5, -0.5)
     boxes.set_xscale("symlog", linthresh=1.0)
     boxes.margins(x=0.05)
     boxes.set_xlabel("policy lag (updates): spread of windows' means,\n$\\diamond$ median of their 95th percentiles")

@@ -49,12 +49,14 @@ def measures(run: Run) -> list[Measure]:
     """The mean of the rolling score over the last tenth of the time, and the frames seen."""
     config, curve = run.spec.config, run.curve
     last = curve["rolling_score"][curve["time_s"] >= (1 - END_SHARE) * 3600 * run.hours]
+    if not len(last):  # no episode ended then: the rolling score is still the last one
+        last = curve["rolling_score"][-1:]
     protocol = (
         f"mean of the rolling score (training, {config.rolling_episodes} episodes) over the last tenth of the time"
     )
     frames = run.agent_steps * (config.frame_skip if config.env_id.startswith("ALE/") else 1)
     return [
-        Measure(SCORE, float(last.mean()) if len(last) else float("nan"), "points", protocol, "no episode ended then"),
+        Measure(SCORE, float(last.mean()) if len(last) else float("nan"), "points", protocol, "no episode ended"),
         Measure(FRAMES, float(frames), "frames", "emulator frames of training, agent steps times frame skip"),
     ]
 

@@ -22,7 +22,6 @@ from reproduce.runs import FAILED, FINISHED, INTERRUPTED, Run
 from reproduce.specs import run_spec
 
 pytestmark = pytest.mark.timeout(600)  # whole runs, on a machine that may be slow
-BASELINES = ("-a3c-", "-a2c-")
 
 
 def ga3c_tf(*arguments, **options):
@@ -55,9 +54,7 @@ def smoke(tmp_path_factory):
     """All figures at smoke budget, as a user makes them."""
     folder = tmp_path_factory.mktemp("smoke") / "out"
     done = ga3c_tf("reproduce", "--figure", "all", "--budget", "smoke", "--out", folder)
-    unfinished = [line for line in done.stderr.splitlines() if line.startswith("ga3c-tf: ")]
-    assert all(any(system in line for system in BASELINES) for line in unfinished), done.stdout + done.stderr
-    assert done.returncode == (1 if unfinished else 0), done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "about" in done.stdout and "left" in done.stdout
     return folder
 
@@ -67,8 +64,7 @@ def test_every_figure_leaves_records_pictures_and_a_section(smoke, name):
     folder, figure = ResultsFolder(smoke), FIGURES[name]
     records = folder.records(figure, "smoke")
     assert {record.run_id for record in records} == {spec.id for spec in figure.all_specs("smoke")}
-    finished = [record for record in records if not any(system in record.run_id for system in BASELINES)]
-    main = [record for record in finished if record.metric == figure.main[0]]
+    main = [record for record in records if record.metric == figure.main[0]]
     assert main and all(record.status == MEASURED or name == "utilization" for record in main)
     pictures = folder.pictures(figure, "smoke")
     assert pictures
@@ -98,6 +94,12 @@ def test_the_measured_numbers_are_those_of_the_runs(smoke):
     assert "uniformly random actions" in records["score of random play"].protocol
     assert records["score"].agent_steps == max(int(path.name) for path in run.path.glob("checkpoints/0*")) >= 3000
     assert records["score"].seed == 1 and "cores of" in records["score"].hardware
+
+
+def test_the_control_of_the_policy_lag_has_none(smoke):
+    records = ResultsFolder(smoke).records(FIGURES["policy-lag"], "smoke")
+    lags = {record.method: record.value for record in records if record.metric == "policy lag, mean"}
+    assert lags["A2C"] == 0 and lags["GA3C"] > 0
 
 
 def test_again_nothing_is_run_and_every_file_is_the_same(smoke, tmp_path):
