@@ -58,7 +58,7 @@ def test_the_id_does_not_depend_on_order_or_on_how_a_number_is_written():
 
 def test_an_id_stays_what_it_is():
     """Folders are called by it: a change of it loses every run that was made."""
-    assert run_spec("pong", 1, minutes=12, num_agents=8).id == "pong-ga3c-8x2x2-12min-s1-1a38af78"
+    assert run_spec("pong", 1, minutes=12, num_agents=8).id == "pong-ga3c-8x2x2-12min-s1-ea762319"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,18 @@ def test_the_command_gives_the_settings(monkeypatch):
     assert {name: seen[name] for name in given_settings} == given_settings
     assert (seen["env_id"], seen["seed"], seen["run_dir"]) == ("ALE/Pong-v5", 3, "a b")
     assert "--system" not in words and "a2c" in run_spec("pong", 3, "a2c", steps=1).train_command(Path("x"))
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_nothing_is_adjusted_but_where_the_figure_is_about_that(budget):
+    for name, figure in FIGURES.items():
+        for spec in figure.all_specs(budget):
+            words = spec.train_command(Path("x"))
+            if spec.system == "ga3c":
+                kind = words[words.index("--adjustment") + 1]
+                assert kind == "off" or (kind == "paper" and name in ("adjustment", "speed"))
+            else:
+                assert "--adjustment" not in words
 
 
 def test_settings_that_only_ga3c_has_are_left_out_for_others():
