@@ -205,7 +205,9 @@ def run_checking_a3c(tmp_path, monkeypatch, **settings):
     return batches_of_agents(tmp_path / "run"), training, summary
 
 
-@pytest.mark.parametrize("t_max", [1, 5, 100])
+@pytest.mark.parametrize(
+    "t_max", [pytest.param(1, marks=pytest.mark.slow), 5, pytest.param(100, marks=pytest.mark.slow)]
+)
 def test_every_segment_is_trained_on_once_by_its_own_agent(tmp_path, monkeypatch, t_max):
     reported: list[np.ndarray] = []
     monkeypatch.setattr("ga3c_tf.stats.Stats.trained", lambda self, lags, *losses: reported.append(lags))

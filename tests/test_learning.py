@@ -24,6 +24,7 @@ def test_cartpole_is_learned_by_the_asynchronous_system(tmp_path):
     assert train_and_evaluate(tmp_path / "run", "CartPole-v1", "--minutes", 0.75, seed=1) >= 150  # random play: 22
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_cartpole_is_learned_by_the_serial_system(tmp_path):
     options = ["--serial", "--steps", 100_000, "--agents", 8, "--min-training-batch", 0]

@@ -402,7 +402,9 @@ def test_killing_the_server_ends_the_agents(started_training):
     assert not alive(children)
 
 
-@pytest.mark.parametrize("rule", ["fast", "paper", "nvlabs"])
+@pytest.mark.parametrize(
+    "rule", ["fast", *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("paper", "nvlabs"))]
+)
 def test_dynamic_adjustment_changes_the_workers_and_logs_why(tmp_path, monkeypatch, rule):
     model, training, _ = run_counting(
         tmp_path,

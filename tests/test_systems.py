@@ -57,6 +57,7 @@ def test_a_run_is_interrupted_resumed_and_evaluated(tmp_path, system):
     assert agent.agent_steps == summary["agent_steps"] and len(evaluate(agent, 3, seed=0)) == 3
 
 
+@pytest.mark.slow
 def test_killing_the_server_of_a3c_ends_the_agents(tmp_path):
     with start_training(tmp_path / "run", "--system", "a3c", "--agents", 2) as (process, children):
         process.kill()
@@ -64,6 +65,7 @@ def test_killing_the_server_of_a3c_ends_the_agents(tmp_path):
         wait_for_the_end_of(children)
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_a3c_at_once(tmp_path):
     with start_training(tmp_path / "run", "--system", "a3c", "--agents", 2) as (process, children):
         freeze_agents(process.pid, children)
