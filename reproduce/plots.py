@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 
 from ga3c_tf.config import UserError
 from ga3c_tf.run_folder import read_config
-from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.stats import bootstrap_interval
 from reproduce.runs import Run
 
@@ -25,15 +25,18 @@ MOST_POINTS = 500
 def plot_runs(runs: list[Path], file: Path) -> None:
     """Draws score (against time and agent steps), PPS, TPS, policy lag and queues of `runs` into `file`.
 
+    Where a run was adjusted, also the workers that it had, trials included, and the rate of each period.
+
     Raises:
         UserError: not a run folder, no rows yet, or a kind of file matplotlib does not write.
     """
     if not file.suffix:
         raise UserError(f"{file} has no suffix: name a .png, .svg or .pdf")
-    figure, axes = plt.subplots(3, 2, figsize=(9, 9), layout="constrained")
+    adjusted = any(len(_adjustment(run)["time_s"]) for run in runs)
+    figure, axes = plt.subplots(3 + adjusted, 2, figsize=(9, 9 + 3 * adjusted), layout="constrained")
     for number, run in enumerate(runs):
         _draw(axes, run, COLOURS[number % len(COLOURS)], label=run.name if len(runs) > 1 else None)
-    (time, steps), (pps, tps), (lag, queues) = axes
+    (time, steps), (pps, tps), (lag, queues) = axes[:3]
     for axis in (time, steps):
         axis.set_ylabel("score")
     for axis in (time, pps, tps, lag, queues):
@@ -47,7 +50,9 @@ def plot_runs(runs: list[Path], file: Path) -> None:
         axis.set_ylim(bottom=0)
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
-    for axis in (lag, queues):
+    if adjusted:
+        _label_adjustment(*axes[3])
+    for axis in (lag, queues, *axes[3:].flat):
         axis.legend(frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     if len(runs) > 1:
         time.legend(frameon=False, fontsize="small")
@@ -66,7 +71,7 @@ def _draw(axes, run: Path, colour: str, label: str | None) -> None:
     episodes, metrics = _columns(run / "episodes.csv", EPISODE_COLUMNS), _columns(run / "metrics.csv", METRIC_COLUMNS)
     if not len(metrics["time_s"]):
         raise UserError(f"{run} has no rows in metrics.csv yet")
-    (time, steps), (pps, tps), (lag, queues) = axes
+    (time, steps), (pps, tps), (lag, queues) = axes[:3]
     dots = min(0.3, max(0.02, 1000 / max(1, len(episodes["score"]))))
     for axis, x in ((time, episodes["time_s"] / 60), (steps, episodes["agent_steps"] / 1e6)):
         axis.plot(x, episodes["score"], ".", color=colour, alpha=dots, markersize=2, rasterized=True)
@@ -88,6 +93,37 @@ def _draw(axes, run: Path, colour: str, label: str | None) -> None:
             linestyle=style,
             label=name.replace("_", " ") if first else None,
         )
+    if len(axes) > 3:
+        workers, rates = axes[3]
+        _draw_adjustment(workers, rates, metrics, _adjustment(run), colour, first)
+
+
+def _draw_adjustment(workers, rates, metrics, periods, colour: str, first: bool) -> None:
+    """The workers at each row of metrics.csv, and the rate of each period."""
+    for name, style in (("agents", "-"), ("predictors", "--"), ("trainers", ":")):
+        label = name if first else None
+        workers.step(metrics["time_s"] / 60, metrics[name], color=colour, linestyle=style, linewidth=1, label=label)
+    kept = periods["accepted"] == 1
+    for chosen, fill, label in ((kept, colour, "accepted"), (~kept, "none", "rejected")):
+        label = f"{label} setting" if first else None
+        minutes, rate = periods["time_s"][chosen] / 60, periods["rate"][chosen]
+        rates.plot(minutes, rate, "o", color=colour, markerfacecolor=fill, markersize=4, label=label)
+
+
+def _label_adjustment(workers, rates) -> None:
+    workers.set_yscale("log", base=2)
+    workers.yaxis.set_major_formatter("{x:g}")
+    workers.set_ylabel("agents, predictors, trainers")
+    rates.set_ylabel("trained samples/s of a period")
+    rates.set_ylim(bottom=0)
+    for axis in (workers, rates):
+        axis.set_xlabel("time (minutes)")
+
+
+def _adjustment(run: Path) -> dict[str, np.ndarray]:
+    """The columns of adjustment.csv that are drawn."""
+    rows = read_rows(run / "adjustment.csv", ADJUSTMENT_COLUMNS)
+    return {name: np.array([float(row[name]) for row in rows]) for name in ("time_s", "rate", "accepted")}
 
 
 def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:

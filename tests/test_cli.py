@@ -15,7 +15,7 @@ from PIL import Image, ImageSequence
 
 from ga3c_tf.cli import cli
 from ga3c_tf.config import Config
-from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 
 COMMANDS = sorted(cli.commands)
 ENVIRONMENT = {**os.environ, "COLUMNS": "120", "SDL_VIDEODRIVER": "dummy"}
@@ -274,6 +274,18 @@ def test_plot_draws_one_or_more_runs(run, copy, tmp_path, name):
     done = ga3c_tf("plot", run[0], copy, "-o", tmp_path / name)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / name).stat().st_size > 10_000
+
+
+def test_plot_shows_what_was_adjusted(copy, tmp_path):
+    heights = []
+    rows = ["10,4,1,1,500,5,1,first setting\n", "20,8,1,1,400,5,0,agents 4 to 8: rejected\n"]
+    for number in range(3):
+        with (copy / "adjustment.csv").open("w") as stream:
+            stream.write(",".join(ADJUSTMENT_COLUMNS) + "\n" + "".join(rows[:number]))
+        assert ga3c_tf("plot", copy, "-o", tmp_path / "curves.png").returncode == 0
+        with Image.open(tmp_path / "curves.png") as image:
+            heights.append(image.height)
+    assert heights[0] < heights[1] == heights[2]
 
 
 def test_a_checkpoint_of_another_network_is_refused(copy):
