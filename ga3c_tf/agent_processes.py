@@ -13,6 +13,7 @@ from typing import NoReturn
 from ga3c_tf.signals import ignored
 
 STOP_SECONDS = 2.0
+POLL_SECONDS = 0.05
 DIVERGED = 3
 """Exit code of a process that trains by itself and whose loss was not finite."""
 
@@ -67,11 +68,18 @@ class AgentProcesses:
             raise FloatingPointError(text)
         raise AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
 
-    def join(self) -> None:
-        """Waits for processes whose pipes are closed; ends those that take longer than STOP_SECONDS together."""
+    def join(self, meanwhile: Callable[[], None]) -> None:
+        """Waits for processes whose pipes are closed; ends those that take longer than STOP_SECONDS together.
+
+        Args:
+            meanwhile: called again and again. It reads what the processes write: one that waits for room in a full pipe
+                does not see that its own is closed.
+        """
         deadline = time.monotonic() + STOP_SECONDS
         for process in self._processes.values():
-            process.join(max(0.0, deadline - time.monotonic()))
+            while process.exitcode is None and time.monotonic() < deadline:
+                process.join(POLL_SECONDS)
+                meanwhile()
             if process.exitcode is None:
                 process.kill()
                 process.join()

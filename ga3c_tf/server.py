@@ -96,7 +96,7 @@ class Server(Training):
             self._adjustment.join(STOP_SECONDS)
         for number in self._processes:
             self._answers.close(number)
-        self._processes.join()
+        self._processes.join(self._collect_episodes)
         self._prediction_queue.stop(self._num_predictors)
         self._builder.closed = True
         self.training_queue.stop(self._num_trainers)

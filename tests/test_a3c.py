@@ -269,3 +269,23 @@ def network_with_statistics(shape, dtype, num_actions):
 def test_a_network_with_weights_that_are_not_trained_is_refused(tmp_path):
     with pytest.raises(UserError, match="shares trainable weights only, and the network has 2 others"):
         a3c_of(tmp_path, network="test_a3c:network_with_statistics")
+
+
+def test_agents_that_wait_for_room_in_a_full_pipe_end_by_themselves(tmp_path, monkeypatch):
+    class NeverReads(A3C):
+        """Takes in no update before the end, when the pipe has been full for long."""
+
+        def _collect_updates(self):
+            if self._stopping:
+                super()._collect_updates()
+
+        def stop_workers(self):
+            self._stopping = True
+            super().stop_workers()
+
+    NeverReads._stopping = False
+    monkeypatch.setattr(a3c, "run_agent", checks.run_checking_agent)
+    monkeypatch.setattr("ga3c_tf.agent_processes.STOP_SECONDS", 60)
+    settings = {"system": "a3c", "num_agents": 2, "t_max": 1, "steps": None, "minutes": 0.2}
+    _, training, _ = run_counting(tmp_path, monkeypatch, NeverReads, model=ServersModel, **settings)
+    assert {process.exitcode for process in training._processes._processes.values()} == {0}

@@ -68,7 +68,7 @@ class A2C(Training):
     def stop_workers(self) -> None:
         for number in self._processes:
             self._answers.close(number)
-        self._processes.join()
+        self._processes.join(self._collect_episodes)
 
     def kill(self) -> None:
         self._processes.kill()

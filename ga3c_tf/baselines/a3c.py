@@ -71,8 +71,8 @@ class A3C(Training):
     def stop_workers(self) -> None:
         for pipe in self._pipes:
             pipe.close()
-        self._processes.join()
-        self._collect_updates()
+        self._processes.join(self._collect)
+        self._collect()
 
     def kill(self) -> None:
         self._processes.kill()
@@ -93,6 +93,10 @@ class A3C(Training):
     def _objects(self) -> dict:
         """The groups of variables that are shared: all that a checkpoint holds but the version."""
         return {group: found for group, found in self.model.checkpoint_objects().items() if group != "version"}
+
+    def _collect(self) -> None:
+        self._collect_updates()
+        self._collect_episodes()
 
     def _collect_updates(self) -> None:
         while len(self._update_queue):
