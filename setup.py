@@ -29,7 +29,9 @@ setup(
     long_description_content_type="text/markdown",
     author="The ga3c_tf authors",
     license="BSD-3-Clause",
-    packages=find_packages(include=["ga3c_tf", "ga3c_tf.*", "reproduce", "reproduce.*"]),
+    packages=[*find_packages(include=["ga3c_tf", "ga3c_tf.*", "reproduce", "reproduce.*"]), "reproduce.paper"],
+    package_dir={"reproduce.paper": "results/paper"},  # the paper's records, which `reproduce` compares with
+    package_data={"reproduce.paper": ["*"]},
     python_requires=">=3.11,<3.14",
     # Ranges, so that the package fits into other environments. The versions that the tests ran with: requirements.txt.
     install_requires=[

@@ -297,7 +297,13 @@ def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -
     help="Seconds, to see that it works (no results); minutes a run, for 2 cores; or what the paper spent.",
 )
 @click.option("--seeds", type=click.IntRange(1, 1000), help="Seeds of each run [default: the figure's own].")
-@click.option("--games", default="", help="Games, such as pong,breakout [default: the figure's own].")
+@click.option(
+    "--games",
+    default="",
+    help="Games, such as pong,breakout, or Gymnasium ids of other environments [default: the figure's own].",
+)
+@click.option("--loss", help="Run everything with this loss too, as `train` takes it, and compare the two.")
+@click.option("--network", help="The same with this network.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -311,6 +317,8 @@ def reproduce(
     budget: str,
     seeds: int | None,
     games: str,
+    loss: str | None,
+    network: str | None,
     out: Path | None,
     force: bool,
     dry_run: bool,
@@ -324,17 +332,19 @@ def reproduce(
     from reproduce.executor import LocalExecutor
 
     chosen = [game.strip() for game in games.split(",") if game.strip()]
+    changes = {name: value for name, value in (("loss", loss), ("network", network)) if value}
     if show_list:
         print("\n".join(command.listing(out)))
         return 0
     if name is None:
         raise UserError("name a --figure, or ask for the --list")
+    _check_users_names(chosen, changes)
     if dry_run:
-        print("\n".join(command.commands(name, budget, seeds, chosen, out)))
+        print("\n".join(command.commands(name, budget, seeds, chosen, changes, out)))
         return 0
     _exit_on_signals()
     say = functools.partial(print, flush=True)
-    runs = command.reproduce(name, budget, seeds, chosen, out, force, LocalExecutor(say), say)
+    runs = command.reproduce(name, budget, seeds, chosen, changes, out, force, LocalExecutor(say), say)
     unfinished = [run for run in runs if not run.finished]
     for run in unfinished:
         _warn(f"{run.spec.id}: {run.fate}")
@@ -381,6 +391,20 @@ def _exit_on_signals() -> None:
     """Ends by SystemExit at SIGINT and SIGTERM, so that whatever is open is closed."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
+
+
+def _check_users_names(games: list[str], changes: dict[str, str]) -> None:
+    """Refuses environments, losses and networks of the user's own that are not there, before any run begins."""
+    from ga3c_tf.environment import resolve_env_id
+    from ga3c_tf.user_code import users_function
+    from reproduce.specs import check_games, env_id_of
+
+    check_games(games)
+    for game in games:
+        resolve_env_id(env_id_of(game))
+    for name, value in changes.items():
+        if ":" in value:
+            users_function(value, name)
 
 
 def _warn(text: str) -> None:

@@ -224,8 +224,8 @@ class Config:
             UserError: one of the settings `given` is for other systems only.
         """
         for name in given:
-            systems = type(self).__dataclass_fields__[name].metadata["systems"]
-            if self.system not in systems:
+            if not has_effect(name, self.system):
+                systems = type(self).__dataclass_fields__[name].metadata["systems"]
                 raise UserError(
                     f"--{option_of(name)} has no effect with --system {self.system}; it is for {' and '.join(systems)}"
                 )
@@ -287,7 +287,7 @@ class Config:
             if isinstance(value, bool):
                 words.append(f"--{option}" if value else f"--no-{option}")
             else:
-                words += [f"--{option}", str(value)]
+                words += [f"--{option}", plain_text(value)]
         return words
 
     def to_json(self) -> str:
@@ -353,6 +353,17 @@ def option_of(name: str) -> str:
     """The command-line option (without dashes) of the setting `name`."""
     setting = Config.__dataclass_fields__[name]
     return setting.metadata["option"] or name.replace("_", "-")
+
+
+def has_effect(name: str, system: str) -> bool:
+    """Whether the setting `name` says something to this system; what is no setting does, and is refused elsewhere."""
+    setting = Config.__dataclass_fields__.get(name)
+    return setting is None or system in setting.metadata["systems"]
+
+
+def plain_text(value: Any) -> str:
+    """The value as on a command line, a whole number without a point."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def did_you_mean(name: str, known: list[str], count: int = 3) -> str:

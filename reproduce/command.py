@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from reproduce.catalogue import FIGURES, figures_called
@@ -15,14 +15,19 @@ from reproduce.runs import Run
 from reproduce.specs import BUDGETS, RunSpec, check_games
 
 
-def specs_of(name: str, budget: str, seeds: int | None, games: Sequence[str]) -> list[RunSpec]:
-    """The runs of a figure, or of all of them, each once.
+def specs_of(
+    name: str, budget: str, seeds: int | None, games: Sequence[str], changes: Mapping[str, str]
+) -> list[RunSpec]:
+    """The runs of a figure, or of all of them, each once; with changes, each by the method of the user's own too.
 
     Raises:
-        UserError: unknown figure or game.
+        UserError: unknown figure or game, or changes that do not go with the figure.
     """
     check_games(games)
-    specs = [spec for figure in figures_called(name) for spec in figure.all_specs(budget, seeds, games)]
+    specs = []
+    for figure in figures_called(name):
+        specs += figure.all_specs(budget, seeds, games)
+        specs += figure.changed_specs(budget, changes, seeds, games)
     return list(dict.fromkeys(specs))
 
 
@@ -31,6 +36,7 @@ def reproduce(
     budget: str,
     seeds: int | None,
     games: Sequence[str],
+    changes: Mapping[str, str],
     out: Path | None,
     force: bool,
     executor: Executor,
@@ -43,6 +49,7 @@ def reproduce(
         budget: of `BUDGETS`.
         seeds: how many; None for the figure's own number.
         games: the games; none for the figure's own.
+        changes: settings of a method of the user's own, which is run beside the paper's; none for the paper's alone.
         out: the results folder; None for the budget's own.
         force: repeat finished runs.
         executor: carries out the runs.
@@ -54,9 +61,10 @@ def reproduce(
     Raises:
         UserError: unknown figure or game, or a folder that cannot be used.
     """
-    specs = specs_of(name, budget, seeds, games)
+    specs = specs_of(name, budget, seeds, games, changes)
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.prepare(budget)
+    folder.add_method(changes, say)
     runs = executor.execute(specs, folder.runs, force)
     for figure in FIGURES.values():
         if figure in figures_called(name):
@@ -67,12 +75,14 @@ def reproduce(
     return runs
 
 
-def commands(name: str, budget: str, seeds: int | None, games: Sequence[str], out: Path | None) -> list[str]:
+def commands(
+    name: str, budget: str, seeds: int | None, games: Sequence[str], changes: Mapping[str, str], out: Path | None
+) -> list[str]:
     """The commands that `reproduce` would run, those of finished runs left out."""
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.check_kind(budget)
     lines = []
-    for spec in specs_of(name, budget, seeds, games):
+    for spec in specs_of(name, budget, seeds, games, changes):
         if not Run.of(spec, folder.runs).finished:
             path = folder.runs / spec.id
             words = [spec.train_command(path), *spec.evaluate_commands(path).values()]

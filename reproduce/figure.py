@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ga3c_tf.config import UserError
 from reproduce.records import MEASURED, NOT_RUN, Record, read_records
 from reproduce.runs import Run
-from reproduce.specs import NINE_GAMES, SYSTEMS, RunSpec, run_spec
+from reproduce.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
 
 class Measure(NamedTuple):
@@ -111,6 +112,20 @@ class Figure:
                     chosen += self.specs(budget, game, seed)
         return list(dict.fromkeys(chosen))
 
+    def changed_specs(
+        self, budget: str, changes: Mapping[str, Any], seeds: int | None = None, games: Sequence[str] = ()
+    ) -> list[RunSpec]:
+        """The same runs by a method of the user's own.
+
+        Raises:
+            UserError: they are no longer told apart: the figure itself is about what is changed.
+        """
+        plain = self.all_specs(budget, seeds, games)
+        for name in changes:
+            if len({dict(spec.settings).get(name) for spec in plain}) > 1:
+                raise UserError(f"the figure {self.name} compares settings of --{name}; it does not go with --{name}")
+        return [spec.changed(changes) for spec in plain]
+
     def sections(self, results: Results) -> list[str]:
         """The lines of Markdown, for each game where there are several."""
         parts = self._parts(results)
@@ -122,7 +137,9 @@ class Figure:
     def plots(self, results: Results, stem: Path) -> None:
         """Draws all pictures."""
         for game, part in self._parts(results).items():
-            self.plot(part, stem.with_name(f"{stem.name}-{game.replace('_', '-')}") if self.by_game else stem)
+            self.plot(
+                part, stem.with_name(f"{stem.name}-{as_file_name(game).replace('_', '-')}") if self.by_game else stem
+            )
 
     def _parts(self, results: Results) -> dict[str, Results]:
         if not self.by_game:
@@ -145,7 +162,7 @@ class Figure:
             Record(
                 table=self.name,
                 game=spec.game,
-                method=each.method or SYSTEMS[spec.system],
+                method=each.method or spec.method,
                 metric=each.metric,
                 value=each.value if each.value == each.value else None,
                 unit=each.unit,
@@ -184,6 +201,7 @@ def smoke_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> R
         "steps": 3000,
         "log_seconds": 1.0,
     }
-    scored: dict[str, Any] = {"evaluation_episodes": 1, "random_play": True} if game in NINE_GAMES else {}
+    scores = game in NINE_GAMES or game not in GAMES
+    scored: dict[str, Any] = {"evaluation_episodes": 1, "random_play": True} if scores else {}
     given = {name: value for name, value in {**small, **settings}.items() if value is not None}
     return run_spec(game, seed, system, **scored, **given)

@@ -1,26 +1,35 @@
 """The results folder: paper/ and measured/ (records), runs/, figures/, logs/ and the page README.md.
 
+methods.json lists the methods of the user's own that figures were also made with, each as the settings that it changes.
 Smoke runs show that everything works and are no results, so a folder has either smoke records or others.
 """
 
 from __future__ import annotations
 
-import re
+import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
-from ga3c_tf.config import UserError
+from ga3c_tf.config import Config, UserError, option_of
+from ga3c_tf.run_folder import write_aside
+from reproduce import beside
 from reproduce.figure import Figure, Results, read_paper
 from reproduce.one_run import locked
 from reproduce.records import Record, read_records, write_records
 from reproduce.runs import Run
-from reproduce.specs import BUDGETS, RunSpec
+from reproduce.specs import BUDGETS, RunSpec, as_file_name
 
 DEFAULT = {"smoke": Path("runs/smoke"), "quick": Path("results"), "paper": Path("results")}
-PAPER = Path(__file__).resolve().parents[1] / "results" / "paper"
-"""The paper's records in the checkout, copied into every results folder."""
+HERE = Path(__file__).resolve().parent
+PAPER = next((each for each in (HERE / "paper", HERE.parent / "results" / "paper") if each.is_dir()), HERE / "paper")
+"""The paper's records, copied into every results folder: installed as a part of this package, results/paper in a
+checkout."""
+METHODS = "methods.json"
+NONE: Mapping[str, str] = MappingProxyType({})
+"""No changes: the paper's method."""
 
 
 class ResultsFolder:
@@ -45,8 +54,6 @@ class ResultsFolder:
             self.runs.mkdir(parents=True, exist_ok=True)
             self.logs.mkdir(exist_ok=True)
             if not (self.path / "paper").exists():
-                if not PAPER.is_dir():
-                    raise UserError(f"{PAPER} is not there; run from a checkout of this package")
                 shutil.copytree(PAPER, self.path / "paper", copy_function=shutil.copyfile)
         except OSError as error:
             raise UserError(f"cannot write the results folder {self.path}: {error.strerror}") from None
@@ -84,13 +91,53 @@ class ResultsFolder:
             raise UserError(f"{self.path} is no results folder: it has no paper/*.csv")
         return records
 
-    def results(self, figure: Figure, budget: str, games: Sequence[str] = (), seeds: int = 0) -> Results:
-        """What is known of a figure, by its records, with the runs that they are of and those not made yet."""
-        records = self.records(figure, budget)
-        specs = self._known_specs(figure, budget, records, games, seeds)
-        runs = [Run.of(spec, self.runs) for spec in specs]
+    def methods(self) -> list[dict[str, str]]:
+        """The methods of the user's own, each as the settings that it changes.
+
+        Raises:
+            UserError: methods.json is damaged.
+        """
+        file = self.path / METHODS
+        try:
+            methods = json.loads(file.read_text(encoding="utf-8"))
+            for changes in methods:
+                Config.from_values(changes)
+            return methods
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
+
+    def add_method(self, changes: Mapping[str, str], say: Callable[[str], None]) -> None:
+        """Notes a method of the user's own, once."""
+        with locked(self.logs / "update.lock", say):
+            methods = self.methods()
+            if changes and changes not in methods:
+                write_aside(self.path / METHODS, json.dumps([*methods, dict(changes)], indent=2) + "\n")
+
+    def results(
+        self,
+        figure: Figure,
+        budget: str,
+        games: Sequence[str] = (),
+        seeds: int = 0,
+        changes: Mapping[str, str] = NONE,
+    ) -> Results:
+        """What is known of a figure, by its records, with the runs that they are of and those not made yet.
+
+        Args:
+            figure: the figure.
+            budget: its budget.
+            games, seeds: that were asked for, beyond the default and what was recorded before.
+            changes: of a method of the user's own; its runs that have a folder instead of those of the paper's.
+        """
+        recorded = self.records(figure, budget)
+        specs = self._known_specs(figure, budget, recorded, games, seeds, changes)
+        ids = {spec.id for spec in specs}
         command = f"ga3c-tf reproduce --figure {figure.name} --budget {budget}"
-        return Results(budget, command, self.paper(), runs, records)
+        command += "".join(f" --{option_of(name)} {value}" for name, value in changes.items())
+        runs = [Run.of(spec, self.runs) for spec in specs]
+        return Results(budget, command, self.paper(), runs, [record for record in recorded if record.run_id in ids])
 
     def update(self, figure: Figure, budget: str, games: Sequence[str], seeds: int, say: Callable[[str], None]) -> None:
         """Records and draws the runs of a figure as they are now.
@@ -102,23 +149,43 @@ class ResultsFolder:
             say: told, in one line, what is waited for.
         """
         with locked(self.logs / "update.lock", say):
-            before = self.results(figure, budget, games, seeds)
-            results = replace(before, records=figure.records(before.runs))
-            write_records(self.measured_file(figure, budget), results.records)
-            figure.plots(results, self.figures / f"{figure.name}-{budget}")
+            records = []
+            for changes in (NONE, *self.methods()):
+                before = self.results(figure, budget, games, seeds, changes)
+                results = replace(before, records=figure.records(before.runs))
+                stem = self._stem(figure, budget, changes)
+                if not changes:
+                    paper = results
+                elif results.runs:
+                    beside.plot(paper, results, stem.with_name(f"{stem.name}-beside"))
+                if results.runs:
+                    figure.plots(results, stem)
+                    records += results.records
+            write_records(self.measured_file(figure, budget), records)
 
-    def pictures(self, figure: Figure, budget: str) -> list[Path]:
+    def pictures(self, figure: Figure, budget: str, changes: Mapping[str, str] = NONE) -> list[Path]:
         """The stems of the pictures of a figure at a budget, relative to the folder."""
-        name = re.compile(rf"{re.escape(figure.name)}-{budget}(-[a-z-]+)?")
-        files = sorted(self.figures.glob(f"{figure.name}-{budget}*.svg"))
-        return [file.relative_to(self.path).with_suffix("") for file in files if name.fullmatch(file.stem)]
+        stem = self._stem(figure, budget, changes)
+        files = [*stem.parent.glob(f"{stem.name}.svg"), *sorted(stem.parent.glob(f"{stem.name}-*.svg"))]
+        return [file.relative_to(self.path).with_suffix("") for file in files]
+
+    def _stem(self, figure: Figure, budget: str, changes: Mapping[str, str]) -> Path:
+        """Of the files of the pictures; those of a method of the user's own have a folder."""
+        return self.figures / as_file_name("-".join(changes.values())) / f"{figure.name}-{budget}"
 
     def _known_specs(
-        self, figure: Figure, budget: str, records: list[Record], games: Sequence[str], seeds: int
+        self,
+        figure: Figure,
+        budget: str,
+        records: list[Record],
+        games: Sequence[str],
+        seeds: int,
+        changes: Mapping[str, str],
     ) -> list[RunSpec]:
-        """The default runs of the figure, and of further games and seeds those that have a folder."""
+        """The default runs of the figure, and of further games, seeds and methods those that have a folder."""
         default = figure.all_specs(budget)
         known_games = list(dict.fromkeys([*figure.games[budget], *games, *(record.game for record in records)]))
         most_seeds = max(seeds, 1, *(spec.seed for spec in default), *(record.seed or 0 for record in records))
-        further = [spec for spec in figure.all_specs(budget, most_seeds, known_games) if (self.runs / spec.id).exists()]
-        return list(dict.fromkeys([*default, *further]))
+        further = [spec.changed(changes) for spec in figure.all_specs(budget, most_seeds, known_games)]
+        there = [spec for spec in further if (self.runs / spec.id).exists()]
+        return list(dict.fromkeys([*(() if changes else default), *there]))

@@ -98,7 +98,7 @@ def groups(results: Results) -> dict[Label, list[Run]]:
     found: dict[Label, list[Run]] = {}
     for run in results.runs:
         labels = labelled(results.budget, run.spec.game, run.spec.seed)
-        [label] = [label for label, spec in labels.items() if spec == run.spec]
+        [label] = [label for label, spec in labels.items() if spec == run.spec.plain]
         found.setdefault(label, []).append(run)
     return found
 

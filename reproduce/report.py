@@ -7,10 +7,12 @@ from pathlib import Path
 
 from ga3c_tf.config import UserError
 from ga3c_tf.run_folder import write_aside
+from reproduce import beside
 from reproduce.catalogue import FIGURES
 from reproduce.figure import Figure, Results
 from reproduce.folder import ResultsFolder
 from reproduce.records import MEASURED
+from reproduce.specs import described
 from reproduce.text import table
 from reproduce.verdicts import RULES
 
@@ -47,7 +49,7 @@ def page(folder: ResultsFolder) -> str:
     for figure in FIGURES.values():
         lines += [f"## {figure.name}", "", f"{figure.paper} of the paper: {figure.shows}.", ""]
         for budget in _budgets_shown(folder, figure, smoke):
-            lines += _block(folder, figure, budget)
+            lines += _blocks(folder, figure, budget)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -96,12 +98,25 @@ def _kind(results: Results, run) -> str:
     return "without a value" if run.finished else results.status(run).partition(":")[0]
 
 
-def _block(folder: ResultsFolder, figure: Figure, budget: str) -> list[str]:
-    results = folder.results(figure, budget)
-    lines = [f"### {figure.name}, {budget} budget", "", f"Command: `{results.command}`. Runs: {_fates(results)}.", ""]
+def _blocks(folder: ResultsFolder, figure: Figure, budget: str) -> list[str]:
+    """What was measured of a figure at a budget: by the paper's method, then by each of the user's own."""
+    paper = folder.results(figure, budget)
+    title = f"{figure.name}, {budget} budget"
+    lines = _block(title, figure, paper, [], folder.pictures(figure, budget))
+    for changes in folder.methods():
+        own = folder.results(figure, budget, changes=changes)
+        if own.runs:
+            words = described(own.runs[0].spec.changes)
+            pictures = folder.pictures(figure, budget, changes)
+            lines += _block(f"{title}, {words}", figure, own, beside.section(figure, paper, own), pictures)
+    return lines
+
+
+def _block(title: str, figure: Figure, results: Results, before: list[str], pictures: list[Path]) -> list[str]:
+    lines = [f"### {title}", "", f"Command: `{results.command}`. Runs: {_fates(results)}.", "", *before]
     lines += _provenance(results)
     lines += [*figure.sections(results)]
-    lines += [f"![{figure.name}: {figure.shows}]({stem.as_posix()}.svg)\n" for stem in folder.pictures(figure, budget)]
+    lines += [f"![{figure.name}: {figure.shows}]({stem.as_posix()}.svg)\n" for stem in pictures]
     commands = [(run.path / "command.txt") for run in results.runs]
     there = [file for file in commands if file.exists()]
     if there:

@@ -8,7 +8,7 @@ import numpy as np
 
 from reproduce.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from reproduce.runs import Run
-from reproduce.specs import NINE_GAMES, RunSpec, run_spec
+from reproduce.specs import NINE_GAMES, RunSpec, env_id_of, run_spec
 from reproduce.text import number, spread, table
 from reproduce.verdicts import score_verdict
 
@@ -36,7 +36,7 @@ def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_
         num_predictors=2,
         num_trainers=2,
         min_training_batch=20,
-        network="auto" if game.startswith(("minatar", "cartpole")) else "small",
+        network="small" if env_id_of(game).startswith("ALE/") else "auto",
         learning_rate=learning_rate,
         minutes=MINUTES[budget],
         log_seconds=60.0 if budget == "paper" else 5.0,
@@ -62,7 +62,7 @@ def measures(run: Run) -> list[Measure]:
 def section(results: Results) -> list[str]:
     """The table, with a verdict for each game."""
     rows, remarks = [], []
-    for game in NINE_GAMES:
+    for game in dict.fromkeys([*NINE_GAMES, *(run.spec.game for run in results.runs)]):
         runs = [run for run in results.runs if run.spec.game == game]
         paper = {method: results.papers("scores", game=game, method=method) for method in METHODS}
         values = {method: record.value if record else None for method, record in paper.items()}

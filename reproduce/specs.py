@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.config import Config, UserError, did_you_mean, option_of
+from ga3c_tf.config import Config, UserError, did_you_mean, has_effect, plain_text
 
 BUDGETS = ("smoke", "quick", "paper")
 """Seconds, to see that everything works; minutes on 2 cores; what the paper spent."""
 SYSTEMS = {"ga3c": "GA3C", "a3c": "A3C", "a2c": "A2C"}
-GA3C_ONLY = ("adjustment", "num_predictors", "num_trainers", "min_training_batch", "max_training_queue")
 GAMES = {
     "amidar": "ALE/Amidar-v5",
     "boxing": "ALE/Boxing-v5",
@@ -35,6 +35,10 @@ GAMES = {
 }
 NINE_GAMES = tuple(GAMES)[:9]
 """Those of the paper's Table 3."""
+AN_ENVIRONMENT = re.compile(r"([\w.]+:)?[\w./-]+-v\d+")
+"""A game of the user's own, by its Gymnasium id."""
+Changes = tuple[tuple[str, Any], ...]
+"""Names and values of settings, sorted by name."""
 # For the estimate of what a run costs, roughly as on 2 cores.
 START_SECONDS, STEPS_PER_SECOND, SECONDS_PER_EPISODE = 8.0, 500.0, 2.0
 
@@ -44,37 +48,65 @@ class RunSpec:
     """One run: a system, a game, a seed, settings with a budget, and how it is scored. Made by `run_spec`.
 
     Attributes:
-        settings: names and values of the settings that are given, sorted.
+        settings: that are given.
         evaluation_episodes: whole episodes that its best checkpoint plays afterwards.
         random_play: as many are played at random, for comparison.
+        changes: settings of a method of the user's own, which stand above `settings`.
     """
 
     system: str
     game: str
     seed: int
-    settings: tuple[tuple[str, Any], ...]
+    settings: Changes
     evaluation_episodes: int = 0
     random_play: bool = False
+    changes: Changes = ()
 
     @property
     def config(self) -> Config:
         """The settings of the run, those not given by their defaults."""
-        return Config.from_values({**dict(self.settings), "env_id": GAMES[self.game], "seed": self.seed})
+        values = {**dict(self.settings), **dict(self.changes)}
+        return Config.from_values({**values, "env_id": env_id_of(self.game), "system": self.system, "seed": self.seed})
+
+    @property
+    def plain(self) -> RunSpec:
+        """The run of the figure itself, without the user's changes."""
+        return replace(self, changes=())
+
+    def changed(self, changes: Mapping[str, Any]) -> RunSpec:
+        """This run by a method of the user's own.
+
+        Raises:
+            UserError: a bad setting.
+        """
+        changed = replace(self, changes=tuple(sorted(changes.items())))
+        Config.from_values(dict(changed.changes))
+        return changed
+
+    @property
+    def method(self) -> str:
+        """Such as 'GA3C', or 'GA3C with loss mine:huber'."""
+        return f"{SYSTEMS[self.system]}{' with ' + described(self.changes) if self.changes else ''}"
 
     @property
     def id(self) -> str:
-        """Readable and stable: the run's main traits, and a hash of everything it says."""
+        """Readable and stable: the run's main traits, its seed, and a hash of everything it says."""
+        return f"{self.traits}-s{self.seed}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:8]}"
+
+    @property
+    def traits(self) -> str:
+        """What tells it from other runs of a figure, whatever the seed."""
         config, given = self.config, dict(self.settings)
         numbers = [config.num_agents] if self.system != "ga3c" else list(workers_of(config))
         parts = [self.game.replace("_", "-"), self.system, "x".join(map(str, numbers))]
-        parts += [config.network] if "network" in given else []
+        parts += [str(value) for _, value in self.changes]
+        parts += [given["network"]] if "network" in given else []
         parts += [f"m{config.min_training_batch}"] if "min_training_batch" in given else []
         parts += [f"lr{config.learning_rate:g}"] if "learning_rate" in given else []
         parts += [config.adjustment] if config.adjustment != "off" else []
         budgets = (("minutes", "min"), ("steps", "steps"), ("episodes", "episodes"))
-        parts += [f"{_plain(given[name])}{unit}" for name, unit in budgets if name in given]
-        text = "-".join([*parts, f"s{self.seed}"]).replace(":", ".").replace("/", ".")
-        return f"{text}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:8]}"
+        parts += [f"{plain_text(given[name])}{unit}" for name, unit in budgets if name in given]
+        return as_file_name("-".join(parts))
 
     @property
     def seconds(self) -> float:
@@ -87,15 +119,7 @@ class RunSpec:
 
     def train_command(self, folder: Path) -> list[str]:
         """The words after `ga3c-tf` that begin this run in `folder`."""
-        words = ["train", GAMES[self.game]]
-        words += ["--system", self.system] if self.system != "ga3c" else []
-        for name, value in self.settings:
-            option = option_of(name)
-            if isinstance(value, bool):
-                words.append(f"--{option}" if value else f"--no-{option}")
-            else:
-                words += [f"--{option}", _plain(value)]
-        return [*words, "--seed", str(self.seed), "--run-dir", str(folder)]
+        return ["train", *self.config.replace(run_dir=str(folder)).arguments()]
 
     def evaluate_commands(self, folder: Path) -> dict[str, list[str]]:
         """The words after `ga3c-tf` that score it, by the name of what they give: 'evaluation' and 'random'."""
@@ -109,11 +133,12 @@ class RunSpec:
         values = {
             "system": self.system,
             "game": self.game,
-            "env_id": GAMES[self.game],
+            "env_id": env_id_of(self.game),
             "seed": self.seed,
             "settings": dict(self.settings),
             "evaluation_episodes": self.evaluation_episodes,
             "random_play": self.random_play,
+            **({"changes": dict(self.changes)} if self.changes else {}),
         }
         return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
@@ -125,7 +150,7 @@ class RunSpec:
             UserError: something is missing or wrong.
         """
         try:
-            return run_spec(
+            spec = run_spec(
                 values["game"],
                 values["seed"],
                 values["system"],
@@ -133,6 +158,7 @@ class RunSpec:
                 random_play=values["random_play"],
                 **values["settings"],
             )
+            return spec.changed(values.get("changes", {}))
         except (KeyError, TypeError) as error:
             raise UserError(f"a run's specification lacks or mistakes {error}") from None
 
@@ -157,17 +183,24 @@ def run_spec(
     if system == "ga3c":
         settings = {"adjustment": "off", **settings}  # `train` would otherwise adjust what the figure is about
     else:
-        settings = {name: value for name, value in settings.items() if name not in GA3C_ONLY}
-    config = Config.from_values({**settings, "env_id": GAMES[game], "seed": seed})
+        settings = {
+            name: value for name, value in settings.items() if name != "adjustment" and has_effect(name, system)
+        }
+    config = Config.from_values({**settings, "env_id": env_id_of(game), "system": system, "seed": seed})
     if not (config.minutes or config.steps or config.episodes):
         raise UserError(f"a run of {game} needs a budget: minutes, steps or episodes")
     values = tuple((name, getattr(config, name)) for name in sorted(settings))
     return RunSpec(system, game, seed, values, evaluation_episodes, random_play)
 
 
-def _plain(value: Any) -> str:
-    """The value as a text, a whole number without a point."""
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+def described(changes: Changes) -> str:
+    """Such as 'loss mine:huber, network mine:wide'."""
+    return ", ".join(f"{name} {value}" for name, value in changes)
+
+
+def as_file_name(text: str) -> str:
+    """The text with nothing in it that a file's name should not have."""
+    return re.sub(r"[^\w.-]", ".", text)
 
 
 def workers_of(config: Config) -> tuple[int, int, int]:
@@ -175,8 +208,14 @@ def workers_of(config: Config) -> tuple[int, int, int]:
     return config.num_agents, config.num_predictors, config.num_trainers
 
 
+def env_id_of(game: str) -> str:
+    """The Gymnasium id of a game of `GAMES`; any other game is called by its id."""
+    return GAMES.get(game, game)
+
+
 def check_games(games: Sequence[str]) -> None:
     """Raises a UserError that names the first unknown game, and close ones."""
     for game in games:
-        if game not in GAMES:
-            raise UserError(f"unknown game {game!r}{did_you_mean(game, list(GAMES)) or '; ' + ', '.join(GAMES)}")
+        if game not in GAMES and not AN_ENVIRONMENT.fullmatch(game):
+            hint = did_you_mean(game, list(GAMES)) or "; " + ", ".join(GAMES)
+            raise UserError(f"unknown game {game!r}{hint}, or the Gymnasium id of an environment")

@@ -66,7 +66,7 @@ def groups(results: Results) -> dict[str, list[Run]]:
     found: dict[str, list[Run]] = {}
     for run in results.runs:
         labels = labelled(results.budget, run.spec.game, run.spec.seed)
-        [label] = [label for label, spec in labels.items() if spec == run.spec]
+        [label] = [label for label, spec in labels.items() if spec == run.spec.plain]
         found.setdefault(label, []).append(run)
     return found
 

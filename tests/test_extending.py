@@ -31,11 +31,12 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.timeout(300)
 def test_the_pages_commands_do_what_it_says(folder):
     commands = [shlex.split(line) for line in PAGE.splitlines() if line.startswith("ga3c-tf ")]
-    assert [command[1] for command in commands] == ["train"] * 4 + ["evaluate", "plot"]
+    assert [command[1] for command in commands] == ["train"] * 4 + ["evaluate", "plot", "reproduce"]
     commands = [command for command in commands if "--loss" in command or command[1] == "evaluate"]
     program = [str(Path(sys.executable).with_name("ga3c-tf"))]
     for command in commands:
         arguments = " ".join(command[1:]).replace("--minutes 2", "--steps 400 --log-seconds 1").split()
+        arguments = " ".join(arguments).replace("--seeds 3", "--budget smoke").split()
         if "--agents" not in arguments and command[1] == "train":
             arguments += ["--agents", "4"]
         done = subprocess.run([*program, *arguments], capture_output=True, text=True)

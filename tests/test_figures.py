@@ -5,11 +5,13 @@ import json
 import numpy as np
 import pytest
 
+from ga3c_tf.config import UserError
 from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
-from reproduce import one_run, policy_lag, pps, speed, tps
+from reproduce import beside, one_run, policy_lag, pps, speed, tps
 from reproduce.catalogue import FIGURES
 from reproduce.folder import ResultsFolder
 from reproduce.records import write_records
+from reproduce.report import page
 from reproduce.runs import Run, write_curve
 from reproduce.specs import workers_of
 from reproduce.verdicts import FAILS, HOLDS, UNKNOWN
@@ -209,3 +211,43 @@ def test_what_failed_and_what_was_not_run_stays_on_the_page(folder):
     results = made(folder, "adjustment")
     text = "\n".join(FIGURES["adjustment"].sections(results))
     assert "failed: train: no \\| power" in text and "not run" in text
+
+
+# a method of the user's own
+
+
+def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
+    """Better in one setting, level in the others; what was run by it alone is its own section's."""
+    huber = {"loss": "mine:huber"}
+    for seed in (1, 2, 3):
+        for label, spec in speed.labelled("quick", "pong", seed).items():
+            invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
+            invent(folder.runs, spec.changed(huber), scores=(0.0, (30.0 if label == "1/1/1" else 10.0) + seed))
+    folder.add_method(huber, print)
+    folder.add_method(huber, print)
+    assert folder.methods() == [huber]
+    folder.update(FIGURES["speed"], "quick", (), 3, print)
+    methods = {record.method for record in folder.records(FIGURES["speed"], "quick")}
+    assert methods == {"GA3C", "GA3C with loss mine:huber"}
+    paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
+    assert len(paper.runs) == len(own.runs) == 12
+    lines = beside.section(FIGURES["speed"], paper, own)
+    [better] = [line for line in lines if "1x1x1" in line and "paper" not in line]
+    assert f"| {HOLDS} |" in better and 15 < float(better.split(" | ")[3]) < 20
+    assert sum(f"| {UNKNOWN} |" in line for line in lines) == 3
+    text = page(folder)
+    plain, huber_part = text.split("### speed, quick budget, loss mine:huber\n")
+    assert "`ga3c-tf reproduce --figure speed --budget quick --loss mine:huber`" in huber_part
+    pictures = folder.pictures(FIGURES["speed"], "quick", huber)
+    assert [picture.as_posix() for picture in pictures] == [
+        "figures/mine.huber/speed-quick-beside",
+        "figures/mine.huber/speed-quick-pong",
+    ]
+    assert all(f"({picture}.svg)" in huber_part and f"({picture}.svg)" not in plain for picture in pictures)
+
+
+def test_a_damaged_list_of_methods_is_refused_by_name(folder):
+    for text in ("{", '{"loss": 3}', '[{"los": "mine:huber"}]', "[3]"):
+        (folder.path / "methods.json").write_text(text)
+        with pytest.raises(UserError, match=r"methods\.json is damaged"):
+            folder.methods()

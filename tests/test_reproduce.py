@@ -34,7 +34,7 @@ def quiet(text):
 
 
 def make(name, out, force=False):
-    return command.reproduce(name, "smoke", None, (), out, force, LocalExecutor(quiet), quiet)
+    return command.reproduce(name, "smoke", None, (), {}, out, force, LocalExecutor(quiet), quiet)
 
 
 def mtimes(folder: Path) -> dict[str, int]:
@@ -317,6 +317,9 @@ def test_a_damaged_result_is_refused_by_name(tmp_path):
         (["reproduce", "--figure", "score"], "unknown figure 'score'; close: scores"),
         (["reproduce", "--figure", "pps", "--games", "pongg"], "unknown game 'pongg'; close: pong"),
         (["reproduce", "--figure", "pps", "--seeds", "0"], "0 is not in the range"),
+        (["reproduce", "--figure", "tps", "--games", "Pole-v7"], "unknown environment 'Pole-v7'"),
+        (["reproduce", "--figure", "tps", "--loss", "mine:huber"], "the module 'mine' cannot be imported"),
+        (["reproduce", "--figure", "pps", "--network", "large-1"], "compares settings of --network; it does not go"),
         (["reproduce", "--figure", "pps", "--budget", "tiny"], "'tiny' is not one of 'smoke', 'quick', 'paper'"),
         (["report", "--out", "nowhere"], "nowhere is no results folder"),
         (["report", "--out", "nowhere", "--check"], "nowhere is no results folder"),

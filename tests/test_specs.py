@@ -24,12 +24,16 @@ SETTINGS = st.fixed_dictionaries(
         "clip_rewards": st.booleans(),
     },
 )
+CHANGES = st.fixed_dictionaries({}, optional={"loss": st.just("my.module:loss"), "network": st.just("mine:wide")})
 SPECS = st.builds(
-    lambda game, seed, settings, episodes: run_spec(game, seed, evaluation_episodes=episodes, **settings),
-    st.sampled_from(list(GAMES)),
+    lambda game, seed, settings, episodes, changes: run_spec(
+        game, seed, evaluation_episodes=episodes, **settings
+    ).changed(changes),
+    st.sampled_from([*GAMES, "mine:Pole-v0"]),
     st.integers(0, 2**31),
     SETTINGS,
     st.integers(0, 30),
+    CHANGES,
 )
 
 
@@ -46,7 +50,7 @@ def test_equal_ids_mean_equal_runs(one, other):
 
 @given(SPECS)
 def test_an_id_is_a_file_name(spec):
-    assert re.fullmatch(r"[A-Za-z0-9._-]{1,200}", spec.id) and spec.id.startswith(spec.game.replace("_", "-"))
+    assert re.fullmatch(r"[A-Za-z0-9._-]{1,200}", spec.id) and spec.id.startswith(re.split("[_:]", spec.game)[0])
 
 
 def test_the_id_does_not_depend_on_order_or_on_how_a_number_is_written():
