@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 import traceback
 from collections import deque
 from collections.abc import Generator
@@ -160,6 +161,7 @@ class Agent:
             while not self._free_slots:
                 yield None
             segment.close(bootstrap, self._config.gamma)
+            self._memory.sent[self._number] += segment.length
             self._training_queue.put(segment.slot)
         else:
             self._free_slots.append(segment.slot)
@@ -179,8 +181,8 @@ class AgentQueues:
 class AgentProcess:
     """Drives the agents of one process, as the records on its pipe tell it (`queues.Answers`)."""
 
-    def __init__(self, config: Config, memory: AgentMemory, queues: AgentQueues, kind: type[Agent]):
-        self._kind = kind
+    def __init__(self, number: int, config: Config, memory: AgentMemory, queues: AgentQueues, kind: type[Agent]):
+        self._number, self._kind = number, kind
         self._config, self._memory, self._queues = config, memory, queues
         self._runs: dict[int, Generator[int | None, None, None]] = {}
         self._free_slots: dict[int, deque[int]] = {}
@@ -189,9 +191,11 @@ class AgentProcess:
 
     def run(self, answers: connection.Connection) -> None:
         """Works until the pipe is closed."""
+        busy_since = self._memory.busy_since
         while records := np.frombuffer(os.read(answers.fileno(), 4096), INDEX).tolist():
             requests = []
             for record in records:
+                busy_since[self._number] = time.monotonic()
                 agent = self._agent_to_run(record & KIND, record & ~KIND)
                 if agent is None:
                     continue
@@ -200,6 +204,7 @@ class AgentProcess:
                     self._without_slot.add(agent)
                 else:
                     requests.append(request)
+            busy_since[self._number] = 0.0
             if requests:
                 self._queues.prediction.put(requests)
 
@@ -244,14 +249,19 @@ class AgentProcess:
 
 
 def run_agents(
-    config: Config, memory: AgentMemory, queues: AgentQueues, kind: type[Agent], answers: connection.Connection
+    number: int,
+    config: Config,
+    memory: AgentMemory,
+    queues: AgentQueues,
+    kind: type[Agent],
+    answers: connection.Connection,
 ) -> None:
-    """The agent process, with agents of this kind. Target of a Process.
+    """Agent process `number`, with agents of this kind. Target of a Process.
 
     An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1.
     """
     try:
-        AgentProcess(config, memory, queues, kind).run(answers)
+        AgentProcess(number, config, memory, queues, kind).run(answers)
     except BrokenPipeError:
         pass  # the server is gone
     except BaseException:

@@ -8,7 +8,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection, forkserver
-from typing import NoReturn
 
 from ga3c_tf.signals import ignored
 
@@ -54,19 +53,19 @@ class AgentProcesses:
         """Number of each process by what `multiprocessing.connection.wait` sees it end by."""
         return {process.sentinel: number for number, process in list(self._processes.items())}
 
-    def raise_error(self, number: int) -> NoReturn:
-        """Raises the error of a process that has ended by itself.
+    def error_of(self, number: int) -> Exception:
+        """The error of a process that has ended by itself; it is forgotten then.
 
-        Raises:
+        Returns:
             FloatingPointError: its exit code is DIVERGED; with the text that it left.
             AgentError: it ended in any other way.
         """
-        process = self._processes[number]
+        process = self._processes.pop(number)
         process.join()
         text = self._tracebacks.recv_bytes().decode(errors="replace") if self._tracebacks.poll() else ""
         if process.exitcode == DIVERGED:
-            raise FloatingPointError(text)
-        raise AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
+            return FloatingPointError(text)
+        return AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
 
     def join(self, meanwhile: Callable[[], None]) -> None:
         """Waits for processes whose pipes are closed; ends those that take longer than STOP_SECONDS together.
@@ -84,6 +83,10 @@ class AgentProcesses:
                 process.kill()
                 process.join()
 
+    def end(self, number: int) -> None:
+        """Ends one at once; it then counts as having ended by itself."""
+        self._processes[number].kill()
+
     def kill(self) -> None:
         """Ends all at once, without a word."""
         for process in list(self._processes.values()):
@@ -100,3 +103,36 @@ class AgentProcesses:
         with ignored(signal.SIGINT, signal.SIGTERM):
             forkserver.ensure_running()
         return context
+
+
+class HangWatch:
+    """Notices processes that have been at one thing for too long.
+
+    A pause of the whole run, such as a stopped process group or a sleeping machine, is nobody's fault: time counts only
+    while someone looks.
+
+    Args:
+        seconds: that one thing may take.
+        clock: seconds, as `time.monotonic` gives them.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic):
+        self._seconds, self._clock = seconds, clock
+        self._looked = clock()
+        self._busy: dict[int, tuple[float, float]] = {}  # since when, and for how long that was seen
+
+    def hung(self, busy_since: dict[int, float]) -> list[int]:
+        """The processes that hang.
+
+        Args:
+            busy_since: by process, when it began what it is at, 0 while it waits.
+        """
+        now = self._clock()
+        passed, self._looked = min(now - self._looked, 1.0), now
+        busy = {}
+        for number, since in busy_since.items():
+            before, seen = self._busy.get(number, (0.0, 0.0))
+            if since:
+                busy[number] = since, seen + passed if since == before else 0.0
+        self._busy = busy
+        return [number for number, (_, seen) in busy.items() if seen > self._seconds]

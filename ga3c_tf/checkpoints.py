@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from ga3c_tf.config import UserError
 from ga3c_tf.quiet_tensorflow import tf
 
@@ -48,16 +50,26 @@ class Checkpoints:
         return max(scored)[1] if scored else None
 
     def save(self, agent_steps: int, counters: dict, rolling_score: float) -> Path:
-        """Writes a checkpoint, then removes those that are neither among the last three nor the best."""
+        """Writes a checkpoint, then removes those that are neither among the last three nor the best.
+
+        Raises:
+            FloatingPointError: a weight or statistic is infinite or not a number; nothing is written.
+            OSError: it cannot be written, for lack of room say; those that are there stay as they are.
+        """
+        self._check_finite()
         path = self._path(agent_steps)
         aside = self._folder / "being-written"
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
-        self._counters.assign(json.dumps(counters))
-        self._checkpoint.write(str(aside / "checkpoint"))
-        (aside / "score.json").write_text(json.dumps({"rolling_score": rolling_score}) + "\n")
-        for file in aside.iterdir():
-            _sync(file)
+        try:
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir(parents=True)
+            self._counters.assign(json.dumps(counters))
+            self._checkpoint.write(str(aside / "checkpoint"))
+            (aside / "score.json").write_text(json.dumps({"rolling_score": rolling_score}) + "\n")
+            for file in aside.iterdir():
+                _sync(file)
+        except (OSError, tf.errors.OpError) as error:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise OSError(_reason(error)) from None
         if path.exists():  # the same agent steps again, after a stop without progress
             replaced = self._folder / "being-replaced"
             shutil.rmtree(replaced, ignore_errors=True)
@@ -129,6 +141,14 @@ class Checkpoints:
         self._checkpoint.read(prefix).assert_existing_objects_matched()
         return json.loads(self._counters.numpy())
 
+    def _check_finite(self) -> None:
+        for name, variable in self._variables.items():
+            if variable.dtype.is_floating and not np.isfinite(np.sum(variable.numpy(), dtype=np.float64)):
+                raise FloatingPointError(
+                    f"{name} of the checkpoint to be written is not finite; a lower --learning-rate or "
+                    "--grad-clip-norm may help"
+                )
+
     def _path(self, step: int) -> Path:
         return self._folder / f"{step:012d}"
 
@@ -138,6 +158,13 @@ class Checkpoints:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return score if isinstance(score, float) and score == score else None
+
+
+def _reason(error: OSError | tf.errors.OpError) -> str:
+    """What the system says is wrong, in a few words."""
+    return (
+        (error.strerror or str(error)) if isinstance(error, OSError) else str(error.message).rpartition(";")[-1].strip()
+    )
 
 
 def _sync(path: Path) -> None:

@@ -95,6 +95,12 @@ def run_argument(command):
     return click.argument("run", type=click.Path(path_type=Path))(command)
 
 
+def trust_option(command):
+    """Adds the option that lets a run folder name code."""
+    text = "Import the modules that the run's settings name, for an environment, network or loss of one's own."
+    return click.option("--trust-code", is_flag=True, help=text)(command)
+
+
 def agent_options(command):
     """Adds the options that choose a trained agent and how it acts."""
     for option in (
@@ -120,7 +126,7 @@ def agent_options(command):
         ),
     ):
         command = option(command)
-    return command
+    return trust_option(command)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -165,15 +171,18 @@ def train(env_id: str, preset: str, as_json: bool, **settings) -> int:
 @click.option("--minutes", type=float, help="Minutes of training to reach, those done included.")
 @click.option("--episodes", type=int, help="Episodes to reach, those done included.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
-def resume(run: Path, as_json: bool, **budgets) -> int:
+@trust_option
+def resume(run: Path, as_json: bool, trust_code: bool, **budgets) -> int:
     """Continue the training in the folder RUN from its newest checkpoint.
 
     Without an option the run's own budget holds; with one, the options given replace it.
     """
     from ga3c_tf.environment import describe_environment
     from ga3c_tf.run_folder import RunFolder
+    from ga3c_tf.user_code import check_trust
 
     folder = RunFolder.open(run)
+    check_trust(folder.config, run, trust_code)
     if any(value is not None for value in budgets.values()):
         folder.config = folder.config.replace(**budgets)
     training, hardware = _training(folder, describe_environment(folder.config))
@@ -194,12 +203,23 @@ def resume(run: Path, as_json: bool, **budgets) -> int:
 @click.option("--random", is_flag=True, help="Act at random instead, in the run's environment: what a score is worth.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def evaluate(
-    run: Path, episodes: int, checkpoint: str, sample: bool, seed: int, device: str, random: bool, as_json: bool
+    run: Path,
+    episodes: int,
+    checkpoint: str,
+    sample: bool,
+    seed: int,
+    device: str,
+    trust_code: bool,
+    random: bool,
+    as_json: bool,
 ) -> None:
     """Score the trained agent of the folder RUN: raw scores of whole episodes, mean and 95 % interval."""
     from ga3c_tf.evaluate import RandomAgent, summary
     from ga3c_tf.evaluate import evaluate as play_episodes
+    from ga3c_tf.run_folder import read_config
+    from ga3c_tf.user_code import check_trust
 
+    check_trust(read_config(run), run, trust_code)
     agent = RandomAgent(run, seed) if random else _trained_agent(run, checkpoint, sample, seed, device)
     _exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed), not sample, seed)
@@ -222,13 +242,24 @@ def evaluate(
 @click.option("--episodes", type=click.IntRange(1, 1000), default=1, show_default=True, help="Whole episodes.")
 @agent_options
 def play(
-    run: Path, video: Path | None, window: bool, episodes: int, checkpoint: str, sample: bool, seed: int, device: str
+    run: Path,
+    video: Path | None,
+    window: bool,
+    episodes: int,
+    checkpoint: str,
+    sample: bool,
+    seed: int,
+    device: str,
+    trust_code: bool,
 ) -> None:
     """Watch the trained agent of the folder RUN play, in a video file or a window."""
     from ga3c_tf.evaluate import play_window, record
+    from ga3c_tf.run_folder import read_config
+    from ga3c_tf.user_code import check_trust
 
     if (video is None) == (not window):
         raise UserError("play needs either --video FILE or --window")
+    check_trust(read_config(run), run, trust_code)
     agent = _trained_agent(run, checkpoint, sample, seed, device)
     scores = play_window(agent, episodes, seed) if video is None else record(agent, episodes, seed, video)
     print(
@@ -443,6 +474,7 @@ def _kind(config: Config):
 
 def _run(training, run, as_json: bool) -> int:
     from ga3c_tf.status import status_for
+    from ga3c_tf.training import NotSaved
 
     received: list[int] = []
 
@@ -465,6 +497,9 @@ def _run(training, run, as_json: bool) -> int:
         raise
     except FloatingPointError as error:
         _warn(f"the training diverged and was stopped, the last checkpoint stands. {error}")
+        return 1
+    except NotSaved as error:
+        _warn(f"{error}; what was saved before stands")
         return 1
     except Exception:
         traceback.print_exc()

@@ -181,6 +181,20 @@ class Config:
     log_seconds: float = _setting(5.0, "run", "Seconds between two rows of metrics.csv.", above=0)
     checkpoint_minutes: float = _setting(5.0, "run", "Minutes between two checkpoints.", above=0)
     rolling_episodes: int = _setting(100, "run", "Episodes the rolling score is the mean of.", low=1)
+    max_failures: int = _setting(
+        10,
+        "run",
+        "Agent processes that end by themselves and are replaced within a minute, and likewise updates that are left "
+        "out because their loss is not finite; one more ends the run.",
+        low=0,
+    )
+    agent_timeout: float = _setting(
+        120.0,
+        "run",
+        "Seconds that a step or reset of an environment may take before its process is replaced.",
+        above=0,
+        systems=("ga3c",),
+    )
 
     def __post_init__(self):
         for setting in dataclasses.fields(self):

@@ -26,7 +26,8 @@ class TrainResult(NamedTuple):
     policy_loss: float  # -(advantage objective + beta * entropy), summed over the batch
     value_loss: float  # 0.5 * (R - V)^2, summed over the batch
     entropy: float  # of the policy in nats, the mean over the batch
-    version: int  # updates done, this one included
+    version: int  # updates done, this one included if it was applied
+    applied: bool  # False where a loss or gradient was infinite or not a number: nothing has changed then
 
 
 class Model:
@@ -72,9 +73,11 @@ class Model:
             actions, returns = tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None,), tf.float32)
             rate = tf.TensorSpec((), tf.float32)
             self._predict = _direct_call(tf.function(self._predict_graph, input_signature=[states]))
-            self._train = _direct_call(
-                tf.function(self._train_graph, input_signature=[states, actions, returns, rate, rate])
+            self._gradients_of: list[tuple[int, int]] = []  # optimizer and variable of each gradient, once traced
+            self._compute = _direct_call(
+                tf.function(self._gradient_graph, input_signature=[states, actions, returns, rate])
             )
+            self._prepare_update()
 
     def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
         """The policy and value of every state.
@@ -116,15 +119,15 @@ class Model:
                 f"{np.shape(actions)} and {np.shape(returns)}"
             )
         with tf.device(self._device):
-            summary, version = self._train(
+            *gradients, summary = self._compute(
                 tf.constant(states),
                 tf.constant(actions, tf.int32),
                 tf.constant(returns, tf.float32),
-                tf.constant(learning_rate, tf.float32),
                 tf.constant(beta, tf.float32),
             )
-        policy_loss, value_loss, entropy = summary.numpy().tolist()
-        return TrainResult(policy_loss, value_loss, entropy, int(version.numpy()))
+            policy_loss, value_loss, entropy, finite = summary.numpy().tolist()
+            version = self._update(gradients, learning_rate) if finite else self._updates()
+        return TrainResult(policy_loss, value_loss, entropy, version, bool(finite))
 
     def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
         """All that a checkpoint holds, for tf.train.Checkpoint(**objects): weights, RMSProp's slots, version.
@@ -159,34 +162,68 @@ class Model:
             logits, values = self.network(states)
         return losses.policy(logits, self._config.min_policy), values, version
 
-    def _train_graph(
-        self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, learning_rate: tf.Tensor, beta: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        gradients, summary = self._gradients(states, actions, returns, beta)
+    def _prepare_update(self) -> None:
+        """Builds the graph of the update.
+
+        It is a call of its own, made only where the gradients are finite: that costs 0.05 ms, `tf.cond` around the
+        update in one graph with the gradients 0.5 ms, a third of an update of 5 states (2-core EPYC).
+        """
+        gradients = [
+            tf.TensorSpec(self._variables[variable].shape, self._variables[variable].dtype)
+            for _, variable in self._gradients_of
+        ]
+        self._apply = _direct_call(
+            tf.function(self._update_graph, input_signature=[tf.TensorSpec((), tf.float32), *gradients])
+        )
+
+    def _update(self, gradients: Sequence[tf.Tensor], learning_rate: float) -> int:
+        """Takes a step along the gradients, as `_gradients_of` sorts them; returns the version after it."""
+        [version] = self._apply(tf.constant(learning_rate, tf.float32), *gradients)
+        return int(version.numpy())
+
+    def _updates(self) -> int:
+        """Updates so far."""
+        return int(self.version.numpy())
+
+    def _update_graph(self, learning_rate: tf.Tensor, *gradients: tf.Tensor) -> list[tf.Tensor]:
+        by_place = dict(zip(self._gradients_of, gradients, strict=True))
         updates = []
-        for optimizer, gradient in zip(self._optimizers, gradients, strict=True):
-            updates += optimizer.apply(gradient, learning_rate)
+        for number, optimizer in enumerate(self._optimizers):
+            own = [by_place.get((number, variable)) for variable in range(len(self._variables))]
+            updates += optimizer.apply(own, learning_rate)
         with tf.control_dependencies(updates), tf.device(self.version.device):
             # assign_add reads the sum back in a second step, where another trainer's update may come in between.
-            before = tf.raw_ops.ResourceCountUpTo(resource=self.version.handle, limit=tf.int64.max, T=tf.int64)
-        return summary, before + 1
+            return [tf.raw_ops.ResourceCountUpTo(resource=self.version.handle, limit=tf.int64.max, T=tf.int64) + 1]
 
-    def _gradients(
+    def _gradient_graph(
         self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, beta: tf.Tensor
-    ) -> tuple[list[list[tf.Tensor | None]], tf.Tensor]:
-        """The gradients that each optimizer applies, clipped, and [policy loss, value loss, mean entropy]."""
+    ) -> list[tf.Tensor]:
+        """The gradients there are, clipped, then [policy loss, value loss, mean entropy, finite].
+
+        `_gradients_of` says which optimizer and variable each is for. `finite` is 1 where losses and gradients are
+        finite, else 0. Of the gradients those of logits and values are looked at: all others are sums of products with
+        them, and looking at each costs a pass over memory.
+        """
         with tf.GradientTape(persistent=True) as tape:
             logits, values = self.network(states, training=True)
             policy_loss, value_loss, entropy = self._loss(logits, values, actions, returns, beta, self._config)
             objectives = [policy_loss, value_loss] if self._config.dual_rmsprop else [policy_loss + value_loss]
-        gradients = [self._clipped(tape.gradient(objective, self._variables)) for objective in objectives]
+        looked_at = [policy_loss, value_loss]
+        found: dict[tuple[int, int], tf.Tensor] = {}
+        for number, objective in enumerate(objectives):
+            *of_heads, of_weights = tape.gradient(objective, [logits, values, self._variables])
+            looked_at += [gradient for gradient in of_heads if gradient is not None]
+            found |= {
+                (number, variable): gradient for variable, gradient in enumerate(of_weights) if gradient is not None
+            }
+        self._gradients_of = list(found)
+        finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in looked_at])
         mean_entropy = entropy / tf.cast(tf.size(actions), tf.float32)
-        return gradients, tf.stack([policy_loss, value_loss, mean_entropy])
+        summary = tf.stack([policy_loss, value_loss, mean_entropy, tf.cast(finite, tf.float32)])
+        return [*map(self._clipped, found.values()), summary]
 
-    def _clipped(self, gradients: list[tf.Tensor | None]) -> list[tf.Tensor | None]:
-        if self._config.grad_clip_norm is None:
-            return gradients
-        return [clip_by_average_norm(gradient, self._config.grad_clip_norm) for gradient in gradients]
+    def _clipped(self, gradient: tf.Tensor) -> tf.Tensor:
+        return gradient if (norm := self._config.grad_clip_norm) is None else clip_by_average_norm(gradient, norm)
 
 
 def _direct_call(function: tf.types.experimental.PolymorphicFunction) -> Callable[..., Sequence[tf.Tensor]]:

@@ -25,6 +25,8 @@ INDEX = np.dtype(np.uint32)
 EPISODE = np.dtype([("agent", np.int64), ("length", np.int64), ("score", np.float64)])
 STOP = 0xFFFFFFFF
 """The record that ends one reader of an index queue."""
+ENDED = 1 << 31
+"""The bit of a record of the training queue that follows the last segment of an agent process that has died."""
 RELEASED, ADDED, REMOVED = 1 << 30, 2 << 30, 3 << 30
 """Kinds of a record on the way back: a segment slot is free again, an agent begins, an agent ends. Without one of these
 bits a record is the number of an agent whose prediction is there."""
@@ -138,6 +140,8 @@ class AgentMemory:
         version: int64 [num_agents], the model version that made it.
         steps: int64 [num_agents], environment steps taken by each agent.
         streams: int64 [num_agents], the number of the random stream that the agent begins with.
+        sent: int64 [num_agents], steps of each agent in segments that it has sent to training.
+        busy_since: float64 [num_agents], by process: when it began what it is at (`time.monotonic`), 0 while it waits.
     """
 
     states: np.ndarray
@@ -150,6 +154,8 @@ class AgentMemory:
     version: np.ndarray
     steps: np.ndarray
     streams: np.ndarray
+    sent: np.ndarray
+    busy_since: np.ndarray
 
     def __init__(self, config: Config, state_shape: tuple[int, ...], state_dtype: str, num_actions: int):
         self.num_agents, self.t_max = config.most_agents, config.t_max
@@ -158,6 +164,8 @@ class AgentMemory:
         self._layout: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
             "steps": ((self.num_agents,), np.int64),
             "streams": ((self.num_agents,), np.int64),
+            "sent": ((self.num_agents,), np.int64),
+            "busy_since": ((self.num_agents,), np.float64),
             "version": ((self.num_agents,), np.int64),
             "versions": ((slots, self.t_max), np.int64),
             "policy": ((self.num_agents, num_actions), np.float32),
@@ -224,7 +232,7 @@ class Answers:
         return reader
 
     def close(self, process: int) -> None:
-        """Ends the process that reads this pipe."""
+        """Ends the process that reads this pipe; what is for its agents goes to nobody until it is opened anew."""
         with self._lock:
             self._writers.pop(process).close()
 

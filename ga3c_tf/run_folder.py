@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import itertools
 import json
 import os
@@ -76,9 +77,9 @@ class RunFolder:
             self._take_lock()
             if (self.path / "config.json").exists():
                 raise UserError(f"{self.path} has become another run's meanwhile; name another --run-dir")
-            write_aside(self.path / "config.json", self.config.to_json())
-            write_aside(self.path / "command.txt", shlex.join(command) + "\n")
             self._record_session(command, hardware)
+            write_aside(self.path / "command.txt", shlex.join(command) + "\n")
+            write_aside(self.path / "config.json", self.config.to_json())
         except OSError as error:
             raise UserError(f"cannot write the run folder {self.path}: {error.strerror}") from None
 
@@ -87,9 +88,12 @@ class RunFolder:
         """Opens an existing run to continue it.
 
         Raises:
-            UserError: not a run folder, unreadable settings, or in use.
+            UserError: not a run folder, unreadable settings, links that lead elsewhere, or in use.
         """
         run = cls(path, read_config(path))
+        if run.config.seed is None:
+            raise UserError(f"{path / 'config.json'} is damaged: it has no seed, and every run has one")
+        _check_no_links(path)
         try:
             run._take_lock()
         except OSError as error:
@@ -99,8 +103,8 @@ class RunFolder:
     def continue_with(self, config: Config, command: list[str], hardware: dict) -> None:
         """Stores the settings and the command that the run is continued with."""
         self.config = config
+        self._record_session(command, hardware)  # first, since it vouches for the settings
         write_aside(self.path / "config.json", config.to_json())
-        self._record_session(command, hardware)
 
     def close(self) -> None:
         """Lets another process have the folder."""
@@ -129,14 +133,14 @@ class RunFolder:
     def _record_session(self, command: list[str], hardware: dict) -> None:
         """Adds this process to meta.json: versions, commit, machine and command, never environment variables."""
         file = self.path / "meta.json"
-        try:
-            sessions = list(json.loads(file.read_text())["sessions"])
-        except (OSError, ValueError, KeyError, TypeError):
-            sessions = []
+        sessions = _sessions(self.path)
+        if not sessions and file.exists():
+            file.rename(file.with_name(f"meta.json.damaged-{time.time_ns()}"))
         sessions.append(
             {
                 "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "command": shlex.join(command),
+                "config_sha256": _digest(self.config.to_json()),
                 **source_version(),
                 "versions": package_versions(),
                 **machine(),
@@ -146,11 +150,31 @@ class RunFolder:
         write_aside(file, json.dumps({"sessions": sessions}, indent=2) + "\n")
 
 
+def _sessions(path: Path) -> list[dict]:
+    """What meta.json says of the processes that worked on the run; nothing where it is missing or damaged."""
+    try:
+        return [dict(session) for session in json.loads((path / "meta.json").read_text())["sessions"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_no_links(path: Path) -> None:
+    """Refuses a folder in which something leads elsewhere: a run makes no links, and writing would follow them."""
+    for folder, _, _ in os.walk(path):
+        for entry in os.scandir(folder):
+            if entry.is_symlink():
+                raise UserError(f"{entry.path} is a link, which no run makes; writing to it could damage other files")
+
+
 def read_config(path: Path | str) -> Config:
     """The settings of the run in `path`.
 
     Raises:
-        UserError: not a run folder, or a config.json that cannot be read.
+        UserError: not a run folder, or a config.json that cannot be read or is not what the run wrote.
     """
     file = Path(path) / "config.json"
     try:
@@ -160,9 +184,13 @@ def read_config(path: Path | str) -> Config:
     except OSError:
         raise UserError(f"{path} is not a run folder: it has no readable config.json") from None
     try:
-        return Config.from_json(text)
+        config = Config.from_json(text)
     except UserError as error:
         raise UserError(f"{file} is damaged: {error}") from None
+    digests = [session.get("config_sha256") for session in _sessions(Path(path))]
+    if any(digests) and _digest(text) not in digests:
+        raise UserError(f"{file} is not what the run wrote: damaged, or edited; other settings want a run of their own")
+    return config
 
 
 def write_aside(file: Path, text: str) -> None:

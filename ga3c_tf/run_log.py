@@ -1,15 +1,20 @@
-"""The curves of a run: episodes.csv, metrics.csv and TensorBoard events, continued where a checkpoint stands."""
+"""The curves of a run: CSV files and TensorBoard events, continued where a checkpoint stands."""
 
 from __future__ import annotations
 
 import csv
+import io
 import math
 import os
+import platform
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from tensorboard.compat.proto import event_pb2, summary_pb2
-from tensorboard.summary.writer.event_file_writer import EventFileWriter
+from tensorboard.summary.writer.record_writer import RecordWriter
+
+from ga3c_tf.appender import Appender
 
 EPISODE_COLUMNS = ("time_s", "agent_steps", "episode", "score", "length")
 METRIC_COLUMNS = (
@@ -33,6 +38,9 @@ METRIC_COLUMNS = (
     "rss_mb",
 )
 ADJUSTMENT_COLUMNS = ("time_s", "agents", "predictors", "trainers", "rate", "noise", "accepted", "why")
+EVENT_COLUMNS = ("time_s", "agent_steps", "event", "why")
+TEXTS = ("event", "why")
+WARN_SECONDS = 60.0
 
 
 class RunLog:
@@ -44,18 +52,35 @@ class RunLog:
             that was lost and will be run again.
         time_s: seconds of training so far.
         episodes: episodes so far.
+        warn: told, at most once a minute, that there is no room for more.
     """
 
-    def __init__(self, folder: Path, agent_steps: int = 0, time_s: float = 0.0, episodes: int = 0):
-        self._episodes = _open(folder / "episodes.csv", EPISODE_COLUMNS, lambda row: int(row["episode"]) <= episodes)
-        self._metrics = _open(folder / "metrics.csv", METRIC_COLUMNS, lambda row: float(row["time_s"]) <= time_s + 1e-3)
-        self._adjustment = _open(
-            folder / "adjustment.csv", ADJUSTMENT_COLUMNS, lambda row: float(row["time_s"]) <= time_s + 1e-3
-        )
-        self._events = EventFileWriter(str(folder))
+    def __init__(
+        self,
+        folder: Path,
+        agent_steps: int = 0,
+        time_s: float = 0.0,
+        episodes: int = 0,
+        warn: Callable[[str], None] = print,
+    ):
+        def table(name: str, columns: tuple[str, ...], keep: Callable[[dict], bool]) -> Appender:
+            _drop_rows(folder / name, columns, keep, warn)
+            return Appender(folder / name, self._no_room)
+
+        def before(row: dict) -> bool:
+            return float(row["time_s"]) <= time_s + 1e-3
+
+        self._warn, self._warned = warn, -math.inf
+        self._episodes = table("episodes.csv", EPISODE_COLUMNS, lambda row: int(row["episode"]) <= episodes)
+        self._metrics = table("metrics.csv", METRIC_COLUMNS, before)
+        self._adjustment = table("adjustment.csv", ADJUSTMENT_COLUMNS, before)
+        self._event_log = table("events.csv", EVENT_COLUMNS, before)
+        name = f"events.out.tfevents.{time.time():.0f}.{platform.node()}.{os.getpid()}.{time.time_ns() % 10**9}"
+        self._tensorboard = Appender(folder / name, self._no_room)
+        self._add(event_pb2.Event(file_version="brain.Event:2"))
         if agent_steps:  # TensorBoard drops what an earlier session wrote from this step on
             start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-            self._events.add_event(event_pb2.Event(step=agent_steps + 1, session_log=start))
+            self._add(event_pb2.Event(step=agent_steps + 1, session_log=start))
 
     def episode(self, row: dict[str, float], rolling_score: float) -> None:
         """Adds one row to episodes.csv."""
@@ -77,56 +102,85 @@ class RunLog:
         """Adds one row to adjustment.csv; safe in another thread than the rest."""
         self._write(self._adjustment, ADJUSTMENT_COLUMNS, row)
 
+    def event(self, row: dict[str, float | str]) -> None:
+        """Adds one row to events.csv: something went wrong and was dealt with."""
+        self._write(self._event_log, EVENT_COLUMNS, row)
+
     def flush(self) -> None:
-        """Has the disk keep everything written so far."""
-        for stream in (self._episodes, self._metrics, self._adjustment):
-            os.fsync(stream.fileno())
-        self._events.flush()
+        """Has the disk keep everything written so far.
+
+        Raises:
+            OSError: it cannot.
+        """
+        for file in self._files():
+            file.flush()
 
     def close(self) -> None:
-        """Flushes and closes all files."""
-        for stream in (self._episodes, self._metrics, self._adjustment, self._events):
-            stream.close()
+        """Closes all files."""
+        for file in self._files():
+            file.close()
+
+    def _files(self) -> tuple[Appender, ...]:
+        return self._episodes, self._metrics, self._adjustment, self._event_log, self._tensorboard
 
     @staticmethod
-    def _write(stream, columns, row):
-        csv.writer(stream, lineterminator="\n").writerow([_text(row[column]) for column in columns])
-        stream.flush()
+    def _write(file: Appender, columns: tuple[str, ...], row: dict) -> None:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow([_text(row[column]) for column in columns])
+        file.write(line.getvalue().encode())
 
     def _summary(self, agent_steps, values):
         event = event_pb2.Event(step=int(agent_steps))
         for name, value in values.items():
             if not math.isnan(value):
                 event.summary.value.append(summary_pb2.Summary.Value(tag=name, simple_value=value))
-        self._events.add_event(event)
+        self._add(event)
+
+    def _add(self, event: event_pb2.Event) -> None:
+        event.wall_time = time.time()
+        record = io.BytesIO()
+        RecordWriter(record).write(event.SerializeToString())
+        self._tensorboard.write(record.getvalue())
+
+    def _no_room(self, text: str) -> None:
+        if time.monotonic() >= self._warned + WARN_SECONDS:
+            self._warned = time.monotonic()
+            self._warn(text)
 
 
 def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
     """The rows of a run's CSV file as texts; a damaged line, such as a half-written last one, is left out."""
+    return [row for row in _all_rows(file) if _whole(row, columns)]
+
+
+def _all_rows(file: Path) -> list[dict]:
     if not file.exists():
         return []
     with file.open(newline="", errors="replace") as stream:
-        return [row for row in csv.DictReader(stream) if _whole(row, columns)]
+        return list(csv.DictReader(line.replace("\0", "") for line in stream))
 
 
 def _whole(row: dict, columns: tuple[str, ...]) -> bool:
     try:
-        numbers = [row[name] for name in columns if name != "why"]
+        numbers = [row[name] for name in columns if name not in TEXTS]
         return set(row) == set(columns) and all(text == "" or math.isfinite(float(text)) for text in numbers)
     except (KeyError, TypeError, ValueError):
         return False
 
 
-def _open(file: Path, columns: tuple[str, ...], keep: Callable[[dict], bool]):
-    """Opens `file` to append to it, after writing its header and the earlier rows to keep."""
-    kept = [row for row in read_rows(file, columns) if keep(row)]
+def _drop_rows(file: Path, columns: tuple[str, ...], keep: Callable[[dict], bool], warn: Callable[[str], None]) -> None:
+    """Writes `file` anew: its header and the earlier rows to keep; tells of damaged ones."""
+    rows = _all_rows(file)
+    whole = [row for row in rows if _whole(row, columns)]
+    if damaged := len(rows) - len(whole):
+        warn(f"{file}: {damaged} damaged row{'s are' if damaged > 1 else ' is'} left out")
+    kept = [row for row in whole if keep(row)]
     aside = file.with_name(file.name + ".new")
     with aside.open("w", newline="") as stream:
         writer = csv.DictWriter(stream, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(kept)
     aside.rename(file)
-    return file.open("a", newline="")
 
 
 def _text(value: float | str) -> str:

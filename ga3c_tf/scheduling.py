@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from pathlib import Path
 
 
 def schedule_as_batch() -> None:
@@ -16,3 +17,27 @@ def schedule_as_batch() -> None:
     if hasattr(os, "SCHED_BATCH"):
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
+class IdleCores:
+    """How much of their time the cores that this process may run on have nothing to do, whoever uses them."""
+
+    def __init__(self):
+        self._before = _core_times()
+
+    def share(self) -> float:
+        """The idle share of the time since the last call, 0 to 1; 0 where the system does not tell."""
+        before, self._before = self._before, _core_times()
+        idle, total = (after - earlier for after, earlier in zip(self._before, before, strict=True))
+        return idle / total if total else 0.0
+
+
+def _core_times() -> tuple[int, int]:
+    """Idle and all time of these cores so far, in the clock ticks of /proc/stat."""
+    cores = {f"cpu{core}" for core in os.sched_getaffinity(0)} if hasattr(os, "sched_getaffinity") else set()
+    try:
+        lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+    except OSError:
+        return 0, 0
+    times = [[int(ticks) for ticks in line[1:9]] for line in lines if line[0] in cores]
+    return sum(ticks[3] + ticks[4] for ticks in times), sum(map(sum, times))

@@ -68,4 +68,4 @@ class SerialServer(Training):
             batch = self._builder.add(slot)
             self._free_slots[slot // self.memory.slots_per_agent].append(slot)
             if batch is not None:
-                train(batch, self.model, self.stats, *self.rates())
+                train(batch, self.model, self.stats, self.refused, *self.rates())

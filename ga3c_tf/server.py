@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from contextlib import ExitStack
 from multiprocessing import connection
 from typing import TypeVar
@@ -12,19 +13,21 @@ import numpy as np
 
 from ga3c_tf.adjustment import SEARCHES, DynamicAdjustment, Setting
 from ga3c_tf.agent import Agent, AgentQueues, random_stream, run_agents
-from ga3c_tf.agent_processes import STOP_SECONDS, AgentProcesses
+from ga3c_tf.agent_processes import STOP_SECONDS, AgentProcesses, HangWatch
 from ga3c_tf.environment import modules_used
 from ga3c_tf.memory import available_bytes
 from ga3c_tf.predictor import Predictor
-from ga3c_tf.queues import Answers, IndexQueue
+from ga3c_tf.queues import ENDED, Answers, IndexQueue
 from ga3c_tf.run_folder import usable_cores
-from ga3c_tf.scheduling import schedule_as_batch
+from ga3c_tf.scheduling import IdleCores, schedule_as_batch
 from ga3c_tf.trainer import BatchBuilder, Trainer
 from ga3c_tf.training import Training
 from ga3c_tf.worker import Worker
 
 AGENT_BYTES = 40 * 2**20
 """Memory an agent process is reckoned with, where the adjustment asks how many there is room for."""
+IDLE = 0.1
+"""Share of the cores' time from which on they are idle."""
 MOST_THREADS = 16
 """Most predictors, and most trainers, that the adjustment starts: the most that the paper tried (figure 3)."""
 W = TypeVar("W", bound=Worker)
@@ -42,7 +45,12 @@ class Server(Training):
         self._adjustment: DynamicAdjustment | None = None
         self._prediction_queue = IndexQueue()
         self._answers = Answers(self.memory, self.config.processes(usable_cores()))
-        self._at_once = threading.Semaphore(updates_at_once(self._device, usable_cores()))
+        self._updates_at_once = updates_at_once(self._device, usable_cores())
+        self._at_once = threading.Semaphore(self._updates_at_once)
+        self._idle, self._behind = IdleCores(), False
+        self._changing = threading.RLock()
+        self._hung, self._drained = HangWatch(self.config.agent_timeout), deque[int]()
+        self._replacing: set[int] = set()
         self._builder = BatchBuilder(self.config, self.memory)
 
     def start_workers(self) -> None:
@@ -62,18 +70,19 @@ class Server(Training):
 
         Agents that end give up their segment and episode; what a trainer had gathered goes to the next one.
         """
-        self._predictors = _still_needed(self._predictors)
-        self._predictors += [self._new_predictor() for _ in range(predictors - self._num_predictors)]
-        self._prediction_queue.stop(max(0, self._num_predictors - predictors))
-        self._trainers = _still_needed(self._trainers)
-        self._trainers += [self._new_trainer() for _ in range(trainers - self._num_trainers)]
-        self.training_queue.stop(max(0, self._num_trainers - trainers))
-        self._num_predictors, self._num_trainers = predictors, trainers
-        while self._num_agents < agents:
-            self._add_agent()
-        while self._num_agents > agents:
-            self._num_agents -= 1
-            self._answers.removed(self._num_agents)
+        with self._changing:
+            self._predictors = _still_needed(self._predictors)
+            self._predictors += [self._new_predictor() for _ in range(predictors - self._num_predictors)]
+            self._prediction_queue.stop(max(0, self._num_predictors - predictors))
+            self._trainers = _still_needed(self._trainers)
+            self._trainers += [self._new_trainer() for _ in range(trainers - self._num_trainers)]
+            self.training_queue.stop(max(0, self._num_trainers - trainers))
+            self._num_predictors, self._num_trainers = predictors, trainers
+            while self._num_agents < agents:
+                self._add_agent()
+            while self._num_agents > agents:
+                self._num_agents -= 1
+                self._answers.removed(self._num_agents)
 
     def work(self, seconds: float) -> None:
         sentinels = self._processes.sentinels()
@@ -83,7 +92,10 @@ class Server(Training):
         self.check()
         if self._stop_reason is None:
             for sentinel in sentinels.keys() & set(ready):
-                self._processes.raise_error(sentinels[sentinel])
+                self._lose(sentinels[sentinel])
+            while self._drained:
+                self._replace(self._drained.popleft())
+            self._end_hung()
 
     def check(self) -> None:
         for worker in [self._adjustment, *self._predictors, *self._trainers]:
@@ -161,6 +173,8 @@ class Server(Training):
             self.stats,
             self.rates,
             self._at_once,
+            self.refused,
+            self._process_drained,
             self._wake_up,
         )
         worker.start()
@@ -170,14 +184,73 @@ class Server(Training):
         agent = self._num_agents
         self.memory.streams[agent] = self._new_stream()
         process = self._answers.process_of(agent)
-        if process not in self._processes:
+        if process not in self._processes and process not in self._replacing:
             self._start_process(process)
         self._answers.added(agent)
         self._num_agents += 1
 
     def _start_process(self, number: int) -> None:
         answers = self._answers.open(number)
-        self._processes.start(number, run_agents, self.config, self.memory, self._queues, Agent, pipe=answers)
+        self.memory.busy_since[number] = time.monotonic()
+        self._processes.start(number, run_agents, number, self.config, self.memory, self._queues, Agent, pipe=answers)
+
+    def _end_hung(self) -> None:
+        """Ends the agent processes whose environments take too long; they are then replaced as those that died are."""
+        for number in self._hung.hung({number: float(self.memory.busy_since[number]) for number in self._processes}):
+            self._tell(
+                "hung", f"agent process {number} was at one step for {self.config.agent_timeout:g} s; it is ended"
+            )
+            self._processes.end(number)
+            self.memory.busy_since[number] = 0.0
+
+    def _lose(self, number: int) -> None:
+        """An agent process has died: sees to it that nothing it asked for or sent is taken for its successor's.
+
+        The predictors are changed for new ones, so every request that it made has been answered, to nobody. A record in
+        the training queue follows its last segment, and lets the successor begin with all its slots free.
+        """
+        error = self._processes.error_of(number)
+        self._answers.close(number)
+        self.lost.add(error)
+        self._tell("lost", f"{str(error).splitlines()[0]}; its agents begin anew")
+        with self._changing:
+            self._replacing.add(number)
+            self._prediction_queue.stop(self._num_predictors)
+            for predictor in self._predictors:
+                predictor.join()
+            self.check()
+            self._predictors = [self._new_predictor() for _ in range(self._num_predictors)]
+        self.training_queue.put(number | ENDED)
+
+    def _process_drained(self, number: int) -> None:
+        """All that a process has sent was taken; called by a trainer."""
+        self._drained.append(number)
+        self._wake_up()
+
+    def _replace(self, number: int) -> None:
+        """Starts the successor of a process that has died, with agents of new random streams."""
+        with self._changing:
+            self._replacing.remove(number)
+            agents = [agent for agent in range(self._num_agents) if self._answers.process_of(agent) == number]
+            if agents:
+                self._start_process(number)
+            for agent in agents:
+                self.memory.streams[agent] = self._new_stream()
+                self._answers.added(agent)
+
+    def _log_metrics(self) -> None:
+        super()._log_metrics()
+        self._let_more_update()
+
+    def _let_more_update(self) -> None:
+        """One more update at a time where the trainers were behind, and cores idle all the same, since the last call.
+
+        So it is with large networks: the agents wait, and the update that runs does not use the cores that they leave.
+        """
+        idle, was_behind, self._behind = self._idle.share(), self._behind, self._trainers_are_behind()
+        if idle > IDLE and was_behind and self._behind and self._updates_at_once < usable_cores():
+            self._updates_at_once += 1
+            self._at_once.release()
 
     def _trainers_are_behind(self) -> bool:
         """Whether more than half of the segments that may wait for training do."""
@@ -188,7 +261,7 @@ class Server(Training):
 
 
 def updates_at_once(device: str, cores: int) -> int:
-    """How many trainers may update side by side.
+    """How many trainers may update side by side at first.
 
     On a CPU half the cores. An update of few states moves all weights, gradients and RMSProp's slots through the memory
     that the cores share: two at once, each on a core of its own, take 2.0 ms of processor time each instead of 1.4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.queues import AgentMemory, Answers, IndexQueue
+from ga3c_tf.failures import Failures
+from ga3c_tf.queues import ENDED, AgentMemory, Answers, IndexQueue
 from ga3c_tf.stats import Stats
 from ga3c_tf.worker import Worker
 
@@ -65,18 +65,24 @@ class BatchBuilder:
         return self._memory.states, self._memory.actions, self._memory.returns, self._memory.versions
 
 
-def train(batch: Batch, model, stats: Stats, learning_rate: float, beta: float) -> None:
+def train(batch: Batch, model, stats: Stats, refused: Failures, learning_rate: float, beta: float) -> None:
     """One update of the model, and its policy lag: updates between choosing each action and training on it.
 
+    A batch whose losses or gradients are infinite or not a number changes nothing and is counted in `refused`.
+
     Raises:
-        FloatingPointError: a loss is infinite or not a number, and so are weights now.
+        FloatingPointError: too many have been refused.
     """
     result = model.train(batch.states, batch.actions, batch.returns, learning_rate, beta)
-    if not math.isfinite(result.policy_loss + result.value_loss):
-        raise FloatingPointError(
-            f"update {result.version}: policy loss {result.policy_loss}, value loss {result.value_loss}, returns "
-            f"{batch.returns.min()} to {batch.returns.max()}; a lower --learning-rate or --grad-clip-norm may help"
+    if not result.applied:
+        refused.add(
+            FloatingPointError(
+                f"refused update {result.version + 1}: policy loss {result.policy_loss}, value loss "
+                f"{result.value_loss}, {len(batch.states)} states, returns {batch.returns.min()} to "
+                f"{batch.returns.max()}; a lower --learning-rate or --grad-clip-norm may help"
+            )
         )
+        return
     stats.trained(result.version - 1 - batch.versions, result.policy_loss, result.value_loss, result.entropy)
 
 
@@ -87,6 +93,8 @@ class Trainer(Worker):
         builder: merges segments; shared by all trainers.
         rates: gives the learning rate and beta of now.
         at_once: an update holds it; as many run side by side as it lets.
+        refused: counts the updates that are left out.
+        drained: called with the number of an agent process that has died, once all that it sent has been taken.
 
     Attributes:
         updating: held during an update; who holds it keeps this trainer from the weights.
@@ -101,12 +109,15 @@ class Trainer(Worker):
         stats: Stats,
         rates: Callable[[], tuple[float, float]],
         at_once: threading.Semaphore,
+        refused: Failures,
+        drained: Callable[[int], None],
         on_error: Callable[[], None],
     ):
         super().__init__("trainer", on_error)
         self.updating = threading.Lock()
         self._builder, self._model, self._stats, self._rates = builder, model, stats, rates
         self._training_queue, self._answers, self._at_once = training_queue, answers, at_once
+        self._refused, self._drained = refused, drained
 
     def work(self) -> None:
         while (batch := self._gather()) is not None:
@@ -114,7 +125,7 @@ class Trainer(Worker):
                 if self._builder.closed:
                     return
                 try:
-                    train(batch, self._model, self._stats, *self._rates())
+                    train(batch, self._model, self._stats, self._refused, *self._rates())
                 except FloatingPointError as error:
                     self.error = error  # known before anyone can save these weights
                     raise
@@ -124,6 +135,9 @@ class Trainer(Worker):
         with self._builder.turn:
             while len(slots := self._training_queue.get(1)) and not self._builder.closed:
                 slot = int(slots[0])
+                if slot & ENDED:
+                    self._drained(slot & ~ENDED)
+                    continue
                 batch = self._builder.add(slot)
                 self._answers.released(slot)
                 if batch is not None:

@@ -11,14 +11,22 @@ from pathlib import Path
 from ga3c_tf.checkpoints import Checkpoints
 from ga3c_tf.config import Config
 from ga3c_tf.environment import EnvironmentSpec
+from ga3c_tf.failures import Failures
 from ga3c_tf.memory import resident_mib
 from ga3c_tf.model import Model
 from ga3c_tf.queues import EPISODE, INDEX, AgentMemory, IndexQueue, RecordQueue
 from ga3c_tf.run_folder import RunFolder
 from ga3c_tf.run_log import RunLog
+from ga3c_tf.stalls import StallWatch
 from ga3c_tf.stats import Stats
 
 POLL_SECONDS = 0.25
+RETRY_SECONDS = 30.0
+"""Until a checkpoint that could not be written is tried again."""
+
+
+class NotSaved(RuntimeError):
+    """What a run has done cannot be written; what was saved before stands. The text is one line."""
 
 
 class Training:
@@ -42,6 +50,8 @@ class Training:
         self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
         self.memory = AgentMemory(config, spec.state_shape, spec.state_dtype, spec.num_actions)
         self.stats = Stats(config.rolling_episodes)
+        self.lost, self.refused = Failures(config.max_failures), Failures(config.max_failures)
+        self._refused_seen, self._stalls = 0, StallWatch()
         self.training_queue, self._episode_queue = IndexQueue(), RecordQueue(EPISODE)
         self._wake = RecordQueue(INDEX)
         self._stop_reason: str | None = None
@@ -128,15 +138,19 @@ class Training:
             The summary: why it ended, counters, rates over this session, rolling score and checkpoint.
 
         Raises:
-            AgentError: an agent process ended by itself.
-            FloatingPointError: a loss was not finite; what came of it is not saved.
+            AgentError: agent processes ended by themselves, more than are replaced.
+            FloatingPointError: too many updates were refused, or a weight is not finite; the last checkpoint stands.
+            NotSaved: the last checkpoint cannot be written; the one before stands.
             Exception: whatever a predictor or trainer raised.
         """
         self._report = report
         self._start = self._window_start = time.monotonic()
         self._rows, self._window_steps = 0, self.agent_steps
-        steps, updates, sound = self.agent_steps, self.stats.updates, True
-        self._log = RunLog(self._run.path, self._steps_before, self._time_before, self.stats.episodes)
+        steps, updates, samples, sound = self.agent_steps, self.stats.updates, self.stats.trained_samples, True
+        try:
+            self._log = RunLog(self._run.path, self._steps_before, self._time_before, self.stats.episodes, self._warn)
+        except OSError as error:
+            raise NotSaved(f"cannot write to {self._run.path}: {error.strerror}") from None
         log_at, save_at = self._start + self.config.log_seconds, self._start + 60 * self.config.checkpoint_minutes
         try:
             if not self._checkpoints.steps():
@@ -145,14 +159,12 @@ class Training:
             while (ended := self._ended()) is None:
                 self.work(min(POLL_SECONDS, max(0.0, log_at - time.monotonic())))
                 self._collect_episodes()
+                self._look_after()
                 if time.monotonic() >= log_at:
                     log_at = max(log_at + self.config.log_seconds, time.monotonic())
                     self._log_metrics()
                 if time.monotonic() >= save_at:
-                    save_at = time.monotonic() + 60 * self.config.checkpoint_minutes
-                    with self.paused():
-                        self.check()
-                        self._save()
+                    save_at = time.monotonic() + self._save_or_wait()
             if self._rows == 0 or time.monotonic() - self._window_start > self.config.log_seconds / 2:
                 self._log_metrics()  # rates over a shorter window would say little
             trained_s = time.monotonic() - self._start
@@ -163,8 +175,10 @@ class Training:
         finally:
             self.stop_workers()
             self._collect_episodes()
-            checkpoint = self._save() if sound else None
-            self._log.close()
+            try:
+                checkpoint = self._save() if sound else None
+            finally:
+                self._log.close()
         return {
             "run": str(self._run.path),
             "ended": ended,
@@ -176,6 +190,10 @@ class Training:
             "tps": round(updates / trained_s, 1),
             "rolling_score": self.stats.rolling_score,
             "rolling_episodes": self.config.rolling_episodes,
+            "sent_steps": int(self.memory.sent.sum()),
+            "trained_steps": self.stats.trained_samples - samples,
+            "replaced_processes": self.lost.count,
+            "refused_updates": self.refused.count,
             "checkpoint": str(checkpoint),
             "seed": self.config.seed,
         }
@@ -245,8 +263,42 @@ class Training:
             }
         )
 
+    def _look_after(self) -> None:
+        """Tells of refused updates, and of stages that stand still."""
+        if self.refused.count > self._refused_seen:
+            count, self._refused_seen = self.refused.count - self._refused_seen, self.refused.count
+            self._tell("refused", f"{count} updates left out: a loss or gradient was not finite")
+        counters = {
+            "step": self.agent_steps,
+            "prediction": self.stats.predictions,
+            "update": self.stats.updates + self.refused.count,
+        }
+        waiting = {
+            "step": f"{self.workers()['agents']} agents",
+            "prediction": f"{self.prediction_queue_length()} requests wait",
+            "update": f"{len(self.training_queue)} segments wait",
+        }
+        for stage, seconds in self._stalls.stalled(counters).items():
+            self._tell("stall", f"no {stage} for {seconds:.0f} s; {waiting[stage]}")
+
+    def _tell(self, event: str, why: str) -> None:
+        """Warns of something that was dealt with, and logs it."""
+        self._warn(why)
+        self._log.event({"time_s": self.time_s, "agent_steps": self.agent_steps, "event": event, "why": why})
+
+    def _save_or_wait(self) -> float:
+        """Writes a checkpoint, or tells that it cannot be; returns the seconds until the next one."""
+        seconds = 60 * self.config.checkpoint_minutes
+        try:
+            with self.paused():
+                self.check()
+                self._save()
+        except NotSaved as error:
+            self._tell("not saved", f"{error}; the training goes on, the last checkpoint stands")
+            return min(seconds, RETRY_SECONDS)
+        return seconds
+
     def _save(self) -> Path:
-        self._log.flush()
         agent_steps = self.agent_steps
         counters = {
             "agent_steps": agent_steps,
@@ -255,7 +307,11 @@ class Training:
             "setting": self.setting_to_keep(),
             "stats": self.stats.state(),
         }
-        return self._checkpoints.save(agent_steps, counters, self.stats.settled_score)
+        try:
+            self._log.flush()  # or a resumed run would find rows missing
+            return self._checkpoints.save(agent_steps, counters, self.stats.settled_score)
+        except OSError as error:
+            raise NotSaved(f"no checkpoint at {agent_steps} agent steps: {error.strerror or error}") from None
 
     def _new_stream(self) -> int:
         """The number of a random stream that no agent of this run, in any session, has had."""

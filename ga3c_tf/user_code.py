@@ -7,9 +7,10 @@ import os
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from ga3c_tf.config import UserError, did_you_mean
+from ga3c_tf.config import Config, UserError, did_you_mean
 
 
 def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
@@ -24,6 +25,20 @@ def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
         return importlib.import_module(module)
     except Exception as error:  # whatever a user's module raises
         raise UserError(f"{wanted_by}: the module {module!r} cannot be imported: {one_line(error)}") from error
+
+
+def check_trust(config: Config, run: Path, trusted: bool) -> None:
+    """Refuses to import what the settings of a run folder name, which may be somebody else's, without consent.
+
+    Raises:
+        UserError: they name a module, and it is not `trusted`.
+    """
+    named = [value for value in (config.env_id, config.network, config.loss) if ":" in value]
+    if named and not trusted:
+        raise UserError(
+            f"the settings of {run} name code to run: {', '.join(named)}; if it is yours, or you have read it, add "
+            "--trust-code"
+        )
 
 
 def users_function(name: str, wanted_by: str) -> Callable[..., Any]:

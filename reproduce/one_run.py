@@ -110,7 +110,7 @@ def _json(printed: str) -> dict:
 
 def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
     watch = _Watch(folder, spec.config.device)
-    words = ["resume", str(folder)] if folder.exists() else spec.train_command(folder)
+    words = ["resume", str(folder), "--trust-code"] if folder.exists() else spec.train_command(folder)
     summary = None
     try:
         summary = _json(_call([*words, "--json"], log, watch))

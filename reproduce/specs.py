@@ -126,6 +126,7 @@ class RunSpec:
         if not self.evaluation_episodes:
             return {}
         words = ["evaluate", str(folder), "--episodes", str(self.evaluation_episodes), "--json"]
+        words += ["--trust-code"] if any(":" in text for text in (self.game, *dict(self.changes).values())) else []
         return {"evaluation": words, **({"random": [*words, "--random"]} if self.random_play else {})}
 
     def to_json(self) -> str:

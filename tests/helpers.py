@@ -2,6 +2,7 @@
 
 import struct
 import threading
+import time
 from types import SimpleNamespace
 
 import gymnasium
@@ -102,7 +103,17 @@ class ShortIsBad(gymnasium.Env):
         return np.zeros(2, np.float32), self._reward, self._left == 0, False, {}
 
 
+class HangingEnvironment(CountingEnvironment):
+    """Hangs at the beginning of its second episode where its seed is even."""
+
+    def reset(self, *, seed=None, options=None):
+        if self._episode == 0 and self._identity % 2 == 0:
+            time.sleep(3600)
+        return super().reset(seed=seed, options=options)
+
+
 gymnasium.register("ShortIsBad-v0", ShortIsBad)
+gymnasium.register("Hanging-v0", HangingEnvironment)
 gymnasium.register("Counting-v0", CountingEnvironment)
 gymnasium.register("Failing-v0", FailingEnvironment)
 
@@ -134,7 +145,7 @@ class CheckingModel:
         with self._lock:
             self._version += 1
             self.batches.append(rows)
-            return SimpleNamespace(policy_loss=0.0, value_loss=0.0, entropy=0.0, version=self._version)
+            return SimpleNamespace(policy_loss=0.0, value_loss=0.0, entropy=0.0, version=self._version, applied=True)
 
     def checkpoint_objects(self):
         return {}

@@ -73,10 +73,11 @@ def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_pa
 
     def train(self, *args):
         result = original(self, *args)
-        result.value_loss = float("nan") if result.version >= 20 else 0.0
+        result.applied = result.version < 20
+        result.value_loss = 0.0 if result.applied else float("nan")
         return result
 
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
-    with pytest.raises(FloatingPointError, match=r"update 20: policy loss 0\.0, value loss nan"):
-        run_counting(tmp_path, monkeypatch, A2C)
+    with pytest.raises(FloatingPointError, match=r"update \d+: policy loss 0\.0, value loss nan"):
+        run_counting(tmp_path, monkeypatch, A2C, max_failures=0)
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000000000"]

@@ -20,6 +20,7 @@ from ga3c_tf.baselines.replica import Replica
 from ga3c_tf.baselines.shared_weights import BLOCK, SharedWeights, rmsprop_step
 from ga3c_tf.config import Config, UserError
 from ga3c_tf.environment import describe_environment
+from ga3c_tf.failures import Failures
 from ga3c_tf.model import Model
 from ga3c_tf.queues import RecordQueue
 from ga3c_tf.rmsprop import RMSProp
@@ -81,7 +82,7 @@ def systems_of(config, tmp_path):
     updates = RecordQueue(UPDATE)
 
     def step_server():
-        train(server._builder.add(0), server.model, server.stats, *server.rates())
+        train(server._builder.add(0), server.model, server.stats, server.refused, *server.rates())
 
     def step_synchronous():
         synchronous.training_queue.put(0)
@@ -91,7 +92,7 @@ def systems_of(config, tmp_path):
 
     def step_replica():
         builder = BatchBuilder(config, server.memory)
-        train(builder.add(0), replica, UpdateReport(updates), *config.annealed(0))
+        train(builder.add(0), replica, UpdateReport(updates), Failures(0), *config.annealed(0))
 
     memories = {"ga3c": server.memory, "a2c": synchronous.memory}
     return memories, {
@@ -152,7 +153,7 @@ def test_a_loss_that_is_not_finite_is_not_applied():
     states, actions, returns = batch(config, 0)
     before = [array.copy() for array in shared.groups["weights"]]
     result = replica.train(states, actions, returns * np.inf, 0.01, 0.1)
-    assert not np.isfinite(result.value_loss) and shared.version == 0 and shared.finite
+    assert not np.isfinite(result.value_loss) and not result.applied and shared.version == result.version == 0
     assert all(np.array_equal(a, b) for a, b in zip(before, shared.groups["weights"], strict=True))
 
 
@@ -240,7 +241,8 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path):
     training = a3c_of(tmp_path)
     training._weights.updates[0] = 1
     training._weights.groups["weights"][2][0] = np.nan
-    with pytest.raises(FloatingPointError, match="weights are not finite"):
+    training._log = SimpleNamespace(flush=lambda: None)
+    with pytest.raises(FloatingPointError, match=r"weights/2 of the checkpoint .* is not finite"):
         training._save()
     assert not (tmp_path / "checkpoints").exists()
 

@@ -324,11 +324,11 @@ def ancestors(operation):
 def test_the_graphs_count_after_the_update_and_read_before_the_weights(dual):
     """The order that the test above can only hit by chance."""
     trained = small_model(dual_rmsprop=dual)
-    states, numbers = tf.TensorSpec((None, 4), tf.float32), tf.TensorSpec((None,), tf.float32)
-    rate = tf.TensorSpec((), tf.float32)
+    states = tf.TensorSpec((None, 4), tf.float32)
+    gradients = [tf.TensorSpec(trained._variables[number].shape) for _, number in trained._gradients_of]
     training = (
-        tf.function(trained._train_graph)
-        .get_concrete_function(states, tf.TensorSpec((None,), tf.int32), numbers, rate, rate)
+        tf.function(trained._update_graph)
+        .get_concrete_function(tf.TensorSpec((), tf.float32), *gradients)
         .graph.get_operations()
     )
     updates = {operation for operation in training if operation.type == "ResourceApplyRMSProp"}

@@ -14,7 +14,6 @@ from checks import run_counting as run_counting_with
 
 import ga3c_tf.predictor
 import ga3c_tf.server
-from ga3c_tf.agent_processes import AgentError
 from ga3c_tf.config import Config
 from ga3c_tf.predictor import Predictor
 from ga3c_tf.queues import AgentMemory, IndexQueue
@@ -176,23 +175,6 @@ def test_curves_hold_every_episode_with_its_raw_score(tmp_path, monkeypatch, kin
     assert times == sorted(times)
 
 
-def test_an_agents_error_ends_the_run_with_its_traceback(tmp_path, monkeypatch):
-    with pytest.raises(AgentError, match="RuntimeError: the emulator is gone"):
-        run_counting(tmp_path, monkeypatch, env_id="helpers:Failing-v0")
-
-
-@pytest.mark.parametrize("method", ["predict", "train"])
-def test_a_threads_error_ends_the_run(tmp_path, monkeypatch, method):
-    def fail(self, *args):
-        raise ZeroDivisionError(method)
-
-    monkeypatch.setattr(helpers.CheckingModel, method, fail)
-    started = time.monotonic()
-    with pytest.raises(ZeroDivisionError, match=method):
-        run_counting(tmp_path, monkeypatch)
-    assert time.monotonic() - started < 20
-
-
 def test_a_run_stops_when_asked(tmp_path, monkeypatch):
     class Stopped(Server):
         def start_workers(self):
@@ -256,12 +238,13 @@ def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_pa
 
     def train(self, *args):
         result = original(self, *args)
-        result.value_loss = float("nan") if result.version >= 20 else 0.0
+        result.applied = result.version < 20
+        result.value_loss = 0.0 if result.applied else float("nan")
         return result
 
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
-    with pytest.raises(FloatingPointError, match=r"update \d+: policy loss 0.0, value loss nan"):
-        run_counting(tmp_path, monkeypatch, kind)
+    with pytest.raises(FloatingPointError, match=r"update \d+: policy loss 0.0, value loss nan, \d+ states, returns"):
+        run_counting(tmp_path, monkeypatch, kind, max_failures=3)
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000000000"]
 
 

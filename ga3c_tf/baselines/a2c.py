@@ -45,7 +45,7 @@ class A2C(Training):
         queues = AgentQueues(self._prediction_queue, self.training_queue, self._episode_queue, self._processes.errors)
         for number in range(config.processes(usable_cores())):
             answers = self._answers.open(number)
-            self._processes.start(number, run_agents, config, self.memory, queues, RoundAgent, pipe=answers)
+            self._processes.start(number, run_agents, number, config, self.memory, queues, RoundAgent, pipe=answers)
         for agent in range(config.num_agents):
             self.memory.streams[agent] = self._new_stream()
             self._answers.added(agent)
@@ -59,7 +59,7 @@ class A2C(Training):
         ]
         while (left := deadline - time.monotonic()) > 0 and not self._ended():
             for sentinel in sentinels.keys() & set(connection.wait(readers, left)):
-                self._processes.raise_error(sentinels[sentinel])
+                raise self._processes.error_of(sentinels[sentinel])
             self._take_in()
             if self._asked.min() >= 0:
                 self._answer()
@@ -90,7 +90,7 @@ class A2C(Training):
     def _answer(self) -> None:
         """Predicts for all agents that are to step, after the update if the round is over."""
         if self._batch is not None:
-            train(self._batch, self.model, self.stats, *self.rates())
+            train(self._batch, self.model, self.stats, self.refused, *self.rates())
             self._batch = None
             self._sent[:] = 0
         agents = np.flatnonzero(self._sent < self.config.t_max)

@@ -66,7 +66,7 @@ class A3C(Training):
     def check(self, seconds: float = 0.0) -> None:
         sentinels = self._processes.sentinels()
         for sentinel in connection.wait([*sentinels], seconds):
-            self._processes.raise_error(sentinels[sentinel])  # type: ignore[index]
+            raise self._processes.error_of(sentinels[sentinel])  # type: ignore[index]
 
     def stop_workers(self) -> None:
         for pipe in self._pipes:
@@ -84,10 +84,6 @@ class A3C(Training):
                 for array, variable in zip(weights.groups[group], variables, strict=True):
                     variable.assign(array)
             self.model.version.assign(weights.version)
-            if not weights.finite:
-                raise FloatingPointError(
-                    "the weights are not finite; a lower --learning-rate or --grad-clip-norm may help"
-                )
         return super()._save()
 
     def _objects(self) -> dict:
@@ -101,6 +97,9 @@ class A3C(Training):
     def _collect_updates(self) -> None:
         while len(self._update_queue):
             for predictions, states, lag, *losses in self._update_queue.get(1000).tolist():
+                if not states:
+                    self.refused.count += 1
+                    continue
                 for _ in range(predictions):
                     self.stats.predicted(1)
                 self.stats.trained(np.full(states, lag), *losses)

@@ -19,6 +19,7 @@ from ga3c_tf.baselines.replica import Replica
 from ga3c_tf.baselines.shared_weights import SharedWeights
 from ga3c_tf.config import Config
 from ga3c_tf.environment import make_environment
+from ga3c_tf.failures import Failures
 from ga3c_tf.model import configure_device
 from ga3c_tf.predictor import answer
 from ga3c_tf.queues import INDEX, AgentMemory, IndexQueue, RecordQueue
@@ -34,7 +35,8 @@ UPDATE = np.dtype(
         ("entropy", np.float64),
     ]
 )
-"""What an agent tells the server of each update: predictions since the last one, and the update's own numbers."""
+"""What an agent tells the server of each update: predictions since the last one, and the update's own numbers; one of
+no states was refused."""
 
 
 class UpdateReport:
@@ -52,6 +54,18 @@ class UpdateReport:
         record = self._predictions, len(lags), lags[0], policy_loss, value_loss, entropy
         self._queue.put(np.array(record, UPDATE))
         self._predictions = 0
+
+
+class RefusalReport(Failures):
+    """Counts refused updates of one agent, and tells the server of each."""
+
+    def __init__(self, most: int, update_queue: RecordQueue):
+        super().__init__(most)
+        self._queue = update_queue
+
+    def add(self, error: Exception) -> None:
+        self._queue.put(np.zeros((), UPDATE))
+        super().add(error)
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,7 @@ def play_and_train(
 ) -> None:
     """Lets agent `number` play, and trains on each of its segments as soon as that is whole, until `ended`."""
     memory, report, training_queue = shared.memory, UpdateReport(shared.updates), IndexQueue()
+    refused = RefusalReport(config.max_failures, shared.updates)
     free_slots, builder = deque(memory.slots_of(number)), BatchBuilder(config.replace(min_training_batch=0), memory)
     seed, environment = random_stream(config, int(memory.streams[number])), make_environment(config)
     agent = FreshAgent(number, config, environment, memory, training_queue, shared.episodes, free_slots, seed)
@@ -85,7 +100,7 @@ def play_and_train(
                 batch = builder.add(slot)
                 free_slots.append(slot)
                 if batch is not None:
-                    train(batch, model, report, *rates())  # type: ignore[arg-type]
+                    train(batch, model, report, refused, *rates())  # type: ignore[arg-type]
             if ended():
                 return
             if request is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from ga3c_tf.baselines.shared_weights import SharedWeights, rmsprop_step
 from ga3c_tf.config import Config
-from ga3c_tf.model import Model, TrainResult
+from ga3c_tf.model import Model
 from ga3c_tf.quiet_tensorflow import tf
 from ga3c_tf.rmsprop import RMSProp
 
@@ -49,56 +49,32 @@ class Replica(Model):
         policy, values, _ = super().predict(states)
         return policy, values, self._copied_version
 
-    def train(
-        self, states: np.ndarray, actions: np.ndarray, returns: np.ndarray, learning_rate: float, beta: float
-    ) -> TrainResult:
-        """Computes the gradients of one batch on the replica, applies them to the shared weights, and copies those.
+    def _prepare_update(self) -> None:
+        """Nothing: the update is NumPy's, on the shared weights."""
 
-        Nothing is applied when a loss is not finite.
-        """
-        *gradients, summary = self._train(
-            tf.constant(states),
-            tf.constant(actions, tf.int32),
-            tf.constant(returns, tf.float32),
-            tf.constant(learning_rate, tf.float32),
-            tf.constant(beta, tf.float32),
-        )
-        policy_loss, value_loss, entropy = summary.numpy().tolist()
-        version = self._shared.version + 1
-        if math.isfinite(policy_loss + value_loss):
-            self._apply([gradient.numpy() for gradient in gradients], learning_rate)
-            self.synchronise()
-        return TrainResult(policy_loss, value_loss, entropy, version)
-
-    def _apply(self, gradients: list[np.ndarray], learning_rate: float) -> None:
+    def _update(self, gradients: Sequence[tf.Tensor], learning_rate: float) -> int:
+        """Applies the gradients to the shared weights, and copies those."""
         config, groups = self._config, self._shared.groups
-        for (prefix, number), gradient in zip(self._gradients_of, gradients, strict=True):
+        version = self._shared.version + 1
+        for (optimizer, variable), gradient in zip(self._gradients_of, gradients, strict=True):
+            prefix = ("", "value_")[optimizer]
             rmsprop_step(
-                groups["weights"][number],
-                groups[prefix + "mean_square"][number],
-                groups[prefix + "momentum"][number],
-                gradient,
+                groups["weights"][variable],
+                groups[prefix + "mean_square"][variable],
+                groups[prefix + "momentum"][variable],
+                gradient.numpy(),
                 learning_rate,
                 config.rmsprop_decay,
                 config.rmsprop_momentum,
                 config.rmsprop_epsilon,
             )
         self._shared.updates[self._agent] += 1
+        self.synchronise()
+        return version
+
+    def _updates(self) -> int:
+        return self._shared.version
 
     def _new_optimizers(self) -> list[RMSProp]:
         """None: the statistics are the shared ones."""
         return []
-
-    def _train_graph(
-        self, states: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, learning_rate: tf.Tensor, beta: tf.Tensor
-    ) -> tuple[list[tf.Tensor], tf.Tensor]:
-        """The gradients there are, then the summary; `_gradients_of` says which variable and optimizer each is for."""
-        by_optimizer, summary = self._gradients(states, actions, returns, beta)
-        found = {
-            (prefix, number): gradient
-            for prefix, gradients in zip(("", "value_"), by_optimizer, strict=False)
-            for number, gradient in enumerate(gradients)
-            if gradient is not None
-        }
-        self._gradients_of = list(found)
-        return list(found.values()), summary

@@ -59,11 +59,6 @@ class SharedWeights:
         """Updates by all agents, earlier sessions included."""
         return int(self.updates.sum())
 
-    @property
-    def finite(self) -> bool:
-        """Whether every weight is a number."""
-        return all(bool(np.isfinite(array).all()) for array in self.groups["weights"])
-
 
 def rmsprop_step(
     weight: np.ndarray,

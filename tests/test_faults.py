@@ -1,0 +1,405 @@
+"""What goes wrong in hours of training, done for real: processes killed and stuck, disks filled, losses not finite."""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+
+import helpers
+import numpy as np
+import pytest
+from checks import (
+    alive,
+    check_nothing_lost_or_repeated,
+    check_segment,
+    descendants,
+    parent_of,
+    run_counting,
+    start_training,
+)
+
+from ga3c_tf.agent_processes import AgentError, HangWatch
+from ga3c_tf.appender import Appender
+from ga3c_tf.config import Config
+from ga3c_tf.failures import Failures
+from ga3c_tf.model import Model
+from ga3c_tf.run_log import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.serial import SerialServer
+from ga3c_tf.server import Server
+from ga3c_tf.stalls import StallWatch
+
+
+class Killed(Server):
+    """Kills an agent process every `pause` seconds, `kills` times, and goes on until all agents have stepped again."""
+
+    kills, pause = 10, 0.3
+
+    def start_workers(self):
+        super().start_workers()
+        self._random, self._killed, self._next, self._after = random.Random(0), 0, time.monotonic() + 1.0, None
+
+    def work(self, seconds):
+        super().work(min(seconds, 0.05))
+        if self._killed < self.kills and time.monotonic() >= self._next:
+            if len(self._processes._processes) == self.config.agent_processes:  # all replaced
+                self._next = time.monotonic() + self.pause
+                os.kill(self._random.choice(list(self._processes._processes.values())).pid, signal.SIGKILL)
+                self._killed += 1
+        elif (
+            self._killed == self.kills and self.lost.count >= self.kills and not self._replacing and self._after is None
+        ):
+            self._after = self.memory.steps.copy()
+
+    def _ended(self):
+        all_again = self._after is not None and (self.memory.steps - self._after)[: self.config.num_agents].min() > 100
+        return super()._ended() or ("all again" if all_again else None)
+
+
+# 1. an agent dies
+
+
+@pytest.mark.parametrize("processes", [4, 16])
+def test_killed_agents_are_replaced_and_nothing_is_lost_repeated_or_mixed(tmp_path, monkeypatch, processes):
+    """An action meant for another agent or state would end its process, and be counted as one more loss."""
+    settings = {"num_agents": 16, "agent_processes": processes, "steps": None, "minutes": 2.0, "max_failures": 100}
+    model, training, summary = run_counting(tmp_path, monkeypatch, Killed, max_training_queue=16, **settings)
+    assert summary["ended"] == "all again" and summary["replaced_processes"] == training.lost.count == Killed.kills
+    for rows in model.batches:
+        check_segment(rows, 5)
+    trained = [row for rows in model.batches for row in rows]
+    check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
+    assert len({place[0] for place, _, _ in trained}) > 16
+    assert summary["trained_steps"] == len(trained)
+    assert summary["trained_steps"] <= summary["sent_steps"] <= summary["trained_steps"] + (16 + 2) * 5
+    given_up = 3 * 5  # at most: an agent's segment under way, a whole one, and one in the training queue
+    assert len(trained) <= summary["agent_steps"] <= len(trained) + (16 + Killed.kills * 16 // processes) * given_up
+    events = read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
+    assert [row["event"] for row in events] == ["lost"] * Killed.kills
+    assert all("exit code -9; its agents begin anew" in row["why"] for row in events)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_ten_kills_in_two_minutes_cost_no_throughput_afterwards(tmp_path, monkeypatch):
+    monkeypatch.setattr(Killed, "pause", 12.0)
+    settings = {"num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 3.0, "max_failures": 100}
+    monkeypatch.setattr(Killed, "_ended", Server._ended)
+    _, training, _ = run_counting(tmp_path, monkeypatch, Killed, **settings, log_seconds=1.0)
+    rows = read_rows(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)
+    losses = [float(row["time_s"]) for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
+    assert len(losses) == training.lost.count == Killed.kills
+
+    def median_pps(start, end):
+        return np.median([float(row["pps"]) for row in rows if start < float(row["time_s"]) <= end])
+
+    before, after = median_pps(0.5, losses[0]), median_pps(losses[-1] + 5, 180)
+    assert after > 0.85 * before, (before, after)
+
+
+def test_agents_that_fail_again_and_again_end_the_run_with_their_traceback(tmp_path, monkeypatch):
+    with pytest.raises(AgentError, match="RuntimeError: the emulator is gone"):
+        run_counting(tmp_path, monkeypatch, Server, env_id="helpers:Failing-v0", max_failures=3)
+    assert len(read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)) == 3
+    assert len(list((tmp_path / "run" / "checkpoints").glob("0*"))) == 2  # of the start and of the end
+
+
+def test_workers_come_and_go_while_agents_die(tmp_path, monkeypatch):
+    class Restless(Killed):
+        kills, pause = 6, 0.2
+
+        def start_workers(self):
+            super().start_workers()
+            self._settings = deque([(16, 1, 3), (3, 3, 1), (9, 2, 2), (1, 1, 1), (16, 2, 2)] * 4)
+            self._restless = threading.Thread(target=self._change, daemon=True)
+            self._restless.start()
+
+        def _change(self):
+            while self._settings:
+                self.set_workers(*self._settings.popleft())
+                time.sleep(0.1)
+
+        def _ended(self):
+            return None if self._restless.is_alive() else super()._ended()
+
+    settings = {"num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 2.0, "max_failures": 100}
+    model, training, summary = run_counting(tmp_path, monkeypatch, Restless, **settings)
+    assert summary["ended"] == "all again" and training.lost.count == Restless.kills
+    for rows in model.batches:
+        check_segment(rows, 5)
+    trained = [row for rows in model.batches for row in rows]
+    check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
+
+
+# 2. an agent hangs
+
+
+def test_agents_that_hang_are_replaced(tmp_path, monkeypatch):
+    """Those with even seeds hang in their second episode: in the end all seeds are odd."""
+    settings = {"agent_processes": 6, "agent_timeout": 0.7, "max_failures": 1000}
+    model, training, summary = run_counting(tmp_path, monkeypatch, Server, env_id="helpers:Hanging-v0", **settings)
+    kinds = [row["event"] for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
+    assert kinds.count("lost") == training.lost.count == summary["replaced_processes"] > 0
+    assert 0 <= kinds.count("hung") - kinds.count("lost") <= 6  # at the end, some have just been noticed
+    trained = [row for rows in model.batches for row in rows]
+    check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
+    assert not [place for place, _, _ in trained if place[0] % 2 == 0 and place[1] > 0]
+
+
+def test_only_what_is_busy_with_one_thing_for_too_long_hangs():
+    now = [0.0]
+    watch, found = HangWatch(10.0, clock=lambda: now[0]), []
+    for second in range(1, 40):
+        now[0] = float(second)
+        found.append(watch.hung({0: 0.0, 1: float(second), 2: 5.0}))
+    assert all(hung in ([], [2]) for hung in found)
+    assert found.index([2]) in (10, 11, 15, 16)
+    watch = HangWatch(10.0, clock=lambda: now[0])
+    watch.hung({0: 39.0})
+    now[0] += 3600  # the machine slept
+    assert watch.hung({0: 39.0}) == []
+
+
+# 3. a thread raises
+
+
+@pytest.mark.parametrize("method", ["predict", "train"])
+def test_a_threads_error_ends_the_run_with_a_checkpoint(tmp_path, monkeypatch, method):
+    original, calls = getattr(helpers.CheckingModel, method), []
+
+    def fail(self, *args):
+        calls.append(method)
+        if len(calls) > 200:
+            raise ZeroDivisionError(method)
+        return original(self, *args)
+
+    monkeypatch.setattr(helpers.CheckingModel, method, fail)
+    started = time.monotonic()
+    with pytest.raises(ZeroDivisionError, match=method):
+        run_counting(tmp_path, monkeypatch, Server, steps=10**9)
+    assert time.monotonic() - started < 20
+    assert max(int(path.name) for path in (tmp_path / "run" / "checkpoints").glob("0*")) > 100
+
+
+# 4. a loss is not finite
+
+
+def poisoned(monkeypatch, updates):
+    """The model refuses these updates, as if their losses were not finite."""
+    original, calls = helpers.CheckingModel.train, []
+
+    def train(self, *args):
+        calls.append(len(calls))
+        result = original(self, *args)
+        if calls[-1] in updates:
+            result.value_loss, result.applied = float("nan"), False
+        return result
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+def test_an_update_that_is_not_finite_is_left_out_and_counted(tmp_path, monkeypatch, kind):
+    poisoned(monkeypatch, {20, 40, 60})
+    _, training, summary = run_counting(tmp_path, monkeypatch, kind)
+    assert summary["refused_updates"] == 3 and summary["updates"] == training.stats.updates > 100
+    events = read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
+    assert {row["event"] for row in events} == {"refused"}
+    assert sum(int(row["why"].split()[0]) for row in events) == 3
+
+
+def weights_of(model):
+    return [variable.numpy() for group in model.checkpoint_objects().values() for variable in group]
+
+
+@pytest.mark.parametrize("dual", [False, True])
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan, 1e30])
+def test_a_batch_that_is_not_finite_changes_nothing(bad, dual):
+    model = Model(Config(network="mlp", dual_rmsprop=dual), (4,), np.float32, 2, seed=0)
+    states, actions = np.ones((5, 4), np.float32), np.zeros(5, np.int32)
+    returns = np.ones(5, np.float32)
+    assert model.train(states, actions, returns, 0.01, 0.01)[3:] == (1, True)
+    before = weights_of(model)
+    result = model.train(states, actions, np.where(np.arange(5) == 3, np.float32(bad), returns), 0.01, 0.01)
+    assert result[3:] == (1, False) and not np.isfinite(result.value_loss)
+    assert all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
+    assert model.train(states, actions, returns, 0.01, 0.01)[3:] == (2, True)
+    assert not all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
+
+
+# 6. the disk is full
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 8 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("a small file system needs the right to mount one")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def fill(disk):
+    ballast = disk / "ballast"
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as stream:
+        while True:
+            stream.write(b"\0" * 4096)
+    with contextlib.suppress(OSError), ballast.open("ab", buffering=0) as stream:
+        while stream.write(b"\0"):
+            pass
+    return ballast
+
+
+def whole_episodes(run):
+    numbers = [int(row["episode"]) for row in read_rows(run / "episodes.csv", EPISODE_COLUMNS)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    return len(numbers)
+
+
+@pytest.mark.timeout(180)
+def test_a_full_disk_holds_up_saving_but_not_the_training(small_disk):
+    run = small_disk / "run"
+    with start_training(run, "--agents", 4) as (process, _):
+        ballast = fill(small_disk)
+        before = {path.name for path in (run / "checkpoints").glob("0*")}
+        said = []
+        while sum("no checkpoint at" in line for line in said) < 2:
+            said.append(process.stdout.readline())
+            assert said[-1], said
+        assert {path.name for path in (run / "checkpoints").glob("0*")} == before
+        ballast.unlink()
+        deadline = time.monotonic() + 60
+        while not {path.name for path in (run / "checkpoints").glob("0*")} - before:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+        assert process.returncode == 130 and "Traceback" not in "".join(said) + output
+    assert any("No space left on device" in line and "the training goes on" in line for line in said)
+    assert whole_episodes(run) > 100
+    events = read_rows(run / "events.csv", EVENT_COLUMNS)
+    assert {row["event"] for row in events} == {"not saved"} and len(events) >= 2
+
+
+def test_a_disk_that_stays_full_ends_in_one_line_and_the_last_checkpoint_stands(small_disk):
+    run = small_disk / "run"
+    with start_training(run, "--agents", 4) as (process, _):
+        fill(small_disk)
+        newest = max(path.name for path in (run / "checkpoints").glob("0*"))
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == 1 and "Traceback" not in output
+    assert "what was saved before stands" in output.splitlines()[-1]
+    assert max(path.name for path in (run / "checkpoints").glob("0*")) == newest
+
+
+def test_what_has_no_room_is_written_later_in_order(small_disk):
+    said = []
+    file = Appender(small_disk / "rows", said.append)
+    file.write(b"first\n")
+    ballast = fill(small_disk)
+    rows = [b"%d\n" % number for number in range(4000)]
+    for row in rows:
+        file.write(row)
+    assert said and "No space left on device" in said[-1]
+    with pytest.raises(OSError):
+        file.flush()
+    ballast.unlink()
+    file.write(b"last\n")
+    file.flush()
+    file.close()
+    assert (small_disk / "rows").read_bytes() == b"first\n" + b"".join(rows) + b"last\n"
+
+
+# 10. load, and stages that stand still
+
+
+LOADS = {
+    "one agent, 16 predictors": {"num_agents": 1, "agent_processes": 1, "num_predictors": 16},
+    "queues of one": {"max_training_queue": 1, "max_prediction_batch": 1},
+    "a minimum batch beyond all slots": {"min_training_batch": 900, "max_training_queue": 6},
+    "more trainers than agents": {"num_agents": 2, "num_trainers": 16},
+}
+
+
+@pytest.mark.parametrize("load", LOADS.values(), ids=LOADS.keys())
+def test_odd_proportions_do_not_lock_up(tmp_path, monkeypatch, load):
+    model, _, summary = run_counting(tmp_path, monkeypatch, Server, **load)
+    assert summary["ended"] == "steps" and model.batches
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], load.get("num_agents", 6))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_256_agents_for_five_minutes(tmp_path, monkeypatch):
+    settings = {"num_agents": 256, "agent_processes": None, "steps": None, "minutes": 5.0, "max_training_queue": 512}
+    model, training, summary = run_counting(tmp_path, monkeypatch, Server, **settings)
+    assert summary["ended"] == "minutes" and training.lost.count == 0
+    assert training.memory.steps[:256].min() > 100
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=256)
+
+
+def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch):
+    """The trainers stop working: no update any more, and soon no step."""
+    monkeypatch.setattr("ga3c_tf.stalls.STALL_SECONDS", 1.0)
+    original, release = helpers.CheckingModel.train, threading.Event()
+
+    def train(self, *args):
+        if self._version > 50:
+            release.wait(30)
+        return original(self, *args)
+
+    class Released(Server):
+        def stop_workers(self):
+            release.set()
+            super().stop_workers()
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    run_counting(tmp_path, monkeypatch, Released, steps=None, minutes=0.06)
+    said = [row["why"] for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
+    assert any(why.startswith("no update for 1 s; ") and why.endswith(" segments wait") for why in said)
+    assert any(why.startswith("no step for ") for why in said)
+
+
+def test_a_stall_is_told_once_in_a_while():
+    now = [0.0]
+    watch, found = StallWatch(clock=lambda: now[0]), []
+    for second in range(100):
+        now[0] = float(second)
+        found.append(watch.stalled({"step": second, "update": 7}))
+    assert [second for second, stages in enumerate(found) if stages] == [30, 60, 90]
+    assert found[60] == {"update": 60.0}
+
+
+# what is dealt with, up to a limit
+
+
+def test_failures_are_forgiven_up_to_so_many_a_minute():
+    now = [0.0]
+    failures = Failures(2, clock=lambda: now[0])
+    for second in (0, 1, 62, 100, 130):
+        now[0] = float(second)
+        failures.add(ValueError("bad luck"))
+    assert failures.count == 5
+    now[0] = 140.0
+    with pytest.raises(ValueError, match="once too often"):
+        failures.add(ValueError("once too often"))
+
+
+def test_nothing_is_left_of_a_run_whose_agents_were_killed(tmp_path):
+    with start_training(tmp_path / "run", "--agents", 8, "--max-failures", 100) as (process, children):
+        agents = set().union(*(descendants(child) for child in children if parent_of(child) == process.pid))
+        os.kill(min(agents), signal.SIGKILL)
+        time.sleep(3)
+        children = descendants(process.pid)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == 130 and "replaced_processes 1" in output.splitlines()[-1]
+    time.sleep(1)
+    assert not alive(children)
