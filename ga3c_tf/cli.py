@@ -216,10 +216,8 @@ def evaluate(
     """Score the trained agent of the folder RUN: raw scores of whole episodes, mean and 95 % interval."""
     from ga3c_tf.evaluate import RandomAgent, summary
     from ga3c_tf.evaluate import evaluate as play_episodes
-    from ga3c_tf.run_folder import read_config
-    from ga3c_tf.user_code import check_trust
 
-    check_trust(read_config(run), run, trust_code)
+    _check_agent(run, checkpoint, trust_code)
     agent = RandomAgent(run, seed) if random else _trained_agent(run, checkpoint, sample, seed, device)
     _exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed), not sample, seed)
@@ -254,12 +252,10 @@ def play(
 ) -> None:
     """Watch the trained agent of the folder RUN play, in a video file or a window."""
     from ga3c_tf.evaluate import play_window, record
-    from ga3c_tf.run_folder import read_config
-    from ga3c_tf.user_code import check_trust
 
     if (video is None) == (not window):
         raise UserError("play needs either --video FILE or --window")
-    check_trust(read_config(run), run, trust_code)
+    _check_agent(run, checkpoint, trust_code)
     agent = _trained_agent(run, checkpoint, sample, seed, device)
     scores = play_window(agent, episodes, seed) if video is None else record(agent, episodes, seed, video)
     print(
@@ -523,11 +519,19 @@ def _run(training, run, as_json: bool) -> int:
     return 128 + received[0] if received else 0
 
 
+def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
+    """Refuses what no trained agent can come from."""
+    from ga3c_tf.run_folder import read_config
+    from ga3c_tf.user_code import check_trust
+
+    if checkpoint not in ("best", "latest") and not checkpoint.isdecimal():
+        raise UserError(f"--checkpoint is {checkpoint!r}; it must be 'best', 'latest' or the agent steps of one")
+    check_trust(read_config(run), run, trust_code)
+
+
 def _trained_agent(run: Path, checkpoint: str, sample: bool, seed: int, device: str):
     from ga3c_tf.evaluate import TrainedAgent
     from ga3c_tf.model import configure_device
 
-    if checkpoint not in ("best", "latest") and not checkpoint.isdecimal():
-        raise UserError(f"--checkpoint is {checkpoint!r}; it must be 'best', 'latest' or the agent steps of one")
     which = int(checkpoint) if checkpoint.isdecimal() else checkpoint
     return TrainedAgent(run, which, not sample, seed, configure_device(device), _warn)

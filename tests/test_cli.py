@@ -291,6 +291,7 @@ def test_plot_shows_what_was_adjusted(copy, tmp_path):
 def test_a_checkpoint_of_another_network_is_refused(copy):
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps({**config, "env_id": "Acrobot-v1"}))
+    (copy / "meta.json").unlink()  # or the settings would be refused at once
     for command in (["evaluate", copy], ["resume", copy, "--steps", 9000]):
         assert "is of another network or environment" in refused(*command)
 
