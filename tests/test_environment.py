@@ -11,16 +11,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from ga3c_tf import environment
+from ga3c_tf import minatar
+from ga3c_tf.atari import stretch_and_resize
 from ga3c_tf.config import Config, UserError
-from ga3c_tf.environment import (
-    EnvironmentSpec,
-    atari_ids,
-    describe_environment,
-    make_environment,
-    resolve_env_id,
-    stretch_and_resize,
-)
+from ga3c_tf.environment import EnvironmentSpec, describe_environment, make_environment
+from ga3c_tf.environment_ids import atari_ids, resolve_env_id
 
 DATA = Path(__file__).parent / "data"
 GOLDEN = np.load(DATA / "preprocess.npz")
@@ -515,7 +510,7 @@ def test_atari_ids():
 def test_missing_minatar_says_how_to_get_it(monkeypatch):
     for name in [name for name in gymnasium.registry if name.startswith("MinAtar/")]:
         monkeypatch.delitem(gymnasium.registry, name)
-    monkeypatch.setattr(environment.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(minatar.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install ga3c_tf\[minatar\]"):
         make_environment(settings(env_id="MinAtar/Breakout-v1"))
 
