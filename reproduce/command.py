@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from reproduce.catalogue import FIGURES, figures_called
+from reproduce.catalogue import ALL, FIGURES, figures_called
 from reproduce.executor import Executor, duration
 from reproduce.figure import Figure
 from reproduce.folder import DEFAULT, ResultsFolder
@@ -26,8 +26,9 @@ def specs_of(
     check_games(games)
     specs = []
     for figure in figures_called(name):
-        specs += figure.all_specs(budget, seeds, games)
-        specs += figure.changed_specs(budget, changes, seeds, games)
+        plain = figure.all_specs(budget, seeds, games)
+        if name != ALL or not any(figure.compares(each, plain) for each in changes):
+            specs += plain + figure.changed_specs(budget, changes, seeds, games)
     return list(dict.fromkeys(specs))
 
 

@@ -122,9 +122,17 @@ class Figure:
         """
         plain = self.all_specs(budget, seeds, games)
         for name in changes:
-            if len({dict(spec.settings).get(name) for spec in plain}) > 1:
+            if self.compares(name, plain):
                 raise UserError(f"the figure {self.name} compares settings of --{name}; it does not go with --{name}")
         return [spec.changed(changes) for spec in plain]
+
+    @staticmethod
+    def compares(name: str, specs: Sequence[RunSpec]) -> bool:
+        """Whether these runs, of any one game, differ in this setting."""
+        values: dict[str, set] = {}
+        for spec in specs:
+            values.setdefault(spec.game, set()).add(dict(spec.settings).get(name))
+        return any(len(each) > 1 for each in values.values())
 
     def sections(self, results: Results) -> list[str]:
         """The lines of Markdown, for each game where there are several."""

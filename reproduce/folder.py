@@ -134,10 +134,9 @@ class ResultsFolder:
         recorded = self.records(figure, budget)
         specs = self._known_specs(figure, budget, recorded, games, seeds, changes)
         ids = {spec.id for spec in specs}
-        command = f"ga3c-tf reproduce --figure {figure.name} --budget {budget}"
-        command += "".join(f" --{option_of(name)} {value}" for name, value in changes.items())
         runs = [Run.of(spec, self.runs) for spec in specs]
-        return Results(budget, command, self.paper(), runs, [record for record in recorded if record.run_id in ids])
+        records = [record for record in recorded if record.run_id in ids]
+        return Results(budget, _command(figure, budget, specs, changes), self.paper(), runs, records)
 
     def update(self, figure: Figure, budget: str, games: Sequence[str], seeds: int, say: Callable[[str], None]) -> None:
         """Records and draws the runs of a figure as they are now.
@@ -189,3 +188,17 @@ class ResultsFolder:
         further = [spec.changed(changes) for spec in figure.all_specs(budget, most_seeds, known_games)]
         there = [spec for spec in further if (self.runs / spec.id).exists()]
         return list(dict.fromkeys([*(() if changes else default), *there]))
+
+
+def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping[str, str]) -> str:
+    """The command that makes these runs of a figure."""
+    words = ["ga3c-tf", "reproduce", "--figure", figure.name, "--budget", budget]
+    games = list(dict.fromkeys(spec.game for spec in specs))
+    if games and set(games) != set(figure.games[budget]):
+        words += ["--games", ",".join(games)]
+    seeds = max((spec.seed for spec in specs), default=1)
+    if seeds > max((figure.seeds(budget, game) for game in games), default=1):
+        words += ["--seeds", str(seeds)]
+    for name, value in changes.items():
+        words += [f"--{option_of(name)}", value]
+    return " ".join(words)

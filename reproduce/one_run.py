@@ -25,6 +25,7 @@ POLL_SECONDS = 0.25
 SAMPLE_SECONDS = 2.0
 CLOSE_SECONDS = 60.0
 NO_TRAINING_LEFT = "has reached its budget"
+NO_ROOM = "what was saved before stands"
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 
@@ -33,7 +34,7 @@ class ChildEnded(Exception):
     """A command did not succeed.
 
     Attributes:
-        status: `FAILED`, or `INTERRUPTED` where a signal ended it and it can be resumed.
+        status: `FAILED`, or `INTERRUPTED` where a signal or a full disk ended it and it can be resumed.
     """
 
     def __init__(self, status: str, reason: str):
@@ -110,7 +111,8 @@ def _json(printed: str) -> dict:
 
 def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
     watch = _Watch(folder, spec.config.device)
-    words = ["resume", str(folder), "--trust-code"] if folder.exists() else spec.train_command(folder)
+    resume = ["resume", str(folder), *spec.trust]
+    words = resume if folder.exists() else spec.train_command(folder)
     summary = None
     try:
         summary = _json(_call([*words, "--json"], log, watch))
@@ -156,7 +158,7 @@ def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda
     if signalled:
         number = -process.returncode if process.returncode < 0 else process.returncode - 128
         raise ChildEnded(INTERRUPTED, f"{words[0]}: ended by {signal.Signals(number).name}")
-    raise ChildEnded(FAILED, reason)
+    raise ChildEnded(INTERRUPTED if NO_ROOM in reason else FAILED, reason)
 
 
 def _end(process: subprocess.Popen) -> None:

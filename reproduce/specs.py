@@ -89,6 +89,11 @@ class RunSpec:
         return f"{SYSTEMS[self.system]}{' with ' + described(self.changes) if self.changes else ''}"
 
     @property
+    def trust(self) -> list[str]:
+        """The word that lets its run folder name code, where the user has named some."""
+        return ["--trust-code"] if any(":" in text for text in (self.game, *dict(self.changes).values())) else []
+
+    @property
     def id(self) -> str:
         """Readable and stable: the run's main traits, its seed, and a hash of everything it says."""
         return f"{self.traits}-s{self.seed}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:8]}"
@@ -126,7 +131,7 @@ class RunSpec:
         if not self.evaluation_episodes:
             return {}
         words = ["evaluate", str(folder), "--episodes", str(self.evaluation_episodes), "--json"]
-        words += ["--trust-code"] if any(":" in text for text in (self.game, *dict(self.changes).values())) else []
+        words += self.trust
         return {"evaluation": words, **({"random": [*words, "--random"]} if self.random_play else {})}
 
     def to_json(self) -> str:

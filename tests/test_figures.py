@@ -237,7 +237,7 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
     assert sum(f"| {UNKNOWN} |" in line for line in lines) == 3
     text = page(folder)
     plain, huber_part = text.split("### speed, quick budget, loss mine:huber\n")
-    assert "`ga3c-tf reproduce --figure speed --budget quick --loss mine:huber`" in huber_part
+    assert "`ga3c-tf reproduce --figure speed --budget quick --seeds 3 --loss mine:huber`" in huber_part
     pictures = folder.pictures(FIGURES["speed"], "quick", huber)
     assert [picture.as_posix() for picture in pictures] == [
         "figures/mine.huber/speed-quick-beside",

@@ -124,3 +124,14 @@ def test_every_figure_has_runs_at_every_budget(name, budget):
 def test_figures_that_share_runs_share_their_ids():
     ids = {name: {spec.id for spec in figure.all_specs("quick")} for name, figure in FIGURES.items()}
     assert ids["queues"] == ids["tps"] and ids["utilization"] < ids["pps"] and ids["learning-curves"] & ids["scores"]
+
+
+def test_a_method_of_ones_own_goes_with_figures_that_are_not_about_it():
+    games = ("pong", "mine:Pole-v0")  # of different networks, each by itself of one
+    specs = FIGURES["scores"].changed_specs("quick", {"network": "mine:wide"}, 1, games)
+    assert [(spec.game, spec.config.network) for spec in specs] == [(game, "mine:wide") for game in games]
+    assert all(spec.plain in FIGURES["scores"].all_specs("quick", 1, games) for spec in specs)
+    assert specs[0].trust == ["--trust-code"] and specs[0].plain.trust == []
+    with pytest.raises(UserError, match="compares settings of --network"):
+        FIGURES["pps"].changed_specs("quick", {"network": "mine:wide"})
+    assert FIGURES["pps"].changed_specs("quick", {"loss": "mine:huber"})
