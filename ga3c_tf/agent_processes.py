@@ -43,9 +43,16 @@ class AgentProcesses:
         return iter(list(self._processes))
 
     def start(self, number: int, target: Callable, *args, pipe: connection.Connection) -> None:
-        """Starts process `number` as `target(*args, pipe)`; `pipe` is then closed here."""
+        """Starts process `number` as `target(*args, pipe)`; `pipe` is then closed here.
+
+        Raises:
+            AgentError: the system does not let it.
+        """
         process = self._context.Process(target=target, name=f"agents-{number}", daemon=True, args=(*args, pipe))
-        process.start()
+        try:
+            process.start()
+        except (OSError, EOFError) as error:
+            raise AgentError(f"agent process {number} cannot be started: {error!r}") from None
         pipe.close()
         self._processes[number] = process
 
@@ -61,8 +68,10 @@ class AgentProcesses:
             AgentError: it ended in any other way.
         """
         process = self._processes.pop(number)
+        process.kill()  # where it is the forkserver that has died, its processes live on
         process.join()
-        text = self._tracebacks.recv_bytes().decode(errors="replace") if self._tracebacks.poll() else ""
+        left = (process.exitcode or 0) > 0 and self._tracebacks.poll()
+        text = self._tracebacks.recv_bytes().decode(errors="replace") if left else ""
         if process.exitcode == DIVERGED:
             return FloatingPointError(text)
         return AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())

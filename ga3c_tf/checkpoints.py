@@ -70,20 +70,22 @@ class Checkpoints:
         except (OSError, tf.errors.OpError) as error:
             shutil.rmtree(aside, ignore_errors=True)
             raise OSError(_reason(error)) from None
-        if path.exists():  # the same agent steps again, after a stop without progress
-            replaced = self._folder / "being-replaced"
-            shutil.rmtree(replaced, ignore_errors=True)
-            path.rename(replaced)
-            aside.rename(path)
-            shutil.rmtree(replaced)
-        else:
-            aside.rename(path)
-        _sync(self._folder)
+        self._put_in_place(aside, path)
         best = self.best()
         for step in self.steps()[:-KEEP_LAST]:
             if step not in (best, agent_steps):
-                shutil.rmtree(self._path(step))
+                shutil.rmtree(self._path(step), ignore_errors=True)
         return path
+
+    def _put_in_place(self, aside: Path, path: Path) -> None:
+        """Renames a checkpoint that is written to what it is called."""
+        replaced = self._folder / "being-replaced"
+        shutil.rmtree(replaced, ignore_errors=True)
+        if path.exists():  # the same agent steps again, after a stop without progress
+            path.rename(replaced)
+        aside.rename(path)
+        shutil.rmtree(replaced, ignore_errors=True)
+        _sync(self._folder)
 
     def restore(self, which: str | int = "latest") -> dict:
         """Restores weights and slots, and returns the counters, of the 'latest' or 'best' checkpoint or that of a step.
@@ -119,9 +121,16 @@ class Checkpoints:
         raise UserError(f"every checkpoint in {self._folder} is damaged")
 
     def set_damaged_aside(self) -> None:
-        """Renames those that `restore` found damaged: they count no longer, neither as the latest nor as the best."""
+        """Renames those that `restore` found damaged: they count no longer, neither as the latest nor as the best.
+
+        Raises:
+            UserError: that is not allowed.
+        """
         for step in self._damaged:
-            self._path(step).rename(self._folder / f"damaged-{step}-{time.time_ns()}")
+            try:
+                self._path(step).rename(self._folder / f"damaged-{step}-{time.time_ns()}")
+            except OSError as error:
+                raise UserError(f"cannot rename {self._path(step)}: {error.strerror}") from None
         self._damaged.clear()
 
     def _read(self, step: int) -> dict:

@@ -148,7 +148,8 @@ def cli() -> None:
 @config_options
 def train(env_id: str, preset: str, as_json: bool, **settings) -> int:
     """Train an agent on the Gymnasium environment ENV_ID, such as ALE/Pong-v5 or CartPole-v1."""
-    from ga3c_tf.environment import describe_environment, resolve_env_id
+    from ga3c_tf.environment import describe_environment
+    from ga3c_tf.environment_ids import resolve_env_id
     from ga3c_tf.run_folder import RunFolder
 
     given = {name: value for name, value in settings.items() if value is not None}
@@ -182,6 +183,8 @@ def resume(run: Path, as_json: bool, trust_code: bool, **budgets) -> int:
     from ga3c_tf.user_code import check_trust
 
     folder = RunFolder.open(run)
+    if folder.config.seed is None:
+        raise UserError(f"{run / 'config.json'} is damaged: it has no seed, and every run has one")
     check_trust(folder.config, run, trust_code)
     if any(value is not None for value in budgets.values()):
         folder.config = folder.config.replace(**budgets)
@@ -275,7 +278,7 @@ def play(
 )
 def plot(runs: tuple[Path, ...], output: Path) -> None:
     """Draw score, PPS, TPS, policy lag and queues of one or more run folders RUNS."""
-    from reproduce.plots import plot_runs
+    from reproduce.run_plots import plot_runs
 
     plot_runs(list(runs), output)
     print(output)
@@ -302,7 +305,7 @@ def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -
     """Measure the speed of this machine: components alone, the limit they imply, the whole system against it."""
     from ga3c_tf.bench import run_bench
     from ga3c_tf.bench_report import report
-    from ga3c_tf.environment import resolve_env_id
+    from ga3c_tf.environment_ids import resolve_env_id
 
     given = {name: value for name, value in settings.items() if value is not None}
     today, note = resolve_env_id(env_id)
@@ -404,7 +407,7 @@ def report(out: Path, check: bool) -> int:
 @cli.command()
 def games() -> None:
     """List the Atari ids that can be played here."""
-    from ga3c_tf.environment import atari_ids
+    from ga3c_tf.environment_ids import atari_ids
 
     print("\n".join(atari_ids()))
 
@@ -422,7 +425,7 @@ def _exit_on_signals() -> None:
 
 def _check_users_names(games: list[str], changes: dict[str, str]) -> None:
     """Refuses environments, losses and networks of the user's own that are not there, before any run begins."""
-    from ga3c_tf.environment import resolve_env_id
+    from ga3c_tf.environment_ids import resolve_env_id
     from ga3c_tf.user_code import users_function
     from reproduce.specs import check_games, env_id_of
 

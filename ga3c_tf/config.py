@@ -184,14 +184,15 @@ class Config:
     max_failures: int = _setting(
         10,
         "run",
-        "Agent processes that end by themselves and are replaced within a minute, and likewise updates that are left "
-        "out because their loss is not finite; one more ends the run.",
+        "So many updates within a minute may be left out because their loss is not finite, and so many of GA3C's agent "
+        "processes may end by themselves and be replaced; one more ends the run.",
         low=0,
     )
     agent_timeout: float = _setting(
         120.0,
         "run",
-        "Seconds that a step or reset of an environment may take before its process is replaced.",
+        "Seconds that a step or reset of an environment, or the start of its process, may take before the process is "
+        "replaced.",
         above=0,
         systems=("ga3c",),
     )

@@ -72,15 +72,20 @@ class IndexQueue(RecordQueue):
 
     def __init__(self):
         super().__init__(INDEX)
+        self._reader = threading.local()
 
     def get(self, maximum: int = 1) -> np.ndarray:
         """As `RecordQueue.get`; empty once this reader is to end. Indices before a STOP are handed out first."""
+        if getattr(self._reader, "ends", False):
+            self._reader.ends = False
+            return np.empty(0, INDEX)
         records = super().get(maximum)
         stops = int(np.count_nonzero(records == STOP))
         if stops == 0:
             return records
+        self.stop(stops - 1)  # those that this read took from other readers
         indices = records[records != STOP]
-        self.stop(stops if len(indices) else stops - 1)
+        self._reader.ends = len(indices) > 0
         return indices
 
     def stop(self, readers: int = 1) -> None:

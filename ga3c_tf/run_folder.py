@@ -91,8 +91,6 @@ class RunFolder:
             UserError: not a run folder, unreadable settings, links that lead elsewhere, or in use.
         """
         run = cls(path, read_config(path))
-        if run.config.seed is None:
-            raise UserError(f"{path / 'config.json'} is damaged: it has no seed, and every run has one")
         _check_no_links(path)
         try:
             run._take_lock()
@@ -101,10 +99,17 @@ class RunFolder:
         return run
 
     def continue_with(self, config: Config, command: list[str], hardware: dict) -> None:
-        """Stores the settings and the command that the run is continued with."""
+        """Stores the settings and the command that the run is continued with.
+
+        Raises:
+            UserError: they cannot be written.
+        """
         self.config = config
-        self._record_session(command, hardware)  # first, since it vouches for the settings
-        write_aside(self.path / "config.json", config.to_json())
+        try:
+            self._record_session(command, hardware)  # first, since it vouches for the settings
+            write_aside(self.path / "config.json", config.to_json())
+        except OSError as error:
+            raise UserError(f"cannot write to the run folder {self.path}: {error.strerror}") from None
 
     def close(self) -> None:
         """Lets another process have the folder."""
@@ -140,7 +145,7 @@ class RunFolder:
             {
                 "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "command": shlex.join(command),
-                "config_sha256": _digest(self.config.to_json()),
+                "config_digests": [*self._digest_before(), _digest(self.config.to_json())],
                 **source_version(),
                 "versions": package_versions(),
                 **machine(),
@@ -148,6 +153,11 @@ class RunFolder:
             }
         )
         write_aside(file, json.dumps({"sessions": sessions}, indent=2) + "\n")
+
+    def _digest_before(self) -> list[str]:
+        """Of the settings that are there: they hold until the new ones are written."""
+        file = self.path / "config.json"
+        return [_digest(file.read_text())] if file.exists() else []
 
 
 def _sessions(path: Path) -> list[dict]:
@@ -187,8 +197,8 @@ def read_config(path: Path | str) -> Config:
         config = Config.from_json(text)
     except UserError as error:
         raise UserError(f"{file} is damaged: {error}") from None
-    digests = [session.get("config_sha256") for session in _sessions(Path(path))]
-    if any(digests) and _digest(text) not in digests:
+    digests = [digest for session in _sessions(Path(path)) for digest in session.get("config_digests", [])]
+    if digests and _digest(text) not in digests:
         raise UserError(f"{file} is not what the run wrote: damaged, or edited; other settings want a run of their own")
     return config
 

@@ -71,7 +71,7 @@ class RunLog:
             return float(row["time_s"]) <= time_s + 1e-3
 
         self._warn, self._warned = warn, -math.inf
-        self._episodes = table("episodes.csv", EPISODE_COLUMNS, lambda row: int(row["episode"]) <= episodes)
+        self._episodes = table("episodes.csv", EPISODE_COLUMNS, lambda row: float(row["episode"] or "inf") <= episodes)
         self._metrics = table("metrics.csv", METRIC_COLUMNS, before)
         self._adjustment = table("adjustment.csv", ADJUSTMENT_COLUMNS, before)
         self._event_log = table("events.csv", EVENT_COLUMNS, before)
@@ -116,7 +116,8 @@ class RunLog:
             file.flush()
 
     def close(self) -> None:
-        """Closes all files."""
+        """Closes all files; tells of what had no room to the last."""
+        self._warned = -math.inf
         for file in self._files():
             file.close()
 
@@ -150,31 +151,39 @@ class RunLog:
 
 def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
     """The rows of a run's CSV file as texts; a damaged line, such as a half-written last one, is left out."""
-    return [row for row in _all_rows(file) if _whole(row, columns)]
+    return [row for row in _rows_or_none(file, columns) if row is not None]
 
 
-def _all_rows(file: Path) -> list[dict]:
+def _rows_or_none(file: Path, columns: tuple[str, ...]) -> list[dict[str, str] | None]:
+    """A row for each line but the header; None for a damaged line.
+
+    Each line is read by itself, or one wrong quotation mark would swallow all that follow.
+    """
     if not file.exists():
         return []
-    with file.open(newline="", errors="replace") as stream:
-        return list(csv.DictReader(line.replace("\0", "") for line in stream))
+    *lines, rest = file.read_text(errors="replace").split("\n")
+    rows = [_row(line, columns) for line in lines]
+    if rows and lines[0] == ",".join(columns):
+        del rows[0]
+    return rows + ([None] if rest else [])
 
 
-def _whole(row: dict, columns: tuple[str, ...]) -> bool:
+def _row(line: str, columns: tuple[str, ...]) -> dict[str, str] | None:
     try:
-        numbers = [row[name] for name in columns if name not in TEXTS]
-        return set(row) == set(columns) and all(text == "" or math.isfinite(float(text)) for text in numbers)
-    except (KeyError, TypeError, ValueError):
-        return False
+        [cells] = csv.reader([line])
+        row = dict(zip(columns, cells, strict=True))
+        numbers = [text for name, text in row.items() if name not in TEXTS]
+        return row if numbers[0] and all(text == "" or math.isfinite(float(text)) for text in numbers) else None
+    except (csv.Error, ValueError):
+        return None
 
 
 def _drop_rows(file: Path, columns: tuple[str, ...], keep: Callable[[dict], bool], warn: Callable[[str], None]) -> None:
     """Writes `file` anew: its header and the earlier rows to keep; tells of damaged ones."""
-    rows = _all_rows(file)
-    whole = [row for row in rows if _whole(row, columns)]
-    if damaged := len(rows) - len(whole):
+    rows = _rows_or_none(file, columns)
+    if damaged := rows.count(None):
         warn(f"{file}: {damaged} damaged row{'s are' if damaged > 1 else ' is'} left out")
-    kept = [row for row in whole if keep(row)]
+    kept = [row for row in rows if row is not None and keep(row)]
     aside = file.with_name(file.name + ".new")
     with aside.open("w", newline="") as stream:
         writer = csv.DictWriter(stream, columns, lineterminator="\n")

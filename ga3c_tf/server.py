@@ -209,12 +209,13 @@ class Server(Training):
         The predictors are changed for new ones, so every request that it made has been answered, to nobody. A record in
         the training queue follows its last segment, and lets the successor begin with all its slots free.
         """
-        error = self._processes.error_of(number)
-        self._answers.close(number)
-        self.lost.add(error)
-        self._tell("lost", f"{str(error).splitlines()[0]}; its agents begin anew")
         with self._changing:
             self._replacing.add(number)
+            error = self._processes.error_of(number)
+            self._answers.close(number)
+            self.lost.add(error)
+            first, *rest = str(error).splitlines()
+            self._tell("lost", f"{first}{f' ({rest[-1]})' if rest else ''}; its agents begin anew")
             self._prediction_queue.stop(self._num_predictors)
             for predictor in self._predictors:
                 predictor.join()

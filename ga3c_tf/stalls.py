@@ -9,7 +9,7 @@ STALL_SECONDS = 30.0
 
 
 class StallWatch:
-    """Looks at counters that should rise.
+    """Looks at counters that should rise. As for `HangWatch`, time counts only while someone looks.
 
     Args:
         clock: seconds, as `time.monotonic` gives them.
@@ -17,16 +17,17 @@ class StallWatch:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
-        self._seen: dict[str, tuple[int, float, float]] = {}  # count, since when, when last told
+        self._looked = clock()
+        self._seen: dict[str, tuple[int, float, float]] = {}  # count, for how long, when of that it was told
 
     def stalled(self, counters: dict[str, int]) -> dict[str, float]:
         """The stages that have stood still for STALL_SECONDS, each named again only after as long, and for how long."""
         now, found = self._clock(), {}
+        passed, self._looked = min(now - self._looked, 1.0), now
         for name, count in counters.items():
-            before, since, told = self._seen.get(name, (None, now, now))
-            if count != before:
-                since = told = now
-            elif now - told >= STALL_SECONDS:
-                told, found[name] = now, now - since
-            self._seen[name] = count, since, told
+            before, stood, told = self._seen.get(name, (None, 0.0, 0.0))
+            stood, told = (stood + passed, told) if count == before else (0.0, 0.0)
+            if stood - told >= STALL_SECONDS:
+                told, found[name] = stood, stood
+            self._seen[name] = count, stood, told
         return found

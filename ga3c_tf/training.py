@@ -51,7 +51,7 @@ class Training:
         self.memory = AgentMemory(config, spec.state_shape, spec.state_dtype, spec.num_actions)
         self.stats = Stats(config.rolling_episodes)
         self.lost, self.refused = Failures(config.max_failures), Failures(config.max_failures)
-        self._refused_seen, self._stalls = 0, StallWatch()
+        self._refused_seen, self._stalls, self._look_at = 0, StallWatch(), 0.0
         self.training_queue, self._episode_queue = IndexQueue(), RecordQueue(EPISODE)
         self._wake = RecordQueue(INDEX)
         self._stop_reason: str | None = None
@@ -146,7 +146,8 @@ class Training:
         self._report = report
         self._start = self._window_start = time.monotonic()
         self._rows, self._window_steps = 0, self.agent_steps
-        steps, updates, samples, sound = self.agent_steps, self.stats.updates, self.stats.trained_samples, True
+        steps, updates, samples = self.agent_steps, self.stats.updates, self.stats.trained_samples
+        failed: BaseException | None = None
         try:
             self._log = RunLog(self._run.path, self._steps_before, self._time_before, self.stats.episodes, self._warn)
         except OSError as error:
@@ -169,14 +170,18 @@ class Training:
                 self._log_metrics()  # rates over a shorter window would say little
             trained_s = time.monotonic() - self._start
             steps, updates = self.agent_steps - steps, self.stats.updates - updates
-        except FloatingPointError:
-            sound = False
+        except BaseException as error:
+            failed = error
             raise
         finally:
             self.stop_workers()
             self._collect_episodes()
             try:
-                checkpoint = self._save() if sound else None
+                checkpoint = None if isinstance(failed, FloatingPointError) else self._save()
+            except (NotSaved, FloatingPointError) as error:
+                if failed is None:
+                    raise
+                self._warn(str(error))  # and `failed` goes on its way
             finally:
                 self._log.close()
         return {
@@ -264,7 +269,10 @@ class Training:
         )
 
     def _look_after(self) -> None:
-        """Tells of refused updates, and of stages that stand still."""
+        """Tells of refused updates, and of stages that stand still; a few times a second."""
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + POLL_SECONDS
         if self.refused.count > self._refused_seen:
             count, self._refused_seen = self.refused.count - self._refused_seen, self.refused.count
             self._tell("refused", f"{count} updates left out: a loss or gradient was not finite")
@@ -273,13 +281,10 @@ class Training:
             "prediction": self.stats.predictions,
             "update": self.stats.updates + self.refused.count,
         }
-        waiting = {
-            "step": f"{self.workers()['agents']} agents",
-            "prediction": f"{self.prediction_queue_length()} requests wait",
-            "update": f"{len(self.training_queue)} segments wait",
-        }
         for stage, seconds in self._stalls.stalled(counters).items():
-            self._tell("stall", f"no {stage} for {seconds:.0f} s; {waiting[stage]}")
+            requests, segments = self.prediction_queue_length(), len(self.training_queue)
+            waiting = f"{requests} requests wait for a prediction, {segments} segments for an update"
+            self._tell("stall", f"no {stage} for {seconds:.0f} s; {waiting}")
 
     def _tell(self, event: str, why: str) -> None:
         """Warns of something that was dealt with, and logs it."""

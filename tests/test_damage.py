@@ -141,6 +141,30 @@ def test_settings_that_the_run_did_not_write_are_refused(run, tmp_path):
     RunFolder.open(folder).close()
 
 
+def test_a_kill_between_the_two_writes_of_a_resume_locks_nobody_out(run, tmp_path, monkeypatch):
+    """meta.json knows the new settings, config.json has the old ones, and the old run has no digests at all."""
+    folder = shutil.copytree(run, tmp_path / "run")
+    (folder / "meta.json").write_text('{"sessions": [{}]}')
+    opened = RunFolder.open(folder)
+    monkeypatch.setattr(
+        "ga3c_tf.run_folder.write_aside", lambda file, text: file.name == "meta.json" and file.write_text(text)
+    )
+    opened.continue_with(opened.config.replace(steps=900), ["ga3c-tf"], {"device": "/CPU:0", "gpus": []})
+    opened.close()
+    assert read_config(folder).steps != 900
+    (folder / "config.json").write_text(read_config(folder).replace(steps=900).to_json())
+    assert read_config(folder).steps == 900
+
+
+def test_one_wrong_quotation_mark_takes_one_row(run, tmp_path):
+    folder = shutil.copytree(run, tmp_path / "run")
+    lines = (folder / "episodes.csv").read_text().splitlines()
+    lines[2] = '"' + lines[2][1:]
+    lines[4] = lines[4].replace(",", ",,", 1)
+    (folder / "episodes.csv").write_text("\n".join(lines) + "\n")
+    assert len(read_rows(folder / "episodes.csv", EPISODE_COLUMNS)) == len(lines) - 3
+
+
 def test_a_damaged_meta_file_is_kept_aside(run, tmp_path):
     folder = shutil.copytree(run, tmp_path / "run")
     (folder / "meta.json").write_text("{")

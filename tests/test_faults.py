@@ -146,7 +146,6 @@ def test_agents_that_hang_are_replaced(tmp_path, monkeypatch):
     assert 0 <= kinds.count("hung") - kinds.count("lost") <= 6  # at the end, some have just been noticed
     trained = [row for rows in model.batches for row in rows]
     check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
-    assert not [place for place, _, _ in trained if place[0] % 2 == 0 and place[1] > 0]
 
 
 def test_only_what_is_busy_with_one_thing_for_too_long_hangs():
@@ -228,6 +227,21 @@ def test_a_batch_that_is_not_finite_changes_nothing(bad, dual):
     assert all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
     assert model.train(states, actions, returns, 0.01, 0.01)[3:] == (2, True)
     assert not all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
+
+
+def test_a_gradient_that_is_not_finite_is_refused_though_the_loss_is(tmp_path, monkeypatch):
+    (tmp_path / "steep.py").write_text(
+        "import tensorflow as tf\n"
+        "def loss(logits, values, actions, returns, beta, config):\n"
+        "    zero = tf.reduce_sum(tf.sqrt(values * 0.0))\n"  # 0, with an infinite slope
+        "    return tf.reduce_sum(logits), zero, tf.reduce_sum(logits)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    model = Model(Config(network="mlp", loss="steep:loss"), (4,), np.float32, 2, seed=0)
+    before = weights_of(model)
+    result = model.train(np.ones((5, 4), np.float32), np.zeros(5, np.int32), np.ones(5, np.float32), 0.01, 0.01)
+    assert np.isfinite(result.policy_loss + result.value_loss) and result[3:] == (0, False)
+    assert all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
 
 
 # 6. the disk is full
@@ -363,7 +377,7 @@ def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
     run_counting(tmp_path, monkeypatch, Released, steps=None, minutes=0.06)
     said = [row["why"] for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
-    assert any(why.startswith("no update for 1 s; ") and why.endswith(" segments wait") for why in said)
+    assert any(why.startswith("no update for 1 s; ") and why.endswith(" segments for an update") for why in said)
     assert any(why.startswith("no step for ") for why in said)
 
 

@@ -29,6 +29,10 @@ LEVELS = {
         "stalls",
     ],
     0.5: ["user_code"],
+    0.6: ["minatar"],
+    0.7: ["registered"],
+    0.8: ["atari"],
+    0.9: ["environment_ids"],
     1: ["losses", "environment", "network", "rmsprop", "queues", "run_folder", "run_log", "checkpoints"],
     2: ["agent", "predictor", "trainer", "adjustment", "model"],
     2.5: ["agent_processes", "baselines", "baselines.agents", "baselines.shared_weights"],
@@ -70,7 +74,7 @@ REPRODUCE_MAY_IMPORT = {"reproduce"} | {
     for name, level in LEVEL_OF.items()
     if level in (3, 4) or name in ours("config", "stats", "run_folder", "run_log")
 }
-MAY_IMPORT_MATPLOTLIB = {"reproduce.plots"}
+MAY_IMPORT_MATPLOTLIB = {"reproduce.plots", "reproduce.run_plots"}
 
 
 class Import(NamedTuple):

@@ -233,3 +233,13 @@ print(memory.states.nbytes)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == 32 * 4 * 6 * 84 * 84 * 4
+
+
+def test_a_reader_ends_though_more_keeps_coming():
+    queue = IndexQueue()
+    queue.put([1, 2])
+    queue.stop()
+    assert queue.get(10).tolist() == [1, 2]
+    queue.put([3])
+    assert len(queue.get(10)) == 0
+    assert queue.get(10).tolist() == [3]  # another reader's

@@ -177,6 +177,9 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
     assert before > 0
     config = json.loads((folder / "config.json").read_text())  # so that it comes to an end in this test
     (folder / "config.json").write_text(json.dumps({**config, "steps": before + 200}))
+    meta = json.loads((folder / "meta.json").read_text())
+    del meta["sessions"][0]["config_digests"]
+    (folder / "meta.json").write_text(json.dumps(meta))
 
     assert "finished finished" in start(runs, [first, endless]).communicate()[0]
     assert mtimes(runs / first.id) == untouched

@@ -13,11 +13,13 @@ from checks import alive, check_nothing_lost_or_repeated, check_segment, freeze_
 from checks import run_counting as run_counting_with
 
 import ga3c_tf.predictor
+import ga3c_tf.scheduling
 import ga3c_tf.server
 from ga3c_tf.config import Config
 from ga3c_tf.predictor import Predictor
 from ga3c_tf.queues import AgentMemory, IndexQueue
 from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.scheduling import IdleCores
 from ga3c_tf.serial import SerialServer
 from ga3c_tf.server import Server, updates_at_once
 from ga3c_tf.stats import Stats
@@ -271,6 +273,33 @@ def test_so_many_trainers_update_at_once_and_no_more(tmp_path, monkeypatch, perm
 def test_half_the_cores_update_and_on_a_gpu_all_trainers():
     assert [updates_at_once("/CPU:0", cores) for cores in (1, 2, 3, 16)] == [1, 1, 1, 8]
     assert updates_at_once("/GPU:0", 2) >= 16
+
+
+@pytest.mark.parametrize(("idle", "most"), [(0.3, 3), (0.05, 1)])
+def test_idle_cores_let_more_trainers_update_at_once(tmp_path, monkeypatch, idle, most):
+    original = helpers.CheckingModel.train
+
+    def train(self, *args):
+        time.sleep(0.02)  # slow enough for the training queue to be full
+        return original(self, *args)
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    monkeypatch.setattr(ga3c_tf.server, "usable_cores", lambda: 3)
+    monkeypatch.setattr(ga3c_tf.server.IdleCores, "share", lambda self: idle)
+    _, training, _ = run_counting(tmp_path, monkeypatch, steps=None, minutes=0.06, log_seconds=0.3)
+    assert training._updates_at_once == most
+
+
+def test_the_idle_share_is_that_of_the_time_between(monkeypatch):
+    times = iter([(100, 200), (130, 300), (130, 300)])
+    monkeypatch.setattr(ga3c_tf.scheduling, "_core_times", lambda: next(times))
+    cores = IdleCores()
+    assert cores.share() == 0.3 and cores.share() == 0.0
+
+
+def test_the_system_tells_the_times_of_its_cores():
+    idle, total = ga3c_tf.scheduling._core_times()
+    assert 0 < idle < total
 
 
 @pytest.mark.parametrize("patient", [True, False])

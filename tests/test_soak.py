@@ -36,7 +36,7 @@ def test_soak(tmp_path):
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    chance, kills, server_mib = random.Random(0), 0, []
+    chance, kills, server_mib, everyone = random.Random(0), 0, [], set()
     started = next_kill = time.monotonic()
     while process.poll() is None and time.monotonic() < started + 60 * MINUTES:
         time.sleep(1)
@@ -46,6 +46,7 @@ def test_soak(tmp_path):
         forkservers = [child for child in descendants(process.pid) if parent_of(child) == process.pid]
         agents = sorted(set().union(*(descendants(child) for child in forkservers)))
         server_mib.append(pss_mib(process.pid))
+        everyone = descendants(process.pid)
         os.kill(chance.choice(agents), signal.SIGKILL)
         kills += 1
     output, _ = process.communicate(timeout=120)
@@ -62,4 +63,4 @@ def test_soak(tmp_path):
     killed_in_between = 5 * kills
     assert 0 <= summary["sent_steps"] - summary["trained_steps"] <= waiting + killed_in_between
     assert server_mib[-1] < 1.02 * after_5
-    assert not alive(descendants(process.pid)) and set(os.listdir("/dev/shm")) <= before
+    assert not alive(everyone) and set(os.listdir("/dev/shm")) <= before

@@ -72,7 +72,9 @@ class Replica(Model):
         self.synchronise()
         return version
 
-    def _updates(self) -> int:
+    def _refuse(self) -> int:
+        """Goes on with what the others have made of the weights."""
+        self.synchronise()
         return self._shared.version
 
     def _new_optimizers(self) -> list[RMSProp]:
