@@ -277,7 +277,9 @@ def adjustment_courses(runs: list[Run], stem: Path) -> None:
                     "linestyle": ("-", "--", ":")[number],
                     "label": words,
                 }
-                workers.step(rows["time_s"][kept] / 60, rows[name][kept], where="post", **style)
+                times = np.append(rows["time_s"][kept], metrics["time_s"][-1:] if kept.any() else [])
+                counts = rows[name][kept]
+                workers.step(times / 60, np.append(counts, counts[-1:]), where="post", **style)
             rates.plot(metrics["time_s"] / 60, metrics["tps"], color="#AAAAAA", linewidth=0.7, label="TPS")
             if kept.any():
                 there = rows["time_s"][kept]
