@@ -184,8 +184,8 @@ class Config:
     max_failures: int = _setting(
         10,
         "run",
-        "So many updates within a minute may be left out because their loss is not finite, and so many of GA3C's agent "
-        "processes may end by themselves and be replaced; one more ends the run.",
+        "So many updates within a minute may be left out because their loss is not finite (a3c: of each agent), and so "
+        "many of GA3C's agent processes may end by themselves and be replaced; one more ends the run.",
         low=0,
     )
     agent_timeout: float = _setting(

@@ -98,7 +98,7 @@ class A3C(Training):
         while len(self._update_queue):
             for predictions, states, lag, *losses in self._update_queue.get(1000).tolist():
                 if not states:
-                    self.refused.add(FloatingPointError("too many updates of the agents were not finite"))
+                    self.refused.count += 1  # the agent itself ends the run when there are too many, and says why
                     continue
                 for _ in range(predictions):
                     self.stats.predicted(1)
