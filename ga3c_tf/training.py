@@ -176,6 +176,7 @@ class Training:
         finally:
             self.stop_workers()
             self._collect_episodes()
+            self._tell_refused()
             try:
                 checkpoint = None if isinstance(failed, FloatingPointError) else self._save()
             except (NotSaved, FloatingPointError) as error:
@@ -273,9 +274,7 @@ class Training:
         if time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + POLL_SECONDS
-        if self.refused.count > self._refused_seen:
-            count, self._refused_seen = self.refused.count - self._refused_seen, self.refused.count
-            self._tell("refused", f"{count} updates left out: a loss or gradient was not finite")
+        self._tell_refused()
         counters = {
             "step": self.agent_steps,
             "prediction": self.stats.predictions,
@@ -285,6 +284,11 @@ class Training:
             requests, segments = self.prediction_queue_length(), len(self.training_queue)
             waiting = f"{requests} requests wait for a prediction, {segments} segments for an update"
             self._tell("stall", f"no {stage} for {seconds:.0f} s; {waiting}")
+
+    def _tell_refused(self) -> None:
+        if self.refused.count > self._refused_seen:
+            count, self._refused_seen = self.refused.count - self._refused_seen, self.refused.count
+            self._tell("refused", f"{count} updates left out: a loss or gradient was not finite")
 
     def _tell(self, event: str, why: str) -> None:
         """Warns of something that was dealt with, and logs it."""

@@ -194,15 +194,17 @@ def test_links_in_a_run_folder_are_not_followed(run, tmp_path, place):
     assert (precious / "mine" if precious.is_dir() else precious).read_text() == "mine"
 
 
-@pytest.mark.parametrize("setting", ["network", "loss", "env_id"])
-def test_code_that_a_run_folder_names_is_not_run_unasked(run, tmp_path, monkeypatch, setting):
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [("network", ["evaluate"]), ("loss", ["play", "--video", "film.mp4"]), ("env_id", ["resume"])],
+)
+def test_code_that_a_run_folder_names_is_not_run_unasked(run, tmp_path, setting, words):
     folder = shutil.copytree(run, tmp_path / "run")
     (tmp_path / "evil.py").write_text("open('harm', 'w').write('done')\n")
     (folder / "config.json").write_text(read_config(run).replace(**{setting: "evil:Evil-v0"}).to_json())
     (folder / "meta.json").unlink()
-    for words in (["resume"], ["evaluate"], ["play", "--video", "film.mp4"]):
-        done = subprocess.run([*PROGRAM, *words, folder], cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 2 and "add --trust-code" in done.stderr, done.stderr
+    done = subprocess.run([*PROGRAM, *words, folder], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "add --trust-code" in done.stderr, done.stderr
     assert not (tmp_path / "harm").exists()
 
 
