@@ -1,4 +1,4 @@
-"""An hour of Pong with an agent process killed every half minute (GA3C_TF_SOAK_MINUTES changes the hour)."""
+"""An hour of Pong with an agent process killed every half minute (GA3C_TF_SOAK_MINUTES and _PAUSE change that)."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from checks import alive, descendants, parent_of
 from ga3c_tf.run_log import EVENT_COLUMNS, METRIC_COLUMNS, read_rows
 
 MINUTES = float(os.environ.get("GA3C_TF_SOAK_MINUTES", 60))
-PAUSE_SECONDS = 30.0
+PAUSE_SECONDS = float(os.environ.get("GA3C_TF_SOAK_PAUSE", 30))
 
 
 def pss_mib(pid: int) -> float:
@@ -32,9 +32,8 @@ def test_soak(tmp_path):
     words = ["train", "ALE/Pong-v5", "--adjustment", "off", "--agent-processes", "4", "--json", "--seed", "1"]
     process = subprocess.Popen(
         [sys.executable, "-m", "ga3c_tf", *words, "--minutes", str(MINUTES), "--run-dir", run],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
+        stdout=(tmp_path / "stdout").open("w"),  # a pipe that nobody reads is full after half an hour
+        stderr=(tmp_path / "stderr").open("w"),
     )
     chance, kills, server_mib, everyone = random.Random(0), 0, [], set()
     started = next_kill = time.monotonic()
@@ -49,8 +48,8 @@ def test_soak(tmp_path):
         everyone = descendants(process.pid)
         os.kill(chance.choice(agents), signal.SIGKILL)
         kills += 1
-    output, _ = process.communicate(timeout=120)
-    summary = json.loads(output.splitlines()[-1])
+    process.wait(timeout=120)
+    summary = json.loads((tmp_path / "stdout").read_text().splitlines()[-1])
     events = read_rows(run / "events.csv", EVENT_COLUMNS)
     rates = [float(row["pps"]) for row in read_rows(run / "metrics.csv", METRIC_COLUMNS)]
     after_5 = server_mib[min(10, len(server_mib) - 1)]
