@@ -52,7 +52,7 @@ def test_soak(tmp_path):
     summary = json.loads((tmp_path / "stdout").read_text().splitlines()[-1])
     events = read_rows(run / "events.csv", EVENT_COLUMNS)
     rates = [float(row["pps"]) for row in read_rows(run / "metrics.csv", METRIC_COLUMNS)]
-    after_5 = server_mib[min(10, len(server_mib) - 1)]
+    after_5 = server_mib[min(int(300 / PAUSE_SECONDS), len(server_mib) - 1)]
     print(f"\n{MINUTES:g} minutes, {kills} kills, {summary['agent_steps']} steps")
     print(f"server's PSS {after_5:.1f} MiB after 5 minutes, {server_mib[-1]:.1f} at the end")
     print(f"sent {summary['sent_steps']}, trained {summary['trained_steps']}, PPS {min(rates):.0f} to {max(rates):.0f}")
