@@ -32,7 +32,7 @@ class BatchBuilder:
 
     Attributes:
         turn: held by the trainer that gathers.
-        closed: set when the run ends: what waits is then left.
+        closed: set when the run ends: batches that are whole are trained on, what waits is left.
     """
 
     def __init__(self, config: Config, memory: AgentMemory):
@@ -122,8 +122,6 @@ class Trainer(Worker):
     def work(self) -> None:
         while (batch := self._gather()) is not None:
             with self._at_once, self.updating:
-                if self._builder.closed:
-                    return
                 try:
                     train(batch, self._model, self._stats, self._refused, *self._rates())
                 except FloatingPointError as error:

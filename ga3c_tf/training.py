@@ -178,7 +178,8 @@ class Training:
             self._collect_episodes()
             self._tell_refused()
             try:
-                checkpoint = None if isinstance(failed, FloatingPointError) else self._save()
+                with self.paused():
+                    checkpoint = None if isinstance(failed, FloatingPointError) else self._save()
             except (NotSaved, FloatingPointError) as error:
                 if failed is None:
                     raise
