@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import time
 import traceback
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from multiprocessing import connection
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.environment import make_environment
-from ga3c_tf.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, AgentMemory, IndexQueue, RecordQueue
+from ga3c_tf.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, AgentMemory, RecordQueue
 from ga3c_tf.returns import nstep_returns
 
 
@@ -88,7 +89,7 @@ class Agent:
         config: Config,
         environment: gymnasium.Env,
         memory: AgentMemory,
-        training_queue: IndexQueue,
+        training_queue: RecordQueue,
         episode_queue: RecordQueue,
         free_slots: deque[int],
         seed: np.random.SeedSequence,
@@ -172,8 +173,8 @@ class Agent:
 class AgentQueues:
     """Where agents write: the queues of design.md's picture, and the pipe for a traceback."""
 
-    prediction: IndexQueue
-    training: IndexQueue
+    prediction: RecordQueue
+    training: RecordQueue
     episodes: RecordQueue
     errors: connection.Connection
 
@@ -191,22 +192,25 @@ class AgentProcess:
 
     def run(self, answers: connection.Connection) -> None:
         """Works until the pipe is closed."""
-        busy_since = self._memory.busy_since
         while records := np.frombuffer(os.read(answers.fileno(), 4096), INDEX).tolist():
-            requests = []
-            for record in records:
-                busy_since[self._number] = time.monotonic()
-                agent = self._agent_to_run(record & KIND, record & ~KIND)
-                if agent is None:
-                    continue
-                request = next(self._runs[agent])
-                if request is None:
-                    self._without_slot.add(agent)
-                else:
-                    requests.append(request)
-            busy_since[self._number] = 0.0
-            if requests:
+            if requests := self.handle(records):
                 self._queues.prediction.put(requests)
+
+    def handle(self, records: list[int]) -> list[int]:
+        """Lets the agents go on that these records concern; returns the states that they want predictions for."""
+        busy_since, requests = self._memory.busy_since, []
+        for record in records:
+            busy_since[self._number] = time.monotonic()
+            agent = self._agent_to_run(record & KIND, record & ~KIND)
+            if agent is None:
+                continue
+            request = next(self._runs[agent])
+            if request is None:
+                self._without_slot.add(agent)
+            else:
+                requests.append(request)
+        busy_since[self._number] = 0.0
+        return requests
 
     def _agent_to_run(self, kind: int, index: int) -> int | None:
         """Takes in one record; returns the agent that can now go on, if any."""
@@ -260,10 +264,17 @@ def run_agents(
 
     An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1.
     """
-    try:
+    with errors_told(queues.errors):
         AgentProcess(number, config, memory, queues, kind).run(answers)
+
+
+@contextlib.contextmanager
+def errors_told(errors: connection.Connection) -> Iterator[None]:
+    """Within it, an error is sent, as a traceback, down this pipe, and ends the process with exit code 1."""
+    try:
+        yield
     except BrokenPipeError:
         pass  # the server is gone
     except BaseException:
-        queues.errors.send_bytes(traceback.format_exc().encode()[-select.PIPE_BUF + 64 :])
+        errors.send_bytes(traceback.format_exc().encode()[-select.PIPE_BUF + 64 :])
         raise SystemExit(1) from None

@@ -95,6 +95,12 @@ def run_argument(command):
     return click.argument("run", type=click.Path(path_type=Path))(command)
 
 
+def ray_option(command):
+    """Adds the option that names the Ray cluster of the remote agents."""
+    text = "Address of the Ray cluster that the remote agents live in: 'auto', or 'host:6379'."
+    return click.option("--ray", help=text)(command)
+
+
 def trust_option(command):
     """Adds the option that lets a run folder name code."""
     text = "Import the modules that the run's settings name, for an environment, network or loss of one's own."
@@ -145,8 +151,9 @@ def cli() -> None:
     help="Settings to start from; options given here come on top, and any budget replaces the preset's.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
+@ray_option
 @config_options
-def train(env_id: str, preset: str, as_json: bool, **settings) -> int:
+def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) -> int:
     """Train an agent on the Gymnasium environment ENV_ID, such as ALE/Pong-v5 or CartPole-v1."""
     from ga3c_tf.environment import describe_environment
     from ga3c_tf.environment_ids import resolve_env_id
@@ -161,7 +168,8 @@ def train(env_id: str, preset: str, as_json: bool, **settings) -> int:
         print(f"ga3c-tf: {note}", file=sys.stderr)
     spec = describe_environment(config)
     run = RunFolder.plan(config)
-    training, hardware = _training(run, spec)
+    _check_cluster(config, ray)
+    training, hardware = _training(run, spec, ray)
     run.create(_command(), hardware)
     return _run(training, run, as_json)
 
@@ -173,7 +181,8 @@ def train(env_id: str, preset: str, as_json: bool, **settings) -> int:
 @click.option("--episodes", type=int, help="Episodes to reach, those done included.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
 @trust_option
-def resume(run: Path, as_json: bool, trust_code: bool, **budgets) -> int:
+@ray_option
+def resume(run: Path, as_json: bool, trust_code: bool, ray: str | None, **budgets) -> int:
     """Continue the training in the folder RUN from its newest checkpoint.
 
     Without an option the run's own budget holds; with one, the options given replace it.
@@ -188,7 +197,8 @@ def resume(run: Path, as_json: bool, trust_code: bool, **budgets) -> int:
     check_trust(folder.config, run, trust_code)
     if any(value is not None for value in budgets.values()):
         folder.config = folder.config.replace(**budgets)
-    training, hardware = _training(folder, describe_environment(folder.config))
+    _check_cluster(folder.config, ray)
+    training, hardware = _training(folder, describe_environment(folder.config), ray)
     training.resume()
     if training.progress() == 1.0:
         raise UserError(
@@ -441,7 +451,22 @@ def _warn(text: str) -> None:
     print(f"ga3c-tf: {text}", file=sys.stderr, flush=True)
 
 
-def _training(run, spec):
+def _check_cluster(config: Config, ray: str | None) -> None:
+    """Refuses a training whose remote agents have no place to be, and a cluster that has no agents to take.
+
+    The cluster is named anew for each session, never by a run folder: who is in it runs whatever it is told.
+    """
+    from ga3c_tf.remote.cluster import check_room
+
+    if ray is None and config.remote_agents:
+        raise UserError(f"{config.remote_agents} remote agents need a Ray cluster: --ray ADDRESS")
+    if ray is not None and not config.remote_agents:
+        raise UserError("--ray does nothing without --remote-agents")
+    if ray is not None:
+        check_room(ray, len(config.remote_actors))
+
+
+def _training(run, spec, ray: str | None):
     """The training that `run` asks for, and the device and GPUs it has."""
     from ga3c_tf.model import configure_device, gpu_names, make_deterministic
 
@@ -449,7 +474,8 @@ def _training(run, spec):
     if config.serial:
         make_deterministic(config.seed)
     device = configure_device("cpu" if config.system == "a3c" else config.device)
-    return _kind(config)(config, spec, run, device, _warn), {"device": device, "gpus": gpu_names()}
+    further = {"ray": ray} if ray else {}
+    return _kind(config)(config, spec, run, device, _warn, **further), {"device": device, "gpus": gpu_names()}
 
 
 def _kind(config: Config):

@@ -259,7 +259,7 @@ class _RoundTrips:
     def __init__(self, config: Config):
         self._group = group_size(config)
         self._memory = AgentMemory(config.replace(t_max=1), (1,), "uint8", 1)
-        self._requests, self._answers = IndexQueue(), Answers(self._memory, processes=1)
+        self._requests, self._answers = IndexQueue(), Answers(self._memory, np.zeros(config.num_agents, int))
         states = [self._memory.state_index(self._memory.slots_of(agent)[0], 0) for agent in range(self._group)]
         reader = self._answers.open(0)
         arguments = (self._requests, reader, states)

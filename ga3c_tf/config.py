@@ -89,6 +89,18 @@ class Config:
         True, "agents", "Train on the last transition of an episode, which the authors' code drops."
     )
 
+    remote_agents: int = _setting(
+        0,
+        "remote agents",
+        "Agents on other machines, besides those here: in actors of the Ray cluster that --ray names.",
+        low=0,
+        high=4096,
+        systems=("ga3c",),
+    )
+    agents_per_actor: int = _setting(
+        16, "remote agents", "Remote agents in one actor, which takes one CPU.", low=1, high=512, systems=("ga3c",)
+    )
+
     num_predictors: int = _setting(
         2, "predictors", "Predictor threads, N_P.", low=1, high=256, option="predictors", systems=("ga3c",)
     )
@@ -205,6 +217,8 @@ class Config:
             raise UserError(f"--{option_of(annealed[0])} needs --anneal-steps, the agent steps to reach it in")
         if self.num_agents > self.most_agents:
             raise UserError(f"--agents {self.num_agents} is more than --max-agents {self.max_agents}")
+        if self.serial and self.remote_agents:
+            raise UserError("--serial is one process; it does not go with --remote-agents")
         if self.serial and self.adjustment != "off":
             raise UserError("--serial has nothing to adjust; it goes with --adjustment off")
         if self.anneal_steps is not None and not annealed:
@@ -248,11 +262,13 @@ class Config:
     @property
     def segments_per_agent(self) -> int:
         """Segments of one agent that may wait for training before the agent itself waits."""
-        return max(1, self.max_training_queue // self.most_agents) if self.system == "ga3c" else 1
+        if self.system != "ga3c":
+            return 1
+        return max(1, self.max_training_queue // (self.most_agents + self.remote_agents))
 
     @property
     def most_agents(self) -> int:
-        """Agents there is room for."""
+        """Agents there is room for on this machine."""
         if self.adjustment == "off":
             return self.num_agents
         return self.max_agents or max(128, self.num_agents)
@@ -260,6 +276,12 @@ class Config:
     def processes(self, cores: int) -> int:
         """Agent processes on a machine with so many cores: more of them than cores only take turns."""
         return min(self.most_agents, self.agent_processes or cores)
+
+    @property
+    def remote_actors(self) -> list[range]:
+        """The agents of each actor: they are numbered after all that there is room for here."""
+        first, last, each = self.most_agents, self.most_agents + self.remote_agents, self.agents_per_actor
+        return [range(start, min(start + each, last)) for start in range(first, last, each)]
 
     def annealed(self, agent_steps: int) -> tuple[float, float]:
         """Learning rate and beta after `agent_steps` steps in all: linear from start to end, then constant."""

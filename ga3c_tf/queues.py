@@ -131,8 +131,9 @@ class SharedMemory:
 class AgentMemory:
     """The arrays that agents and server share.
 
-    There is room for `config.most_agents`. Each agent owns `slots_per_agent` segment slots: one that it fills, the
-    others waiting for training. States are written once, into the slot they are trained from, and predicted from there.
+    There is room for `config.most_agents` and, after them, the remote agents. Each agent owns `slots_per_agent` segment
+    slots: one that it fills, the others waiting for training. States are written once, into the slot they are trained
+    from, and predicted from there.
 
     Attributes:
         states: [slots, t_max + 1, *state_shape]; the last one is the state a full segment bootstraps from.
@@ -147,6 +148,8 @@ class AgentMemory:
         streams: int64 [num_agents], the number of the random stream that the agent begins with.
         sent: int64 [num_agents], steps of each agent in segments that it has sent to training.
         busy_since: float64 [num_agents], by process: when it began what it is at (`time.monotonic`), 0 while it waits.
+        nodes: bytes [num_agents], by process: the machine of its agents where that is another one.
+        round_trips: float64 [num_agents, 2], by process: seconds that calls to that machine took, and their number.
     """
 
     states: np.ndarray
@@ -161,9 +164,11 @@ class AgentMemory:
     streams: np.ndarray
     sent: np.ndarray
     busy_since: np.ndarray
+    nodes: np.ndarray
+    round_trips: np.ndarray
 
     def __init__(self, config: Config, state_shape: tuple[int, ...], state_dtype: str, num_actions: int):
-        self.num_agents, self.t_max = config.most_agents, config.t_max
+        self.num_agents, self.t_max = config.most_agents + config.remote_agents, config.t_max
         self.slots_per_agent = config.segments_per_agent + 1
         slots = self.num_agents * self.slots_per_agent
         self._layout: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
@@ -171,6 +176,8 @@ class AgentMemory:
             "streams": ((self.num_agents,), np.int64),
             "sent": ((self.num_agents,), np.int64),
             "busy_since": ((self.num_agents,), np.float64),
+            "nodes": ((self.num_agents,), "S64"),
+            "round_trips": ((self.num_agents, 2), np.float64),
             "version": ((self.num_agents,), np.int64),
             "versions": ((slots, self.t_max), np.int64),
             "policy": ((self.num_agents, num_actions), np.float32),
@@ -216,20 +223,34 @@ def _nbytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
     return -(-size // 64) * 64
 
 
+def homes_of(config: Config, cores: int) -> np.ndarray:
+    """The process of each agent, int64 [num_agents].
+
+    Those of this machine are spread evenly, however many there are; remote ones have a process for each actor.
+    """
+    processes = config.processes(cores)
+    homes = [np.arange(config.most_agents) % processes]
+    homes += [np.full(len(agents), processes + number) for number, agents in enumerate(config.remote_actors)]
+    return np.concatenate(homes)
+
+
 class Answers:
     """The way back: one pipe per agent process, on which it learns of predictions, free slots, and its agents.
 
     Closing a pipe ends its process; so does the end of the server, however it comes.
+
+    Args:
+        homes: int [num_agents], the number of the process that each agent lives in.
     """
 
-    def __init__(self, memory: AgentMemory, processes: int):
-        self._memory, self._processes = memory, processes
+    def __init__(self, memory: AgentMemory, homes: np.ndarray):
+        self._memory, self._homes = memory, homes
         self._writers: dict[int, connection.Connection] = {}
         self._lock = threading.Lock()  # a number of a closed pipe may already be another file's
 
     def process_of(self, agent: int) -> int:
-        """The process that an agent lives in: they are spread evenly, however many there are."""
-        return agent % self._processes
+        """The process that an agent lives in."""
+        return int(self._homes[agent])
 
     def open(self, process: int) -> connection.Connection:
         """A new pipe for process number `process`; returns the end that the process reads."""
@@ -259,7 +280,7 @@ class Answers:
 
     def _send(self, agents: ArrayLike, records: ArrayLike) -> None:
         """Sends each agent's record to the process that it lives in."""
-        records, homes = np.atleast_1d(np.asarray(records, INDEX)), np.atleast_1d(agents) % self._processes
+        records, homes = np.atleast_1d(np.asarray(records, INDEX)), self._homes[np.atleast_1d(agents)]
         with self._lock:
             for process in set(homes.tolist()):
                 if process in self._writers:

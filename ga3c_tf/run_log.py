@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import math
 import os
@@ -39,7 +40,8 @@ METRIC_COLUMNS = (
 )
 ADJUSTMENT_COLUMNS = ("time_s", "agents", "predictors", "trainers", "rate", "noise", "accepted", "why")
 EVENT_COLUMNS = ("time_s", "agent_steps", "event", "why")
-TEXTS = ("event", "why")
+NODE_COLUMNS = ("time_s", "agent_steps", "node", "agents", "pps", "policy_lag_mean", "round_trip_ms")
+TEXTS = ("event", "why", "node")
 WARN_SECONDS = 60.0
 
 
@@ -75,6 +77,8 @@ class RunLog:
         self._metrics = table("metrics.csv", METRIC_COLUMNS, before)
         self._adjustment = table("adjustment.csv", ADJUSTMENT_COLUMNS, before)
         self._event_log = table("events.csv", EVENT_COLUMNS, before)
+        self._new_node_log = functools.partial(table, "nodes.csv", NODE_COLUMNS, before)
+        self._node_log = self._new_node_log() if (folder / "nodes.csv").exists() else None
         name = f"events.out.tfevents.{time.time():.0f}.{platform.node()}.{os.getpid()}.{time.time_ns() % 10**9}"
         self._tensorboard = Appender(folder / name, self._no_room)
         self._add(event_pb2.Event(file_version="brain.Event:2"))
@@ -106,6 +110,11 @@ class RunLog:
         """Adds one row to events.csv: something went wrong and was dealt with."""
         self._write(self._event_log, EVENT_COLUMNS, row)
 
+    def node(self, row: dict[str, float | str]) -> None:
+        """Adds one row to nodes.csv: what the agents of one machine have done."""
+        self._node_log = self._node_log or self._new_node_log()
+        self._write(self._node_log, NODE_COLUMNS, row)
+
     def flush(self) -> None:
         """Has the disk keep everything written so far.
 
@@ -122,7 +131,8 @@ class RunLog:
             file.close()
 
     def _files(self) -> tuple[Appender, ...]:
-        return self._episodes, self._metrics, self._adjustment, self._event_log, self._tensorboard
+        nodes = (self._node_log,) if self._node_log else ()
+        return self._episodes, self._metrics, self._adjustment, self._event_log, self._tensorboard, *nodes
 
     @staticmethod
     def _write(file: Appender, columns: tuple[str, ...], row: dict) -> None:

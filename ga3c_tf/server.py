@@ -16,8 +16,10 @@ from ga3c_tf.agent import Agent, AgentQueues, random_stream, run_agents
 from ga3c_tf.agent_processes import STOP_SECONDS, AgentProcesses, HangWatch
 from ga3c_tf.environment import modules_used
 from ga3c_tf.memory import available_bytes
+from ga3c_tf.nodes import NodeRates
 from ga3c_tf.predictor import Predictor
-from ga3c_tf.queues import ENDED, Answers, IndexQueue
+from ga3c_tf.queues import ENDED, Answers, IndexQueue, homes_of
+from ga3c_tf.remote.bridge import run_bridge
 from ga3c_tf.run_folder import usable_cores
 from ga3c_tf.scheduling import IdleCores, schedule_as_batch
 from ga3c_tf.trainer import BatchBuilder, Trainer
@@ -34,17 +36,23 @@ W = TypeVar("W", bound=Worker)
 
 
 class Server(Training):
-    """GA3C: agent processes, predictor threads and trainer threads around one model."""
+    """GA3C: agent processes, predictor threads and trainer threads around one model.
 
-    def __init__(self, *args, **kwargs):
+    Args:
+        ray: address of the Ray cluster of the remote agents; the others are those of `Training`.
+    """
+
+    def __init__(self, *args, ray: str = "", **kwargs):
         super().__init__(*args, **kwargs)
+        self._ray = ray
         self._num_agents = self._num_predictors = self._num_trainers = 0
         self._processes = AgentProcesses(["ga3c_tf.agent", *modules_used(self.config)])
         self._predictors: list[Predictor] = []
         self._trainers: list[Trainer] = []
         self._adjustment: DynamicAdjustment | None = None
         self._prediction_queue = IndexQueue()
-        self._answers = Answers(self.memory, self.config.processes(usable_cores()))
+        self._answers = Answers(self.memory, homes_of(self.config, usable_cores()))
+        self._node_rates = NodeRates(self.memory, self._answers.process_of)
         self._updates_at_once = updates_at_once(self._device, usable_cores())
         self._at_once = threading.Semaphore(self._updates_at_once)
         self._idle, self._behind = IdleCores(), False
@@ -61,6 +69,9 @@ class Server(Training):
         )
         start = Setting(*self._setting_kept or (config.num_agents, config.num_predictors, config.num_trainers))
         self.set_workers(*start)
+        for agents in config.remote_actors:
+            for agent in agents:
+                self._add_agent(agent)
         if config.adjustment != "off":
             self._adjustment = self._new_adjustment(start)
             self._adjustment.start()
@@ -79,7 +90,8 @@ class Server(Training):
             self.training_queue.stop(max(0, self._num_trainers - trainers))
             self._num_predictors, self._num_trainers = predictors, trainers
             while self._num_agents < agents:
-                self._add_agent()
+                self._add_agent(self._num_agents)
+                self._num_agents += 1
             while self._num_agents > agents:
                 self._num_agents -= 1
                 self._answers.removed(self._num_agents)
@@ -129,7 +141,7 @@ class Server(Training):
         return len(self._prediction_queue)
 
     def workers(self) -> dict[str, int]:
-        return {"agents": self._num_agents, "predictors": self._num_predictors, "trainers": self._num_trainers}
+        return {"agents": len(self._agents()), "predictors": self._num_predictors, "trainers": self._num_trainers}
 
     def setting_to_keep(self) -> list[int] | None:
         return list(self._adjustment.search.accepted) if self._adjustment else None
@@ -180,19 +192,27 @@ class Server(Training):
         worker.start()
         return worker
 
-    def _add_agent(self) -> None:
-        agent = self._num_agents
+    def _agents(self) -> list[int]:
+        """The agents that there are, here and elsewhere."""
+        return [*range(self._num_agents), *range(self.config.most_agents, self.memory.num_agents)]
+
+    def _add_agent(self, agent: int) -> None:
         self.memory.streams[agent] = self._new_stream()
         process = self._answers.process_of(agent)
         if process not in self._processes and process not in self._replacing:
             self._start_process(process)
         self._answers.added(agent)
-        self._num_agents += 1
 
     def _start_process(self, number: int) -> None:
         answers = self._answers.open(number)
         self.memory.busy_since[number] = time.monotonic()
-        self._processes.start(number, run_agents, number, self.config, self.memory, self._queues, Agent, pipe=answers)
+        config, memory, queues = self.config, self.memory, self._queues
+        remote = number - config.processes(usable_cores())
+        if remote < 0:
+            self._processes.start(number, run_agents, number, config, memory, queues, Agent, pipe=answers)
+        else:
+            agents, memory.nodes[number] = config.remote_actors[remote], b"connecting"
+            self._processes.start(number, run_bridge, number, config, memory, queues, agents, self._ray, pipe=answers)
 
     def _end_hung(self) -> None:
         """Ends the agent processes whose environments take too long; they are then replaced as those that died are."""
@@ -232,7 +252,7 @@ class Server(Training):
         """Starts the successor of a process that has died, with agents of new random streams."""
         with self._changing:
             self._replacing.remove(number)
-            agents = [agent for agent in range(self._num_agents) if self._answers.process_of(agent) == number]
+            agents = [agent for agent in self._agents() if self._answers.process_of(agent) == number]
             if agents:
                 self._start_process(number)
             for agent in agents:
@@ -240,6 +260,9 @@ class Server(Training):
                 self._answers.added(agent)
 
     def _log_metrics(self) -> None:
+        if self.config.remote_agents:
+            for row in self._node_rates.rows(self._agents(), *self.stats.lags_of(self.memory.num_agents)):
+                self._log.node({"time_s": self.time_s, "agent_steps": self.agent_steps, **row})
         super()._log_metrics()
         self._let_more_update()
 
@@ -255,7 +278,8 @@ class Server(Training):
 
     def _trainers_are_behind(self) -> bool:
         """Whether more than half of the segments that may wait for training do."""
-        return 2 * len(self.training_queue) > self._num_agents * self.config.segments_per_agent
+        agents = self._num_agents + self.config.remote_agents
+        return 2 * len(self.training_queue) > agents * self.config.segments_per_agent
 
     def _wake_up(self) -> None:
         self._wake.put(0)

@@ -9,6 +9,7 @@ import numpy as np
 
 BOOTSTRAP_ENTRIES = 1_000_000
 """Of the resamples that are held in memory at once."""
+NO_AGENTS = np.empty(0, np.int64)
 
 
 class Stats:
@@ -37,18 +38,27 @@ class Stats:
             self._window_predictions += states
             self._window_prediction_batches += 1
 
-    def trained(self, lags: np.ndarray, policy_loss: float, value_loss: float, entropy: float) -> None:
+    def trained(
+        self,
+        lags: np.ndarray,
+        policy_loss: float,
+        value_loss: float,
+        entropy: float,
+        agents: np.ndarray = NO_AGENTS,
+    ) -> None:
         """A trainer made one update.
 
         Args:
             lags: int64 [batch], the policy lag of each state.
             policy_loss, value_loss: sums over the batch.
             entropy: mean over the batch, in nats.
+            agents: int64 [batch], whose states they are, for `lags_of`.
         """
         with self._lock:
             self.updates += 1
             self.trained_samples += len(lags)
             self._lags.append(lags)
+            self._agents.append(agents)
             self._losses += policy_loss, value_loss, entropy * len(lags)
 
     def episode(self, score: float) -> None:
@@ -88,9 +98,17 @@ class Stats:
             self._clear_window()
             return row
 
+    def lags_of(self, agents: int) -> tuple[np.ndarray, np.ndarray]:
+        """Sum of the policy lags of each agent's states since the last `window`, and their number; float64 [agents]."""
+        with self._lock:
+            whose = np.concatenate([NO_AGENTS, *self._agents])
+            lags = np.concatenate([NO_AGENTS, *self._lags])
+        return np.bincount(whose, lags, agents), np.bincount(whose, minlength=agents).astype(float)
+
     def _clear_window(self) -> None:
         self._window_predictions = self._window_prediction_batches = 0
         self._lags: list[np.ndarray] = []
+        self._agents: list[np.ndarray] = []
         self._losses = np.zeros(3)
 
     def state(self) -> dict:

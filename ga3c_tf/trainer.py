@@ -16,12 +16,16 @@ from ga3c_tf.worker import Worker
 
 
 class Batch(NamedTuple):
-    """What one update trains on: states [batch, *state_shape], actions int32, returns float32, versions int64."""
+    """What one update trains on: states [batch, *state_shape], actions int32, returns float32, versions int64.
+
+    The agents that the states are from, int64, are for statistics only.
+    """
 
     states: np.ndarray
     actions: np.ndarray
     returns: np.ndarray
     versions: np.ndarray
+    agents: np.ndarray
 
 
 class BatchBuilder:
@@ -49,8 +53,9 @@ class BatchBuilder:
         """Adds the segment in `slot`; returns the batch once it exceeds the minimum."""
         start, length = self._size, int(self._memory.lengths[slot])
         self._size += length
-        for column, source in zip(self._batch, self._columns(), strict=True):
+        for column, source in zip(self._batch, self._columns(), strict=False):
             column[start : self._size] = source[slot, :length]
+        self._batch.agents[start : self._size] = slot // self._memory.slots_per_agent
         if self._size <= self._minimum:
             return None
         batch = Batch(*(column[: self._size] for column in self._batch))
@@ -59,7 +64,8 @@ class BatchBuilder:
 
     def _begin(self) -> None:
         self._size = 0
-        self._batch = Batch(*(np.empty((self._most, *column.shape[2:]), column.dtype) for column in self._columns()))
+        columns = (np.empty((self._most, *column.shape[2:]), column.dtype) for column in self._columns())
+        self._batch = Batch._make([*columns, np.empty(self._most, np.int64)])
 
     def _columns(self):
         return self._memory.states, self._memory.actions, self._memory.returns, self._memory.versions
@@ -83,7 +89,8 @@ def train(batch: Batch, model, stats: Stats, refused: Failures, learning_rate: f
             )
         )
         return
-    stats.trained(result.version - 1 - batch.versions, result.policy_loss, result.value_loss, result.entropy)
+    lags = result.version - 1 - batch.versions
+    stats.trained(lags, result.policy_loss, result.value_loss, result.entropy, batch.agents)
 
 
 class Trainer(Worker):

@@ -7,6 +7,7 @@ import collections
 import contextlib
 import os
 import pickle
+import random
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from ga3c_tf.baselines.shared_weights import SharedWeights
 from ga3c_tf.config import Config
 from ga3c_tf.environment import describe_environment
 from ga3c_tf.run_folder import RunFolder
+from ga3c_tf.server import Server
 
 GAMMA = 0.9
 
@@ -56,6 +58,32 @@ def run_counting(tmp_path, monkeypatch, kind, env_id="helpers:Counting-v0", mode
     training = UntilAllHaveStepped(config, describe_environment(config), run, "/CPU:0", print)
     (tmp_path / "run").mkdir()
     return training.model, training, training.run()
+
+
+class Killed(Server):
+    """Kills an agent process every `pause` seconds, `kills` times, and goes on until all agents have stepped again."""
+
+    kills, pause = 10, 0.3
+
+    def start_workers(self):
+        super().start_workers()
+        self._random, self._killed, self._next, self._after = random.Random(0), 0, time.monotonic() + 1.0, None
+
+    def work(self, seconds):
+        super().work(min(seconds, 0.05))
+        if self._killed < self.kills and time.monotonic() >= self._next:
+            if len(self._processes._processes) == self._answers._homes.max() + 1:  # all replaced
+                self._next = time.monotonic() + self.pause
+                os.kill(self._random.choice(list(self._processes._processes.values())).pid, signal.SIGKILL)
+                self._killed += 1
+        elif (
+            self._killed == self.kills and self.lost.count >= self.kills and not self._replacing and self._after is None
+        ):
+            self._after = self.memory.steps.copy()
+
+    def _ended(self):
+        all_again = self._after is not None and (self.memory.steps - self._after)[: self.config.num_agents].min() > 100
+        return super()._ended() or ("all again" if all_again else None)
 
 
 def check_segment(rows, t_max, cut=False):

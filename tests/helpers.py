@@ -1,5 +1,6 @@
 """What several tests use: an environment that counts, and a model that checks what it is handed."""
 
+import pickle
 import struct
 import threading
 import time
@@ -8,6 +9,10 @@ from types import SimpleNamespace
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+
+from ga3c_tf.agent import errors_told
+from ga3c_tf.remote.actor import RemoteAgents
+from ga3c_tf.remote.bridge import Bridge
 
 NUM_ACTIONS = 3
 CODE = struct.Struct("<qqq")
@@ -149,3 +154,16 @@ class CheckingModel:
 
     def checkpoint_objects(self):
         return {}
+
+
+def run_bridge_without_ray(number, config, memory, queues, agents, address, answers):
+    """Stands in for `run_bridge`: the actor's agents live in the bridge's own process."""
+    with errors_told(queues.errors):
+        states = memory.states
+        there = RemoteAgents(config, len(agents), states.shape[2:], states.dtype.name, memory.policy.shape[1])
+        memory.nodes[number] = b"there"
+
+        def call(orders):
+            return pickle.dumps(there.step(pickle.loads(pickle.dumps(orders))))
+
+        Bridge(number, memory, queues, agents, call, pickle.loads).run(answers)

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import random
 import signal
 import subprocess
 import threading
@@ -13,6 +12,7 @@ import helpers
 import numpy as np
 import pytest
 from checks import (
+    Killed,
     alive,
     check_nothing_lost_or_repeated,
     check_segment,
@@ -31,33 +31,6 @@ from ga3c_tf.run_log import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, read
 from ga3c_tf.serial import SerialServer
 from ga3c_tf.server import Server
 from ga3c_tf.stalls import StallWatch
-
-
-class Killed(Server):
-    """Kills an agent process every `pause` seconds, `kills` times, and goes on until all agents have stepped again."""
-
-    kills, pause = 10, 0.3
-
-    def start_workers(self):
-        super().start_workers()
-        self._random, self._killed, self._next, self._after = random.Random(0), 0, time.monotonic() + 1.0, None
-
-    def work(self, seconds):
-        super().work(min(seconds, 0.05))
-        if self._killed < self.kills and time.monotonic() >= self._next:
-            if len(self._processes._processes) == self.config.agent_processes:  # all replaced
-                self._next = time.monotonic() + self.pause
-                os.kill(self._random.choice(list(self._processes._processes.values())).pid, signal.SIGKILL)
-                self._killed += 1
-        elif (
-            self._killed == self.kills and self.lost.count >= self.kills and not self._replacing and self._after is None
-        ):
-            self._after = self.memory.steps.copy()
-
-    def _ended(self):
-        all_again = self._after is not None and (self.memory.steps - self._after)[: self.config.num_agents].min() > 100
-        return super()._ended() or ("all again" if all_again else None)
-
 
 # 1. an agent dies
 

@@ -34,7 +34,10 @@ LEVELS = {
     0.8: ["atari"],
     0.9: ["environment_ids"],
     1: ["losses", "environment", "network", "rmsprop", "queues", "run_folder", "run_log", "checkpoints"],
+    1.5: ["nodes", "remote.cluster"],
     2: ["agent", "predictor", "trainer", "adjustment", "model"],
+    2.2: ["remote", "remote.actor"],
+    2.3: ["remote.bridge"],
     2.5: ["agent_processes", "baselines", "baselines.agents", "baselines.shared_weights"],
     2.6: ["baselines.replica"],
     2.7: ["baselines.a3c_process"],
@@ -66,7 +69,16 @@ TENSORFLOW_MODULES = ours(
 MAY_IMPORT_TENSORFLOW = ours("quiet_tensorflow")
 # What an agent's process loads: no TensorFlow through our own modules either.
 FREE_OF_TENSORFLOW = ours(
-    "config", "stats", "returns", "environment", "queues", "agent", "agent_processes", "baselines.agents"
+    "config",
+    "stats",
+    "returns",
+    "environment",
+    "queues",
+    "agent",
+    "agent_processes",
+    "baselines.agents",
+    "remote.actor",
+    "remote.bridge",
 )
 CLI_IMPORTS_LATE = TENSORFLOW | set(LEVEL_OF) - {"ga3c_tf", "ga3c_tf.config"}
 REPRODUCE_MAY_IMPORT = {"reproduce"} | {
@@ -74,6 +86,7 @@ REPRODUCE_MAY_IMPORT = {"reproduce"} | {
     for name, level in LEVEL_OF.items()
     if level in (3, 4) or name in ours("config", "stats", "run_folder", "run_log")
 }
+MAY_IMPORT_RAY = ours("remote.cluster", "remote.bridge")
 MAY_IMPORT_MATPLOTLIB = {"reproduce.plots", "reproduce.run_plots"}
 
 
@@ -125,6 +138,8 @@ def objection(module: str, imported: Import) -> str | None:
         return f"{target} brings TensorFlow into an agent's process"
     if target == "matplotlib" and module not in MAY_IMPORT_MATPLOTLIB:
         return f"matplotlib is for {', '.join(MAY_IMPORT_MATPLOTLIB)}"
+    if target == "ray" and not (imported.in_function and module in MAY_IMPORT_RAY):
+        return f"ray is for {', '.join(sorted(MAY_IMPORT_RAY))}, inside a function: it is an extra"
     if target == "click" and module != "ga3c_tf.cli":
         return "click is for ga3c_tf.cli"
     if module == "ga3c_tf.cli" and not imported.in_function and target in CLI_IMPORTS_LATE:

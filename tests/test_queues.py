@@ -197,7 +197,7 @@ def test_more_memory_than_the_machine_has_is_refused_before_it_is_taken():
 
 def test_answers_reach_the_right_process_in_one_message():
     memory = AgentMemory(Config(num_agents=5, max_training_queue=5), (2,), "float32", 2)
-    answers = Answers(memory, processes=3)
+    answers = Answers(memory, np.array([0, 1, 2, 0, 1]))
     readers = [answers.open(process) for process in range(3)]
     answers.predicted(np.array([4, 0, 3, 1], np.uint32))
     answers.released(memory.slots_of(1)[1])
@@ -209,7 +209,7 @@ def test_answers_reach_the_right_process_in_one_message():
 
 def test_answers_to_a_process_that_has_ended_are_dropped():
     memory = AgentMemory(Config(num_agents=2), (2,), "float32", 2)
-    answers = Answers(memory, processes=2)
+    answers = Answers(memory, np.array([0, 1]))
     gone, here = answers.open(0), answers.open(1)
     gone.close()
     answers.predicted(np.array([0, 1], np.uint32))

@@ -12,7 +12,7 @@ from ga3c_tf.agent_processes import AgentProcesses
 from ga3c_tf.baselines.agents import RoundAgent
 from ga3c_tf.environment import modules_used
 from ga3c_tf.predictor import answer
-from ga3c_tf.queues import INDEX, Answers, IndexQueue
+from ga3c_tf.queues import INDEX, Answers, IndexQueue, homes_of
 from ga3c_tf.run_folder import usable_cores
 from ga3c_tf.scheduling import schedule_as_batch
 from ga3c_tf.trainer import Batch, BatchBuilder, train
@@ -32,7 +32,7 @@ class A2C(Training):
         config = self.config
         self._processes = AgentProcesses(["ga3c_tf.baselines.agents", *modules_used(config)])
         self._prediction_queue = IndexQueue()
-        self._answers = Answers(self.memory, config.processes(usable_cores()))
+        self._answers = Answers(self.memory, homes_of(config, usable_cores()))
         round_steps = config.num_agents * config.t_max
         self._builder = BatchBuilder(config.replace(min_training_batch=round_steps - 1), self.memory)
         self._batch: Batch | None = None

@@ -23,6 +23,7 @@ from ga3c_tf.failures import Failures
 from ga3c_tf.model import configure_device
 from ga3c_tf.predictor import answer
 from ga3c_tf.queues import INDEX, AgentMemory, IndexQueue, RecordQueue
+from ga3c_tf.stats import NO_AGENTS
 from ga3c_tf.trainer import BatchBuilder, train
 
 UPDATE = np.dtype(
@@ -49,7 +50,9 @@ class UpdateReport:
         """As `Stats.predicted`."""
         self._predictions += states
 
-    def trained(self, lags: np.ndarray, policy_loss: float, value_loss: float, entropy: float) -> None:
+    def trained(
+        self, lags: np.ndarray, policy_loss: float, value_loss: float, entropy: float, agents: np.ndarray = NO_AGENTS
+    ) -> None:
         """As `Stats.trained`; all states of a segment were chosen with one copy of the weights, so have one lag."""
         record = self._predictions, len(lags), lags[0], policy_loss, value_loss, entropy
         self._queue.put(np.array(record, UPDATE))

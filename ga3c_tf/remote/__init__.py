@@ -1,0 +1,1 @@
+"""Agents on other machines, as actors of a Ray cluster."""
