@@ -37,9 +37,14 @@ def find_loss(config: Config, num_actions: int) -> LossFunction:
     if ":" not in name:
         raise UserError(f"unknown loss {name!r}; it must be paper or 'module:function'")
     function = users_function(name, f"loss {name!r}")
-    logits, values, actions = tf.zeros((2, num_actions)), tf.zeros(2), tf.zeros(2, tf.int32)
+    found: list = []
+
+    def on_a_blank_batch():
+        logits, values, actions = tf.zeros((2, num_actions)), tf.zeros(2), tf.zeros(2, tf.int32)
+        found.extend(function(logits, values, actions, values, tf.constant(config.beta), config))
+
     try:
-        found = list(function(logits, values, actions, values, tf.constant(config.beta), config))
+        tf.function(on_a_blank_batch, autograph=False).get_concrete_function()  # as a graph, which the training uses
     except Exception as error:  # whatever a user's function raises
         raise UserError(f"loss {name!r} failed: {one_line(error)}") from error
     kinds = [f"{one.dtype.name} {list(one.shape)}" if tf.is_tensor(one) else type(one).__name__ for one in found]

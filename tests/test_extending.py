@@ -89,6 +89,7 @@ def test_the_papers_loss_by_its_own_function_makes_the_same_update(folder):
         ("bad:raises", "loss 'bad:raises' failed: .*no such thing"),
         ("bad:short", "must return .policy loss, value loss, entropy., three float32 scalars"),
         ("bad:not_summed", "three float32 scalars; for 2 states it returned float32 .2."),
+        ("bad:branches", "loss 'bad:branches' failed: .*symbolic `tf.Tensor` as a Python `bool`"),
     ],
 )
 def test_what_is_wrong_with_a_loss_is_said_in_one_line(folder, name, words):
@@ -96,6 +97,7 @@ def test_what_is_wrong_with_a_loss_is_said_in_one_line(folder, name, words):
         "def raises(*arguments):\n    raise KeyError('no such thing')\n"
         "def short(logits, values, *rest):\n    return values[0], values[0]\n"
         "def not_summed(logits, values, *rest):\n    return values, values, values\n"
+        "def branches(logits, values, *rest):\n    return [values[0] if values[0] > 0 else values[1]] * 3\n"
     )
     with pytest.raises(UserError, match=words) as caught:
         Model(Config(network="mlp", loss=name), (4,), np.float32, 2, seed=0)

@@ -232,6 +232,16 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path, weights, other):
     assert weights.numpy().tolist() == [1.0, 2.0, 3.0]
 
 
+def test_weights_that_are_not_finite_are_not_written(tmp_path, weights):
+    checkpoints = make(tmp_path, weights)
+    checkpoints.save(100, {"agent_steps": 100}, 1.0)
+    before = sorted(path for path in tmp_path.rglob("*"))
+    weights.assign([1.0, float("nan"), 3.0])
+    with pytest.raises(FloatingPointError, match="weights/0 of the checkpoint to be written is not finite"):
+        checkpoints.save(200, {"agent_steps": 200}, 2.0)
+    assert checkpoints.steps() == [100] and sorted(path for path in tmp_path.rglob("*")) == before
+
+
 def test_a_checkpoint_that_was_not_finished_does_not_count(tmp_path, weights):
     checkpoints = make(tmp_path, weights)
     (tmp_path / "checkpoints" / "being-written").mkdir(parents=True)
