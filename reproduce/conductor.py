@@ -15,7 +15,7 @@ from ray.exceptions import RayTaskError, TaskCancelledError
 from reproduce import ray_task
 from reproduce.ray_task import Job, NotShared, Progress
 from reproduce.runs import INTERRUPTED
-from reproduce.storage import Storage
+from reproduce.storage import Storage, TakenOver
 
 NAMESPACE = "ga3c_tf"
 TRIES = 3
@@ -145,6 +145,8 @@ class Conductor:
             return await self._tries[name]
         except TaskCancelledError:
             return STOPPED, ""
+        except TakenOver as error:
+            return STOPPED, str(error.args[0])
         except NotShared as error:
             self._fault = str(error.args[0])
             return STOPPED, ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import fcntl
 import platform
@@ -21,7 +22,7 @@ from reproduce.cores import pinned
 from reproduce.one_run import carry_out
 from reproduce.runs import FAILED
 from reproduce.specs import RunSpec
-from reproduce.storage import Mirror, Storage
+from reproduce.storage import Mirror, Storage, TakenOver
 
 MARKER = "logs/storage-id"
 """The file by which a task knows the storage of the command that sent it."""
@@ -83,6 +84,7 @@ def attempt(
 
     Raises:
         NotShared: this node sees another storage.
+        TakenOver: another try has taken the run, since this one was thought dead.
         KeyboardInterrupt: it was cancelled; what it had done is stored.
         OSError: the storage or the scratch folder cannot be written.
     """
@@ -93,6 +95,7 @@ def attempt(
         )
     with _scratch() as folder, pinned(job.cpus, say):
         mirror = Mirror(Storage(url), folder, job.spec.id)
+        mirror.take()
         mirror.pull()
         saved = _saved_steps(mirror)
         say(f"on {platform.node()}" + (f", from agent step {saved} on" if saved >= 0 else ""))
@@ -122,6 +125,9 @@ def _stored(mirror: Mirror, report: Callable[[], None], say: Callable[[str], Non
             if start >= at or now != before:
                 try:
                     store()
+                except TakenOver:
+                    _thread.interrupt_main()
+                    return
                 except Exception as error:  # whatever a file system raises; the last time it counts
                     say(f"cannot be stored, the next try follows: {type(error).__name__}: {error}")
                 before, took = now, time.monotonic() - start

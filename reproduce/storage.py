@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -77,6 +78,10 @@ class Storage:
         return f"{self._root}/{name}"
 
 
+class TakenOver(Exception):
+    """Another try of the run works on what is stored; the text is one line."""
+
+
 class Mirror:
     """What one run leaves in a results folder of this machine, and its copy in a storage.
 
@@ -89,8 +94,14 @@ class Mirror:
     def __init__(self, storage: Storage, folder: Path, run_id: str):
         self._storage, self._folder = storage, folder
         self._run, self._log = f"runs/{run_id}", f"logs/{run_id}.txt"
-        self._result = f"{self._run}/result.json"
+        self._result, self._holder = f"{self._run}/result.json", f"logs/{run_id}.holder"
+        self._own: bytes | None = None
         self._stored: dict[str, Stamp] = {}
+
+    def take(self) -> None:
+        """Has the run to itself from now on: a try on a node that was only thought dead stores nothing more."""
+        self._own = uuid.uuid4().hex.encode()
+        self._storage.write([(self._holder, self._own)])
 
     def pull(self) -> None:
         """Replaces what is here by what is stored; result.json comes last, since it says that all is there."""
@@ -110,7 +121,10 @@ class Mirror:
 
         Raises:
             OSError: the storage cannot be written; the next call tries again.
+            TakenOver: another try has taken the run since `take`; nothing is stored.
         """
+        if self._own is not None and self._storage.read(self._holder) != self._own:
+            raise TakenOver("another try of this run has taken over")
         stamps: dict[str, Stamp] = {}
         checkpoints = [sorted(map(self._name, folder.glob("*"))) for folder in self.checkpoints()]
         contents = [file for names in checkpoints for file in self._changed(names, stamps)]

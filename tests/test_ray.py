@@ -27,7 +27,7 @@ from ray.cluster_utils import Cluster  # noqa: E402
 
 from reproduce import conductor, ray_task  # noqa: E402
 from reproduce.ray_executor import RayExecutor, jobs_for, summary  # noqa: E402
-from reproduce.storage import Mirror, Storage  # noqa: E402
+from reproduce.storage import Mirror, Storage, TakenOver  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)  # Ray and whole runs, on a machine that may be slow
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,12 +56,13 @@ def saved_steps(folder):
 
 
 def processes_of(spec):
-    """Command lines that name the run: its training and evaluation."""
-    lines = []
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
+    """Those whose command line names the run: its training and evaluation."""
+    processes = []
+    for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            lines += [line for line in [file.read_bytes().decode(errors="replace")] if f"/runs/{spec.id}" in line]
-    return lines
+            if f"/runs/{spec.id}" in (folder / "cmdline").read_bytes().decode(errors="replace"):
+                processes.append(int(folder.name))
+    return processes
 
 
 def check_curves(run):
@@ -132,6 +133,28 @@ def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tm
         path.name for path in local[0].path.glob("events.out*")
     }
     assert (tmp_path / "out" / "logs" / f"{lost.spec.id}.txt").read_text().count("CartPole-v1 in") == 2
+
+
+@pytest.mark.slow
+def test_a_run_whose_worker_is_killed_is_tried_again_and_its_scratch_folder_removed(cluster, tmp_path):
+    """About half a minute."""
+    spec, said, scratch = tiny(5, minutes=0.2, checkpoint_minutes=0.05), [], []
+    folder = tmp_path / "runs" / spec.id
+
+    def kill():
+        wait_for(lambda: saved_steps(folder) > 0)
+        training = min(processes_of(spec))
+        words = Path(f"/proc/{training}/cmdline").read_bytes().decode().split("\0")
+        scratch.extend(Path(word).parents[1] for word in words if word.endswith(spec.id))
+        os.kill(int(Path(f"/proc/{training}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    [run] = execute(cluster, [spec], tmp_path / "runs", said.append)
+    killer.join()
+    assert run.finished and len(run.sessions) == 2 and any("WorkerCrashedError" in text for text in said)
+    check_curves(run)
+    assert scratch and not scratch[0].exists()
 
 
 def test_a_run_that_fails_for_its_own_reason_is_recorded_and_not_repeated(cluster, tmp_path):
@@ -406,6 +429,22 @@ def test_what_is_pulled_is_what_was_pushed_and_only_changes_are_pushed(tmp_path)
     assert Storage(url).read("runs/x/result.json") is None
 
 
+def test_a_try_that_was_only_thought_dead_stores_nothing_more(tmp_path):
+    first, second = LiveRun(tmp_path / "first"), tmp_path / "second"
+    mirrors = [Mirror(Storage(str(tmp_path / "storage")), folder, "x") for folder in (tmp_path / "first", second)]
+    mirrors[0].take()
+    first.save()
+    mirrors[0].push()
+    mirrors[1].take()
+    mirrors[1].pull()
+    first.save()
+    with pytest.raises(TakenOver):
+        mirrors[0].push()
+    check_resumable(Storage(str(tmp_path / "storage")), 1)
+    assert Storage(str(tmp_path / "storage")).read("runs/x/metrics.csv") == b"1\n"
+    mirrors[1].push()
+
+
 def test_an_unknown_kind_of_storage_is_refused():
     with pytest.raises(UserError, match="--storage nowhere://x"):
         Storage("nowhere://x")
@@ -499,7 +538,8 @@ def test_a_figure_is_the_same_with_and_without_ray(tmp_path):
     def kinds(names):
         return {name for name in names if "/checkpoints/" not in name and "tfevents" not in name and "lock" not in name}
 
-    assert kinds(with_ray) - kinds(alone) == {"logs/storage-id"} and kinds(alone) <= kinds(with_ray)
+    more = {"logs/storage-id"} | {name for name in with_ray if name.endswith(".holder")}
+    assert kinds(with_ray) - kinds(alone) == more and kinds(alone) <= kinds(with_ray)
     [records, others] = [
         [{**row, **dict.fromkeys(("value", "hours", "agent_steps", "hardware"))} for row in rows]
         for rows in (read_rows_of(tmp_path / name / "measured" / "scores-smoke.csv") for name in ("ray", "alone"))
