@@ -74,6 +74,8 @@ REPRODUCE_MAY_IMPORT = {"reproduce"} | {
     for name, level in LEVEL_OF.items()
     if level in (3, 4) or name in ours("config", "stats", "run_folder", "run_log")
 }
+MAY_IMPORT_RAY = {"reproduce.conductor", "reproduce.ray_executor"}
+MAY_IMPORT_FSSPEC = {"reproduce.storage"}
 MAY_IMPORT_MATPLOTLIB = {"reproduce.plots", "reproduce.run_plots"}
 
 
@@ -125,6 +127,10 @@ def objection(module: str, imported: Import) -> str | None:
         return f"{target} brings TensorFlow into an agent's process"
     if target == "matplotlib" and module not in MAY_IMPORT_MATPLOTLIB:
         return f"matplotlib is for {', '.join(MAY_IMPORT_MATPLOTLIB)}"
+    if target == "ray" and module not in MAY_IMPORT_RAY:
+        return f"ray is for {', '.join(sorted(MAY_IMPORT_RAY))}"
+    if target == "fsspec" and module not in MAY_IMPORT_FSSPEC:
+        return f"fsspec is for {', '.join(MAY_IMPORT_FSSPEC)}"
     if target == "click" and module != "ga3c_tf.cli":
         return "click is for ga3c_tf.cli"
     if module == "ga3c_tf.cli" and not imported.in_function and target in CLI_IMPORTS_LATE:
@@ -181,6 +187,8 @@ def test_every_module_imports_only_what_its_level_allows():
         ("agent", "from ga3c_tf.losses import policy_loss", "brings TensorFlow"),
         ("evaluate", "import matplotlib.pyplot as plt", "matplotlib is for"),
         ("server", "import click", "click is for"),
+        ("server", "def run():\n    import ray.util", "ray is for"),
+        ("cli", "def run():\n    import fsspec", "fsspec is for"),
         ("cli", "from ga3c_tf.server import Server", "inside the command"),
         ("cli", "import tensorflow", "tensorflow is for"),
         ("cli", "if True:\n    import reproduce", "inside the command"),
@@ -229,6 +237,10 @@ def test_importing_it_does_not_load_tensorflow(name):
     loaded = packages_loaded_by(f"ga3c_tf.{name}")
     assert "ga3c_tf" in loaded
     assert not loaded & TENSORFLOW
+
+
+def test_reproducing_on_one_machine_does_not_load_ray():
+    assert "ray" not in packages_loaded_by("reproduce.command") | packages_loaded_by("ga3c_tf.cli")
 
 
 def test_a_loaded_package_is_seen():

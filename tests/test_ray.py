@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -443,6 +444,18 @@ def test_a_try_that_was_only_thought_dead_stores_nothing_more(tmp_path):
     check_resumable(Storage(str(tmp_path / "storage")), 1)
     assert Storage(str(tmp_path / "storage")).read("runs/x/metrics.csv") == b"1\n"
     mirrors[1].push()
+
+
+def test_a_try_that_is_taken_over_ends():
+    def push():
+        raise TakenOver("by another")
+
+    taken = SimpleNamespace(checkpoints=list, push=push)
+    start = time.monotonic()
+    with pytest.raises(TakenOver), ray_task._stored(taken, quiet, quiet):
+        while time.monotonic() < start + 30:
+            time.sleep(0.1)
+    assert time.monotonic() < start + 20
 
 
 def test_an_unknown_kind_of_storage_is_refused():
