@@ -52,6 +52,7 @@ setup(
     extras_require={
         "gpu": ["tensorflow[and-cuda]>=2.21,<3"],
         "minatar": ["MinAtar>=1.0.15,<2"],
+        "ray": ["ray>=2.40,<3", "fsspec>=2024.6"],
         "dev": ["pytest>=8", "pytest-timeout>=2.3", "hypothesis>=6.100", "psutil>=6", "ruff>=0.14", "mypy>=1.18"],
     },
     entry_points={"console_scripts": ["ga3c-tf = ga3c_tf.cli:main"]},

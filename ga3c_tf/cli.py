@@ -350,6 +350,23 @@ def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -
     help="Results folder [default: results; for smoke, whose runs are no results, runs/smoke].",
 )
 @click.option("--force", is_flag=True, help="Repeat runs that are finished.")
+@click.option("--ray", "address", help="Run on the Ray cluster at this host:port or 'auto'; 'local' begins one here.")
+@click.option(
+    "--storage", help="With --ray: path or URL that all nodes see, for the runs [default: the results folder]."
+)
+@click.option(
+    "--cpus-per-run",
+    type=click.IntRange(1),
+    help="With --ray: cores that each run gets for itself [default: one to 8 agents].",
+)
+@click.option(
+    "--gpus-per-run",
+    type=click.FloatRange(0),
+    help="With --ray: GPUs, or the share of one, for each run [default: 1 where the run uses it and there are any].",
+)
+@click.option(
+    "--detach", is_flag=True, help="With --ray: Ctrl-C ends this command only; the same command follows the runs again."
+)
 @click.option("--dry-run", is_flag=True, help="Print the commands of the runs that are left, and run nothing.")
 @click.option("--list", "show_list", is_flag=True, help="Say what each figure shows, what it costs, what is measured.")
 def reproduce(
@@ -363,13 +380,13 @@ def reproduce(
     force: bool,
     dry_run: bool,
     show_list: bool,
+    **cluster,
 ) -> int:
     """Run what a table or figure of the paper needs, record it, draw it and write the results page.
 
     Finished runs are not repeated, interrupted ones are resumed, and a failed one does not end the rest.
     """
     from reproduce import command
-    from reproduce.executor import LocalExecutor
 
     chosen = [game.strip() for game in games.split(",") if game.strip()]
     changes = {name: value for name, value in (("loss", loss), ("network", network)) if value}
@@ -379,12 +396,13 @@ def reproduce(
     if name is None:
         raise UserError("name a --figure, or ask for the --list")
     _check_users_names(chosen, changes)
+    say = functools.partial(print, flush=True)
+    executor = _executor(say, **cluster)
     if dry_run:
         print("\n".join(command.commands(name, budget, seeds, chosen, changes, out)))
         return 0
     _exit_on_signals()
-    say = functools.partial(print, flush=True)
-    runs = command.reproduce(name, budget, seeds, chosen, changes, out, force, LocalExecutor(say), say)
+    runs = command.reproduce(name, budget, seeds, chosen, changes, out, force, executor, say)
     unfinished = [run for run in runs if not run.finished]
     for run in unfinished:
         _warn(f"{run.spec.id}: {run.fate}")
@@ -447,6 +465,34 @@ def _check_users_names(games: list[str], changes: dict[str, str]) -> None:
             users_function(value, name)
 
 
+def _executor(say, address, storage, cpus_per_run, gpus_per_run, detach):
+    """Who carries out the runs: this machine, or a Ray cluster.
+
+    Raises:
+        UserError: options that do not go together, or Ray is not installed.
+    """
+    from reproduce.executor import LocalExecutor
+
+    if address is None:
+        given = {
+            "--storage": storage,
+            "--cpus-per-run": cpus_per_run,
+            "--gpus-per-run": gpus_per_run,
+            "--detach": detach or None,
+        }
+        without = [option for option, value in given.items() if value is not None]
+        if without:
+            raise UserError(f"{without[0]} is for --ray")
+        return LocalExecutor(say)
+    try:
+        from reproduce.ray_executor import RayExecutor
+    except ModuleNotFoundError as error:
+        if error.name not in ("ray", "fsspec"):
+            raise
+        raise UserError("--ray needs pip install 'ga3c-tf[ray]'") from None
+    return RayExecutor(address, storage, cpus_per_run, gpus_per_run, detach, say)
+
+
 def _warn(text: str) -> None:
     print(f"ga3c-tf: {text}", file=sys.stderr, flush=True)
 
@@ -462,6 +508,8 @@ def _check_cluster(config: Config, ray: str | None) -> None:
         raise UserError(f"{config.remote_agents} remote agents need a Ray cluster: --ray ADDRESS")
     if ray is not None and not config.remote_agents:
         raise UserError("--ray does nothing without --remote-agents")
+    if ray == "local":
+        raise UserError("--ray local is for reproduce; remote agents want a cluster that is there: ray start --head")
     if ray is not None:
         check_room(ray, len(config.remote_actors))
 

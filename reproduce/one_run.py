@@ -174,7 +174,8 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _end_with_parent() -> None:
-    """Has the kernel send SIGINT to this process when its parent ends, be it by kill -9."""
+    """Has the kernel send SIGINT to this process when its parent ends, be it by kill -9; a parent may block SIGINT."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 
 

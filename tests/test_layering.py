@@ -84,9 +84,10 @@ CLI_IMPORTS_LATE = TENSORFLOW | set(LEVEL_OF) - {"ga3c_tf", "ga3c_tf.config"}
 REPRODUCE_MAY_IMPORT = {"reproduce"} | {
     name
     for name, level in LEVEL_OF.items()
-    if level in (3, 4) or name in ours("config", "stats", "run_folder", "run_log")
+    if level in (3, 4) or name in ours("config", "stats", "run_folder", "run_log", "remote.cluster")
 }
-MAY_IMPORT_RAY = ours("remote.cluster", "remote.bridge")
+MAY_IMPORT_RAY = {"reproduce.conductor", "reproduce.ray_executor", *ours("remote.cluster", "remote.bridge")}
+MAY_IMPORT_FSSPEC = {"reproduce.storage"}
 MAY_IMPORT_MATPLOTLIB = {"reproduce.plots", "reproduce.run_plots"}
 
 
@@ -138,8 +139,12 @@ def objection(module: str, imported: Import) -> str | None:
         return f"{target} brings TensorFlow into an agent's process"
     if target == "matplotlib" and module not in MAY_IMPORT_MATPLOTLIB:
         return f"matplotlib is for {', '.join(MAY_IMPORT_MATPLOTLIB)}"
-    if target == "ray" and not (imported.in_function and module in MAY_IMPORT_RAY):
-        return f"ray is for {', '.join(sorted(MAY_IMPORT_RAY))}, inside a function: it is an extra"
+    if target == "ray" and module not in MAY_IMPORT_RAY:
+        return f"ray is for {', '.join(sorted(MAY_IMPORT_RAY))}"
+    if target == "ray" and module.startswith("ga3c_tf") and not imported.in_function:
+        return f"{module} imports ray inside a function: it is an extra"
+    if target == "fsspec" and module not in MAY_IMPORT_FSSPEC:
+        return f"fsspec is for {', '.join(MAY_IMPORT_FSSPEC)}"
     if target == "click" and module != "ga3c_tf.cli":
         return "click is for ga3c_tf.cli"
     if module == "ga3c_tf.cli" and not imported.in_function and target in CLI_IMPORTS_LATE:
@@ -150,7 +155,7 @@ def objection(module: str, imported: Import) -> str | None:
         return (
             None
             if target in REPRODUCE_MAY_IMPORT
-            else "reproduce uses config, stats, run_folder, run_log and levels 3 and 4 only"
+            else "reproduce uses config, stats, run_folder, run_log, remote.cluster and levels 3 and 4 only"
         )
     level, other = LEVEL_OF[module], LEVEL_OF[target]
     return None if other < level else f"{module} (level {level}) may not import {target} (level {other})"
@@ -196,6 +201,9 @@ def test_every_module_imports_only_what_its_level_allows():
         ("agent", "from ga3c_tf.losses import policy_loss", "brings TensorFlow"),
         ("evaluate", "import matplotlib.pyplot as plt", "matplotlib is for"),
         ("server", "import click", "click is for"),
+        ("server", "def run():\n    import ray.util", "ray is for"),
+        ("remote.bridge", "import ray", "inside a function"),
+        ("cli", "def run():\n    import fsspec", "fsspec is for"),
         ("cli", "from ga3c_tf.server import Server", "inside the command"),
         ("cli", "import tensorflow", "tensorflow is for"),
         ("cli", "if True:\n    import reproduce", "inside the command"),
@@ -244,6 +252,10 @@ def test_importing_it_does_not_load_tensorflow(name):
     loaded = packages_loaded_by(f"ga3c_tf.{name}")
     assert "ga3c_tf" in loaded
     assert not loaded & TENSORFLOW
+
+
+def test_reproducing_on_one_machine_does_not_load_ray():
+    assert "ray" not in packages_loaded_by("reproduce.command") | packages_loaded_by("ga3c_tf.cli")
 
 
 def test_a_loaded_package_is_seen():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import socket
@@ -11,19 +10,20 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from ga3c_tf.config import UserError
-from ga3c_tf.signals import ignored
 
 NAMESPACE = "ga3c_tf"
 CONNECT_SECONDS = 5.0
 
 
-def connect(address: str) -> None:
+def connect(address: str, **options) -> None:
     """Makes this process a driver of the cluster; it must run on one of the cluster's machines.
 
-    What Python finds here, the cluster's processes find too, where the same folders are there.
+    What Python finds here, the cluster's processes find too, where the same folders are there. Signals are answered as
+    before.
 
     Args:
-        address: as `ray.init` takes it, such as 'auto' or 'host:6379'.
+        address: 'auto', host:port, or 'local' for a cluster of this machine that ends with this process.
+        options: further ones of `ray.init`.
 
     Raises:
         UserError: Ray is not installed, or there is no cluster.
@@ -31,20 +31,24 @@ def connect(address: str) -> None:
     try:
         import ray
     except ImportError:
-        raise UserError("--ray needs the package ray: pip install 'ga3c-tf[ray]'") from None
+        raise UserError("--ray needs pip install 'ga3c-tf[ray]'") from None
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         _check_somebody_listens(address)
-        with ignored(signal.SIGINT, signal.SIGTERM):  # whoever connects has said already what they do
-            ray.init(
-                address=address,
-                namespace=NAMESPACE,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                runtime_env={"env_vars": {"PYTHONPATH": _python_path()}},
-            )
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"no Ray cluster at --ray {address}: {reason or type(error).__name__}") from None
+        ray.init(
+            address,
+            namespace=NAMESPACE,
+            log_to_driver=False,
+            logging_level="ERROR",
+            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(_places_of_code())}},
+            **options,
+        )
+    except Exception as error:  # whatever Ray raises
+        raise UserError(f"--ray {address}: no cluster there: {(str(error).splitlines() or [''])[0]}") from None
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def check_room(address: str, actors: int) -> None:
@@ -76,12 +80,15 @@ def _cpus(address: str) -> list[float]:
 
 def _check_somebody_listens(address: str) -> None:
     """Raises an OSError where nobody does: Ray itself would try for more than a minute."""
-    host, _, port = address.rpartition(":")
-    if host and port.isdecimal() and "://" not in address:
+    host, colon, port = address.rpartition(":")
+    if "://" in address:
+        raise ValueError("give it as host:port")
+    if colon:
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
 
 
-def _python_path() -> str:
-    """Where this process finds modules, installed packages left aside."""
-    here = [os.path.abspath(folder) for folder in sys.path if not folder.endswith(".zip")]
-    return os.pathsep.join(folder for folder in here if "-packages" not in folder and "/lib/python" not in folder)
+def _places_of_code() -> list[str]:
+    """Where this process finds modules beyond those that are installed, the current folder first."""
+    installed = (sys.prefix, sys.base_prefix)
+    places = [path for path in sys.path if os.path.isabs(path) and not path.startswith(installed)]
+    return list(dict.fromkeys([os.getcwd(), *places]))
