@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import math
@@ -16,7 +15,16 @@ from pathlib import Path
 import click
 
 from ga3c_tf import __version__
-from ga3c_tf.config import PRESETS, SYSTEMS, USUAL_PRESET, Config, UserError, option_of, setting_type
+from ga3c_tf.config import PRESETS, USUAL_PRESET, Config, UserError
+from ga3c_tf.options import (
+    agent_options,
+    cluster_options,
+    config_options,
+    ray_option,
+    run_argument,
+    setting_options,
+    trust_option,
+)
 
 BENCH_SETTINGS = (
     "num_agents",
@@ -55,84 +63,6 @@ def fail(message: str) -> None:
     """Prints one line and ends with exit code 2."""
     print(f"ga3c-tf: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(2)
-
-
-def config_options(command):
-    """Adds one option per setting, in the order of the Config's groups; the environment is an argument."""
-    return setting_options(*(setting.name for setting in dataclasses.fields(Config) if setting.name != "env_id"))(
-        command
-    )
-
-
-def setting_options(*names: str):
-    """Adds the options of these settings of the Config, each None where it is not given."""
-
-    def add(command):
-        for name in reversed(names):
-            setting = Config.__dataclass_fields__[name]
-            rule, kind, option = setting.metadata, setting_type(name), option_of(name)
-            text = rule["help"]
-            if setting.default is not None:
-                shown = ("on" if setting.default else "off") if kind is bool else setting.default
-                text += f" [default: {shown}]"
-            if rule["systems"] != SYSTEMS:
-                text += f" [only: {', '.join(rule['systems'])}]"
-            declaration = f"--{option}/--no-{option}" if kind is bool else f"--{option}"
-            command = click.option(
-                declaration,
-                name,
-                type=click.Choice(rule["choices"]) if rule["choices"] else kind,
-                default=None,
-                help=f"({rule['group']}) {text}",
-            )(command)
-        return command
-
-    return add
-
-
-def run_argument(command):
-    """Adds the argument RUN, a run folder."""
-    return click.argument("run", type=click.Path(path_type=Path))(command)
-
-
-def ray_option(command):
-    """Adds the option that names the Ray cluster of the remote agents."""
-    text = "Address of the Ray cluster that the remote agents live in: 'auto', or 'host:6379'."
-    return click.option("--ray", help=text)(command)
-
-
-def trust_option(command):
-    """Adds the option that lets a run folder name code."""
-    text = "Import the modules that the run's settings name, for an environment, network or loss of one's own."
-    return click.option("--trust-code", is_flag=True, help=text)(command)
-
-
-def agent_options(command):
-    """Adds the options that choose a trained agent and how it acts."""
-    for option in (
-        click.option("--device", default="cpu", show_default=True, help="'auto', 'cpu', 'gpu' or 'gpu:N'."),
-        click.option(
-            "--seed",
-            type=click.IntRange(0, 2**31 - 1),
-            default=0,
-            show_default=True,
-            help="Seed of the environments and of the sampled actions.",
-        ),
-        click.option(
-            "--sample/--greedy",
-            default=True,
-            show_default=True,
-            help="Sample actions from the policy, or take the most probable one.",
-        ),
-        click.option(
-            "--checkpoint",
-            default="best",
-            show_default=True,
-            help="'best' by rolling score, 'latest', or the agent steps of one.",
-        ),
-    ):
-        command = option(command)
-    return trust_option(command)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -350,23 +280,7 @@ def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -
     help="Results folder [default: results; for smoke, whose runs are no results, runs/smoke].",
 )
 @click.option("--force", is_flag=True, help="Repeat runs that are finished.")
-@click.option("--ray", "address", help="Run on the Ray cluster at this host:port or 'auto'; 'local' begins one here.")
-@click.option(
-    "--storage", help="With --ray: path or URL that all nodes see, for the runs [default: the results folder]."
-)
-@click.option(
-    "--cpus-per-run",
-    type=click.IntRange(1),
-    help="With --ray: cores that each run gets for itself [default: one to 8 agents].",
-)
-@click.option(
-    "--gpus-per-run",
-    type=click.FloatRange(0),
-    help="With --ray: GPUs, or the share of one, for each run [default: 1 where the run uses it and there are any].",
-)
-@click.option(
-    "--detach", is_flag=True, help="With --ray: Ctrl-C ends this command only; the same command follows the runs again."
-)
+@cluster_options
 @click.option("--dry-run", is_flag=True, help="Print the commands of the runs that are left, and run nothing.")
 @click.option("--list", "show_list", is_flag=True, help="Say what each figure shows, what it costs, what is measured.")
 def reproduce(

@@ -43,6 +43,7 @@ LEVELS = {
     2.7: ["baselines.a3c_process"],
     3: ["training", "components"],
     4: ["server", "serial", "evaluate", "bench", "baselines.a2c", "baselines.a3c"],
+    5: ["options"],
     6: ["cli"],
     7: ["__main__"],
 }
@@ -80,12 +81,13 @@ FREE_OF_TENSORFLOW = ours(
     "remote.actor",
     "remote.bridge",
 )
-CLI_IMPORTS_LATE = TENSORFLOW | set(LEVEL_OF) - {"ga3c_tf", "ga3c_tf.config"}
+CLI_IMPORTS_LATE = TENSORFLOW | set(LEVEL_OF) - {"ga3c_tf", "ga3c_tf.config", "ga3c_tf.options"}
 REPRODUCE_MAY_IMPORT = {"reproduce"} | {
     name
     for name, level in LEVEL_OF.items()
     if level in (3, 4) or name in ours("config", "stats", "run_folder", "run_log", "remote.cluster")
 }
+MAY_IMPORT_CLICK = ours("cli", "options")
 MAY_IMPORT_RAY = {"reproduce.conductor", "reproduce.ray_executor", *ours("remote.cluster", "remote.bridge")}
 MAY_IMPORT_FSSPEC = {"reproduce.storage"}
 MAY_IMPORT_MATPLOTLIB = {"reproduce.plots", "reproduce.run_plots"}
@@ -145,8 +147,8 @@ def objection(module: str, imported: Import) -> str | None:
         return f"{module} imports ray inside a function: it is an extra"
     if target == "fsspec" and module not in MAY_IMPORT_FSSPEC:
         return f"fsspec is for {', '.join(MAY_IMPORT_FSSPEC)}"
-    if target == "click" and module != "ga3c_tf.cli":
-        return "click is for ga3c_tf.cli"
+    if target == "click" and module not in MAY_IMPORT_CLICK:
+        return f"click is for {', '.join(sorted(MAY_IMPORT_CLICK))}"
     if module == "ga3c_tf.cli" and not imported.in_function and target in CLI_IMPORTS_LATE:
         return f"ga3c_tf.cli imports {target} inside the command that needs it, so that --help is quick"
     if target not in LEVEL_OF or target == "ga3c_tf":
