@@ -99,7 +99,7 @@ def cluster_options(command):
         click.option(
             "--gpus-per-run",
             type=click.FloatRange(0),
-            help="With --ray: GPUs, or the share of one, for each run [default: 1 where it uses one and there are any].",
+            help="With --ray: GPUs, or the share of one, for each run [default: 1 where it uses one and there is one].",
         ),
         click.option(
             "--cpus-per-run",
