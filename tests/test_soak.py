@@ -62,4 +62,7 @@ def test_soak(tmp_path):
     killed_in_between = 5 * kills
     assert 0 <= summary["sent_steps"] - summary["trained_steps"] <= waiting + killed_in_between
     assert server_mib[-1] < 1.02 * after_5
+    deadline = time.monotonic() + 5  # the forkserver ends when it notices that the server has
+    while alive(everyone) and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert not alive(everyone) and set(os.listdir("/dev/shm")) <= before
