@@ -97,7 +97,7 @@ def execute(cluster, specs, runs, say=quiet, storage=None, force=False, cpus=1):
 
 def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tmp_path):
     doomed, said, saved = cluster.add_node(num_cpus=1), [], {}
-    specs = [tiny(seed, minutes=0.2, checkpoint_minutes=0.05) for seed in (1, 2)]
+    specs = [tiny(seed, minutes=0.15, checkpoint_minutes=0.03) for seed in (1, 2)]
     runs, storage = tmp_path / "out" / "runs", tmp_path / "storage"
 
     def say(text):
@@ -227,6 +227,21 @@ def test_a_signal_has_every_run_saved_and_ended(cluster, tmp_path):
     assert not processes_of(spec)
     run = Run.of(spec, tmp_path / "runs")
     assert run.fate == "not finished: it was interrupted"
+
+
+@pytest.mark.slow
+def test_a_second_signal_ends_the_command_at_once(cluster, tmp_path):
+    """About 15 s."""
+    spec = tiny(6, steps=10**9)
+    process = start(cluster, tmp_path / "runs", spec)
+    wait_for(lambda: (tmp_path / "runs" / spec.id / "metrics.csv").exists())
+    process.send_signal(signal.SIGINT)
+    while "saves a checkpoint" not in process.stdout.readline():
+        assert process.poll() is None
+    began = time.monotonic()
+    assert "Error" not in interrupt(process)
+    assert time.monotonic() < began + 10
+    wait_for(lambda: not processes_of(spec), 30)
 
 
 def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
