@@ -78,13 +78,17 @@ class RayExecutor:
             if storage.is_folder(folder):
                 self._lead(jobs, url, marker, force)
             else:
-                mirrors = {spec.id: Mirror(storage, folder, spec.id) for spec in left}
-                for name, mirror in mirrors.items():
-                    if (runs / name).exists() and not storage.names(f"runs/{name}"):
+                mirrors = [Mirror(storage, folder, spec.id) for spec in left]
+                for spec, mirror in zip(left, mirrors, strict=True):
+                    if (runs / spec.id).exists() and not storage.names(f"runs/{spec.id}"):
                         mirror.push()
-                self._lead([job for job in jobs if force or not _finished(storage, job.spec)], url, marker, force)
-                for mirror in mirrors.values():
-                    mirror.pull()
+                try:
+                    self._lead([job for job in jobs if force or not _finished(storage, job.spec)], url, marker, force)
+                except BaseException:
+                    if not self._detach:
+                        _collect(mirrors)
+                    raise
+                _collect(mirrors)
         return [Run.of(spec, runs) for spec in specs]
 
     @contextlib.contextmanager
@@ -152,6 +156,11 @@ class RayExecutor:
                 tell_at = time.monotonic() + PROGRESS_SECONDS
                 self._say(summary(states))
             time.sleep(POLL_SECONDS)
+
+
+def _collect(mirrors: Sequence[Mirror]) -> None:
+    for mirror in mirrors:
+        mirror.pull()
 
 
 def _answer(reference: ray.ObjectRef) -> Any:

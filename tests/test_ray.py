@@ -192,14 +192,15 @@ from reproduce.ray_executor import RayExecutor
 from reproduce.specs import RunSpec
 _exit_on_signals()
 spec = RunSpec.from_values(json.loads(sys.argv[4]))
-executor = RayExecutor(sys.argv[1], None, 1, None, sys.argv[2] == "detach", lambda text: print(text, flush=True))
+executor = RayExecutor(sys.argv[1], sys.argv[5], 1, None, sys.argv[2] == "detach", lambda text: print(text, flush=True))
 [run] = executor.execute([spec], Path(sys.argv[3]), False)
 print(run.fate)
 """
 
 
-def start(cluster, runs, spec, detach=False):
+def start(cluster, runs, spec, detach=False, storage=None):
     words = [sys.executable, "-c", EXECUTE, cluster.address, "detach" if detach else "", str(runs), spec.to_json()]
+    words += [str(storage or runs.parent)]
     return subprocess.Popen(
         words,
         stdout=subprocess.PIPE,
@@ -218,14 +219,15 @@ def interrupt(process, number=signal.SIGINT):
 
 
 def test_a_signal_has_every_run_saved_and_ended(cluster, tmp_path):
-    spec = tiny(3, steps=10**9)
-    folder, process = tmp_path / "runs" / spec.id, start(cluster, tmp_path / "runs", spec)
-    wait_for(lambda: any(int(row["agent_steps"]) for row in read_rows(folder / "metrics.csv", METRIC_COLUMNS)))
-    assert saved_steps(folder) == 0
+    spec, storage = tiny(3, steps=10**9), tmp_path / "storage"
+    process = start(cluster, tmp_path / "out" / "runs", spec, storage=storage)
+    stored = storage / "runs" / spec.id
+    wait_for(lambda: any(int(row["agent_steps"]) for row in read_rows(stored / "metrics.csv", METRIC_COLUMNS)))
+    assert saved_steps(stored) == 0
     assert "saves a checkpoint" in interrupt(process, signal.SIGTERM)
-    assert saved_steps(folder) > 0 and not (folder / "result.json").exists()
     assert not processes_of(spec)
-    run = Run.of(spec, tmp_path / "runs")
+    run = Run.of(spec, tmp_path / "out" / "runs")
+    assert saved_steps(run.path) == saved_steps(stored) > 0
     assert run.fate == "not finished: it was interrupted"
 
 
