@@ -536,7 +536,7 @@ def ga3c_tf(*arguments, **options):
         (["--gpus-per-run", "0"], "--gpus-per-run is for --ray"),
         (["--detach"], "--detach is for --ray"),
         (["--ray", "local", "--detach"], "--detach needs a cluster that outlives the command"),
-        (["--ray", "127.0.0.1:1"], "--ray 127.0.0.1:1: no cluster there"),
+        (["--ray", "127.0.0.1:1"], "--ray 127.0.0.1:1: no cluster to use there"),
         (["--ray", "local", "--storage", "nowhere://x"], "--storage nowhere://x"),
     ],
 )
