@@ -10,6 +10,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import ray
 from ray.exceptions import RayActorError
@@ -75,13 +76,17 @@ class RayExecutor:
             if storage.is_folder(folder):
                 self._lead(jobs, url, marker, force)
             else:
-                mirrors = {spec.id: Mirror(storage, folder, spec.id) for spec in left}
-                for name, mirror in mirrors.items():
-                    if (runs / name).exists() and not storage.names(f"runs/{name}"):
+                mirrors = [Mirror(storage, folder, spec.id) for spec in left]
+                for spec, mirror in zip(left, mirrors, strict=True):
+                    if (runs / spec.id).exists() and not storage.names(f"runs/{spec.id}"):
                         mirror.push()
-                self._lead([job for job in jobs if force or not _finished(storage, job.spec)], url, marker, force)
-                for mirror in mirrors.values():
-                    mirror.pull()
+                try:
+                    self._lead([job for job in jobs if force or not _finished(storage, job.spec)], url, marker, force)
+                except BaseException:
+                    if not self._detach:
+                        _collect(mirrors)
+                    raise
+                _collect(mirrors)
         return [Run.of(spec, runs) for spec in specs]
 
     @contextlib.contextmanager
@@ -99,14 +104,14 @@ class RayExecutor:
         """Has the runs carried out; at a signal, stops them or leaves them."""
         conductor = conductor_of(url, marker, self._detach)
         try:
-            ray.get(conductor.add.remote(jobs, force))
+            _answer(conductor.add.remote(jobs, force))
             self._follow(conductor, [job.spec.id for job in jobs])
         except (KeyboardInterrupt, SystemExit):
             if self._detach:
                 self._say("the runs go on; the same command again, without --force, follows them")
             else:
                 self._say("every run saves a checkpoint and ends")
-                ray.get(conductor.stop.remote())
+                _answer(conductor.stop.remote())
             raise
         except RayActorError:
             raise UserError(
@@ -117,12 +122,12 @@ class RayExecutor:
         """Tells how the runs go until none of them is left."""
         told, tell_at = 0, time.monotonic() + PROGRESS_SECONDS
         while True:
-            news: News = ray.get(conductor.news.remote(told))
+            news: News = _answer(conductor.news.remote(told))
             for line in news.lines:
                 self._say(line)
             told += len(news.lines)
             if news.fault:
-                ray.get(conductor.stop.remote())
+                _answer(conductor.stop.remote())
                 raise UserError(news.fault)
             states = {name: news.states[name] for name in names}
             if not any(state.status in (WAITING, RUNNING) for state in states.values()):
@@ -131,6 +136,16 @@ class RayExecutor:
                 tell_at = time.monotonic() + PROGRESS_SECONDS
                 self._say(summary(states))
             time.sleep(POLL_SECONDS)
+
+
+def _collect(mirrors: Sequence[Mirror]) -> None:
+    for mirror in mirrors:
+        mirror.pull()
+
+
+def _answer(reference: ray.ObjectRef) -> Any:
+    """What an actor's method returned; unlike `ray.get` it lets a signal handler's SystemExit through as it is."""
+    return reference.future().result()
 
 
 def summary(states: Mapping[str, State]) -> str:

@@ -104,9 +104,11 @@ class Mirror:
         self._storage.write([(self._holder, self._own)])
 
     def pull(self) -> None:
-        """Replaces what is here by what is stored; result.json comes last, since it says that all is there."""
-        shutil.rmtree(self._folder / self._run, ignore_errors=True)
-        for name in sorted([*self._storage.names(self._run), *self._storage.names(self._log)], key=_place):
+        """Replaces what is here by what is stored, if anything; result.json comes last: it says that all is there."""
+        names = sorted([*self._storage.names(self._run), *self._storage.names(self._log)], key=_place)
+        if names:
+            shutil.rmtree(self._folder / self._run, ignore_errors=True)
+        for name in names:
             content, path = self._storage.read(name), self._folder / name
             if content is not None and _is_copied(path):
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -97,7 +97,7 @@ def execute(cluster, specs, runs, say=quiet, storage=None, force=False, cpus=1):
 
 def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tmp_path):
     doomed, said, saved = cluster.add_node(num_cpus=1), [], {}
-    specs = [tiny(seed, minutes=0.2, checkpoint_minutes=0.05) for seed in (1, 2)]
+    specs = [tiny(seed, minutes=0.15, checkpoint_minutes=0.03) for seed in (1, 2)]
     runs, storage = tmp_path / "out" / "runs", tmp_path / "storage"
 
     def say(text):
@@ -192,14 +192,15 @@ from reproduce.ray_executor import RayExecutor
 from reproduce.specs import RunSpec
 _exit_on_signals()
 spec = RunSpec.from_values(json.loads(sys.argv[4]))
-executor = RayExecutor(sys.argv[1], None, 1, None, sys.argv[2] == "detach", lambda text: print(text, flush=True))
+executor = RayExecutor(sys.argv[1], sys.argv[5], 1, None, sys.argv[2] == "detach", lambda text: print(text, flush=True))
 [run] = executor.execute([spec], Path(sys.argv[3]), False)
 print(run.fate)
 """
 
 
-def start(cluster, runs, spec, detach=False):
+def start(cluster, runs, spec, detach=False, storage=None):
     words = [sys.executable, "-c", EXECUTE, cluster.address, "detach" if detach else "", str(runs), spec.to_json()]
+    words += [str(storage or runs.parent)]
     return subprocess.Popen(
         words,
         stdout=subprocess.PIPE,
@@ -218,15 +219,31 @@ def interrupt(process, number=signal.SIGINT):
 
 
 def test_a_signal_has_every_run_saved_and_ended(cluster, tmp_path):
-    spec = tiny(3, steps=10**9)
-    folder, process = tmp_path / "runs" / spec.id, start(cluster, tmp_path / "runs", spec)
-    wait_for(lambda: any(int(row["agent_steps"]) for row in read_rows(folder / "metrics.csv", METRIC_COLUMNS)))
-    assert saved_steps(folder) == 0
+    spec, storage = tiny(3, steps=10**9), tmp_path / "storage"
+    process = start(cluster, tmp_path / "out" / "runs", spec, storage=storage)
+    stored = storage / "runs" / spec.id
+    wait_for(lambda: any(int(row["agent_steps"]) for row in read_rows(stored / "metrics.csv", METRIC_COLUMNS)))
+    assert saved_steps(stored) == 0
     assert "saves a checkpoint" in interrupt(process, signal.SIGTERM)
-    assert saved_steps(folder) > 0 and not (folder / "result.json").exists()
     assert not processes_of(spec)
-    run = Run.of(spec, tmp_path / "runs")
+    run = Run.of(spec, tmp_path / "out" / "runs")
+    assert saved_steps(run.path) == saved_steps(stored) > 0
     assert run.fate == "not finished: it was interrupted"
+
+
+@pytest.mark.slow
+def test_a_second_signal_ends_the_command_at_once(cluster, tmp_path):
+    """About 15 s."""
+    spec = tiny(6, steps=10**9)
+    process = start(cluster, tmp_path / "runs", spec)
+    wait_for(lambda: (tmp_path / "runs" / spec.id / "metrics.csv").exists())
+    process.send_signal(signal.SIGINT)
+    while "saves a checkpoint" not in process.stdout.readline():
+        assert process.poll() is None
+    began = time.monotonic()
+    assert "Error" not in interrupt(process)
+    assert time.monotonic() < began + 10
+    wait_for(lambda: not processes_of(spec), 30)
 
 
 def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
@@ -519,7 +536,7 @@ def ga3c_tf(*arguments, **options):
         (["--gpus-per-run", "0"], "--gpus-per-run is for --ray"),
         (["--detach"], "--detach is for --ray"),
         (["--ray", "local", "--detach"], "--detach needs a cluster that outlives the command"),
-        (["--ray", "127.0.0.1:1"], "--ray 127.0.0.1:1: no cluster there"),
+        (["--ray", "127.0.0.1:1"], "--ray 127.0.0.1:1: no cluster to use there"),
         (["--ray", "local", "--storage", "nowhere://x"], "--storage nowhere://x"),
     ],
 )

@@ -188,7 +188,7 @@ def test_what_the_cluster_can_never_do_is_refused_at_once(tmp_path, cluster):
 def test_no_cluster_is_one_clear_line(tmp_path):
     pytest.importorskip("ray")
     done = train("127.0.0.1:1", tmp_path / "run")
-    assert done.returncode == 2 and "--ray 127.0.0.1:1: no cluster there" in done.stderr, done.stderr
+    assert done.returncode == 2 and "--ray 127.0.0.1:1: no cluster to use there" in done.stderr, done.stderr
     assert done.stderr.count("\n") == 1 and not (tmp_path / "run").exists()
 
 

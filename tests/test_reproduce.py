@@ -212,6 +212,20 @@ def test_a_child_is_asked_to_end_and_then_made_to(tmp_path, monkeypatch, kind, c
     assert child.returncode == code and (tmp_path / "file").exists() == (kind == "hearing")
 
 
+def test_a_child_hears_a_signal_that_its_parent_blocks():
+    program = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    words = [sys.executable, "-c", program]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        said = [
+            subprocess.run(words, preexec_fn=each, capture_output=True, text=True).stdout.strip()
+            for each in (None, one_run._end_with_parent)
+        ]
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert said == ["True", "False"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_its_exit_code_and_no_result(tmp_path, number):
     spec = tiny(1)

@@ -45,7 +45,10 @@ def connect(address: str, **options) -> None:
             **options,
         )
     except Exception as error:  # whatever Ray raises
-        raise UserError(f"--ray {address}: no cluster there: {(str(error).splitlines() or [''])[0]}") from None
+        reason = (str(error).splitlines() or [""])[0]
+        if "InvalidAuthToken" in str(error.__cause__):
+            reason = "it asks for a token: set RAY_AUTH_MODE=token, as Ray's page on token authentication says"
+        raise UserError(f"--ray {address}: no cluster to use there: {reason}") from None
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
