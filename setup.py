@@ -29,9 +29,14 @@ setup(
     long_description_content_type="text/markdown",
     author="The ga3c_tf authors",
     license="BSD-3-Clause",
-    packages=[*find_packages(include=["ga3c_tf", "ga3c_tf.*", "reproduce", "reproduce.*"]), "reproduce.paper"],
-    package_dir={"reproduce.paper": "results/paper"},  # the paper's records, which `reproduce` compares with
-    package_data={"reproduce.paper": ["*"]},
+    packages=[
+        *find_packages(include=["ga3c_tf", "ga3c_tf.*", "reproduce", "reproduce.*"]),
+        "reproduce.paper",
+        "reproduce.weights",
+    ],
+    # the paper's records, which `reproduce` compares with, and the published weights
+    package_dir={"reproduce.paper": "results/paper", "reproduce.weights": "results/weights"},
+    package_data={"reproduce.paper": ["*"], "reproduce.weights": ["*/*"]},
     python_requires=">=3.11,<3.14",
     # Ranges, so that the package fits into other environments. The versions that the tests ran with: requirements.txt.
     install_requires=[

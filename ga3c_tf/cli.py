@@ -17,6 +17,7 @@ import click
 from ga3c_tf import __version__
 from ga3c_tf.config import PRESETS, USUAL_PRESET, Config, UserError
 from ga3c_tf.options import (
+    agent_argument,
     agent_options,
     cluster_options,
     config_options,
@@ -140,13 +141,14 @@ def resume(run: Path, as_json: bool, trust_code: bool, ray: str | None, **budget
 
 
 @cli.command()
-@run_argument
+@agent_argument
 @click.option("--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Whole episodes.")
 @agent_options
 @click.option("--random", is_flag=True, help="Act at random instead, in the run's environment: what a score is worth.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def evaluate(
-    run: Path,
+    run: Path | None,
+    pretrained: str | None,
     episodes: int,
     checkpoint: str,
     sample: bool,
@@ -156,10 +158,11 @@ def evaluate(
     random: bool,
     as_json: bool,
 ) -> None:
-    """Score the trained agent of the folder RUN: raw scores of whole episodes, mean and 95 % interval."""
+    """Score the trained agent of the folder RUN, or published weights: raw scores of whole episodes, their mean."""
     from ga3c_tf.evaluate import RandomAgent, summary
     from ga3c_tf.evaluate import evaluate as play_episodes
 
+    run = _agent_folder(run, pretrained)
     _check_agent(run, checkpoint, trust_code)
     agent = RandomAgent(run, seed) if random else _trained_agent(run, checkpoint, sample, seed, device)
     _exit_on_signals()
@@ -177,13 +180,14 @@ def evaluate(
 
 
 @cli.command()
-@run_argument
+@agent_argument
 @click.option("--video", type=click.Path(path_type=Path, dir_okay=False), help="File to write: .mp4 or .gif.")
 @click.option("--window", is_flag=True, help="Show a window instead; needs a display.")
 @click.option("--episodes", type=click.IntRange(1, 1000), default=1, show_default=True, help="Whole episodes.")
 @agent_options
 def play(
-    run: Path,
+    run: Path | None,
+    pretrained: str | None,
     video: Path | None,
     window: bool,
     episodes: int,
@@ -193,11 +197,12 @@ def play(
     device: str,
     trust_code: bool,
 ) -> None:
-    """Watch the trained agent of the folder RUN play, in a video file or a window."""
+    """Watch the trained agent of the folder RUN, or published weights, play, in a video file or a window."""
     from ga3c_tf.evaluate import play_window, record
 
     if (video is None) == (not window):
         raise UserError("play needs either --video FILE or --window")
+    run = _agent_folder(run, pretrained)
     _check_agent(run, checkpoint, trust_code)
     agent = _trained_agent(run, checkpoint, sample, seed, device)
     scores = play_window(agent, episodes, seed) if video is None else record(agent, episodes, seed, video)
@@ -205,6 +210,23 @@ def play(
         f"{'shown' if video is None else video}: {len(scores)} episodes, scores "
         f"{', '.join(f'{score:g}' for score in scores)}"
     )
+
+
+@cli.command()
+@run_argument
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Whole episodes.")
+@click.option("--checkpoint", default="best", show_default=True, help="'best', 'latest', or the agent steps of one.")
+@trust_option
+def publish(run: Path, folder: Path, episodes: int, checkpoint: str, trust_code: bool) -> None:
+    """Write the weights of the run RUN to FOLDER, scored, with a card: to be handed on, played and scored elsewhere."""
+    from reproduce.publish import publish as write
+
+    _check_agent(run, checkpoint, trust_code)
+    agent = _trained_agent(run, checkpoint, True, 0, "cpu")
+    _exit_on_signals()
+    score = write(run, folder, agent, episodes, 0, " ".join(_command()))
+    print(f"{folder}: {score['env_id']}, mean {score['mean']:.2f} of {episodes} episodes")
 
 
 @cli.command()
@@ -508,6 +530,17 @@ def _run(training, run, as_json: bool) -> int:
     else:
         print(", ".join(f"{name} {value}" for name, value in summary.items()), flush=True)
     return 128 + received[0] if received else 0
+
+
+def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
+    """The folder of the agent that is meant: a run, or published weights."""
+    from ga3c_tf.weights import published_folder
+
+    if run is not None and pretrained is None:
+        return run
+    if run is None and pretrained is not None:
+        return published_folder(pretrained)
+    raise UserError("name either a folder RUN or --pretrained weights, such as --pretrained pong")
 
 
 def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:

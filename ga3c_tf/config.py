@@ -98,7 +98,7 @@ class Config:
         systems=("ga3c",),
     )
     agents_per_actor: int = _setting(
-        16, "remote agents", "Remote agents in one actor, which takes one CPU.", low=1, high=512, systems=("ga3c",)
+        64, "remote agents", "Remote agents in one actor, which takes one CPU.", low=1, high=512, systems=("ga3c",)
     )
 
     num_predictors: int = _setting(

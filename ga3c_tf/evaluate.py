@@ -15,6 +15,7 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
+from ga3c_tf import weights
 from ga3c_tf.checkpoints import Checkpoints
 from ga3c_tf.config import Config, UserError
 from ga3c_tf.environment import describe_environment, make_environment
@@ -28,16 +29,17 @@ PARALLEL = 10
 
 
 class TrainedAgent:
-    """The policy of a run's checkpoint.
+    """The policy of a run's checkpoint, or of weights that were handed on.
 
     Args:
-        run: a run folder.
-        checkpoint: 'best', 'latest' or the agent steps of one.
+        run: a run folder, or one that `weights.save_weights` wrote.
+        checkpoint: 'best', 'latest' or the agent steps of one; handed-on weights are the only ones there.
         greedy: take the most probable action instead of sampling.
         seed: seed of the sampled actions.
 
     Attributes:
         config: the run's settings, for whole games (`terminal_on_life_loss` off).
+        model: the model, with the checkpoint's weights.
         agent_steps: of the checkpoint.
         checkpoint: which one it is, in words.
 
@@ -50,15 +52,20 @@ class TrainedAgent:
     ):
         self.config: Config = read_config(run).replace(terminal_on_life_loss=False)
         spec = describe_environment(self.config)
-        self._model = Model(self.config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
-        counters = Checkpoints(Path(run), self._model.checkpoint_objects(), warn).restore(checkpoint)
-        self.agent_steps: int = counters["agent_steps"]
+        self.model = Model(self.config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
         self.checkpoint = "best (by rolling score)" if checkpoint == "best" else str(checkpoint)
+        self.agent_steps: int
+        if (Path(run) / weights.FILE).exists():
+            self.agent_steps = weights.load_weights(Path(run), self.model)
+            self.checkpoint = "published"
+        else:
+            checkpoints = Checkpoints(Path(run), self.model.checkpoint_objects(), warn)
+            self.agent_steps = checkpoints.restore(checkpoint)["agent_steps"]
         self._greedy, self._rng = greedy, np.random.default_rng(seed)
 
     def act(self, states: np.ndarray) -> np.ndarray:
         """Actions int64 [B] for states [B, *state_shape]."""
-        policy, _, _ = self._model.predict(states)
+        policy, _, _ = self.model.predict(states)
         if self._greedy:
             return policy.argmax(axis=1)
         cumulative = policy.cumsum(axis=1)

@@ -60,6 +60,13 @@ def trust_option(command):
     return click.option("--trust-code", is_flag=True, help=text)(command)
 
 
+def agent_argument(command):
+    """Adds the argument RUN, and the option that names published weights in its place."""
+    text = "Published weights in the place of RUN, such as 'pong'."
+    command = click.option("--pretrained", help=text)(command)
+    return click.argument("run", required=False, type=click.Path(path_type=Path))(command)
+
+
 def agent_options(command):
     """Adds the options that choose a trained agent and how it acts."""
     for option in (

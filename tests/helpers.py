@@ -164,6 +164,6 @@ def run_bridge_without_ray(number, config, memory, queues, agents, address, answ
         memory.nodes[number] = b"there"
 
         def call(orders):
-            return pickle.dumps(there.step(pickle.loads(pickle.dumps(orders))))
+            return pickle.loads(pickle.dumps(there.step(pickle.loads(pickle.dumps(orders)))))
 
-        Bridge(number, memory, queues, agents, call, pickle.loads).run(answers)
+        Bridge(number, memory, queues, agents, call).run(answers)

@@ -41,6 +41,7 @@ LEVELS = {
     2.5: ["agent_processes", "baselines", "baselines.agents", "baselines.shared_weights"],
     2.6: ["baselines.replica"],
     2.7: ["baselines.a3c_process"],
+    2.8: ["weights"],
     3: ["training", "components"],
     4: ["server", "serial", "evaluate", "bench", "baselines.a2c", "baselines.a3c"],
     5: ["options"],
@@ -85,7 +86,7 @@ CLI_IMPORTS_LATE = TENSORFLOW | set(LEVEL_OF) - {"ga3c_tf", "ga3c_tf.config", "g
 REPRODUCE_MAY_IMPORT = {"reproduce"} | {
     name
     for name, level in LEVEL_OF.items()
-    if level in (3, 4) or name in ours("config", "stats", "run_folder", "run_log", "remote.cluster")
+    if level in (3, 4) or name in ours("config", "stats", "run_folder", "run_log", "remote.cluster", "weights")
 }
 MAY_IMPORT_CLICK = ours("cli", "options")
 MAY_IMPORT_RAY = {"reproduce.conductor", "reproduce.ray_executor", *ours("remote.cluster", "remote.bridge")}
@@ -157,7 +158,7 @@ def objection(module: str, imported: Import) -> str | None:
         return (
             None
             if target in REPRODUCE_MAY_IMPORT
-            else "reproduce uses config, stats, run_folder, run_log, remote.cluster and levels 3 and 4 only"
+            else "reproduce uses config, stats, run_folder, run_log, weights, remote.cluster and levels 3 and 4 only"
         )
     level, other = LEVEL_OF[module], LEVEL_OF[target]
     return None if other < level else f"{module} (level {level}) may not import {target} (level {other})"

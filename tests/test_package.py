@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def installed(tmp_path):
     """The package as installed from a copy of the checkout, which is gone then."""
     copy, target = tmp_path / "checkout", tmp_path / "site"
-    for name in ("ga3c_tf", "reproduce", "results/paper"):
+    for name in ("ga3c_tf", "reproduce", "results/paper", "results/weights"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("setup.py", "README.md", "pyproject.toml"):
         shutil.copy(ROOT / name, copy)

@@ -7,9 +7,8 @@ the same queues, and is replaced, with a new actor, when it ends by itself.
 from __future__ import annotations
 
 import os
-import select
 import time
-from collections import deque
+from collections.abc import Callable
 from multiprocessing import connection
 from typing import Any
 
@@ -21,9 +20,6 @@ from ga3c_tf.queues import ADDED, INDEX, KIND, RELEASED, AgentMemory
 from ga3c_tf.remote.actor import Orders, Outcome, RemoteAgents
 from ga3c_tf.remote.cluster import connect
 
-IN_FLIGHT = 2
-"""Calls of an actor at a time: while one travels, the actor works on the other."""
-
 
 class Bridge:
     """Carries orders to an actor and what came of them back.
@@ -33,37 +29,54 @@ class Bridge:
         memory: the server's.
         queues: the server's.
         agents: the agents that live in the actor, one after another.
-        call: sends orders to the actor; returns a reference to the outcome.
-        wait: waits for the outcome of a reference.
+        call: has the actor carry out orders; returns the outcome.
     """
 
-    def __init__(self, number: int, memory: AgentMemory, queues: AgentQueues, agents: range, call, wait):
+    def __init__(
+        self,
+        number: int,
+        memory: AgentMemory,
+        queues: AgentQueues,
+        agents: range,
+        call: Callable[[Orders], Outcome],
+    ):
         self._number, self._memory, self._queues, self._agents = number, memory, queues, agents
-        self._call, self._wait = call, wait
+        self._call = call
         self._first_slot = agents.start * memory.slots_per_agent
         self._newest = np.full(len(agents), -1, np.int64)  # state that each agent asked about last
         self._steps = np.zeros(len(agents), np.int64)
-        self._calls: deque = deque()
+        self._asked = np.zeros(memory.num_agents, bool)  # agents that wait for a prediction
 
     def run(self, answers: connection.Connection) -> None:
-        """Works until the pipe is closed."""
-        half = -(-len(self._agents) // IN_FLIGHT) * INDEX.itemsize
-        while True:
-            if self._calls and (len(self._calls) == IN_FLIGHT or not select.select([answers], [], [], 0)[0]):
-                self._take()
-                continue
-            if not (records := np.frombuffer(os.read(answers.fileno(), half), INDEX)).size:
-                return
-            self._calls.append((self._call(self._orders(records)), time.monotonic()))
-            self._tell_busy()
+        """Works until the pipe is closed.
 
-    def _tell_busy(self) -> None:
-        self._memory.busy_since[self._number] = self._calls[0][1] if self._calls else 0.0
+        One call at a time: two would hide the network's delay, but split the agents between them, and a call costs the
+        processors more than the states in it (docs/scaling.md).
+        """
+        memory, number = self._memory, self._number
+        kept = np.empty(0, INDEX)
+        while (records := np.frombuffer(os.read(answers.fileno(), 4096), INDEX)).size:
+            records = np.concatenate([kept, records])
+            if not self._lets_somebody_go_on(records):
+                kept = records
+                continue
+            kept = kept[:0]
+            began = memory.busy_since[number] = time.monotonic()
+            outcome = self._call(self._orders(records))
+            memory.busy_since[number] = 0.0
+            memory.round_trips[number] += time.monotonic() - began, 1
+            self._take(outcome)
+
+    def _lets_somebody_go_on(self, records: np.ndarray) -> bool:
+        """Whether there is more than free slots for agents that wait for a prediction: those can wait with them."""
+        slots = records[(records & KIND) == RELEASED] & ~np.uint32(KIND)
+        return len(slots) < len(records) or not self._asked[slots // self._memory.slots_per_agent].all()
 
     def _orders(self, records: np.ndarray) -> Orders:
         memory, first = self._memory, self._agents.start
         kinds, numbers = records & KIND, records & ~np.uint32(KIND)
         predicted, added = numbers[kinds == 0], numbers[kinds == ADDED]
+        self._asked[predicted] = False
         own = numbers - np.where(kinds == RELEASED, self._first_slot, first).astype(INDEX)
         return Orders(
             own | kinds,
@@ -73,13 +86,9 @@ class Bridge:
             memory.streams[added],
         )
 
-    def _take(self) -> None:
-        """Waits for the oldest call, and does what the agents would have done here."""
-        reference, began = self._calls.popleft()
-        outcome: Outcome = self._wait(reference)
+    def _take(self, outcome: Outcome) -> None:
+        """Does what the agents would have done here."""
         memory, queues = self._memory, self._queues
-        memory.round_trips[self._number] += time.monotonic() - began, 1
-        self._tell_busy()
         requests = outcome.requests + self._first_slot * (memory.t_max + 1)
         slots = outcome.slots + INDEX.type(self._first_slot)
         self._store_states(slots, requests, outcome.states)
@@ -94,6 +103,7 @@ class Bridge:
         for agent, length, score in outcome.episodes.tolist():
             queues.episodes.put((agent + self._agents.start, length, score))
         if len(requests):
+            self._asked[memory.agents_of(requests)] = True
             queues.prediction.put(requests)
 
     def _store_states(self, slots: np.ndarray, requests: np.ndarray, states: np.ndarray) -> None:
@@ -136,7 +146,7 @@ def run_bridge(
             .remote(config, len(agents), states.shape[2:], states.dtype.name, policy.shape[1])
         )
         memory.nodes[number] = ray.get(actor.__ray_call__.remote(_node))
-        Bridge(number, memory, queues, agents, actor.step.remote, ray.get).run(answers)
+        Bridge(number, memory, queues, agents, lambda orders: ray.get(actor.step.remote(orders))).run(answers)
 
 
 def _node(agents: RemoteAgents) -> bytes:

@@ -1,0 +1,111 @@
+"""Weights that are handed on: the same agent as the run's, no code in them, damage told in one line."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ga3c_tf import weights
+from ga3c_tf.config import Config, UserError
+from ga3c_tf.evaluate import TrainedAgent
+from ga3c_tf.model import Model
+
+
+def ga3c_tf(*arguments):
+    return subprocess.run([sys.executable, "-m", "ga3c_tf", *map(str, arguments)], capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """A CartPole run of seconds, and what `publish` writes of it."""
+    folder = tmp_path_factory.mktemp("weights")
+    done = ga3c_tf("train", "CartPole-v1", "--preset", "smoke", "--seed", 1, "--run-dir", folder / "run")
+    assert done.returncode == 0, done.stderr
+    done = ga3c_tf("publish", folder / "run", folder / "pole", "--episodes", 4)
+    assert done.returncode == 0, done.stderr
+    return folder / "pole"
+
+
+@pytest.fixture
+def copy(published, tmp_path):
+    return shutil.copytree(published, tmp_path / "pole")
+
+
+def test_published_weights_act_as_the_run_does(published):
+    of_run, of_weights = (
+        json.loads(ga3c_tf("evaluate", folder, "--episodes", 4, "--json").stdout)
+        for folder in (published.parent / "run", published)
+    )
+    assert of_run["scores"] == of_weights["scores"] and of_run["agent_steps"] == of_weights["agent_steps"] >= 2000
+    score = json.loads((published / "score.json").read_text())
+    assert score["scores"] == of_run["scores"] and "published checkpoint" in of_weights["protocol"]
+
+
+def test_the_card_says_how_they_were_trained_and_scored(published):
+    card, session = (
+        (published / "README.md").read_text(),
+        json.loads((published.parent / "run" / "meta.json").read_text()),
+    )
+    [session] = session["sessions"]
+    score = json.loads((published / "score.json").read_text())
+    assert f"**{score['mean']:.2f}**" in card and f"{score['agent_steps']:,} agent steps" in card
+    assert f"`{session['command']}`" in card and session["cpu"] in card and score["protocol"] in card
+    assert Config.from_json((published / "config.json").read_text()).run_dir is None
+
+
+def test_every_weight_is_there_as_float32(published):
+    agent = TrainedAgent(published, "best", True, 0, "/CPU:0", print)
+    with np.load(published / weights.FILE, allow_pickle=False) as archive:
+        stored = [archive[name] for name in sorted(archive.files)]
+    assert all(array.dtype == np.float32 for array in stored)
+    for array, own in zip(stored, agent.model.network.get_weights(), strict=True):
+        np.testing.assert_array_equal(array, own)
+    fresh = Model(agent.config, (4,), np.float32, 2, seed=5)
+    states = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
+    assert not np.allclose(fresh.predict(states)[0], agent.model.predict(states)[0])
+    weights.load_weights(published, fresh)
+    np.testing.assert_array_equal(fresh.predict(states)[0], agent.model.predict(states)[0])
+
+
+def test_damaged_weights_are_refused(copy):
+    whole = (copy / weights.FILE).read_bytes()
+    rng = np.random.default_rng(0)
+    for cut in (0, 10, len(whole) // 2, len(whole) - 1):
+        (copy / weights.FILE).write_bytes(whole[:cut])
+        with pytest.raises(UserError, match="is damaged"):
+            TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
+    for _ in range(20):
+        damaged = bytearray(whole)
+        damaged[int(rng.integers(100, len(whole) - 1000))] ^= 1 << int(rng.integers(8))
+        (copy / weights.FILE).write_bytes(damaged)
+        with pytest.raises(UserError, match=r"is damaged|of another network"):
+            TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
+
+
+def test_pickled_objects_are_not_loaded(copy):
+    np.savez(copy / weights.FILE, **{"00": np.array([print], object)})
+    with pytest.raises(UserError, match="is damaged"):
+        TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
+
+
+def test_weights_of_another_network_are_refused(copy):
+    with pytest.raises(UserError, match="of another network"):
+        weights.load_weights(copy, Model(Config(network="mlp"), (5,), np.float32, 2, seed=0))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["evaluate"], "name either a folder RUN or --pretrained"),
+        (["play", "--video", "x.mp4"], "name either a folder RUN or --pretrained"),
+        (["evaluate", "a", "--pretrained", "pong"], "name either a folder RUN or --pretrained"),
+        (["evaluate", "--pretrained", "pond"], "no pretrained weights 'pond'"),
+        (["publish", "nowhere", "x"], "nowhere is not a run folder"),
+    ],
+)
+def test_what_is_not_there_is_one_line(words, line):
+    done = ga3c_tf(*words)
+    assert done.returncode == 2 and line in done.stderr and done.stderr.count("\n") == 1
