@@ -121,12 +121,12 @@ class HangWatch:
     while someone looks.
 
     Args:
-        seconds: that one thing may take.
+        patience: gives the seconds that one thing may take a process.
         clock: seconds, as `time.monotonic` gives them.
     """
 
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic):
-        self._seconds, self._clock = seconds, clock
+    def __init__(self, patience: Callable[[int], float], clock: Callable[[], float] = time.monotonic):
+        self._patience, self._clock = patience, clock
         self._looked = clock()
         self._busy: dict[int, tuple[float, float]] = {}  # since when, and for how long that was seen
 
@@ -144,4 +144,4 @@ class HangWatch:
             if since:
                 busy[number] = since, seen + passed if since == before else 0.0
         self._busy = busy
-        return [number for number, (_, seen) in busy.items() if seen > self._seconds]
+        return [number for number, (_, seen) in busy.items() if seen > self._patience(number)]

@@ -93,6 +93,8 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
     given = {name: value for name, value in settings.items() if value is not None}
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given, "env_id": env_id})
     config.check_effect(given)
+    if "agents_per_actor" in given and not config.remote_agents:
+        raise UserError("--agents-per-actor does nothing without --remote-agents")
     today, note = resolve_env_id(env_id)
     config = config.replace(env_id=today)
     if note:

@@ -196,8 +196,9 @@ class Config:
     max_failures: int = _setting(
         10,
         "run",
-        "So many updates within a minute may be left out because their loss is not finite (a3c: of each agent), and so "
-        "many of GA3C's agent processes may end by themselves and be replaced; one more ends the run.",
+        "So many updates within a minute may be left out as their loss is not finite (a3c: of each agent), and so many "
+        "of GA3C's agent processes may end by themselves and be replaced, one more for each actor of remote agents; "
+        "one more ends the run.",
         low=0,
     )
     agent_timeout: float = _setting(
@@ -229,6 +230,8 @@ class Config:
     def _check_baseline(self) -> None:
         """What goes with GA3C only."""
         system = f"--system {self.system}"
+        if self.remote_agents:
+            raise UserError(f"{system} has no --remote-agents")
         if self.adjustment != "off":
             raise UserError(f"{system} has nothing to adjust; it goes with --adjustment off")
         if self.serial:

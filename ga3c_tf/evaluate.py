@@ -56,6 +56,8 @@ class TrainedAgent:
         self.checkpoint = "best (by rolling score)" if checkpoint == "best" else str(checkpoint)
         self.agent_steps: int
         if (Path(run) / weights.FILE).exists():
+            if checkpoint != "best":
+                raise UserError(f"{run} has weights, and no checkpoints to choose from; leave --checkpoint out")
             self.agent_steps = weights.load_weights(Path(run), self.model)
             self.checkpoint = "published"
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import math
 import os
@@ -55,6 +54,7 @@ class RunLog:
         time_s: seconds of training so far.
         episodes: episodes so far.
         warn: told, at most once a minute, that there is no room for more.
+        nodes: whether there is a nodes.csv.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class RunLog:
         time_s: float = 0.0,
         episodes: int = 0,
         warn: Callable[[str], None] = print,
+        nodes: bool = False,
     ):
         def table(name: str, columns: tuple[str, ...], keep: Callable[[dict], bool]) -> Appender:
             _drop_rows(folder / name, columns, keep, warn)
@@ -77,8 +78,7 @@ class RunLog:
         self._metrics = table("metrics.csv", METRIC_COLUMNS, before)
         self._adjustment = table("adjustment.csv", ADJUSTMENT_COLUMNS, before)
         self._event_log = table("events.csv", EVENT_COLUMNS, before)
-        self._new_node_log = functools.partial(table, "nodes.csv", NODE_COLUMNS, before)
-        self._node_log = self._new_node_log() if (folder / "nodes.csv").exists() else None
+        self._node_log = table("nodes.csv", NODE_COLUMNS, before) if nodes else None
         name = f"events.out.tfevents.{time.time():.0f}.{platform.node()}.{os.getpid()}.{time.time_ns() % 10**9}"
         self._tensorboard = Appender(folder / name, self._no_room)
         self._add(event_pb2.Event(file_version="brain.Event:2"))
@@ -111,8 +111,8 @@ class RunLog:
         self._write(self._event_log, EVENT_COLUMNS, row)
 
     def node(self, row: dict[str, float | str]) -> None:
-        """Adds one row to nodes.csv: what the agents of one machine have done."""
-        self._node_log = self._node_log or self._new_node_log()
+        """Adds one row to nodes.csv: what the agents of one machine have done. Only where `nodes` was asked for."""
+        assert self._node_log is not None
         self._write(self._node_log, NODE_COLUMNS, row)
 
     def flush(self) -> None:

@@ -52,12 +52,11 @@ class Server(Training):
         self._adjustment: DynamicAdjustment | None = None
         self._prediction_queue = IndexQueue()
         self._answers = Answers(self.memory, homes_of(self.config, usable_cores()))
-        self._node_rates = NodeRates(self.memory, self._answers.process_of)
         self._updates_at_once = updates_at_once(self._device, usable_cores())
         self._at_once = threading.Semaphore(self._updates_at_once)
         self._idle, self._behind = IdleCores(), False
         self._changing = threading.RLock()
-        self._hung, self._drained = HangWatch(self.config.agent_timeout), deque[int]()
+        self._hung, self._drained = HangWatch(self._patience), deque[int]()
         self._replacing: set[int] = set()
         self._builder = BatchBuilder(self.config, self.memory)
 
@@ -69,6 +68,7 @@ class Server(Training):
         )
         start = Setting(*self._setting_kept or (config.num_agents, config.num_predictors, config.num_trainers))
         self.set_workers(*start)
+        self._node_rates = NodeRates(self.memory, self._answers.process_of)
         for agents in config.remote_actors:
             for agent in agents:
                 self._add_agent(agent)
@@ -217,11 +217,14 @@ class Server(Training):
     def _end_hung(self) -> None:
         """Ends the agent processes whose environments take too long; they are then replaced as those that died are."""
         for number in self._hung.hung({number: float(self.memory.busy_since[number]) for number in self._processes}):
-            self._tell(
-                "hung", f"agent process {number} was at one step for {self.config.agent_timeout:g} s; it is ended"
-            )
+            self._tell("hung", f"agent process {number} was at one thing for {self._patience(number):g} s; it is ended")
             self._processes.end(number)
             self.memory.busy_since[number] = 0.0
+
+    def _patience(self, number: int) -> float:
+        """Seconds that an agent process may be at one thing: a step, or a call in which all agents of an actor step."""
+        remote = number - self.config.processes(usable_cores())
+        return self.config.agent_timeout * (1 if remote < 0 else len(self.config.remote_actors[remote]))
 
     def _lose(self, number: int) -> None:
         """An agent process has died: sees to it that nothing it asked for or sent is taken for its successor's.

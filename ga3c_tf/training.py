@@ -50,7 +50,9 @@ class Training:
         self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
         self.memory = AgentMemory(config, spec.state_shape, spec.state_dtype, spec.num_actions)
         self.stats = Stats(config.rolling_episodes)
-        self.lost, self.refused = Failures(config.max_failures), Failures(config.max_failures)
+        # a machine that dies takes all its actors along
+        self.lost = Failures(config.max_failures + len(config.remote_actors))
+        self.refused = Failures(config.max_failures)
         self._refused_seen, self._stalls, self._look_at = 0, StallWatch(), 0.0
         self.training_queue, self._episode_queue = IndexQueue(), RecordQueue(EPISODE)
         self._wake = RecordQueue(INDEX)
@@ -149,7 +151,14 @@ class Training:
         steps, updates, samples = self.agent_steps, self.stats.updates, self.stats.trained_samples
         failed: BaseException | None = None
         try:
-            self._log = RunLog(self._run.path, self._steps_before, self._time_before, self.stats.episodes, self._warn)
+            self._log = RunLog(
+                self._run.path,
+                self._steps_before,
+                self._time_before,
+                self.stats.episodes,
+                self._warn,
+                nodes=self.config.remote_agents > 0,
+            )
         except OSError as error:
             raise NotSaved(f"cannot write to {self._run.path}: {error.strerror}") from None
         log_at, save_at = self._start + self.config.log_seconds, self._start + 60 * self.config.checkpoint_minutes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,21 @@ from ga3c_tf.config import UserError, did_you_mean
 from ga3c_tf.model import Model
 from ga3c_tf.run_folder import write_aside
 
+MOST_BYTES = 5 * 10**6
+DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    EOFError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading a damaged archive raises."""
 FILE, SCORE = "weights.npz", "score.json"
 HERE = Path(__file__).resolve().parents[1]
 PUBLISHED = next(
@@ -39,21 +55,30 @@ def published_folder(name: str) -> Path:
     return PUBLISHED / name
 
 
+def check_free(folder: Path) -> None:
+    """Refuses, with a UserError, to write weights over anything but weights that were written before."""
+    there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    if folder.is_symlink() or (there and (FILE not in there or "checkpoints" in there)):
+        raise UserError(f"{folder} has something else in it; name a new folder for the weights")
+
+
 def save_weights(folder: Path, model: Model, config_json: str, score: dict) -> Path:
     """Writes the weights, the settings and the score that they were given; returns the file of the weights.
 
     Args:
-        folder: made where it is not there.
+        folder: made where it is not there; `check_free` says which may be.
         model: whose weights.
         config_json: the settings, as `Config.to_json` gives them.
         score: what `evaluate.summary` says.
 
     Raises:
-        UserError: the folder cannot be written.
+        UserError: the folder cannot be written, or the weights are over 5 MB; nothing is written then.
     """
     archive = io.BytesIO()
-    arrays = {f"{number:02d}": weights for number, weights in enumerate(model.network.get_weights())}
+    arrays = {str(number): weights for number, weights in enumerate(model.network.get_weights())}
     np.savez_compressed(archive, **{name: array.astype(np.float32) for name, array in arrays.items()})
+    if (size := len(archive.getvalue())) > MOST_BYTES:
+        raise UserError(f"the weights take {size} bytes; weights that are handed on have at most {MOST_BYTES}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / FILE).write_bytes(archive.getvalue())
@@ -72,11 +97,11 @@ def load_weights(folder: Path, model: Model) -> int:
     """
     try:
         with np.load(folder / FILE, allow_pickle=False) as archive:
-            arrays = [archive[name] for name in sorted(archive.files)]
+            arrays = [archive[name] for name in sorted(archive.files, key=int)]
+        shapes = [array.shape for array in arrays]
         agent_steps = int(json.loads((folder / SCORE).read_text())["agent_steps"])
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         raise UserError(f"{folder} is damaged: {type(error).__name__}") from None
-    shapes = [array.shape for array in arrays]
     expected = [array.shape for array in model.network.get_weights()]
     if shapes != expected:
         raise UserError(f"{folder / FILE} is of another network: weights of {shapes}, and {expected} here")

@@ -50,11 +50,10 @@ class Conductor:
 
     Args:
         url: of the storage.
-        marker: what `ray_task.MARKER` says there.
     """
 
-    def __init__(self, url: str, marker: bytes):
-        self._url, self._marker = url, marker
+    def __init__(self, url: str):
+        self._url, self._marker = url, b""
         self._lines: list[str] = []
         self._states: dict[str, State] = {}
         self._tasks: dict[str, asyncio.Task] = {}
@@ -64,13 +63,16 @@ class Conductor:
         self._asked = time.monotonic()
         self._end: asyncio.Task | None = None
 
-    async def add(self, jobs: Sequence[Job], force: bool) -> None:
+    async def add(self, jobs: Sequence[Job], force: bool, marker: bytes) -> None:
         """Begins runs; those that are waiting or running go on as they are.
 
         Args:
             jobs: the runs.
             force: remove what is stored of them first.
+            marker: what `ray_task.MARKER` says in the storage.
         """
+        if not self._tasks:
+            self._marker, self._fault = marker, None
         self._end = self._end or asyncio.create_task(self._end_when_idle())
         for job in jobs:
             if job.spec.id not in self._tasks:
@@ -96,7 +98,8 @@ class Conductor:
 
     async def started(self, run_id: str) -> None:
         """A try of this run has found a node."""
-        self._states[run_id] = self._states[run_id]._replace(status=RUNNING)
+        if run_id in self._tasks:  # its end may have come first
+            self._states[run_id] = self._states[run_id]._replace(status=RUNNING)
 
     async def report(self, run_id: str, progress: Progress) -> None:
         """A run has been stored as far as this."""
@@ -175,12 +178,11 @@ def _attempt(job: Job, url: str, marker: bytes, conductor: ray.actor.ActorHandle
     )
 
 
-def conductor_of(url: str, marker: bytes, detached: bool) -> ray.actor.ActorHandle:
+def conductor_of(url: str, detached: bool) -> ray.actor.ActorHandle:
     """The one conductor of this storage on the cluster, begun where there is none.
 
     Args:
         url: of the storage.
-        marker: what `ray_task.MARKER` says there.
         detached: it outlives the command that begins it.
     """
     return (
@@ -194,7 +196,7 @@ def conductor_of(url: str, marker: bytes, detached: bool) -> ray.actor.ActorHand
             resources={"node:__internal_head__": 0.001},
             max_concurrency=1000,
         )
-        .remote(url, marker)
+        .remote(url)
     )
 
 

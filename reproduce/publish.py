@@ -9,11 +9,9 @@ from pathlib import Path
 
 from ga3c_tf.config import UserError
 from ga3c_tf.evaluate import TrainedAgent, evaluate, summary
-from ga3c_tf.run_folder import write_aside
-from ga3c_tf.weights import FILE, SCORE, save_weights
+from ga3c_tf.run_folder import read_config, write_aside
+from ga3c_tf.weights import FILE, SCORE, check_free, save_weights
 from reproduce.text import table
-
-MOST_BYTES = 5 * 10**6
 
 
 def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: int, command: str) -> dict:
@@ -31,18 +29,17 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
         What `evaluate.summary` says.
 
     Raises:
-        UserError: the run's meta.json is damaged, the folder cannot be written, or the weights are over 5 MB.
+        UserError: the run's meta.json is damaged, the folder has something else in it or cannot be written, or the
+            weights are over 5 MB.
     """
+    check_free(folder)
     try:
         sessions = json.loads((run / "meta.json").read_text())["sessions"]
         [dict(session) for session in sessions]
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{run / 'meta.json'} is missing or damaged") from None
     score = summary(agent, evaluate(agent, episodes, seed), False, seed)
-    config = agent.config.replace(run_dir=None)
-    file = save_weights(folder, agent.model, config.to_json(), score)
-    if (size := file.stat().st_size) > MOST_BYTES:
-        raise UserError(f"{file} has {size} bytes; published weights have at most {MOST_BYTES}")
+    save_weights(folder, agent.model, read_config(run).replace(run_dir=None).to_json(), score)
     write_aside(folder / "README.md", "\n".join(_card(run, folder, score, sessions, command)) + "\n")
     return score
 

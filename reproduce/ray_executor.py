@@ -64,8 +64,14 @@ class RayExecutor:
         Raises:
             UserError: no such cluster, too small a one, or a storage that cannot be used by all its nodes.
         """
-        folder, url = runs.parent.absolute(), _absolute(self._storage or str(runs.parent))
-        storage = Storage(url)
+        url = _absolute(self._storage or str(runs.parent))
+        try:
+            return self._execute(specs, runs, force, url)
+        except OSError as error:
+            raise UserError(f"--storage {url} or {runs.parent}: {error}") from None
+
+    def _execute(self, specs: Sequence[RunSpec], runs: Path, force: bool, url: str) -> list[Run]:
+        folder, storage = runs.parent.absolute(), Storage(url)
         left = [spec for spec in specs if force or not Run.of(spec, runs).finished]
         self._say(f"{len(specs)} runs, {len(specs) - len(left)} of them finished")
         if not left:
@@ -102,9 +108,9 @@ class RayExecutor:
 
     def _lead(self, jobs: list[Job], url: str, marker: bytes, force: bool) -> None:
         """Has the runs carried out; at a signal, stops them or leaves them."""
-        conductor = conductor_of(url, marker, self._detach)
+        conductor = conductor_of(url, self._detach)
         try:
-            _answer(conductor.add.remote(jobs, force))
+            _answer(conductor.add.remote(jobs, force, marker))
             self._follow(conductor, [job.spec.id for job in jobs])
         except (KeyboardInterrupt, SystemExit):
             if self._detach:
@@ -174,6 +180,8 @@ def jobs_for(
         uses_gpu = config.system != "a3c" and config.device != "cpu" and any(node.get("GPU") for node in nodes)
         wanted = float(uses_gpu) if gpus is None else gpus
         most = max((int(node.get("CPU", 0)) for node in nodes if node.get("GPU", 0) >= wanted), default=0)
+        if wanted > 1 and wanted % 1:
+            raise UserError(f"--gpus-per-run is {wanted:g}; it must be a share of one GPU, or a whole number of them")
         job = Job(spec, cpus or max(1, min(config.num_agents // AGENTS_PER_CPU, most)), wanted)
         if job.cpus > most:
             largest = max(nodes, key=lambda node: (node.get("GPU", 0) if wanted else 0, node.get("CPU", 0)))
@@ -205,4 +213,9 @@ def _marker(storage: Storage, url: str) -> bytes:
 
 def _finished(storage: Storage, spec: RunSpec) -> bool:
     result = storage.read(f"runs/{spec.id}/result.json")
-    return result is not None and json.loads(result)["status"] == FINISHED
+    try:
+        return result is not None and json.loads(result)["status"] == FINISHED
+    except (ValueError, KeyError, TypeError):
+        raise UserError(
+            f"runs/{spec.id}/result.json in the storage is damaged; remove runs/{spec.id} there to run it again"
+        ) from None

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import platform
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -88,6 +89,8 @@ def attempt(
         KeyboardInterrupt: it was cancelled; what it had done is stored.
         OSError: the storage or the scratch folder cannot be written.
     """
+    # ray.cancel interrupts as Ctrl-C does, which does nothing where Ray was begun in the background of a shell
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if Storage(url).read(MARKER) != marker:
         raise NotShared(
             f"{url} on the node {platform.node()} is not the storage of this command; "

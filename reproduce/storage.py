@@ -109,6 +109,8 @@ class Mirror:
         if names:
             shutil.rmtree(self._folder / self._run, ignore_errors=True)
         for name in names:
+            if ".." in PurePosixPath(name).parts:
+                raise UserError(f"the storage has a file {name!r}, which would lie outside of its folder")
             content, path = self._storage.read(name), self._folder / name
             if content is not None and _is_copied(path):
                 path.parent.mkdir(parents=True, exist_ok=True)

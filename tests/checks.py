@@ -82,7 +82,7 @@ class Killed(Server):
             self._after = self.memory.steps.copy()
 
     def _ended(self):
-        all_again = self._after is not None and (self.memory.steps - self._after)[: self.config.num_agents].min() > 100
+        all_again = self._after is not None and (self.memory.steps - self._after)[self._agents()].min() > 100
         return super()._ended() or ("all again" if all_again else None)
 
 

@@ -123,13 +123,13 @@ def test_agents_that_hang_are_replaced(tmp_path, monkeypatch):
 
 def test_only_what_is_busy_with_one_thing_for_too_long_hangs():
     now = [0.0]
-    watch, found = HangWatch(10.0, clock=lambda: now[0]), []
+    watch, found = HangWatch(lambda number: 10.0, clock=lambda: now[0]), []
     for second in range(1, 40):
         now[0] = float(second)
         found.append(watch.hung({0: 0.0, 1: float(second), 2: 5.0}))
     assert all(hung in ([], [2]) for hung in found)
     assert found.index([2]) in (10, 11, 15, 16)
-    watch = HangWatch(10.0, clock=lambda: now[0])
+    watch = HangWatch(lambda number: 10.0, clock=lambda: now[0])
     watch.hung({0: 39.0})
     now[0] += 3600  # the machine slept
     assert watch.hung({0: 39.0}) == []

@@ -27,7 +27,7 @@ pytest.importorskip("fsspec")
 from ray.cluster_utils import Cluster  # noqa: E402
 
 from reproduce import conductor, ray_task  # noqa: E402
-from reproduce.ray_executor import RayExecutor, jobs_for, summary  # noqa: E402
+from reproduce.ray_executor import RayExecutor, _finished, jobs_for, summary  # noqa: E402
 from reproduce.storage import Mirror, Storage, TakenOver  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)  # Ray and whole runs, on a machine that may be slow
@@ -95,6 +95,7 @@ def execute(cluster, specs, runs, say=quiet, storage=None, force=False, cpus=1):
     return RayExecutor(cluster.address, storage, cpus, None, False, say).execute(specs, runs, force)
 
 
+@pytest.mark.slow
 def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tmp_path):
     doomed, said, saved = cluster.add_node(num_cpus=1), [], {}
     specs = [tiny(seed, minutes=0.15, checkpoint_minutes=0.03) for seed in (1, 2)]
@@ -158,6 +159,7 @@ def test_a_run_whose_worker_is_killed_is_tried_again_and_its_scratch_folder_remo
     assert scratch and not scratch[0].exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_for_its_own_reason_is_recorded_and_not_repeated(cluster, tmp_path):
     gone, good, said = run_spec("ALE/Gone-v5", 1, steps=300), tiny(2), []
     done = execute(cluster, [gone, good], tmp_path / "runs", said.append)
@@ -218,6 +220,7 @@ def interrupt(process, number=signal.SIGINT):
     return said
 
 
+@pytest.mark.slow
 def test_a_signal_has_every_run_saved_and_ended(cluster, tmp_path):
     spec, storage = tiny(3, steps=10**9), tmp_path / "storage"
     process = start(cluster, tmp_path / "out" / "runs", spec, storage=storage)
@@ -246,6 +249,7 @@ def test_a_second_signal_ends_the_command_at_once(cluster, tmp_path):
     wait_for(lambda: not processes_of(spec), 30)
 
 
+@pytest.mark.slow
 def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
     spec = tiny(4, minutes=0.15)
     folder, process = tmp_path / "runs" / spec.id, start(cluster, tmp_path / "runs", spec, detach=True)
@@ -264,7 +268,7 @@ def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
 
 def lead(tmp_path, tries):
     """What becomes of a run whose tries end like this, each a (status, reason, saved steps)."""
-    leader, left = conductor.Conductor(str(tmp_path), b""), list(tries)
+    leader, left = conductor.Conductor(str(tmp_path)), list(tries)
     job = ray_task.Job(tiny(1), 1, 0)
 
     async def one_try(job):
@@ -468,16 +472,45 @@ def test_a_try_that_is_taken_over_ends():
         raise TakenOver("by another")
 
     taken = SimpleNamespace(checkpoints=list, push=push)
-    start = time.monotonic()
-    with pytest.raises(TakenOver), ray_task._stored(taken, quiet, quiet):
-        while time.monotonic() < start + 30:
-            time.sleep(0.1)
+    start, handler = time.monotonic(), signal.signal(signal.SIGINT, signal.default_int_handler)  # as `attempt` does
+    try:
+        with pytest.raises(TakenOver), ray_task._stored(taken, quiet, quiet):
+            while time.monotonic() < start + 30:
+                time.sleep(0.1)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert time.monotonic() < start + 20
+
+
+def test_what_a_storage_names_outside_of_its_folder_is_not_written(tmp_path):
+    storage = Storage(f"memory://{tmp_path.name}outside")
+    storage.write([("runs/a/meta.json", b"1")])
+    storage.names = lambda prefix: ["runs/a/meta.json", "runs/a/../../../evil"] if prefix == "runs/a" else []
+    storage.read = lambda name: b"1"
+    with pytest.raises(UserError, match="outside of its folder"):
+        Mirror(storage, tmp_path / "deep" / "out", "a").pull()
+    assert not (tmp_path / "evil").exists()
+
+
+def test_news_that_comes_after_the_end_changes_nothing(tmp_path):
+    """A try that ends at once may be over before its beginning is told."""
+    leader, name = conductor.Conductor(str(tmp_path)), tiny(1).id
+    leader._states[name] = conductor.State(FAILED, ray_task.Progress())
+    asyncio.run(leader.started(name))
+    assert leader._states[name].status == FAILED
 
 
 def test_an_unknown_kind_of_storage_is_refused():
     with pytest.raises(UserError, match="--storage nowhere://x"):
         Storage("nowhere://x")
+
+
+def test_a_damaged_result_in_the_storage_is_named(tmp_path):
+    storage, spec = Storage(str(tmp_path)), tiny(1)
+    assert not _finished(storage, spec)
+    storage.write([(f"runs/{spec.id}/result.json", b"{")])
+    with pytest.raises(UserError, match=f"runs/{spec.id}/result.json in the storage is damaged"):
+        _finished(storage, spec)
 
 
 # cores

@@ -71,18 +71,48 @@ def test_every_weight_is_there_as_float32(published):
 
 
 def test_damaged_weights_are_refused(copy):
+    """Or, where the damage is in a time or the like, they are the same."""
     whole = (copy / weights.FILE).read_bytes()
-    rng = np.random.default_rng(0)
+    rng, refused = np.random.default_rng(0), 0
+    own = TrainedAgent(copy, "best", True, 0, "/CPU:0", print).model
+    model = Model(Config(network="mlp"), (4,), np.float32, 2, seed=0)
     for cut in (0, 10, len(whole) // 2, len(whole) - 1):
         (copy / weights.FILE).write_bytes(whole[:cut])
         with pytest.raises(UserError, match="is damaged"):
             TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
-    for _ in range(20):
+    for _ in range(300):
         damaged = bytearray(whole)
-        damaged[int(rng.integers(100, len(whole) - 1000))] ^= 1 << int(rng.integers(8))
+        damaged[int(rng.integers(len(whole)))] ^= 1 << int(rng.integers(8))
         (copy / weights.FILE).write_bytes(damaged)
-        with pytest.raises(UserError, match=r"is damaged|of another network"):
-            TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
+        try:
+            weights.load_weights(copy, model)
+            for array, expected in zip(model.network.get_weights(), own.network.get_weights(), strict=True):
+                np.testing.assert_array_equal(array, expected)
+        except UserError:
+            refused += 1
+    assert refused > 200
+
+
+@pytest.mark.parametrize("place", ["run", "file", "link"])
+def test_nothing_else_is_overwritten(published, tmp_path, place):
+    """A run's settings above all, without which it could not be resumed."""
+    folder = shutil.copytree(published.parent / "run", tmp_path / "run")
+    if place == "file":
+        folder = tmp_path / "other"
+        folder.mkdir()
+        (folder / "README.md").write_text("mine")
+    if place == "link":
+        folder = tmp_path / "link"
+        folder.symlink_to(published)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    done = ga3c_tf("publish", published.parent / "run", folder)
+    assert done.returncode == 2 and "name a new folder for the weights" in done.stderr
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_there_is_no_checkpoint_to_choose(published):
+    done = ga3c_tf("evaluate", published, "--checkpoint", "latest")
+    assert done.returncode == 2 and "no checkpoints to choose from" in done.stderr
 
 
 def test_pickled_objects_are_not_loaded(copy):

@@ -9,10 +9,11 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+from ga3c_tf import __version__
 from ga3c_tf.config import UserError
 
 NAMESPACE = "ga3c_tf"
-CONNECT_SECONDS = 5.0
+CONNECT_SECONDS, START_SECONDS = 5.0, 60.0
 
 
 def connect(address: str, **options) -> None:
@@ -62,7 +63,7 @@ def check_room(address: str, actors: int) -> None:
         actors: each wants one CPU.
 
     Raises:
-        UserError: no cluster, or too few CPUs in all.
+        UserError: no cluster, too few CPUs in all, or or a machine without this version of the package.
     """
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         cpus = pool.submit(_cpus, address).result()
@@ -74,11 +75,32 @@ def check_room(address: str, actors: int) -> None:
 
 
 def _cpus(address: str) -> list[float]:
-    """CPUs of each machine of the cluster."""
+    """CPUs of each machine of the cluster that has any."""
     connect(address)
     import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    return [node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]]
+    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0.0) >= 1]
+    version_of = ray.remote(_version).options(num_cpus=0)
+    versions = [
+        version_of.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote()
+        for node in nodes
+    ]
+    for node, version in zip(nodes, versions, strict=True):
+        try:
+            found = ray.get(version, timeout=START_SECONDS)
+        except Exception as error:  # whatever keeps it from importing this package
+            found = f"none that works ({type(error).__name__})"
+        if found != __version__:
+            raise UserError(f"{node['NodeManagerAddress']} has ga3c_tf {found}; here it is {__version__}")
+    return [node["Resources"]["CPU"] for node in nodes]
+
+
+def _version() -> str:
+    """Of this package, where it is called."""
+    import ga3c_tf.remote.actor
+
+    return ga3c_tf.__version__
 
 
 def _check_somebody_listens(address: str) -> None:
