@@ -542,7 +542,7 @@ def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
         return run
     if run is None and pretrained is not None:
         return published_folder(pretrained)
-    raise UserError("name either a folder RUN or --pretrained weights, such as --pretrained pong")
+    raise UserError("name either a folder RUN or --pretrained weights")
 
 
 def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:

@@ -62,7 +62,7 @@ def trust_option(command):
 
 def agent_argument(command):
     """Adds the argument RUN, and the option that names published weights in its place."""
-    text = "Published weights in the place of RUN, such as 'pong'."
+    text = "The name of weights in results/weights, in the place of RUN."
     command = click.option("--pretrained", help=text)(command)
     return click.argument("run", required=False, type=click.Path(path_type=Path))(command)
 

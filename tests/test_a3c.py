@@ -273,6 +273,7 @@ def test_a_network_with_weights_that_are_not_trained_is_refused(tmp_path):
         a3c_of(tmp_path, network="test_a3c:network_with_statistics")
 
 
+@pytest.mark.slow
 def test_agents_that_wait_for_room_in_a_full_pipe_end_by_themselves(tmp_path, monkeypatch):
     class NeverReads(A3C):
         """Takes in no update before the end, when the pipe has been full for long."""

@@ -426,7 +426,9 @@ def with_numbers(device):
     return {**device, "components": times}
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [pytest.param(number, marks=pytest.mark.slow) for number in (signal.SIGINT, signal.SIGTERM)]
+)
 def test_an_interrupted_bench_leaves_nothing(tmp_path, number):
     options = ("bench", "--env", "CartPole-v1", "--device", "cpu", "--seconds", "12")
     process = ga3c_tf(*options, env={**os.environ, "TMPDIR": str(tmp_path)}, process_group=0)

@@ -28,6 +28,7 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("mine", None)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_pages_commands_do_what_it_says(folder):
     commands = [shlex.split(line) for line in PAGE.splitlines() if line.startswith("ga3c-tf ")]

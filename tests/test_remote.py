@@ -151,6 +151,7 @@ def train(address, folder, *options):
     return subprocess.run([sys.executable, "-m", "ga3c_tf", *words], capture_output=True, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_node_that_dies_loses_no_step_and_its_agents_go_on_elsewhere(tmp_path, monkeypatch, cluster):
     class NodeDies(Server):
@@ -202,6 +203,7 @@ def test_a_run_with_remote_agents_from_the_command_line_and_again(tmp_path, clus
     assert resumed.returncode == 0, resumed.stderr
 
 
+@pytest.mark.slow
 def test_what_the_cluster_can_never_do_is_refused_at_once(tmp_path, cluster):
     done = train(cluster.address, tmp_path / "run", "--remote-agents", "100")
     assert done.returncode == 2 and done.stderr.count("\n") == 1

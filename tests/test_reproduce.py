@@ -161,6 +161,7 @@ def saved_steps(folder: Path) -> int:
     return max((int(path.name) for path in folder.glob("checkpoints/0*")), default=0)
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
     runs, first, endless = tmp_path / "runs", tiny(1), tiny(2, steps=10**9)
     folder, process = runs / endless.id, start(runs, [first, endless])

@@ -30,7 +30,7 @@ def wait_for_the_end_of(children):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("system", ["a2c", "a3c"])
+@pytest.mark.parametrize("system", ["a2c", pytest.param("a3c", marks=pytest.mark.slow)])
 def test_a_run_is_interrupted_resumed_and_evaluated(tmp_path, system):
     run = tmp_path / "run"
     with start_training(run, "--system", system, "--agents", 3) as (process, children):

@@ -81,7 +81,7 @@ def _cpus(address: str) -> list[float]:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0.0) >= 1]
-    version_of = ray.remote(_version).options(num_cpus=0)
+    version_of = ray.remote(num_cpus=0)(_version)
     versions = [
         version_of.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote()
         for node in nodes
