@@ -449,9 +449,9 @@ def test_an_interrupted_bench_leaves_nothing(tmp_path, number):
     ("arguments", "words"),
     [
         (["--device", "gpu:99"], "device is 'gpu:99', but TensorFlow finds"),
-        (["--device", "cpu,gpu:99"], "device is 'gpu:99', but TensorFlow finds"),
+        pytest.param(["--device", "cpu,gpu:99"], "device is 'gpu:99', but TensorFlow finds", marks=pytest.mark.slow),
         (["--device", "abacus"], "it must be auto, cpu, gpu or gpu:N"),
-        (["--device", "cpu,cpu"], "name cpu and gpu once each"),
+        pytest.param(["--device", "cpu,cpu"], "name cpu and gpu once each", marks=pytest.mark.slow),
         (["--env", "Nowhere-v0"], "unknown environment 'Nowhere-v0'"),
         (["--network", "small"], "network 'small' takes uint8 images"),
         (["--agents", "0"], "num_agents (--agents) is 0; it must be at least 1"),

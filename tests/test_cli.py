@@ -344,6 +344,7 @@ def test_a_budget_replaces_the_presets(tmp_path):
     assert json.loads(done.stdout.splitlines()[-1])["ended"] == "episodes"
 
 
+@pytest.mark.slow
 def test_runs_started_in_the_same_second_have_folders_of_their_own(tmp_path):
     command = [sys.executable, "-m", "ga3c_tf", "train", "CartPole-v1", "--preset", "smoke", "--steps", "200"]
     runs = [subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) for _ in range(3)]

@@ -35,7 +35,7 @@ from ga3c_tf.stalls import StallWatch
 # 1. an agent dies
 
 
-@pytest.mark.parametrize("processes", [4, 16])
+@pytest.mark.parametrize("processes", [pytest.param(4, marks=pytest.mark.slow), 16])
 def test_killed_agents_are_replaced_and_nothing_is_lost_repeated_or_mixed(tmp_path, monkeypatch, processes):
     """An action meant for another agent or state would end its process, and be counted as one more loss."""
     settings = {"num_agents": 16, "agent_processes": processes, "steps": None, "minutes": 2.0, "max_failures": 100}
@@ -379,6 +379,7 @@ def test_failures_are_forgiven_up_to_so_many_a_minute():
         failures.add(ValueError("once too often"))
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_run_whose_agents_were_killed(tmp_path):
     with start_training(tmp_path / "run", "--agents", 8, "--max-failures", 100) as (process, children):
         agents = set().union(*(descendants(child) for child in children if parent_of(child) == process.pid))
