@@ -207,12 +207,16 @@ class Server(Training):
         answers = self._answers.open(number)
         self.memory.busy_since[number] = time.monotonic()
         config, memory, queues = self.config, self.memory, self._queues
-        remote = number - config.processes(usable_cores())
-        if remote < 0:
-            self._processes.start(number, run_agents, number, config, memory, queues, Agent, pipe=answers)
+        if actor := self._actor_of(number):
+            memory.nodes[number] = b"connecting"
+            self._processes.start(number, run_bridge, number, config, memory, queues, actor, self._ray, pipe=answers)
         else:
-            agents, memory.nodes[number] = config.remote_actors[remote], b"connecting"
-            self._processes.start(number, run_bridge, number, config, memory, queues, agents, self._ray, pipe=answers)
+            self._processes.start(number, run_agents, number, config, memory, queues, Agent, pipe=answers)
+
+    def _actor_of(self, number: int) -> range | None:
+        """The remote agents that an agent process is the bridge of; None where its agents live in it."""
+        remote = number - self.config.processes(usable_cores())
+        return self.config.remote_actors[remote] if remote >= 0 else None
 
     def _end_hung(self) -> None:
         """Ends the agent processes whose environments take too long; they are then replaced as those that died are."""
@@ -223,8 +227,7 @@ class Server(Training):
 
     def _patience(self, number: int) -> float:
         """Seconds that an agent process may be at one thing: a step, or a call in which all agents of an actor step."""
-        remote = number - self.config.processes(usable_cores())
-        return self.config.agent_timeout * (1 if remote < 0 else len(self.config.remote_actors[remote]))
+        return self.config.agent_timeout * len(self._actor_of(number) or [number])
 
     def _lose(self, number: int) -> None:
         """An agent process has died: sees to it that nothing it asked for or sent is taken for its successor's.

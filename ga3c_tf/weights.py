@@ -19,10 +19,8 @@ from ga3c_tf.run_folder import write_aside
 MOST_BYTES = 5 * 10**6
 FILE, SCORE = "weights.npz", "score.json"
 HERE = Path(__file__).resolve().parents[1]
-PUBLISHED = next(
-    (each for each in (HERE / "results" / "weights", HERE / "reproduce" / "weights") if each.is_dir()),
-    HERE / "reproduce" / "weights",
-)
+CHECKOUT, INSTALLED = HERE / "results" / "weights", HERE / "reproduce" / "weights"
+PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 """The published ones, each in a folder of its name: in a checkout, or installed beside the package."""
 
 

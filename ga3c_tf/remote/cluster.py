@@ -63,7 +63,7 @@ def check_room(address: str, actors: int) -> None:
         actors: each wants one CPU.
 
     Raises:
-        UserError: no cluster, too few CPUs in all, or or a machine without this version of the package.
+        UserError: no cluster, too few CPUs in all, or a machine without this version of the package.
     """
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         cpus = pool.submit(_cpus, address).result()
