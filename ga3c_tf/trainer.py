@@ -36,12 +36,14 @@ class BatchBuilder:
 
     Attributes:
         turn: held by the trainer that gathers.
-        closed: set when the run ends: batches that are whole are trained on, what waits is left.
+        closed: set when the run ends: what waits is then left.
     """
 
     def __init__(self, config: Config, memory: AgentMemory):
         self.turn = threading.Lock()
         self.closed = False
+        self._gathered = self._begun = 0
+        self._beginning = threading.Lock()
         self._minimum, self._most, self._memory = (
             config.min_training_batch,
             config.min_training_batch + config.t_max,
@@ -61,6 +63,22 @@ class BatchBuilder:
         batch = Batch(*(column[: self._size] for column in self._batch))
         self._begin()
         return batch
+
+    def next_number(self) -> int:
+        """The number of the batch that `add` has just returned; for who holds `turn`."""
+        self._gathered += 1
+        return self._gathered
+
+    def begins(self, number: int) -> bool:
+        """Whether an update is to begin on this batch.
+
+        Once the run ends only on one that was overtaken, so that what is trained on has no gap.
+        """
+        with self._beginning:
+            if self.closed and number > self._begun:
+                return False
+            self._begun = max(self._begun, number)
+            return True
 
     def _begin(self) -> None:
         self._size = 0
@@ -127,16 +145,19 @@ class Trainer(Worker):
         self._refused, self._drained = refused, drained
 
     def work(self) -> None:
-        while (batch := self._gather()) is not None:
+        while (gathered := self._gather()) is not None:
+            number, batch = gathered
             with self._at_once, self.updating:
+                if not self._builder.begins(number):
+                    return
                 try:
                     train(batch, self._model, self._stats, self._refused, *self._rates())
                 except FloatingPointError as error:
                     self.error = error  # known before anyone can save these weights
                     raise
 
-    def _gather(self) -> Batch | None:
-        """The next batch, or None once this trainer is to end."""
+    def _gather(self) -> tuple[int, Batch] | None:
+        """The next batch and its number, or None once this trainer is to end."""
         with self._builder.turn:
             while len(slots := self._training_queue.get(1)) and not self._builder.closed:
                 slot = int(slots[0])
@@ -146,5 +167,5 @@ class Trainer(Worker):
                 batch = self._builder.add(slot)
                 self._answers.released(slot)
                 if batch is not None:
-                    return batch
+                    return self._builder.next_number(), batch
             return None

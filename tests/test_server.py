@@ -23,7 +23,7 @@ from ga3c_tf.scheduling import IdleCores
 from ga3c_tf.serial import SerialServer
 from ga3c_tf.server import Server, updates_at_once
 from ga3c_tf.stats import Stats
-from ga3c_tf.trainer import Trainer
+from ga3c_tf.trainer import BatchBuilder, Trainer
 
 
 def run_counting(tmp_path, monkeypatch, kind=Server, **settings):
@@ -352,6 +352,14 @@ def test_a_slow_update_does_not_hold_up_the_end(tmp_path, monkeypatch):
 
     _, training, _ = run_counting(tmp_path, monkeypatch, Timed, steps=None, minutes=0.05)
     assert training.took < 2 and not any(thread.is_alive() for thread in training._trainers)
+
+
+def test_at_the_end_only_batches_that_were_overtaken_are_trained_on():
+    builder = BatchBuilder(Config(num_agents=1), AgentMemory(Config(num_agents=1), (2,), "float32", 2))
+    first, second, third, fourth = (builder.next_number() for _ in range(4))
+    assert builder.begins(third)
+    builder.closed = True
+    assert not builder.begins(fourth) and builder.begins(first) and builder.begins(second)
 
 
 @pytest.fixture
