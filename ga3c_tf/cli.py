@@ -355,17 +355,17 @@ def reproduce(
     show_default=True,
     help="Results folder.",
 )
-@click.option("--check", is_flag=True, help="Write nothing; exit code 1 if the page is not what it should be.")
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a page is not what it should be.")
 def report(out: Path, check: bool) -> int:
     """Write the results page, README.md of the results folder, from the records and the runs."""
     from reproduce.folder import ResultsFolder
-    from reproduce.report import is_current, write_page
+    from reproduce.report import stale_pages, write_pages
 
     folder = ResultsFolder(out)
     if not check:
-        print(write_page(folder))
-    elif not is_current(folder):
-        _warn(f"{out / 'README.md'} is stale: write it anew with ga3c-tf report --out {out}")
+        print(write_pages(folder))
+    elif stale := stale_pages(folder):
+        _warn(f"{' and '.join(map(str, stale))} is stale: write it anew with ga3c-tf report --out {out}")
         return 1
     return 0
 

@@ -51,8 +51,8 @@ def plot(paper: Results, own: Results, stem: Path) -> None:
     papers = by_setting(paper.runs)
     rows = {
         "\n".join(textwrap.wrap(setting.traits.replace("-", " "), 24)): {
-            "the paper's method": [run for run in papers.get(setting, []) if run.finished],
-            described(runs[0].spec.changes): [run for run in runs if run.finished],
+            "the paper's method": [run.curve for run in papers.get(setting, []) if run.finished],
+            described(runs[0].spec.changes): [run.curve for run in runs if run.finished],
         }
         for setting, runs in by_setting(own.runs).items()
     }

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from ga3c_tf.config import UserError, did_you_mean
-from reproduce import adjustment, learning_curves, policy_lag, pps, queues, scores, speed, tps, utilization
+from reproduce import (
+    adjustment,
+    environments,
+    learning_curves,
+    policy_lag,
+    pps,
+    queues,
+    scores,
+    speed,
+    tps,
+    utilization,
+)
 from reproduce.figure import Figure
 
-MODULES = (scores, pps, adjustment, tps, queues, speed, learning_curves, policy_lag, utilization)
+MODULES = (scores, pps, adjustment, tps, queues, speed, learning_curves, policy_lag, utilization, environments)
 FIGURES: dict[str, Figure] = {module.FIGURE.name: module.FIGURE for module in MODULES}
 ALL = "all"
 

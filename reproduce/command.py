@@ -10,7 +10,7 @@ from reproduce.catalogue import ALL, FIGURES, figures_called
 from reproduce.executor import Executor, duration
 from reproduce.figure import Figure
 from reproduce.folder import DEFAULT, ResultsFolder
-from reproduce.report import write_page
+from reproduce.report import write_pages
 from reproduce.runs import Run
 from reproduce.specs import BUDGETS, RunSpec, check_games
 
@@ -72,7 +72,7 @@ def reproduce(
             folder.update(figure, budget, games, seeds or 0, say)
         elif folder.measured_file(figure, budget).exists():  # it may share runs with this one
             folder.update(figure, budget, (), 0, say)
-    say(f"{write_page(folder)} and {folder.figures} are written")
+    say(f"{write_pages(folder)} and {folder.figures} are written")
     return runs
 
 

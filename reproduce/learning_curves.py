@@ -83,7 +83,7 @@ def plot(results: Results, stem: Path) -> None:
     from reproduce import plots
 
     finished = {
-        game: {rate: [run for run in runs if run.finished] for rate, runs in rates.items()}
+        game: {rate: [run.curve for run in runs if run.finished] for rate, runs in rates.items()}
         for game, rates in groups(results).items()
     }
     plots.score_curves(finished, stem)

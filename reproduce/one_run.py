@@ -100,7 +100,7 @@ def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
     except ChildEnded as ended:
         result |= {"status": ended.status, "reason": str(ended)}
     if (folder / "config.json").exists():
-        write_curve(folder, spec.config.rolling_episodes)
+        write_curve(folder, folder, spec.config.rolling_episodes)
     return result
 
 

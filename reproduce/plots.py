@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import LogLocator
 
 from ga3c_tf.stats import bootstrap_interval
-from reproduce.runs import Run
+from reproduce.runs import Columns, Run
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
 COLUMN = 3.3  # inches: the width of a column of the paper
@@ -296,11 +296,11 @@ def adjustment_courses(runs: list[Run], stem: Path) -> None:
     _save(figure, stem)
 
 
-def score_curves(groups: dict[str, dict[str, list[Run]]], stem: Path) -> None:
+def score_curves(groups: dict[str, dict[str, list[Columns]]], stem: Path) -> None:
     """Score against time and against agent steps: the mean over seeds, and the range of them.
 
     Args:
-        groups: the runs by the title of a row of panels, and by what a line is called.
+        groups: the curves of runs by the title of a row of panels, and by what a line is called.
         stem: of the files.
     """
     figure, axes = _canvas(len(groups), 2, 0.6 + 1.4 * len(groups), sharey="row")
@@ -324,8 +324,8 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
         stem: of the files.
     """
     figure, axes = _canvas(len(rates) + 1, 2, 1.0 + 1.35 * (len(rates) + 1))
-    for (time, steps), (title, curves) in zip(axes, rates.items(), strict=False):
-        _draw_curves(time, steps, curves)
+    for (time, steps), (title, by_setting) in zip(axes, rates.items(), strict=False):
+        _draw_curves(time, steps, {name: [run.curve for run in runs] for name, runs in by_setting.items()})
         steps.sharey(time)
         steps.tick_params(labelleft=False)
         time.set_ylabel(f"{title}\nscore")
@@ -358,11 +358,11 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
     _save(figure, stem)
 
 
-def _draw_curves(time, steps, curves: dict[str, list[Run]]) -> None:
-    for number, (label, runs) in enumerate(curves.items()):
+def _draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
+    for number, (label, seeds) in enumerate(curves.items()):
         colour, style = COLOURS[number % len(COLOURS)], ("-", "--", "-.", ":")[number % 4]
         for axis, column, unit in ((time, "time_s", 60.0), (steps, "agent_steps", 1e6)):
-            drawn = [curve for run in runs if len((curve := _settled(run.curve))[column]) > 1]
+            drawn = [curve for seed in seeds if len((curve := _settled(seed))[column]) > 1]
             if drawn:
                 start = max(curve[column][0] for curve in drawn)
                 end = min(curve[column][-1] for curve in drawn)
@@ -374,7 +374,7 @@ def _draw_curves(time, steps, curves: dict[str, list[Run]]) -> None:
                 axis.plot(grid / unit, scores.mean(axis=0), style, color=colour, label=label)
 
 
-def _settled(curve: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _settled(curve: Columns) -> Columns:
     """The part of a curve whose rolling score is over ten episodes at least; all of it where there is no such part."""
     kept = curve["episodes"] >= 10
     return {name: values[kept] for name, values in curve.items()} if kept.any() else curve

@@ -7,15 +7,18 @@ import json
 import shlex
 from pathlib import Path
 
-from ga3c_tf.config import UserError
+import numpy as np
+
+from ga3c_tf.config import Config, UserError
 from ga3c_tf.evaluate import TrainedAgent, evaluate, summary
 from ga3c_tf.run_folder import read_config, write_aside
 from ga3c_tf.weights import FILE, SCORE, check_free, save_weights
+from reproduce.runs import Columns, read_curve, write_curve
 from reproduce.text import table
 
 
 def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: int, command: str) -> dict:
-    """Scores the agent, with sampled actions, and writes its weights with settings, score and card.
+    """Scores the agent, with sampled actions, and writes its weights with settings, score, learning curve and card.
 
     Args:
         run: the run folder that the agent is from.
@@ -38,13 +41,26 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
         [dict(session) for session in sessions]
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{run / 'meta.json'} is missing or damaged") from None
+    config = read_config(run).replace(run_dir=None)
     score = summary(agent, evaluate(agent, episodes, seed), False, seed)
-    save_weights(folder, agent.model, read_config(run).replace(run_dir=None).to_json(), score)
-    write_aside(folder / "README.md", "\n".join(_card(run, folder, score, sessions, command)) + "\n")
+    save_weights(folder, agent.model, config.to_json(), score)
+    write_curve(run, folder, config.rolling_episodes)
+    curve = read_curve(folder)
+    _plot(curve, config, folder / "curve")
+    write_aside(folder / "README.md", "\n".join(_card(run, folder, config, score, curve, sessions, command)) + "\n")
     return score
 
 
-def _card(run: Path, folder: Path, score: dict, sessions: list[dict], command: str) -> list[str]:
+def _plot(curve: Columns, config: Config, stem: Path) -> None:
+    from reproduce import plots
+
+    label = f"mean of the last {config.rolling_episodes} episodes of training, seed {config.seed}"
+    plots.score_curves({config.env_id: {label: [curve]}}, stem)
+
+
+def _card(
+    run: Path, folder: Path, config: Config, score: dict, curve: Columns, sessions: list[dict], command: str
+) -> list[str]:
     """The lines of the card."""
     low, high = score["interval_95"]
     content = (folder / FILE).read_bytes()
@@ -66,10 +82,24 @@ def _card(run: Path, folder: Path, score: dict, sessions: list[dict], command: s
         f"{score['std']:.2f}, median {score['median']:.1f}) after {score['agent_steps']:,} agent steps.",
         "",
         f"- How it was scored: {score['protocol']}. Scores: {', '.join(f'{each:g}' for each in score['scores'])}.",
-        "- How it was trained: the sessions below, all of them; `config.json` has every setting.",
+        f"- How it was trained: the sessions below, all of them, seed {config.seed}; `config.json` has every setting."
+        f"{_times(curve, score['agent_steps'])}",
         f"- `{FILE}`: {len(content):,} bytes, float32, the network's weights in its own order, without the optimizer's "
         f"statistics; SHA-256 `{hashlib.sha256(content).hexdigest()}`. `{SCORE}` has the score's numbers.",
         f"- Written by `{command}`, from the run folder {shlex.quote(run.name)}.",
         "",
         *table(["session", "command", "commit", "machine", "versions"], rows),
+        "",
+        "![Score against time and against agent steps](curve.svg)",
     ]
+
+
+def _times(curve: Columns, agent_steps: int) -> str:
+    """When these weights were reached, and how long the run went on."""
+    if not len(curve["time_s"]):
+        return ""
+    reached = np.interp(agent_steps, curve["agent_steps"], curve["time_s"]) / 60
+    return (
+        f" These weights are from minute {reached:.0f} of training; the run's last episode ended in minute "
+        f"{curve['time_s'][-1] / 60:.0f}, at {int(curve['agent_steps'][-1]):,} agent steps."
+    )

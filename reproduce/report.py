@@ -1,4 +1,7 @@
-"""The page README.md of a results folder, written from its records and the small files of its runs, always the same."""
+"""The page README.md of a results folder, written from its records and the small files of its runs, always the same.
+
+With it goes what the README of the checkout shows of it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 
 from ga3c_tf.config import UserError
 from ga3c_tf.run_folder import write_aside
-from reproduce import beside
+from reproduce import beside, front_page, pretrained
 from reproduce.catalogue import FIGURES
 from reproduce.figure import Figure, Results
 from reproduce.folder import ResultsFolder
@@ -28,7 +31,8 @@ LIMITS = """\
 - Intervals are over the seeds that were run. One seed says nothing about the next.
 - [DIFFERENCES.md](DIFFERENCES.md) lists where we depart from the paper."""
 
-
+PUBLISHED = """\
+Agents trained until they play well, whatever that took. Each card has command, seed, wall-clock, machine and curve."""
 MACHINES = """\
 The paper's machines (its Table 1): I: 2x Xeon E5-2640v3 2.6 GHz (16 cores), Titan X Maxwell. II: Core i-3820 3.6 GHz,
 GTX 980. III: Xeon E5-2698v3 2.3 GHz (16 cores), Tesla K80. Ours stand with each figure."""
@@ -46,27 +50,32 @@ def page(folder: ResultsFolder) -> str:
     lines += ["## Rules", "", *(f"- {rule}" for rule in RULES.values()), ""]
     lines += ["## Machines", "", *MACHINES.splitlines(), ""]
     lines += ["## Overview", "", *_overview(folder), ""]
+    published = pretrained.rows(folder.path / "weights", folder.paper(), "weights")
+    lines += ["## Published weights", "", *PUBLISHED.splitlines(), "", *published, ""] if published else []
     for figure in FIGURES.values():
-        lines += [f"## {figure.name}", "", f"{figure.paper} of the paper: {figure.shows}.", ""]
+        lines += [f"## {figure.name}", "", f"{figure.paper[:1].upper()}{figure.paper[1:]}: {figure.shows}.", ""]
         for budget in _budgets_shown(folder, figure, smoke):
             lines += _blocks(folder, figure, budget)
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def write_page(folder: ResultsFolder) -> Path:
-    """Writes README.md; returns its path."""
+def write_pages(folder: ResultsFolder) -> Path:
+    """Writes README.md and what is generated in the README beside the folder; returns the path of the first."""
     file = folder.path / "README.md"
     write_aside(file, page(folder))
+    for other, (_, text) in front_page.texts(folder).items():
+        write_aside(other, text)
     return file
 
 
-def is_current(folder: ResultsFolder) -> bool:
-    """Whether README.md is what `write_page` would write."""
-    text = page(folder)
+def stale_pages(folder: ResultsFolder) -> list[Path]:
+    """The pages that are not what `write_pages` would write."""
+    file = folder.path / "README.md"
     try:
-        return (folder.path / "README.md").read_text(encoding="utf-8") == text
+        texts = {file: (file.read_text(encoding="utf-8"), page(folder))}
     except OSError as error:
-        raise UserError(f"cannot read {folder.path / 'README.md'}: {error.strerror}") from None
+        raise UserError(f"cannot read {file}: {error.strerror}") from None
+    return [path for path, (now, then) in {**texts, **front_page.texts(folder)}.items() if now != then]
 
 
 def _budgets_shown(folder: ResultsFolder, figure: Figure, smoke: bool) -> list[str]:

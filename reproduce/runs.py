@@ -60,7 +60,7 @@ class Run:
     @functools.cached_property
     def curve(self) -> Columns:
         """The columns of curve.csv: the rolling score over time and agent steps."""
-        return _columns(self.path / "curve.csv", CURVE_COLUMNS)
+        return read_curve(self.path)
 
     @functools.cached_property
     def adjustment(self) -> Columns:
@@ -158,14 +158,20 @@ def read_result(folder: Path) -> dict:
         raise UserError(f"{file} is damaged: {error}; remove {folder} to run it again") from None
 
 
-def write_curve(folder: Path, rolling_episodes: int) -> None:
+def read_curve(folder: Path) -> Columns:
+    """The columns of curve.csv in a folder: the rolling score over time and agent steps."""
+    return _columns(folder / "curve.csv", CURVE_COLUMNS)
+
+
+def write_curve(run: Path, folder: Path, rolling_episodes: int) -> None:
     """Writes curve.csv: the rolling score at evenly spaced times, small where episodes.csv is not.
 
     Args:
-        folder: a run folder.
+        run: the run folder.
+        folder: to write to, which may be the same.
         rolling_episodes: episodes that the rolling score is the mean of; of fewer at the start.
     """
-    episodes = _columns(folder / "episodes.csv", EPISODE_COLUMNS)
+    episodes = _columns(run / "episodes.csv", EPISODE_COLUMNS)
     count = len(episodes["score"])
     lines = [",".join(CURVE_COLUMNS)]
     if count:

@@ -40,7 +40,8 @@ AN_ENVIRONMENT = re.compile(r"([\w.]+:)?[\w./-]+-v\d+")
 Changes = tuple[tuple[str, Any], ...]
 """Names and values of settings, sorted by name."""
 # For the estimate of what a run costs, roughly as on 2 cores.
-START_SECONDS, STEPS_PER_SECOND, SECONDS_PER_EPISODE = 8.0, 500.0, 2.0
+START_SECONDS, SECONDS_PER_EPISODE = 8.0, 2.0
+STEPS_PER_SECOND = {"ALE": 500.0, "others": 5000.0}
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,8 @@ class RunSpec:
     def seconds(self) -> float:
         """About how long it takes."""
         config = self.config
-        training = 60 * config.minutes if config.minutes else (config.steps or 0) / STEPS_PER_SECOND
+        rate = STEPS_PER_SECOND["ALE" if config.env_id.startswith("ALE/") else "others"]
+        training = 60 * config.minutes if config.minutes else (config.steps or 0) / rate
         plays = (self.evaluation_episodes > 0) * (1 + self.random_play)
         evaluation = plays * (START_SECONDS + SECONDS_PER_EPISODE * self.evaluation_episodes)
         return START_SECONDS + training + evaluation

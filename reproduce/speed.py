@@ -124,7 +124,7 @@ def plot(results: Results, stem: Path) -> None:
     for label, runs in groups(results).items():
         frames = results.values(FRAMES, runs)
         total = f" ({sum(frames) / len(frames) / 1e6:.1f} M frames)" if frames else ""
-        curves[f"{label}{total}"] = [run for run in runs if run.finished]
+        curves[f"{label}{total}"] = [run.curve for run in runs if run.finished]
     plots.score_curves({"": curves}, stem)
 
 

@@ -51,7 +51,7 @@ def invent(runs, spec, rate=100.0, lag=3.0, batch=5, scores=(0.0, 1.0), sessions
     ]
     write_table(folder / "episodes.csv", EPISODE_COLUMNS, episodes)
     write_table(folder / "adjustment.csv", ADJUSTMENT_COLUMNS, [])
-    write_curve(folder, spec.config.rolling_episodes)
+    write_curve(folder, folder, spec.config.rolling_episodes)
     common = {"status": "finished", "reason": "", "spec": json.loads(spec.to_json())}
     (folder / "result.json").write_text(
         json.dumps({**common, "cpu_utilization": 0.5, "gpu_utilization": None, **result})
@@ -101,7 +101,7 @@ def test_the_curve_is_the_rolling_mean(tmp_path):
         for number, (time, score) in enumerate(zip(times, scores, strict=True), 1)
     ]
     write_table(tmp_path / "episodes.csv", EPISODE_COLUMNS, rows)
-    write_curve(tmp_path, 100)
+    write_curve(tmp_path, tmp_path, 100)
     [spec, *_] = tps.specs("quick", "pong", 1)
     curve = Run(spec, tmp_path, {}).curve
     assert 100 < len(curve["time_s"]) <= 300 and (np.diff(curve["episodes"]) > 0).all()

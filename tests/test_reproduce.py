@@ -17,7 +17,7 @@ from reproduce.catalogue import FIGURES
 from reproduce.executor import LocalExecutor, duration
 from reproduce.folder import ResultsFolder
 from reproduce.records import MEASURED, NOT_RUN
-from reproduce.report import is_current
+from reproduce.report import stale_pages
 from reproduce.runs import FAILED, FINISHED, INTERRUPTED, Run
 from reproduce.specs import run_spec
 
@@ -80,7 +80,7 @@ def test_every_figure_leaves_records_pictures_and_a_section(smoke, name):
 def test_the_smoke_page_says_that_it_is_no_result_and_is_current(smoke):
     page = (smoke / "README.md").read_text()
     assert "These are smoke runs, not results" in page and page.startswith("# Smoke runs")
-    assert is_current(ResultsFolder(smoke))
+    assert not stale_pages(ResultsFolder(smoke))
     assert ga3c_tf("report", "--check", "--out", smoke).returncode == 0
 
 
@@ -252,7 +252,7 @@ def test_a_killed_training_is_resumed_next_time(tmp_path, monkeypatch):
         return "{}"
 
     monkeypatch.setattr(one_run, "_call", call)
-    monkeypatch.setattr(one_run, "write_curve", lambda folder, rolling: None)
+    monkeypatch.setattr(one_run, "write_curve", lambda run, folder, rolling: None)
     run = one_run.carry_out(spec, tmp_path / "runs")
     assert run.fate == "interrupted: train: ended by SIGKILL"
     assert one_run.carry_out(spec, tmp_path / "runs").fate == FINISHED

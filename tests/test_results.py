@@ -10,7 +10,7 @@ from reproduce.catalogue import FIGURES
 from reproduce.figure import read_paper
 from reproduce.folder import NONE, ResultsFolder
 from reproduce.records import NOT_RUN, read_records
-from reproduce.report import is_current
+from reproduce.report import stale_pages
 from reproduce.runs import Run, read_result
 from reproduce.specs import NINE_GAMES, RunSpec
 
@@ -20,7 +20,7 @@ MEASURED_FILES = sorted((RESULTS.path / "measured").glob("*.csv"))
 
 
 def test_the_page_is_current():
-    assert is_current(RESULTS), "write it anew with: ga3c-tf report"
+    assert not stale_pages(RESULTS), "write it anew with: ga3c-tf report"
 
 
 def test_the_papers_records_are_there():

@@ -12,6 +12,8 @@ from ga3c_tf import weights
 from ga3c_tf.config import Config, UserError
 from ga3c_tf.evaluate import TrainedAgent
 from ga3c_tf.model import Model
+from ga3c_tf.run_log import EPISODE_COLUMNS, read_rows
+from reproduce.runs import read_curve
 
 
 def ga3c_tf(*arguments):
@@ -51,6 +53,15 @@ def test_the_card_says_how_they_were_trained_and_scored(published):
     assert f"**{score['mean']:.2f}**" in card and f"{score['agent_steps']:,} agent steps" in card
     assert f"`{session['command']}`" in card and session["cpu"] in card and score["protocol"] in card
     assert Config.from_json((published / "config.json").read_text()).run_dir is None
+
+
+def test_the_card_has_the_learning_curve(published):
+    curve, run = read_curve(published), read_rows(published.parent / "run" / "episodes.csv", EPISODE_COLUMNS)
+    assert curve["agent_steps"][-1] == float(run[-1]["agent_steps"]) and (np.diff(curve["time_s"]) > 0).all()
+    assert curve["rolling_score"][-1] == pytest.approx(np.mean([float(row["score"]) for row in run[-100:]]), rel=1e-5)
+    card = (published / "README.md").read_text()
+    assert "seed 1;" in card and f"at {int(curve['agent_steps'][-1]):,} agent steps" in card and "(curve.svg)" in card
+    assert (published / "curve.svg").read_text().startswith("<?xml")
 
 
 def test_every_weight_is_there_as_float32(published):

@@ -1,0 +1,109 @@
+"""Environments other than Atari, which the paper has none of: score against agent steps of GA3C, A3C and A2C."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reproduce import learning_curves, pps
+from reproduce.figure import Figure, Results, seeds_by_budget, smoke_spec
+from reproduce.runs import Run
+from reproduce.specs import SYSTEMS, RunSpec, run_spec
+from reproduce.text import spread, table
+from reproduce.verdicts import Finding, greater
+
+GAMES = (
+    "cartpole",
+    "minatar_breakout",
+    "minatar_asterix",
+    "minatar_freeway",
+    "minatar_seaquest",
+    "minatar_space_invaders",
+)
+STEPS = {"quick": 500_000, "paper": 5_000_000}
+
+
+def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
+    """The three systems, for the same number of agent steps."""
+    if budget == "smoke":
+        return [smoke_spec(game, seed), smoke_spec(game, seed, "a3c")]
+    return [
+        run_spec(
+            game,
+            seed,
+            system,
+            num_agents=pps.AGENTS[budget][system],
+            num_predictors=2,
+            num_trainers=2,
+            min_training_batch=20,
+            steps=STEPS[budget],
+            checkpoint_minutes=15.0,
+        )
+        for system in SYSTEMS
+    ]
+
+
+def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
+    """The runs by game, and by system."""
+    found: dict[str, dict[str, list[Run]]] = {}
+    for run in results.runs:
+        found.setdefault(run.spec.game, {}).setdefault(SYSTEMS[run.spec.system], []).append(run)
+    return found
+
+
+def section(results: Results) -> list[str]:
+    """The score at the end, and whether GA3C's is greater."""
+    rows, findings = [], []
+    for game, systems in groups(results).items():
+        ends = {system: results.values(learning_curves.FINAL, runs) for system, runs in systems.items()}
+        reasons = [
+            f"{system}, seed {run.spec.seed}: {results.status(run)}"
+            for system, runs in systems.items()
+            for run in runs
+            if not run.finished
+        ]
+        rows.append([game, *(spread(ends.get(system, [])) for system in SYSTEMS.values()), "; ".join(reasons)])
+        findings += [
+            Finding(
+                f"{game}: GA3C scores more than {other} after the same agent steps",
+                greater(ends.get("GA3C", []), scores),
+                "final rolling score",
+                f"{spread(ends.get('GA3C', []))} against {spread(scores)}",
+            )
+            for other, scores in ends.items()
+            if other != "GA3C"
+        ]
+    return [
+        *table(["game", *SYSTEMS.values(), "not finished"], rows),
+        "",
+        "Rolling score at the end, over seeds. The paper has Atari only, so there is nothing to compare with. Agent "
+        "steps do not depend on the machine's speed as minutes do; in GA3C and A3C the policy lag does, a little.",
+        "",
+        *(finding.line() for finding in findings),
+    ]
+
+
+def plot(results: Results, stem: Path) -> None:
+    """Score against time and against agent steps, a row for each game."""
+    from reproduce import plots
+
+    curves = {
+        game.replace("_", " "): {
+            system: [run.curve for run in runs if run.finished] for system, runs in systems.items()
+        }
+        for game, systems in groups(results).items()
+    }
+    plots.score_curves(curves, stem)
+
+
+FIGURE = Figure(
+    name="environments",
+    paper="not in the paper",
+    shows="score against time and agent steps on CartPole and MinAtar, GA3C, A3C and A2C",
+    games={"smoke": ("cartpole",), "quick": GAMES, "paper": GAMES},
+    seeds=seeds_by_budget(quick=3, paper=5),
+    specs=specs,
+    measures=learning_curves.measures,
+    main=(learning_curves.FINAL, "points"),
+    section=section,
+    plot=plot,
+)

@@ -1,0 +1,74 @@
+"""What the README of the checkout shows of the results: one table and three pictures, between two marks in it."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from pathlib import Path
+
+from ga3c_tf.config import UserError
+from reproduce import pretrained
+from reproduce.catalogue import FIGURES
+from reproduce.figure import Figure
+from reproduce.folder import ResultsFolder
+
+BUDGET = "quick"
+TABLE = "pps"
+SHOWN = ("pps", "tps")
+PRETRAINED = "pong"
+END = "<!-- end of what is generated -->"
+
+
+def texts(folder: ResultsFolder) -> dict[Path, tuple[str, str]]:
+    """The README beside the results folder, as it is and as it should be; none where it asks for nothing from there.
+
+    Raises:
+        UserError: it cannot be read, or its marks are not one pair.
+    """
+    place = folder.path.resolve()
+    file, begin = place.parent / "README.md", f"<!-- generated from {place.name}/ by ga3c-tf report; do not edit -->"
+    try:
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {file}: {error}") from None
+    before, mark, rest = text.partition(begin)
+    if not mark:
+        return {}
+    _, end, after = rest.partition(END)
+    if not end or begin in rest:
+        raise UserError(f"{file} needs the line '{begin}' once, and '{END}' after it")
+    return {file: (text, "\n".join([before + begin, "", *_lines(folder), "", END]) + after)}
+
+
+def _lines(folder: ResultsFolder) -> list[str]:
+    name = folder.path.resolve().name
+    lines = []
+    published = pretrained.rows(folder.path / "weights", folder.paper(), f"{name}/weights")
+    if published:
+        lines += [
+            "Trained here and published (`ga3c-tf play --pretrained NAME`; each card has the command, the seed and the "
+            "machine):",
+            "",
+            *published,
+            "",
+        ]
+    if (folder.path / "weights" / PRETRAINED / "curve.svg").exists():
+        lines += [f"![Score against time and agent steps]({name}/weights/{PRETRAINED}/curve.svg)", ""]
+    for figure in (FIGURES[each] for each in SHOWN):
+        table = _table(folder, figure) if figure.name == TABLE else []
+        pictures = [f"![{figure.shows}]({name}/{stem.as_posix()}.svg)" for stem in folder.pictures(figure, BUDGET)[:1]]
+        for part in (table, pictures):
+            lines += [*part, ""] if part else []
+        lines += [_caption(folder, figure), ""] if table or pictures else []
+    return lines[:-1]
+
+
+def _table(folder: ResultsFolder, figure: Figure) -> list[str]:
+    """The first of the figure's tables."""
+    return list(takewhile(lambda line: line.startswith("|"), figure.sections(folder.results(figure, BUDGET))))
+
+
+def _caption(folder: ResultsFolder, figure: Figure) -> str:
+    """Such as 'Table 2: predictions per second (...)', with the command and the machine."""
+    results = folder.results(figure, BUDGET)
+    hardware = sorted({record.hardware for record in results.records if record.hardware})
+    return f"**{figure.paper}**: {figure.shows}. `{results.command}`, {'; '.join(hardware) or 'not run'}."
