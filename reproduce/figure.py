@@ -63,6 +63,11 @@ class Results:
         found = [record.status for record in self.records if record.run_id == run.spec.id]
         return next((status for status in found if status != MEASURED), MEASURED) if found else NOT_RUN
 
+    @property
+    def one_machine(self) -> bool:
+        """Whether everything that is finished ran on the same hardware."""
+        return len({run.hardware for run in self.runs if run.finished}) == 1
+
     def values(self, metric: str, runs: Iterable[Run]) -> list[float]:
         """The numbers of these runs that have one."""
         return [value for run in runs if (value := self.value(run, metric)) is not None]

@@ -14,6 +14,10 @@ from reproduce.folder import ResultsFolder
 BUDGET = "quick"
 TABLE = "pps"
 SHOWN = ("pps", "tps")
+NOTES = {
+    "pps": "The paper's GA3C had a GPU.",
+    "tps": "Named: the fastest predictors/trainers of each number of agents.",
+}
 PRETRAINED = "pong"
 END = "<!-- end of what is generated -->"
 
@@ -45,8 +49,7 @@ def _lines(folder: ResultsFolder) -> list[str]:
     published = pretrained.rows(folder.path / "weights", folder.paper(), f"{name}/weights")
     if published:
         lines += [
-            "Trained here and published (`ga3c-tf play --pretrained NAME`; each card has the command, the seed and the "
-            "machine):",
+            "Trained with this code until they played well, one seed (`ga3c-tf play --pretrained NAME`, `evaluate`):",
             "",
             *published,
             "",
@@ -54,21 +57,28 @@ def _lines(folder: ResultsFolder) -> list[str]:
     if (folder.path / "weights" / PRETRAINED / "curve.svg").exists():
         lines += [f"![Score against time and agent steps]({name}/weights/{PRETRAINED}/curve.svg)", ""]
     for figure in (FIGURES[each] for each in SHOWN):
-        table = _table(folder, figure) if figure.name == TABLE else []
-        pictures = [f"![{figure.shows}]({name}/{stem.as_posix()}.svg)" for stem in folder.pictures(figure, BUDGET)[:1]]
+        game = figure.games[BUDGET][0]
+        table = _table(folder, figure, game) if figure.name == TABLE else []
+        stems = [
+            stem for stem in folder.pictures(figure, BUDGET) if not figure.by_game or stem.name.endswith(f"-{game}")
+        ]
+        pictures = [f"![{figure.shows}]({name}/{stem.as_posix()}.svg)" for stem in stems]
         for part in (table, pictures):
             lines += [*part, ""] if part else []
         lines += [_caption(folder, figure), ""] if table or pictures else []
     return lines[:-1]
 
 
-def _table(folder: ResultsFolder, figure: Figure) -> list[str]:
-    """The first of the figure's tables."""
-    return list(takewhile(lambda line: line.startswith("|"), figure.sections(folder.results(figure, BUDGET))))
+def _table(folder: ResultsFolder, figure: Figure, game: str) -> list[str]:
+    """The first of the figure's tables; of one game where each has its own."""
+    results = folder.results(figure, BUDGET)
+    lines = figure.section(results.of_game(game) if figure.by_game else results)
+    return list(takewhile(lambda line: line.startswith("|"), lines))
 
 
 def _caption(folder: ResultsFolder, figure: Figure) -> str:
     """Such as 'Table 2: predictions per second (...)', with the command and the machine."""
     results = folder.results(figure, BUDGET)
     hardware = sorted({record.hardware for record in results.records if record.hardware})
-    return f"**{figure.paper}**: {figure.shows}. `{results.command}`, {'; '.join(hardware) or 'not run'}."
+    made = f"{len(results.records)} records, {'; '.join(hardware)}" if hardware else "not run"
+    return f"**{figure.paper}**: {figure.shows}. {NOTES[figure.name]} `{results.command}` ({made})."

@@ -282,9 +282,11 @@ def adjustment_courses(runs: list[Run], stem: Path) -> None:
                 workers.step(times / 60, np.append(counts, counts[-1:]), where="post", **style)
             rates.plot(metrics["time_s"] / 60, metrics["tps"], color="#AAAAAA", linewidth=0.7, label="TPS")
             if kept.any():
-                there = rows["time_s"][kept]
-                tps = np.interp(there, metrics["time_s"], metrics["tps"])
-                rates.plot(there / 60, tps, ".", color=COLOURS[0], label="accepted periods")
+                ends, seconds = rows["time_s"][kept], run.spec.config.adjustment_seconds
+                after, before = (np.interp(at, metrics["time_s"], metrics["updates"]) for at in (ends, ends - seconds))
+                rates.plot(
+                    ends / 60, (after - before) / seconds, ".", color=COLOURS[0], label="mean of an accepted period"
+                )
         workers.set_title(game.replace("_", " "))
         rates.set_xlabel("time (minutes)")
         rates.set_ylim(bottom=0)

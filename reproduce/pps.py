@@ -6,9 +6,9 @@ from pathlib import Path
 
 from reproduce.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from reproduce.runs import Run
-from reproduce.specs import RunSpec, run_spec
+from reproduce.specs import SYSTEMS, RunSpec, run_spec
 from reproduce.text import number, spread, table
-from reproduce.verdicts import Finding, grows
+from reproduce.verdicts import UNKNOWN, Finding, grows
 
 NETWORKS = {
     "small": "small",
@@ -53,10 +53,9 @@ def measures(run: Run) -> list[Measure]:
     """True agent steps per second after the warm-up."""
     warm_up = WARM_UP_SHARE * 3600 * run.hours
     steady = run.steady(warm_up)
-    protocol = (
-        f"agent steps per second over {steady['seconds']:.0f} s after {warm_up:.0f} s, "
-        f"{run.spec.config.num_agents} agents, minimum batch {run.spec.config.min_training_batch}"
-    )
+    protocol = f"agent steps per second over the last {steady['seconds']:.0f} s, {run.spec.config.num_agents} agents"
+    if run.spec.system == "ga3c":
+        protocol += f", minimum batch {run.spec.config.min_training_batch}"
     return [Measure("pps", steady["pps"], "predictions/s", protocol)]
 
 
@@ -75,12 +74,12 @@ def runs_of(results: Results, network: str, system: str) -> list[Run]:
 
 
 def speed_ups(results: Results, network: str, other: str) -> list[float]:
-    """PPS of GA3C over that of the other system, seed by seed, where both ran on the same hardware."""
+    """PPS of GA3C over that of the other system, seed by seed, on the same machine: A3C never uses its GPU."""
     ratios = []
     for ours in runs_of(results, network, "ga3c"):
         for theirs in runs_of(results, network, other):
             pps, others = results.value(ours, "pps"), results.value(theirs, "pps")
-            if pps and others and ours.spec.seed == theirs.spec.seed and ours.hardware == theirs.hardware:
+            if pps and others and ours.spec.seed == theirs.spec.seed and ours.processor == theirs.processor:
                 ratios.append(pps / others)
     return ratios
 
@@ -99,10 +98,12 @@ def section(results: Results) -> list[str]:
     finished = [run for run in results.runs if run.finished]
     where = "a GPU" if any(run.on_gpu for run in finished) else "the CPU, like everything else of the run"
     ours = f"Our GA3C ran on {where}; the paper's" if finished else "The paper's ran"
+    on_gpu = bool(finished) and all(run.on_gpu for run in finished if run.spec.system == "ga3c")
     finding = Finding(
         "the speed-up over A3C grows with the network",
-        grows(means),
-        "each network's ratio at least that of the one before less 5 %, the last more than 5 % above the first",
+        grows(means) if on_gpu else UNKNOWN,
+        "each network's ratio at least that of the one before less 5 %, the last more than 5 % above the first; it "
+        "takes GA3C on a GPU, as in the paper",
         f"ratios {', '.join(number(mean) for mean in means)}; the paper's {', '.join(map(number, papers_ratios))}",
     )
     return [
@@ -114,9 +115,33 @@ def section(results: Results) -> list[str]:
         "",
         *_first_submission(results),
         "",
+        _conditions(finished),
+        "",
         finding.line(),
         *(f"- {run.spec.id}: {results.status(run)}" for run in results.runs if not run.finished and run.result),
     ]
+
+
+def _conditions(runs: list[Run]) -> str:
+    """What the systems' speeds were reached with: agents, states of an update, and how busy the cores were."""
+    parts = []
+    for system, name in SYSTEMS.items():
+        own = [run for run in runs if run.spec.system == system]
+        busy = [100 * share for run in own if (share := run.result.get("cpu_utilization")) is not None]
+        if busy:
+            agents = " or ".join(str(each) for each in sorted({run.spec.config.num_agents for run in own}))
+            states = [run.steady(0.0)["training_batch"] for run in own]
+            parts.append(f"{name}: {agents} agents, {_range(states)} states an update, cores {_range(busy)} % busy")
+    return (
+        f"The systems differ in more than their architecture. {'; '.join(parts)}. A larger update costs less a state; "
+        "what leaves cores idle could be faster."
+        if parts
+        else ""
+    )
+
+
+def _range(values: list[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{limit(values):.0f}" for limit in (min, max)))
 
 
 def _first_submission(results: Results) -> list[str]:

@@ -30,6 +30,8 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
             low, high = score["interval_95"]
             env_id, steps = score["env_id"], f"{score['agent_steps']:,}"
             ours = f"{number(score['mean'])} [{number(low)}, {number(high)}] ({score['episodes']} episodes)"
+            training = score["training"]
+            trained = [number(training["minutes"]), str(training["seed"]), training["machine"]]
         except (OSError, ValueError, KeyError, TypeError):
             raise UserError(f"{file} is damaged; write it anew with ga3c-tf publish") from None
         name = file.parent.name
@@ -38,6 +40,7 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
             for record in paper
             if (record.table, record.method) == ("scores", "GA3C (1 day, GPU)") and GAMES.get(record.game) == env_id
         ]
-        found.append([f"[{name}]({link}/{name})", env_id, ours, steps, number(next(iter(values), None))])
-    header = ["weights", "environment", "mean score", "agent steps", "GA3C, 1 day on a GPU (paper)"]
+        found.append([f"[{name}]({link}/{name})", env_id, ours, steps, *trained, number(next(iter(values), None))])
+    header = ["weights", "environment", "mean score", "agent steps", "minutes", "seed", "machine"]
+    header.append("GA3C, 1 day on a GPU (paper)")
     return table(header, found) if found else []

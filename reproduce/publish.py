@@ -12,9 +12,10 @@ import numpy as np
 from ga3c_tf.config import Config, UserError
 from ga3c_tf.evaluate import TrainedAgent, evaluate, summary
 from ga3c_tf.run_folder import read_config, write_aside
+from ga3c_tf.run_log import METRIC_COLUMNS, read_rows
 from ga3c_tf.weights import FILE, SCORE, check_free, save_weights
-from reproduce.runs import Columns, read_curve, write_curve
-from reproduce.text import table
+from reproduce.runs import Columns, machine_of, read_curve, write_curve
+from reproduce.text import number, table
 
 
 def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: int, command: str) -> dict:
@@ -37,18 +38,42 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
     """
     check_free(folder)
     try:
-        sessions = json.loads((run / "meta.json").read_text())["sessions"]
-        [dict(session) for session in sessions]
+        sessions = [_row(session) for session in json.loads((run / "meta.json").read_text())["sessions"]]
+        machines = list(dict.fromkeys(machine for *_, machine, _ in sessions))
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{run / 'meta.json'} is missing or damaged") from None
     config = read_config(run).replace(run_dir=None)
     score = summary(agent, evaluate(agent, episodes, seed), False, seed)
+    score["training"] = {
+        "seed": config.seed,
+        "minutes": _minutes(run, score["agent_steps"]),
+        "machine": "; ".join(machines),
+    }
     save_weights(folder, agent.model, config.to_json(), score)
     write_curve(run, folder, config.rolling_episodes)
     curve = read_curve(folder)
     _plot(curve, config, folder / "curve")
-    write_aside(folder / "README.md", "\n".join(_card(run, folder, config, score, curve, sessions, command)) + "\n")
+    write_aside(folder / "README.md", "\n".join(_card(run, folder, score, curve, sessions, command)) + "\n")
     return score
+
+
+def _row(session: dict) -> list[str]:
+    """One session of meta.json as a row of the card."""
+    versions = session["versions"]
+    return [
+        str(session["started"]),
+        f"`{session['command']}`",
+        f"{str(session['commit'] or 'unknown')[:12]}{', changed' if session['dirty'] else ''}",
+        machine_of(session),
+        f"Python {versions['python']}, TensorFlow {versions.get('tensorflow') or versions.get('tensorflow-cpu')}",
+    ]
+
+
+def _minutes(run: Path, agent_steps: int) -> float | None:
+    """Minutes of training after which the run had made so many agent steps; None where it logged nothing."""
+    rows = read_rows(run / "metrics.csv", METRIC_COLUMNS)
+    times, steps = ([float(row[name]) for row in rows] for name in ("time_s", "agent_steps"))
+    return round(float(np.interp(agent_steps, steps, times)) / 60, 1) if rows else None
 
 
 def _plot(curve: Columns, config: Config, stem: Path) -> None:
@@ -58,48 +83,31 @@ def _plot(curve: Columns, config: Config, stem: Path) -> None:
     plots.score_curves({config.env_id: {label: [curve]}}, stem)
 
 
-def _card(
-    run: Path, folder: Path, config: Config, score: dict, curve: Columns, sessions: list[dict], command: str
-) -> list[str]:
+def _card(run: Path, folder: Path, score: dict, curve: Columns, sessions: list[list[str]], command: str) -> list[str]:
     """The lines of the card."""
-    low, high = score["interval_95"]
+    (low, high), training = score["interval_95"], score["training"]
     content = (folder / FILE).read_bytes()
-    rows = [
-        [
-            session["started"],
-            f"`{session['command']}`",
-            str(session["commit"])[:12] + (", changed" if session["dirty"] else ""),
-            f"{session['cores']} cores of {session['cpu']}, {session['device']}",
-            f"Python {session['versions'].get('python')}, TensorFlow "
-            f"{session['versions'].get('tensorflow') or session['versions'].get('tensorflow-cpu')}",
-        ]
-        for session in sessions
-    ]
+    ended = (
+        f" The run's last episode ended in minute {curve['time_s'][-1] / 60:.1f}, at "
+        f"{int(curve['agent_steps'][-1]):,} agent steps."
+        if len(curve["time_s"])
+        else ""
+    )
     return [
         f"# {folder.name}: {score['env_id']}",
         "",
         f"Mean raw score **{score['mean']:.2f}** (95 % interval {low:.2f} to {high:.2f}, standard deviation "
-        f"{score['std']:.2f}, median {score['median']:.1f}) after {score['agent_steps']:,} agent steps.",
+        f"{score['std']:.2f}, median {score['median']:.1f}) after {score['agent_steps']:,} agent steps, reached in "
+        f"minute {number(training['minutes'])} of training with seed {training['seed']}.",
         "",
         f"- How it was scored: {score['protocol']}. Scores: {', '.join(f'{each:g}' for each in score['scores'])}.",
-        f"- How it was trained: the sessions below, all of them, seed {config.seed}; `config.json` has every setting."
-        f"{_times(curve, score['agent_steps'])}",
+        f"- How it was trained: the sessions below, all of them; `config.json` has every setting.{ended}",
         f"- `{FILE}`: {len(content):,} bytes, float32, the network's weights in its own order, without the optimizer's "
-        f"statistics; SHA-256 `{hashlib.sha256(content).hexdigest()}`. `{SCORE}` has the score's numbers.",
+        f"statistics; SHA-256 `{hashlib.sha256(content).hexdigest()}`. `{SCORE}` has the score's numbers, `curve.csv` "
+        "the learning curve's.",
         f"- Written by `{command}`, from the run folder {shlex.quote(run.name)}.",
         "",
-        *table(["session", "command", "commit", "machine", "versions"], rows),
+        *table(["session", "command", "commit", "machine", "versions"], sessions),
         "",
         "![Score against time and against agent steps](curve.svg)",
     ]
-
-
-def _times(curve: Columns, agent_steps: int) -> str:
-    """When these weights were reached, and how long the run went on."""
-    if not len(curve["time_s"]):
-        return ""
-    reached = np.interp(agent_steps, curve["agent_steps"], curve["time_s"]) / 60
-    return (
-        f" These weights are from minute {reached:.0f} of training; the run's last episode ended in minute "
-        f"{curve['time_s'][-1] / 60:.0f}, at {int(curve['agent_steps'][-1]):,} agent steps."
-    )

@@ -9,6 +9,7 @@ import numpy as np
 from reproduce import tps
 from reproduce.figure import Figure, Measure, Results
 from reproduce.runs import Run
+from reproduce.specs import workers_of
 from reproduce.text import number, table
 from reproduce.verdicts import FAILS, HOLDS, UNKNOWN, Finding
 
@@ -20,7 +21,7 @@ QUEUE, BATCH = "training queue", "prediction batch"
 def measures(run: Run) -> list[Measure]:
     """Means of the queue's length, in segments, and of the prediction batch, in states."""
     steady = run.steady(tps.warm_up_s(run))
-    protocol = f"mean over the rows of metrics.csv of {steady['seconds']:.0f} s after {tps.warm_up_s(run):.0f} s"
+    protocol = f"mean over the rows of metrics.csv of the last {steady['seconds']:.0f} s"
     return [
         Measure(QUEUE, steady["training_queue"], "segments", protocol),
         Measure(BATCH, steady["prediction_batch"], "states", protocol),
@@ -28,22 +29,28 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
+def room_of(run: Run) -> int:
+    """Segments that may wait for training."""
+    return run.spec.config.num_agents * run.spec.config.segments_per_agent
+
+
 def section(results: Results) -> list[str]:
     """Queue and batch of the fastest settings, and the findings."""
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
     order = sorted(speed, key=lambda each: -speed[each])
+    room = {workers_of(run.spec.config): room_of(run) for run in results.runs}
     rows = [
-        [tps.words(each), number(speed[each]), number(queue.get(each)), number(batch.get(each))] for each in order[:10]
+        [tps.words(each), number(speed[each]), number(queue.get(each)), str(room[each]), number(batch.get(each))]
+        for each in order[:10]
     ]
-    most = max((run.spec.config.max_training_queue for run in results.runs), default=0)
-    whole = len(speed) == len(results.runs) > tps.PLOTTED
-    share = float(np.mean([queue[each] for each in order if each in queue])) / most if queue else None
+    whole = len(speed) == len(room) > tps.PLOTTED and results.one_machine
+    share = float(np.mean([queue[each] / room[each] for each in queue])) if queue else None
     rank = sum(batch[each] > batch[order[0]] for each in batch) if order and order[0] in batch else None
     findings = [
         Finding(
             "the training queue settles far below its maximum",
             (HOLDS if share < FAR_BELOW else FAILS) if whole and share is not None else UNKNOWN,
-            f"its mean over all settings is below {FAR_BELOW:.0%} of the {most} segments that may wait",
+            f"its mean is below {FAR_BELOW:.0%} of the segments that may wait, on average over all settings",
             "nothing measured" if share is None else f"{share:.0%} of the maximum",
         ),
         Finding(
@@ -54,7 +61,7 @@ def section(results: Results) -> list[str]:
         ),
     ]
     return [
-        *table(["N_A/N_P/N_T", "TPS", "training queue (segments)", "prediction batch (states)"], rows),
+        *table(["N_A/N_P/N_T", "TPS", "training queue (segments)", "room for", "prediction batch (states)"], rows),
         "",
         f"The fastest {min(10, len(order))} of {len(speed)} settings. The paper's curves could not be read.",
         "",

@@ -27,12 +27,16 @@ LIMITS = """\
 - The paper's curves, and the absolute speeds of its final Table 2, could not be read anywhere: such cells are empty.
 - `quick` runs take minutes on a small machine where the paper took a day on a GPU. Their scores show that learning has
   begun, or has not; they are no reproduction of the paper's scores.
-- Speeds depend on the machine, and on what else it does; only ratios of runs on the same hardware are judged.
-- Intervals are over the seeds that were run. One seed says nothing about the next.
+- The paper's scores, and its speeds where they stand here, are those of its first submission (Nov 2016); the speed-ups
+  of the five networks are those of the final version.
+- Speeds depend on the machine, and on what else it does: only runs on the same hardware are compared, and even machines
+  of one name have differed by 40 % here from day to day.
+- Intervals are over the seeds that were run. The score of one seed says nothing about the next.
 - [DIFFERENCES.md](DIFFERENCES.md) lists where we depart from the paper."""
 
 PUBLISHED = """\
-Agents trained until they play well, whatever that took. Each card has command, seed, wall-clock, machine and curve."""
+Agents trained until they played well: one seed each, and the run was ended when it did, so this says that the system
+gets there, not how often or how soon. Each card has the command, the scores, the machine and the learning curve."""
 MACHINES = """\
 The paper's machines (its Table 1): I: 2x Xeon E5-2640v3 2.6 GHz (16 cores), Titan X Maxwell. II: Core i-3820 3.6 GHz,
 GTX 980. III: Xeon E5-2698v3 2.3 GHz (16 cores), Tesla K80. Ours stand with each figure."""
@@ -62,9 +66,9 @@ def page(folder: ResultsFolder) -> str:
 def write_pages(folder: ResultsFolder) -> Path:
     """Writes README.md and what is generated in the README beside the folder; returns the path of the first."""
     file = folder.path / "README.md"
-    write_aside(file, page(folder))
-    for other, (_, text) in front_page.texts(folder).items():
-        write_aside(other, text)
+    texts = {file: page(folder), **{other: text for other, (_, text) in front_page.texts(folder).items()}}
+    for each, text in texts.items():
+        write_aside(each, text)
     return file
 
 

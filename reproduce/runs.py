@@ -100,7 +100,12 @@ class Run:
     @property
     def hardware(self) -> str:
         """The machine in words; several where it was resumed on another."""
-        return "; ".join(dict.fromkeys(_machine(session) for session in self.sessions))
+        return "; ".join(dict.fromkeys(machine_of(session) for session in self.sessions))
+
+    @property
+    def processor(self) -> str:
+        """The machine's cores in words, whether or not a GPU was used besides."""
+        return "; ".join(dict.fromkeys(f"{session['cores']} cores of {session['cpu']}" for session in self.sessions))
 
     @property
     def on_gpu(self) -> bool:
@@ -196,6 +201,7 @@ def _mean(values: np.ndarray) -> float:
     return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
 
 
-def _machine(session: dict) -> str:
+def machine_of(session: dict) -> str:
+    """The machine of a session of meta.json, in words."""
     gpus = ", ".join(session["gpus"]) if "GPU" in session["device"].upper() else "no GPU used"
     return f"{session['cores']} cores of {session['cpu']}, {gpus}"

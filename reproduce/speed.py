@@ -82,7 +82,7 @@ def section(results: Results) -> list[str]:
     means = {label: sum(values) / len(values) for label, values in frames.items() if values}
     most, least = max(means, key=means.__getitem__, default=""), min(means, key=means.__getitem__, default="")
     fixed, dynamic = list(runs)[-2:]
-    ratio = means[dynamic] / means[fixed] if {dynamic, fixed} <= set(means) and _one_machine(results) else None
+    ratio = means[dynamic] / means[fixed] if {dynamic, fixed} <= set(means) and results.one_machine else None
     findings = [
         Finding(
             "more frames in the same time mean faster convergence",
@@ -102,14 +102,11 @@ def section(results: Results) -> list[str]:
     return [
         *table(["N_A/N_P/N_T", "frames", "score at the end", "not finished"], rows),
         "",
-        "The paper's curves and frame counts could not be read. Scores are those of training, not of an evaluation.",
+        "The paper's curves and frame counts could not be read. Scores are those of training, not of an evaluation. "
+        "With the number of agents differs how many segments may wait for training, and with it the policy lag (D9).",
         "",
         *(finding.line() for finding in findings),
     ]
-
-
-def _one_machine(results: Results) -> bool:
-    return len({run.hardware for run in results.runs if run.finished}) == 1
 
 
 def _unfinished(results: Results, runs: list[Run]) -> str:

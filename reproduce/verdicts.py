@@ -20,13 +20,14 @@ RULES = {
     "scores": "The verdict on a score: 'not run' without a finished run; 'fewer than 3 seeds' below that; 'reproduced' "
     "where the upper end of the 95 % bootstrap interval over seeds reaches the paper's value; else 'short by x %', x "
     "being the share of the way from random play (ours, the paper's where ours was not measured) to the paper's value "
-    "that our mean lacks.",
+    "that our mean lacks. With three seeds that upper end is all but the best seed: look at the interval.",
     "throughput": "Speeds are compared as ratios of runs on the same hardware only, never across hardware: a speed of "
     "the paper's machines stands beside ours for orientation, without a verdict.",
     "findings": "A finding 'holds' or 'does not hold' by the rule in brackets behind it, computed from the recorded "
     "runs; 'not enough data' where runs it needs are missing, failed, or cannot tell.",
     "greater": "'Greater' of two groups of runs means: the 95 % bootstrap interval of the difference of their means is "
-    "above zero, with at least 3 seeds in each.",
+    "above zero, with at least 3 seeds in each; it does not hold where the interval is below zero. Figures with fewer "
+    "seeds by default are judged with `--seeds 3`.",
     "instability": "Instability of a run: the worst drop of its rolling score below the best it had until then, as a "
     "share of the way from its first rolling score to that best. A run has collapsed if it ends more than half of that "
     "way down. Runs that never improved have neither.",

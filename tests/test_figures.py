@@ -7,7 +7,7 @@ import pytest
 
 from ga3c_tf.config import UserError
 from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
-from reproduce import beside, one_run, policy_lag, pps, speed, tps
+from reproduce import beside, environments, one_run, policy_lag, pps, queues, speed, tps
 from reproduce.catalogue import FIGURES
 from reproduce.folder import ResultsFolder
 from reproduce.records import write_records
@@ -31,7 +31,7 @@ def invent(runs, spec, rate=100.0, lag=3.0, batch=5, scores=(0.0, 1.0), sessions
     (folder / "config.json").write_text(spec.config.to_json())
     (folder / "command.txt").write_text("ga3c-tf train\n")
     (folder / "meta.json").write_text(json.dumps({"sessions": list(sessions)}))
-    minutes = spec.config.minutes
+    minutes = spec.config.minutes or 1.0
     times = np.arange(1, 41) * 60 * minutes / 40
     rows = [
         {
@@ -140,11 +140,18 @@ def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
     speeds = {"small": 4, "large-4": 11, "large-3": 12, "large-2": 20, "large-1": 45}
     for spec in FIGURES["pps"].all_specs("quick"):
         ratio = speeds[spec.config.network]
-        invent(folder.runs, spec, rate={"ga3c": 100.0 * ratio, "a3c": 100.0, "a2c": 50.0}[spec.system])
+        session = {**SESSION, "device": "/GPU:0", "gpus": ["a loom"]} if spec.system == "ga3c" else SESSION
+        rate = {"ga3c": 100.0 * ratio, "a3c": 100.0, "a2c": 50.0}[spec.system]
+        invent(folder.runs, spec, rate=rate, sessions=[session])
     results = made(folder, "pps")
     assert [round(pps.speed_ups(results, each, "a3c")[0]) for each in speeds] == list(speeds.values())
     text = "\n".join(pps.section(results))
     assert f"grows with the network: **{HOLDS}**" in text and "| large stride 1 | 4,5" in text
+    assert "A2C: 32 agents, 1 states an update, cores 50 % busy" in text
+    [fast] = pps.runs_of(results, "large-1", "ga3c")
+    (fast.path / "meta.json").write_text(json.dumps({"sessions": [SESSION]}))  # on the CPU, as A3C
+    text = "\n".join(pps.section(made(folder, "pps")))
+    assert f"grows with the network: **{UNKNOWN}**" in text and "| large stride 1 | 4,5" in text
     [slow] = pps.runs_of(results, "large-1", "a3c")
     meta = json.dumps({"sessions": [{**SESSION, "cpu": "another"}]})
     (slow.path / "meta.json").write_text(meta)
@@ -160,9 +167,9 @@ def test_the_best_setting_is_found(folder):
     results = made(folder, "tps")
     found = tps.by_setting(results, "tps")
     assert max(found, key=found.__getitem__) == (64, 1, 1)
-    verdicts = [finding.verdict for finding in tps.findings(found, set(found))]
+    verdicts = [finding.verdict for finding in tps.findings(found, set(found), True)]
     assert verdicts == [HOLDS, UNKNOWN, HOLDS]  # nothing above 4 predictors was tried
-    assert [finding.verdict for finding in tps.findings({}, set(found))] == [UNKNOWN] * 3
+    assert [finding.verdict for finding in tps.findings({}, set(found), True)] == [UNKNOWN] * 3
 
 
 def test_what_a_minimum_batch_does_is_computed(folder):
@@ -188,10 +195,40 @@ def test_pong_must_not_be_ruined_and_breakout_must(folder):
         for seed in (1, 2, 3):
             spec = policy_lag.labelled("quick", game, seed)[policy_lag.Label("minimum 0", "large")]
             invent(folder.runs, spec, scores=(0.0, 10.0, 1.0))
-    results = made(folder, "policy-lag", seeds=3)
-    for game, verdict in (("pong", FAILS), ("breakout", HOLDS)):
-        part = results.of_game(game)
-        assert policy_lag.findings(part, game, policy_lag.groups(part))[-1].verdict == verdict
+        assert last_verdict(folder, game) == UNKNOWN  # whether anything is learnt in that time at all
+        invent(folder.runs, policy_lag.labelled("quick", game, 1)[policy_lag.Label("minimum 20", "normal")])
+        assert last_verdict(folder, game) == {"pong": FAILS, "breakout": HOLDS}[game]
+        invent(
+            folder.runs,
+            policy_lag.labelled("quick", game, 2)[policy_lag.Label("minimum 20", "normal")],
+            scores=(1.0, 0.0),
+        )
+        assert last_verdict(folder, game) == UNKNOWN
+
+
+def last_verdict(folder, game):
+    part = made(folder, "policy-lag", seeds=3).of_game(game)
+    return policy_lag.findings(part, game, policy_lag.groups(part))[-1].verdict
+
+
+def test_queues_are_judged_by_the_room_of_each_setting_with_several_seeds(folder):
+    for seed in (1, 2):
+        for spec in FIGURES["tps"].specs("quick", "pong", seed):
+            invent(folder.runs, spec)
+            assert queues.room_of(Run.of(spec, folder.runs)) == {8: 96, 16: 96, 32: 96, 64: 64}[spec.config.num_agents]
+    text = "\n".join(queues.section(made(folder, "queues", seeds=2)))
+    assert f"far below its maximum: **{HOLDS}** - 1% of" in text and f"prediction batches: **{HOLDS}**" in text
+
+
+def test_other_environments_compare_the_systems_by_agent_steps(folder):
+    for seed in (1, 2, 3):
+        for spec in environments.specs("quick", "cartpole", seed):
+            end = {"ga3c": 50.0, "a3c": 20.0, "a2c": 90.0}[spec.system] + seed
+            invent(folder.runs, spec, scores=(0.0, end, end))
+    text = "\n".join(environments.section(made(folder, "environments")))
+    assert f"cartpole: GA3C scores more than A3C after the same agent steps: **{HOLDS}**" in text
+    assert f"cartpole: GA3C scores more than A2C after the same agent steps: **{FAILS}**" in text
+    assert "| minatar_freeway | - | - | - | GA3C, seed 1: not run" in text
 
 
 def test_dynamic_adjustment_is_held_against_the_best(folder):

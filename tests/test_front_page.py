@@ -32,6 +32,7 @@ def published(checkout, mean):
         "mean": mean,
         "interval_95": [18.0, 20.0],
         "episodes": 30,
+        "training": {"seed": 1, "minutes": 92.5, "machine": "an abacus"},
     }
     (folder / "score.json").write_text(json.dumps(score))
     (folder / "curve.svg").write_text("<svg/>")
@@ -42,7 +43,7 @@ def test_only_what_is_between_the_marks_is_written(checkout):
     write_pages(folder)
     text = (checkout / "README.md").read_text()
     assert text.startswith(f"before\n{BEGIN}\n\n| network |") and text.endswith(f"\n{front_page.END}\nafter\n")
-    assert "old" not in text and "`ga3c-tf reproduce --figure pps --budget quick`, not run" in text
+    assert "\nold\n" not in text and "`ga3c-tf reproduce --figure pps --budget quick` (not run)" in text
     assert stale_pages(folder) == [] and "curve.svg" not in text
     write_pages(folder)
     assert (checkout / "README.md").read_text() == text
@@ -54,7 +55,7 @@ def test_published_weights_stand_beside_the_papers_score(checkout):
     published(checkout, 19.25)
     assert stale_pages(folder) == [checkout / "results" / "README.md", checkout / "README.md"]
     write_pages(folder)
-    row = "| ALE/Pong-v5 | 19.25 [18, 20] (30 episodes) | 11,000,000 | 18 |"
+    row = "| ALE/Pong-v5 | 19.25 [18, 20] (30 episodes) | 11,000,000 | 92.5 | 1 | an abacus | 18 |"
     assert f"| [pong](results/weights/pong) {row}" in (checkout / "README.md").read_text()
     assert f"| [pong](weights/pong) {row}" in (folder.path / "README.md").read_text()
     assert (
@@ -76,7 +77,7 @@ def test_marks_that_are_not_a_pair_are_refused(checkout, text):
     (checkout / "README.md").write_text(text)
     with pytest.raises(UserError, match="needs the line"):
         write_pages(ResultsFolder(checkout / "results"))
-    assert (checkout / "README.md").read_text() == text
+    assert (checkout / "README.md").read_text() == text and not (checkout / "results" / "README.md").exists()
 
 
 def test_a_damaged_score_is_named(checkout):

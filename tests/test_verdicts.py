@@ -90,12 +90,11 @@ def test_instability_does_not_depend_on_the_unit(scores, scale, shift):
 
 
 def test_games_differ_if_they_are_farther_apart_than_seeds():
-    near, far = np.log2([[8, 2, 2], [9, 2, 2]]), np.log2([[64, 4, 1], [70, 4, 1]])
+    near, far = np.log2([[8, 2, 2], [9, 2, 2], [8, 2, 1]]), np.log2([[64, 4, 1], [70, 4, 1], [64, 4, 2]])
     assert different_optimum({"pong": near, "boxing": far}).verdict == HOLDS
-    assert (
-        different_optimum({"pong": np.stack([near[0], far[0]]), "boxing": np.stack([far[0], near[1]])}).verdict == FAILS
-    )
-    assert different_optimum({"pong": near[:1], "boxing": far[:1]}).verdict == UNKNOWN
+    mixed = {"pong": np.stack([near[0], far[0], near[1]]), "boxing": np.stack([far[1], near[2], far[2]])}
+    assert different_optimum(mixed).verdict == FAILS
+    assert different_optimum({"pong": near[:2], "boxing": far}).verdict == UNKNOWN
     assert different_optimum({"pong": near}).verdict == UNKNOWN
 
 

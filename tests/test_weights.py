@@ -60,7 +60,9 @@ def test_the_card_has_the_learning_curve(published):
     assert curve["agent_steps"][-1] == float(run[-1]["agent_steps"]) and (np.diff(curve["time_s"]) > 0).all()
     assert curve["rolling_score"][-1] == pytest.approx(np.mean([float(row["score"]) for row in run[-100:]]), rel=1e-5)
     card = (published / "README.md").read_text()
-    assert "seed 1;" in card and f"at {int(curve['agent_steps'][-1]):,} agent steps" in card and "(curve.svg)" in card
+    assert (
+        "with seed 1." in card and f"at {int(curve['agent_steps'][-1]):,} agent steps" in card and "(curve.svg)" in card
+    )
     assert (published / "curve.svg").read_text().startswith("<?xml")
 
 
