@@ -283,7 +283,8 @@ def adjustment_courses(runs: list[Run], stem: Path) -> None:
             rates.plot(metrics["time_s"] / 60, metrics["tps"], color="#AAAAAA", linewidth=0.7, label="TPS")
             if kept.any():
                 ends, seconds = rows["time_s"][kept], run.spec.config.adjustment_seconds
-                after, before = (np.interp(at, metrics["time_s"], metrics["updates"]) for at in (ends, ends - seconds))
+                times, updates = (np.insert(metrics[name], 0, 0.0) for name in ("time_s", "updates"))
+                after, before = (np.interp(at, times, updates) for at in (ends, ends - seconds))
                 rates.plot(
                     ends / 60, (after - before) / seconds, ".", color=COLOURS[0], label="mean of an accepted period"
                 )
