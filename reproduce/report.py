@@ -74,9 +74,9 @@ def write_pages(folder: ResultsFolder) -> Path:
 
 def stale_pages(folder: ResultsFolder) -> list[Path]:
     """The pages that are not what `write_pages` would write."""
-    file = folder.path / "README.md"
+    file, due = folder.path / "README.md", page(folder)
     try:
-        texts = {file: (file.read_text(encoding="utf-8"), page(folder))}
+        texts = {file: (file.read_text(encoding="utf-8"), due)}
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from None
     return [path for path, (now, then) in {**texts, **front_page.texts(folder)}.items() if now != then]
