@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import ENVIRONMENT, ga3c_tf
 from PIL import Image, ImageSequence
 
 from ga3c_tf.cli import cli
@@ -18,12 +19,6 @@ from ga3c_tf.config import Config
 from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 
 COMMANDS = sorted(cli.commands)
-ENVIRONMENT = {**os.environ, "COLUMNS": "120", "SDL_VIDEODRIVER": "dummy"}
-
-
-def ga3c_tf(*arguments, **options):
-    command = [sys.executable, "-m", "ga3c_tf", *map(str, arguments)]
-    return subprocess.run(command, **{"capture_output": True, "text": True, "env": ENVIRONMENT, **options})
 
 
 def refused(*arguments, **options) -> str:

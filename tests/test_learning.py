@@ -1,22 +1,15 @@
 """Learning is proved on tasks of seconds; the longer ones are marked slow and named in the README."""
 
 import json
-import subprocess
-import sys
 
 import pytest
-
-
-def ga3c_tf(*arguments):
-    done = subprocess.run([sys.executable, "-m", "ga3c_tf", *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+from commands import output_of
 
 
 def train_and_evaluate(folder, env_id, *options, seed, episodes=20):
     """Mean score of `episodes` sampled episodes after a training with these options."""
-    ga3c_tf("train", env_id, "--run-dir", folder, "--seed", seed, *options)
-    return json.loads(ga3c_tf("evaluate", folder, "--episodes", episodes, "--seed", seed, "--json"))["mean"]
+    output_of("train", env_id, "--run-dir", folder, "--seed", seed, *options)
+    return json.loads(output_of("evaluate", folder, "--episodes", episodes, "--seed", seed, "--json"))["mean"]
 
 
 @pytest.mark.timeout(240)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import ga3c_tf
 
 from ga3c_tf.config import UserError
 from ga3c_tf.run_log import METRIC_COLUMNS, read_rows
@@ -22,11 +23,6 @@ from reproduce.runs import FAILED, FINISHED, INTERRUPTED, Run
 from reproduce.specs import run_spec
 
 pytestmark = pytest.mark.timeout(600)  # whole runs, on a machine that may be slow
-
-
-def ga3c_tf(*arguments, **options):
-    words = [sys.executable, "-m", "ga3c_tf", *map(str, arguments)]
-    return subprocess.run(words, **{"capture_output": True, "text": True, **options})
 
 
 def quiet(text):

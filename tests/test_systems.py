@@ -4,21 +4,14 @@ import itertools
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 from checks import alive, freeze_agents, start_training
+from commands import output_of
 
 from ga3c_tf.evaluate import TrainedAgent, evaluate
 from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
-
-
-def ga3c_tf(*arguments):
-    done = subprocess.run([sys.executable, "-m", "ga3c_tf", *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def wait_for_the_end_of(children):
@@ -42,7 +35,7 @@ def test_a_run_is_interrupted_resumed_and_evaluated(tmp_path, system):
         wait_for_the_end_of(children)
     saved = max(int(path.name) for path in (run / "checkpoints").glob("0*"))
     before = read_rows(run / "episodes.csv", EPISODE_COLUMNS)
-    summary = json.loads(ga3c_tf("resume", run, "--steps", saved + 2000, "--json").splitlines()[-1])
+    summary = json.loads(output_of("resume", run, "--steps", saved + 2000, "--json").splitlines()[-1])
     assert summary["ended"] == "steps" and saved + 2000 <= summary["agent_steps"]
     episodes = read_rows(run / "episodes.csv", EPISODE_COLUMNS)
     assert episodes[: len(before)] == before and len(episodes) == summary["episodes"] > len(before)

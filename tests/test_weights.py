@@ -2,11 +2,10 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from commands import ga3c_tf
 
 from ga3c_tf import weights
 from ga3c_tf.config import Config, UserError
@@ -14,10 +13,6 @@ from ga3c_tf.evaluate import TrainedAgent
 from ga3c_tf.model import Model
 from ga3c_tf.run_log import EPISODE_COLUMNS, read_rows
 from reproduce.runs import read_curve
-
-
-def ga3c_tf(*arguments):
-    return subprocess.run([sys.executable, "-m", "ga3c_tf", *map(str, arguments)], capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
