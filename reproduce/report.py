@@ -35,8 +35,9 @@ LIMITS = """\
 - [DIFFERENCES.md](DIFFERENCES.md) lists where we depart from the paper."""
 
 PUBLISHED = """\
-Agents trained until they played well: one seed each, and the run was ended when it did, so this says that the system
-gets there, not how often or how soon. Each card has the command, the scores, the machine and the learning curve."""
+Trained agents to play, to evaluate and to go on from: one seed each, taken where the run's rolling score was best, so
+this says how far the system got there, not how often or how soon. Each card has the command, the scores, the machine
+and the learning curve."""
 MACHINES = """\
 The paper's machines (its Table 1): I: 2x Xeon E5-2640v3 2.6 GHz (16 cores), Titan X Maxwell. II: Core i-3820 3.6 GHz,
 GTX 980. III: Xeon E5-2698v3 2.3 GHz (16 cores), Tesla K80. Ours stand with each figure."""

@@ -163,12 +163,15 @@ def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
 def test_the_best_setting_is_found(folder):
     for spec in FIGURES["tps"].all_specs("quick"):
         agents, predictors, trainers = workers_of(spec.config)
-        invent(folder.runs, spec, rate=1000.0 + agents - 10 * predictors - trainers)
+        invent(folder.runs, spec, rate=1000.0 + 2 * agents - 10 * predictors - trainers)
     results = made(folder, "tps")
     found = tps.by_setting(results, "tps")
     assert max(found, key=found.__getitem__) == (64, 1, 1)
     verdicts = [finding.verdict for finding in tps.findings(found, set(found), True)]
     assert verdicts == [HOLDS, UNKNOWN, HOLDS]  # nothing above 4 predictors was tried
+    near = {each: 1000.0 + each[0] for each in found}  # 3 % from 32 to 64 agents: that may be noise
+    assert tps.findings(near, set(found), True)[0].verdict == UNKNOWN
+    assert tps.findings({each: 1000.0 - 5 * each[0] for each in found}, set(found), True)[0].verdict == FAILS
     assert [finding.verdict for finding in tps.findings({}, set(found), True)] == [UNKNOWN] * 3
 
 
