@@ -89,6 +89,7 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
     from ga3c_tf.environment import describe_environment
     from ga3c_tf.environment_ids import resolve_env_id
     from ga3c_tf.run_folder import RunFolder
+    from ga3c_tf.weights import keep_origin, load_weights, weights_called
 
     given = {name: value for name, value in settings.items() if value is not None}
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given, "env_id": env_id})
@@ -103,7 +104,12 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
     run = RunFolder.plan(config)
     _check_cluster(config, ray)
     training, hardware = _training(run, spec, ray)
+    origin = weights_called(config.initial_weights) if config.initial_weights else None
+    if origin:
+        load_weights(origin, training.model)
     run.create(_command(), hardware)
+    if origin:
+        keep_origin(origin, run.path)
     return _run(training, run, as_json)
 
 

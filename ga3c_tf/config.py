@@ -159,6 +159,9 @@ class Config:
         "model",
         "'paper', or 'module:function' returning (policy loss, value loss, entropy), each summed over the batch.",
     )
+    initial_weights: str | None = _setting(
+        None, "model", "Published weights to begin with: their folder, or their name as in play --pretrained."
+    )
     device: str = _setting("auto", "model", "'auto' (GPU when present), 'cpu', 'gpu' or 'gpu:N'.")
     learning_rate: float = _setting(1e-3, "model", "RMSProp's learning rate at the start.", above=0)
     learning_rate_end: float | None = _setting(

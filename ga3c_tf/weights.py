@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ from ga3c_tf.run_folder import write_aside
 
 MOST_BYTES = 5 * 10**6
 FILE, SCORE = "weights.npz", "score.json"
+ORIGIN = "began_with"
+"""The folder in a run folder that has the card, the score and the curve of the weights that the run began with."""
 HERE = Path(__file__).resolve().parents[1]
 CHECKOUT, INSTALLED = HERE / "results" / "weights", HERE / "reproduce" / "weights"
 PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
@@ -35,6 +38,20 @@ def published_folder(name: str) -> Path:
         hint = did_you_mean(name, names) or f"; there are {', '.join(names) or 'none'}"
         raise UserError(f"no pretrained weights {name!r}{hint}")
     return PUBLISHED / name
+
+
+def weights_called(name: str) -> Path:
+    """The folder of weights: itself, or that of the published ones of this name.
+
+    Raises:
+        UserError: there is neither.
+    """
+    return Path(name) if (Path(name) / FILE).is_file() else published_folder(name)
+
+
+def keep_origin(folder: Path, run: Path) -> None:
+    """Notes in a new run folder what it began with: all of a folder of weights but the weights themselves."""
+    shutil.copytree(folder, run / ORIGIN, ignore=shutil.ignore_patterns(FILE))
 
 
 def check_free(folder: Path) -> None:

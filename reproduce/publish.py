@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from ga3c_tf.config import Config, UserError
 from ga3c_tf.evaluate import TrainedAgent, evaluate, summary
 from ga3c_tf.run_folder import read_config, write_aside
 from ga3c_tf.run_log import METRIC_COLUMNS, read_rows
-from ga3c_tf.weights import FILE, SCORE, check_free, save_weights
+from ga3c_tf.weights import FILE, ORIGIN, SCORE, check_free, save_weights
 from reproduce.runs import Columns, machine_of, read_curve, write_curve
 from reproduce.text import number, table
 
@@ -49,12 +50,38 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
         "minutes": _minutes(run, score["agent_steps"]),
         "machine": "; ".join(machines),
     }
+    origin = run / ORIGIN if (run / ORIGIN).is_dir() else None
+    if origin:
+        _add_what_went_before(origin, score)
     save_weights(folder, agent.model, config.to_json(), score)
     write_curve(run, folder, config.rolling_episodes)
     curve = read_curve(folder)
+    shutil.rmtree(folder / ORIGIN, ignore_errors=True)
+    if origin:
+        shutil.copytree(origin, folder / ORIGIN)
     _plot(curve, config, folder / "curve")
     write_aside(folder / "README.md", "\n".join(_card(run, folder, score, curve, sessions, command)) + "\n")
     return score
+
+
+def _add_what_went_before(origin: Path, score: dict) -> None:
+    """Counts the training of the weights that a run began with too."""
+    before = json.loads((origin / SCORE).read_text())
+    score["agent_steps"] += before["agent_steps"]
+    minutes = [training["minutes"] for training in (before["training"], score["training"])]
+    score["training"]["minutes"] = None if None in minutes else round(sum(minutes), 1)
+
+
+def _beginning(folder: Path) -> list[str]:
+    """The line of the card on the weights that the run began with, if any."""
+    if not (folder / ORIGIN).is_dir():
+        return []
+    before = json.loads((folder / ORIGIN / SCORE).read_text())
+    return [
+        f"- It began with other weights ([their card]({ORIGIN}/README.md)), of {before['agent_steps']:,} agent steps "
+        f"and {number(before['training']['minutes'])} minutes, which the first line of this card counts; the curve and "
+        "the sessions are of this run alone."
+    ]
 
 
 def _row(session: dict) -> list[str]:
@@ -102,6 +129,7 @@ def _card(run: Path, folder: Path, score: dict, curve: Columns, sessions: list[l
         "",
         f"- How it was scored: {score['protocol']}. Scores: {', '.join(f'{each:g}' for each in score['scores'])}.",
         f"- How it was trained: the sessions below, all of them; `config.json` has every setting.{ended}",
+        *_beginning(folder),
         f"- `{FILE}`: {len(content):,} bytes, float32, the network's weights in its own order, without the optimizer's "
         f"statistics; SHA-256 `{hashlib.sha256(content).hexdigest()}`. `{SCORE}` has the score's numbers, `curve.csv` "
         "the learning curve's.",
