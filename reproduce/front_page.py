@@ -49,7 +49,7 @@ def _lines(folder: ResultsFolder) -> list[str]:
     published = pretrained.rows(folder.path / "weights", folder.paper(), f"{name}/weights")
     if published:
         lines += [
-            "Trained with this code until they played well, one seed (`ga3c-tf play --pretrained NAME`, `evaluate`):",
+            "Trained with this code, one seed each (`ga3c-tf play --pretrained NAME`, `evaluate`):",
             "",
             *published,
             "",
