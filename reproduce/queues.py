@@ -11,7 +11,7 @@ from reproduce.figure import Figure, Measure, Results
 from reproduce.runs import Run
 from reproduce.specs import workers_of
 from reproduce.text import number, table
-from reproduce.verdicts import FAILS, HOLDS, UNKNOWN, Finding
+from reproduce.verdicts import FAILS, HOLDS, TIE, UNKNOWN, Finding
 
 TOP_SHARE = 1 / 3
 FAR_BELOW = 0.5
@@ -45,7 +45,7 @@ def section(results: Results) -> list[str]:
     ]
     whole = len(speed) == len(room) > tps.PLOTTED and results.one_machine
     share = float(np.mean([queue[each] / room[each] for each in queue])) if queue else None
-    fastest = [each for each in order if speed[each] >= (1 - tps.NOISE) * speed[order[0]] and each in batch]
+    fastest = [each for each in order if speed[each] >= (1 - TIE) * speed[order[0]] and each in batch]
     large = [each for each in fastest if sum(map(batch[each].__lt__, batch.values())) < TOP_SHARE * len(batch)]
     findings = [
         Finding(
@@ -57,7 +57,7 @@ def section(results: Results) -> list[str]:
         Finding(
             "the fastest setting has one of the largest prediction batches",
             (HOLDS if large == fastest else UNKNOWN if large else FAILS) if whole and fastest else UNKNOWN,
-            f"its mean batch is among the largest third, and so for all within {tps.NOISE:.0%} of the fastest",
+            f"its mean batch is among the largest third, and so for all within {TIE:.0%} of the fastest",
             f"so it is for {len(large)} of the {len(fastest)} settings that may be it"
             if fastest
             else "nothing measured",

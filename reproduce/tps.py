@@ -8,7 +8,7 @@ from reproduce.figure import Figure, Measure, Results, seeds_by_budget, smoke_sp
 from reproduce.runs import Run
 from reproduce.specs import RunSpec, run_spec, workers_of
 from reproduce.text import number, table
-from reproduce.verdicts import FAILS, HOLDS, UNKNOWN, Finding
+from reproduce.verdicts import FAILS, HOLDS, TIE, UNKNOWN, Finding
 
 AGENTS = {"quick": (8, 16, 32, 64), "paper": (16, 32, 64, 128)}
 THREADS = {"quick": (1, 2, 4), "paper": (1, 2, 4, 8, 16)}
@@ -17,8 +17,6 @@ MINUTES = {budget: (WARM_UP_S[budget] + MEASURED_S[budget]) / 60 for budget in W
 WARM_UP_OF: dict[float | None, float] = {MINUTES[budget]: WARM_UP_S[budget] for budget in MINUTES}
 PLOTTED = 3
 """Settings that the paper plots for each number of agents."""
-NOISE = 0.05
-"""Two runs of one setting have differed by so much, as a part of their speed."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -116,8 +114,8 @@ def findings(
     return [
         Finding(
             "most agents are best (the paper's best: 128/2/2, of 16 to 128 agents)",
-            (HOLDS if lead > 0 else FAILS) if whole and abs(lead) > NOISE else UNKNOWN,
-            f"the fastest setting with the largest N_A against the fastest of all others; {NOISE:.0%} may be noise",
+            (HOLDS if lead > 0 else FAILS) if whole and abs(lead) > TIE else UNKNOWN,
+            f"the fastest setting with the largest N_A against the fastest of all others; {TIE:.0%} may be noise",
             f"the fastest {words(best)}; {most_agents} agents against fewer {lead:+.1%}" if tps else "nothing measured",
         ),
         Finding(

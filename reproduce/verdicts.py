@@ -15,6 +15,7 @@ HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "not enough data"
 LEAST_SEEDS = 3
 COLLAPSED = 0.5
 TIE = 0.05
+"""Speeds, and ratios of speeds, are not told apart within this part: two runs of one setting have differed by it."""
 
 RULES = {
     "scores": "The verdict on a score: 'not run' without a finished run; 'fewer than 3 seeds' below that; 'reproduced' "

@@ -24,7 +24,7 @@ def write_table(file, columns, rows):
     file.write_text("\n".join(lines) + "\n")
 
 
-def invent(runs, spec, rate=100.0, lag=3.0, batch=5, scores=(0.0, 1.0), sessions=(SESSION,), **result):
+def invent(runs, spec, rate=100.0, lag=3.0, batch=5, prediction=1.0, scores=(0.0, 1.0), sessions=(SESSION,), **result):
     """A finished run: constant rates, scores that go through the given values, one a minute."""
     folder = runs / spec.id
     folder.mkdir(parents=True)
@@ -38,6 +38,7 @@ def invent(runs, spec, rate=100.0, lag=3.0, batch=5, scores=(0.0, 1.0), sessions
             "time_s": time,
             "agent_steps": int(time * rate),
             "updates": int(time * rate / batch),
+            "prediction_batch": prediction,
             "policy_lag_mean": lag,
             "policy_lag_p95": 2 * lag,
         }
@@ -221,6 +222,15 @@ def test_queues_are_judged_by_the_room_of_each_setting_with_several_seeds(folder
             assert queues.room_of(Run.of(spec, folder.runs)) == {8: 96, 16: 96, 32: 96, 64: 64}[spec.config.num_agents]
     text = "\n".join(queues.section(made(folder, "queues", seeds=2)))
     assert f"far below its maximum: **{HOLDS}** - 1% of" in text and f"prediction batches: **{HOLDS}**" in text
+
+
+@pytest.mark.parametrize(("second", "batch", "verdict"), [(0.97, 20.0, UNKNOWN), (0.9, 20.0, HOLDS), (0.9, 2.0, FAILS)])
+def test_the_fastest_setting_is_only_judged_by_its_batch_where_no_other_may_be_it(folder, second, batch, verdict):
+    for spec in FIGURES["tps"].specs("quick", "pong", 1):
+        one, other = spec.config.num_agents == 64, spec.config.num_agents == 32
+        rate = 100.0 if one else 100.0 * second if other else 10.0
+        invent(folder.runs, spec, rate=rate, prediction=batch if one else 1.0 if other else 5.0)
+    assert f"prediction batches: **{verdict}**" in "\n".join(queues.section(made(folder, "queues")))
 
 
 def test_other_environments_compare_the_systems_by_agent_steps(folder):
