@@ -21,6 +21,7 @@ MOST_BYTES = 5 * 10**6
 FILE, SCORE = "weights.npz", "score.json"
 ORIGIN = "began_with"
 """The folder in a run folder that has the card, the score and the curve of the weights that the run began with."""
+KEPT = ("README.md", "config.json", SCORE, "curve.csv", "curve.svg", "curve.png", ORIGIN)
 HERE = Path(__file__).resolve().parents[1]
 CHECKOUT, INSTALLED = HERE / "results" / "weights", HERE / "reproduce" / "weights"
 PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
@@ -46,12 +47,23 @@ def weights_called(name: str) -> Path:
     Raises:
         UserError: there is neither.
     """
+    if (Path(name) / "checkpoints").is_dir():
+        raise UserError(
+            f"{name} is a run folder; make weights of it with ga3c-tf publish, or go on with ga3c-tf resume"
+        )
     return Path(name) if (Path(name) / FILE).is_file() else published_folder(name)
 
 
 def keep_origin(folder: Path, run: Path) -> None:
-    """Notes in a new run folder what it began with: all of a folder of weights but the weights themselves."""
-    shutil.copytree(folder, run / ORIGIN, ignore=shutil.ignore_patterns(FILE))
+    """Notes in a new run folder what it began with: all that `ga3c-tf publish` wrote, but the weights themselves.
+
+    Raises:
+        UserError: it cannot be copied.
+    """
+    try:
+        shutil.copytree(folder, run / ORIGIN, ignore=lambda _, names: set(names) - set(KEPT))
+    except OSError as error:
+        raise UserError(f"cannot copy {folder} to {run / ORIGIN}: {error.strerror or error}") from None
 
 
 def check_free(folder: Path) -> None:

@@ -34,10 +34,11 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
         What `evaluate.summary` says.
 
     Raises:
-        UserError: the run's meta.json is damaged, the folder has something else in it or cannot be written, or the
-            weights are over 5 MB.
+        UserError: the run's meta.json, or the score of the weights it began with, is damaged, the folder has something
+            else in it or cannot be written, or the weights are over 5 MB.
     """
     check_free(folder)
+    before = _before(run)
     try:
         sessions = [_row(session) for session in json.loads((run / "meta.json").read_text())["sessions"]]
         machines = list(dict.fromkeys(machine for *_, machine, _ in sessions))
@@ -50,38 +51,44 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
         "minutes": _minutes(run, score["agent_steps"]),
         "machine": "; ".join(machines),
     }
-    origin = run / ORIGIN if (run / ORIGIN).is_dir() else None
-    if origin:
-        _add_what_went_before(origin, score)
+    if before:
+        _count(before, score)
     save_weights(folder, agent.model, config.to_json(), score)
     write_curve(run, folder, config.rolling_episodes)
     curve = read_curve(folder)
     shutil.rmtree(folder / ORIGIN, ignore_errors=True)
-    if origin:
-        shutil.copytree(origin, folder / ORIGIN)
+    if before:
+        shutil.copytree(run / ORIGIN, folder / ORIGIN)
     _plot(curve, config, folder / "curve")
-    write_aside(folder / "README.md", "\n".join(_card(run, folder, score, curve, sessions, command)) + "\n")
+    write_aside(folder / "README.md", "\n".join(_card(run, folder, score, curve, sessions, before, command)) + "\n")
     return score
 
 
-def _add_what_went_before(origin: Path, score: dict) -> None:
-    """Counts the training of the weights that a run began with too."""
-    before = json.loads((origin / SCORE).read_text())
+def _before(run: Path) -> dict | None:
+    """The score of the weights that a run began with; None where it began with random ones."""
+    if not (run / ORIGIN).is_dir():
+        return None
+    try:
+        score = json.loads((run / ORIGIN / SCORE).read_text())
+        return {"agent_steps": int(score["agent_steps"]), "minutes": score["training"]["minutes"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{run / ORIGIN / SCORE} is missing or damaged") from None
+
+
+def _count(before: dict, score: dict) -> None:
+    """Adds to a score's training that of the weights that the run began with."""
     score["agent_steps"] += before["agent_steps"]
-    minutes = [training["minutes"] for training in (before["training"], score["training"])]
+    minutes = (before["minutes"], score["training"]["minutes"])
     score["training"]["minutes"] = None if None in minutes else round(sum(minutes), 1)
 
 
-def _beginning(folder: Path) -> list[str]:
-    """The line of the card on the weights that the run began with, if any."""
-    if not (folder / ORIGIN).is_dir():
-        return []
-    before = json.loads((folder / ORIGIN / SCORE).read_text())
-    return [
+def _beginning(before: dict) -> str:
+    """The line of the card on the weights that the run began with."""
+    return (
         f"- It began with other weights ([their card]({ORIGIN}/README.md)), of {before['agent_steps']:,} agent steps "
-        f"and {number(before['training']['minutes'])} minutes, which the first line of this card counts; the curve and "
-        "the sessions are of this run alone."
-    ]
+        f"and {number(before['minutes'])} minutes, which the first line of this card counts; the curve and the "
+        "sessions are of this run alone."
+    )
 
 
 def _row(session: dict) -> list[str]:
@@ -110,7 +117,9 @@ def _plot(curve: Columns, config: Config, stem: Path) -> None:
     plots.score_curves({config.env_id: {label: [curve]}}, stem)
 
 
-def _card(run: Path, folder: Path, score: dict, curve: Columns, sessions: list[list[str]], command: str) -> list[str]:
+def _card(
+    run: Path, folder: Path, score: dict, curve: Columns, sessions: list[list[str]], before: dict | None, command: str
+) -> list[str]:
     """The lines of the card."""
     (low, high), training = score["interval_95"], score["training"]
     content = (folder / FILE).read_bytes()
@@ -129,7 +138,7 @@ def _card(run: Path, folder: Path, score: dict, curve: Columns, sessions: list[l
         "",
         f"- How it was scored: {score['protocol']}. Scores: {', '.join(f'{each:g}' for each in score['scores'])}.",
         f"- How it was trained: the sessions below, all of them; `config.json` has every setting.{ended}",
-        *_beginning(folder),
+        *([_beginning(before)] if before else []),
         f"- `{FILE}`: {len(content):,} bytes, float32, the network's weights in its own order, without the optimizer's "
         f"statistics; SHA-256 `{hashlib.sha256(content).hexdigest()}`. `{SCORE}` has the score's numbers, `curve.csv` "
         "the learning curve's.",

@@ -98,33 +98,49 @@ def test_damaged_weights_are_refused(copy):
     assert refused > 200
 
 
-def test_a_run_goes_on_from_published_weights(published, tmp_path):
+def test_a_run_goes_on_from_published_weights(copy, tmp_path):
     """With no learning rate to speak of it ends with the weights it began with."""
-    options = ("--preset", "smoke", "--seed", 2, "--learning-rate", 1e-30, "--initial-weights", published)
+    before = json.loads((copy / "score.json").read_text())
+    before["training"]["minutes"] = 7.5
+    (copy / "score.json").write_text(json.dumps(before))
+    options = ("--preset", "smoke", "--seed", 2, "--learning-rate", 1e-30, "--initial-weights", copy)
     done = ga3c_tf("train", "CartPole-v1", "--run-dir", tmp_path / "run", *options)
     assert done.returncode == 0, done.stderr
-    began, ended = (TrainedAgent(folder, "best", True, 0, "/CPU:0", print) for folder in (published, tmp_path / "run"))
+    began, ended = (TrainedAgent(folder, "best", True, 0, "/CPU:0", print) for folder in (copy, tmp_path / "run"))
     for ours, theirs in zip(ended.model.network.get_weights(), began.model.network.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     done = ga3c_tf("publish", tmp_path / "run", tmp_path / "again", "--episodes", 2)
     assert done.returncode == 0, done.stderr
-    score, before = (json.loads((folder / "score.json").read_text()) for folder in (tmp_path / "again", published))
+    score = json.loads((tmp_path / "again" / "score.json").read_text())
     assert score["agent_steps"] == ended.agent_steps + before["agent_steps"]
-    assert score["training"]["minutes"] >= before["training"]["minutes"]
+    assert 7.5 <= score["training"]["minutes"] < 8.5
     card, origin = (tmp_path / "again" / "README.md").read_text(), tmp_path / "again" / weights.ORIGIN
     assert f"of {before['agent_steps']:,} agent steps and" in card and f"({weights.ORIGIN}/README.md)" in card
-    assert (origin / "README.md").read_text() == (published / "README.md").read_text()
+    assert (origin / "README.md").read_text() == (copy / "README.md").read_text()
     assert (origin / "curve.csv").exists() and not (origin / weights.FILE).exists()
+    (tmp_path / "run" / weights.ORIGIN / "score.json").write_text("{")
+    done = ga3c_tf("publish", tmp_path / "run", tmp_path / "third")
+    assert done.returncode == 2 and "score.json is missing or damaged" in done.stderr
+    assert not (tmp_path / "third").exists()
 
 
 @pytest.mark.parametrize(
     ("env_id", "origin", "words"),
-    [("CartPole-v1", "nowhere", "no pretrained weights 'nowhere'"), ("Acrobot-v1", None, "is of another network")],
+    [
+        ("CartPole-v1", "nowhere", "no pretrained weights 'nowhere'"),
+        ("CartPole-v1", "../run", "is a run folder; make weights of it with ga3c-tf publish"),
+        ("Acrobot-v1", "", "is of another network"),
+    ],
 )
 def test_weights_that_a_run_cannot_begin_with_are_refused_and_nothing_is_written(
     published, tmp_path, env_id, origin, words
 ):
-    options = ("--run-dir", tmp_path / "run", "--initial-weights", origin or published)
+    options = (
+        "--run-dir",
+        tmp_path / "run",
+        "--initial-weights",
+        published / origin if origin != "nowhere" else origin,
+    )
     done = ga3c_tf("train", env_id, "--preset", "smoke", *options)
     assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "run").exists()
