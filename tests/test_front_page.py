@@ -42,8 +42,8 @@ def test_only_what_is_between_the_marks_is_written(checkout):
     folder = ResultsFolder(checkout / "results")
     write_pages(folder)
     text = (checkout / "README.md").read_text()
-    assert text.startswith(f"before\n{BEGIN}\n\n| network |") and text.endswith(f"\n{front_page.END}\nafter\n")
-    assert "\nold\n" not in text and "`ga3c-tf reproduce --figure pps --budget quick` (not run)" in text
+    assert text.startswith(f"before\n{BEGIN}\n\n| game |") and text.endswith(f"\n{front_page.END}\nafter\n")
+    assert "\nold\n" not in text and "`ga3c-tf reproduce --figure scores --budget quick` (not run)" in text
     assert stale_pages(folder) == [] and "curve.svg" not in text
     write_pages(folder)
     assert (checkout / "README.md").read_text() == text
