@@ -148,53 +148,24 @@ class Training:
         self._report = report
         self._start = self._window_start = time.monotonic()
         self._rows, self._window_steps = 0, self.agent_steps
-        steps, updates, samples = self.agent_steps, self.stats.updates, self.stats.trained_samples
+        before = {"agent_steps": self.agent_steps, "updates": self.stats.updates, "samples": self.stats.trained_samples}
+        self._log = self._open_log()
         failed: BaseException | None = None
-        try:
-            self._log = RunLog(
-                self._run.path,
-                self._steps_before,
-                self._time_before,
-                self.stats.episodes,
-                self._warn,
-                nodes=self.config.remote_agents > 0,
-            )
-        except OSError as error:
-            raise NotSaved(f"cannot write to {self._run.path}: {error.strerror}") from None
-        log_at, save_at = self._start + self.config.log_seconds, self._start + 60 * self.config.checkpoint_minutes
         try:
             if not self._checkpoints.steps():
                 self._save()  # a run that is killed early can be resumed too
             self.start_workers()
-            while (ended := self._ended()) is None:
-                self.work(min(POLL_SECONDS, max(0.0, log_at - time.monotonic())))
-                self._collect_episodes()
-                self._look_after()
-                if time.monotonic() >= log_at:
-                    log_at = max(log_at + self.config.log_seconds, time.monotonic())
-                    self._log_metrics()
-                if time.monotonic() >= save_at:
-                    save_at = time.monotonic() + self._save_or_wait()
-            if self._rows == 0 or time.monotonic() - self._window_start > self.config.log_seconds / 2:
-                self._log_metrics()  # rates over a shorter window would say little
+            ended = self._train_until_ended()
             trained_s = time.monotonic() - self._start
-            steps, updates = self.agent_steps - steps, self.stats.updates - updates
+            rates = {
+                "pps": round((self.agent_steps - before["agent_steps"]) / trained_s, 1),
+                "tps": round((self.stats.updates - before["updates"]) / trained_s, 1),
+            }
         except BaseException as error:
             failed = error
             raise
         finally:
-            self.stop_workers()
-            self._collect_episodes()
-            self._tell_refused()
-            try:
-                with self.paused():
-                    checkpoint = None if isinstance(failed, FloatingPointError) else self._save()
-            except (NotSaved, FloatingPointError) as error:
-                if failed is None:
-                    raise
-                self._warn(str(error))  # and `failed` goes on its way
-            finally:
-                self._log.close()
+            checkpoint = self._wind_up(failed)
         return {
             "run": str(self._run.path),
             "ended": ended,
@@ -202,17 +173,55 @@ class Training:
             "updates": self.stats.updates,
             "episodes": self.stats.episodes,
             "time_s": round(self.time_s, 3),
-            "pps": round(steps / trained_s, 1),
-            "tps": round(updates / trained_s, 1),
+            **rates,
             "rolling_score": self.stats.rolling_score,
             "rolling_episodes": self.config.rolling_episodes,
             "sent_steps": int(self.memory.sent.sum()),
-            "trained_steps": self.stats.trained_samples - samples,
+            "trained_steps": self.stats.trained_samples - before["samples"],
             "replaced_processes": self.lost.count,
             "refused_updates": self.refused.count,
             "checkpoint": str(checkpoint),
             "seed": self.config.seed,
         }
+
+    def _open_log(self) -> RunLog:
+        path, nodes = self._run.path, self.config.remote_agents > 0
+        try:
+            return RunLog(path, self._steps_before, self._time_before, self.stats.episodes, self._warn, nodes=nodes)
+        except OSError as error:
+            raise NotSaved(f"cannot write to {path}: {error.strerror}") from None
+
+    def _train_until_ended(self) -> str:
+        """Watches over the workers, logs and saves until the run is to end; returns why it is."""
+        log_at, save_at = self._start + self.config.log_seconds, self._start + 60 * self.config.checkpoint_minutes
+        while (ended := self._ended()) is None:
+            self.work(min(POLL_SECONDS, max(0.0, log_at - time.monotonic())))
+            self._collect_episodes()
+            self._look_after()
+            if time.monotonic() >= log_at:
+                log_at = max(log_at + self.config.log_seconds, time.monotonic())
+                self._log_metrics()
+            if time.monotonic() >= save_at:
+                save_at = time.monotonic() + self._save_or_wait()
+        if self._rows == 0 or time.monotonic() - self._window_start > self.config.log_seconds / 2:
+            self._log_metrics()  # rates over a shorter window would say little
+        return ended
+
+    def _wind_up(self, failed: BaseException | None) -> Path | None:
+        """Ends the workers and saves what they did, even after `failed`, unless that is weights that are not finite."""
+        self.stop_workers()
+        self._collect_episodes()
+        self._tell_refused()
+        try:
+            with self.paused():
+                return None if isinstance(failed, FloatingPointError) else self._save()
+        except (NotSaved, FloatingPointError) as error:
+            if failed is None:
+                raise
+            self._warn(str(error))  # and `failed` goes on its way
+            return None
+        finally:
+            self._log.close()
 
     def progress(self) -> float | None:
         """Share of the budget that is used, 0 to 1; None where there is no budget."""
