@@ -15,7 +15,7 @@ BUDGET = "quick"
 TABLE = "scores"
 SHOWN = ("scores", "pps")
 NOTES = {
-    "scores": "Ours after minutes on a CPU, the paper's GA3C after a day on a GPU.",
+    "scores": "Ours after 12 minutes on a CPU, the paper's GA3C after a day on a GPU; the starred look swapped there.",
     "pps": "The paper's GA3C had a GPU.",
 }
 PRETRAINED = "pong"
