@@ -157,7 +157,7 @@ class Training:
             self.start_workers()
             ended = self._train_until_ended()
             trained_s = time.monotonic() - self._start
-            rates = {
+            speed = {
                 "pps": round((self.agent_steps - before["agent_steps"]) / trained_s, 1),
                 "tps": round((self.stats.updates - before["updates"]) / trained_s, 1),
             }
@@ -173,7 +173,7 @@ class Training:
             "updates": self.stats.updates,
             "episodes": self.stats.episodes,
             "time_s": round(self.time_s, 3),
-            **rates,
+            **speed,
             "rolling_score": self.stats.rolling_score,
             "rolling_episodes": self.config.rolling_episodes,
             "sent_steps": int(self.memory.sent.sum()),

@@ -15,7 +15,7 @@ BUDGET = "quick"
 TABLE = "scores"
 SHOWN = ("scores", "pps")
 NOTES = {
-    "scores": "Ours after 12 minutes on a CPU, the paper's GA3C after a day on a GPU; the starred look swapped there.",
+    "scores": "Ours after minutes, the paper's GA3C after a day on a GPU. Its two starred values look swapped.",
     "pps": "The paper's GA3C had a GPU.",
 }
 PRETRAINED = "pong"
