@@ -12,12 +12,11 @@ from reproduce.figure import Figure
 from reproduce.folder import ResultsFolder
 
 BUDGET = "quick"
-TABLE = "scores"
-SHOWN = ("scores", "pps")
-NOTES = {
-    "scores": "Ours after minutes, the paper's GA3C after a day on a GPU. Its two starred values look swapped.",
+SHOWN = {
+    "scores": "Ours after minutes, the paper's GA3C after a day on a GPU. The starred two look swapped in the paper.",
     "pps": "The paper's GA3C had a GPU.",
 }
+"""Figures, with what a reader must know of them; the first shows its table too."""
 PRETRAINED = "pong"
 END = "<!-- end of what is generated -->"
 
@@ -56,9 +55,9 @@ def _lines(folder: ResultsFolder) -> list[str]:
         ]
     if (folder.path / "weights" / PRETRAINED / "curve.svg").exists():
         lines += [f"![Score against time and agent steps]({name}/weights/{PRETRAINED}/curve.svg)", ""]
-    for figure in (FIGURES[each] for each in SHOWN):
+    for place, figure in enumerate(FIGURES[each] for each in SHOWN):
         game = figure.games[BUDGET][0]
-        table = _table(folder, figure, game) if figure.name == TABLE else []
+        table = _table(folder, figure, game) if place == 0 else []
         stems = [
             stem for stem in folder.pictures(figure, BUDGET) if not figure.by_game or stem.name.endswith(f"-{game}")
         ]
@@ -81,4 +80,4 @@ def _caption(folder: ResultsFolder, figure: Figure) -> str:
     results = folder.results(figure, BUDGET)
     hardware = sorted({record.hardware for record in results.records if record.hardware})
     made = f"{len(results.records)} records, {'; '.join(hardware)}" if hardware else "not run"
-    return f"**{figure.paper}**: {figure.shows}. {NOTES[figure.name]} `{results.command}` ({made})."
+    return f"**{figure.paper}**: {figure.shows}. {SHOWN[figure.name]} `{results.command}` ({made})."
