@@ -44,6 +44,7 @@ setup(
         "keras>=3.12,<4",
         "tensorboard>=2.20,<3",  # tensorflow 2.21 no longer brings it
         "numpy>=2.0,<3",
+        "scipy>=1.13,<2",
         "gymnasium[classic-control]>=1.1,<2",  # classic-control: pygame, which draws CartPole for `play`
         "ale-py>=0.11,<1",
         "opencv-python-headless>=4.10,<6",

@@ -24,6 +24,7 @@ class Measure(NamedTuple):
     protocol: str
     why_not: str = "nothing to measure"
     method: str | None = None  # where it is not that of the run's system
+    agent_steps: int | None = None  # where it is not of the end of the run
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ class Figure:
                 commit=run.commit if has_meta else None,
                 dirty=run.dirty if has_meta else None,
                 hours=round(run.hours, 4) if has_meta else None,
-                agent_steps=run.agent_steps if has_meta else None,
+                agent_steps=(run.agent_steps if each.agent_steps is None else each.agent_steps) if has_meta else None,
                 hardware=run.hardware if has_meta else None,
             )
             for each in measures

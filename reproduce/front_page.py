@@ -54,7 +54,13 @@ def _lines(folder: ResultsFolder) -> list[str]:
             "",
         ]
     if (folder.path / "weights" / PRETRAINED / "curve.svg").exists():
-        lines += [f"![Score against time and agent steps]({name}/weights/{PRETRAINED}/curve.svg)", ""]
+        card = f"{name}/weights/{PRETRAINED}"
+        lines += [
+            f"![Score against time and agent steps]({card}/curve.svg)",
+            "",
+            f"How {PRETRAINED} was learnt; command, settings and machine: [its card]({card}).",
+            "",
+        ]
     for place, figure in enumerate(FIGURES[each] for each in SHOWN):
         game = figure.games[BUDGET][0]
         table = _table(folder, figure, game) if place == 0 else []
@@ -78,6 +84,7 @@ def _table(folder: ResultsFolder, figure: Figure, game: str) -> list[str]:
 def _caption(folder: ResultsFolder, figure: Figure) -> str:
     """Such as 'Table 2: predictions per second (...)', with the command and the machine."""
     results = folder.results(figure, BUDGET)
+    count = sum(run.finished for run in results.runs)
     hardware = sorted({record.hardware for record in results.records if record.hardware})
-    made = f"{len(results.records)} records, {'; '.join(hardware)}" if hardware else "not run"
+    made = f"{count} runs, {'; '.join(hardware)}" if hardware else "not run"
     return f"**{figure.paper}**: {figure.shows}. {SHOWN[figure.name]} `{results.command}` ({made})."

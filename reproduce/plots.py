@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ MARKS = {  # of Table 3's methods: marker, colour
     "GA3C (1 day, GPU)": ("D", COLOURS[1]),
 }
 SYSTEM_COLOURS = {"a3c": COLOURS[4], "a2c": COLOURS[2], "ga3c": COLOURS[0]}
-SYSTEM_NAMES = {"a3c": "A3C (CPU)", "a2c": "A2C", "ga3c": "GA3C"}
+SYSTEM_NAMES = {"a3c": "A3C", "a2c": "A2C", "ga3c": "GA3C"}
 GRID = 200
 
 
@@ -95,15 +96,18 @@ def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], lis
         if ours:
             low, high = bootstrap_interval(spread_of)
             axis.vlines(5, low, high, color=COLOURS[0], linewidth=2, alpha=0.5)
-            axis.plot([5] * len(ours), ours, "o", color=COLOURS[0], markersize=3, label="GA3C, ours (each seed)")
+            axis.plot([5] * len(ours), ours, "_", color=COLOURS[0], markersize=6, label="GA3C, ours (seeds; bar: 95 %)")
         axis.set_title(name)
+        if min([*random, *ours, *(value for value in marks.values() if value is not None)], default=0.0) > 0:
+            axis.set_yscale("log")
+            axis.minorticks_off()
         axis.set_xlim(-0.7, 5.7)
         axis.set_xticks([])
         axis.margins(y=0.15)
-        axis.ticklabel_format(axis="y", style="plain")
-        axis.yaxis.set_major_locator(plt.MaxNLocator(4))
+        if axis.get_yscale() == "linear":
+            axis.yaxis.set_major_locator(plt.MaxNLocator(4))
         axis.yaxis.set_major_formatter(lambda value, _: _short(value))
-    figure.supylabel("score", fontsize=FONT)
+    figure.supylabel("score (log axis where all are positive)", fontsize=FONT)
     _legend_above(figure, _handles(axes.flat), 2)
     _save(figure, stem)
 
@@ -129,7 +133,8 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
                 axis.bar(x, mean, 0.9 * width, color=colour, label=SYSTEM_NAMES[system] if place == 0 else None)
                 axis.vlines(x, min(speeds[system]), max(speeds[system]), color="black", linewidth=0.8)
                 label = _short(float(f"{mean:.2g}"))
-                axis.annotate(label, (x, mean), (0, 1), textcoords="offset points", ha="center", fontsize=5)
+                aside: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 5, "rotation": 90}
+                axis.annotate(label, (x, mean), (0, 2), textcoords="offset points", **aside)
     for place, (_, _, ours, papers) in enumerate(groups):
         if ours:
             _marked(ratio, place, ours, "o", COLOURS[0], "ours, this machine")
@@ -142,7 +147,7 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
     ratio.yaxis.set_major_formatter("{x:g}")
     ratio.minorticks_off()
     axis.set_yscale("log")
-    axis.margins(y=0.15)
+    axis.margins(y=0.3)
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
     axis.yaxis.set_major_formatter(lambda value, _: _short(value))
     axis.minorticks_off()
@@ -203,21 +208,24 @@ def normalised_tps(tps: dict[tuple[int, int, int], float], labelled: int, stem: 
     figure, [[axis]] = _canvas(1, 1, 2.3)
     best = max(tps.values(), default=1.0) or 1.0
     agents = sorted({setting[0] for setting in tps})
+    bottom = math.floor(10 * min(tps.values(), default=0.0) / best - 0.5) / 10
+    top = 1 + 0.05 * (1 - bottom)
     for place, number in enumerate(agents):
         order = sorted((each for each in tps if each[0] == number), key=lambda each: -tps[each])
         axis.plot([place] * len(order), [tps[each] / best for each in order], ".", color="#999999")
-        heights = _apart([tps[each] / best for each in order[:labelled]], 0.055)
+        heights = _apart([tps[each] / best for each in order[:labelled]], 0.07 * (top - bottom))
         for setting, height in zip(order, heights, strict=False):
             axis.plot(place, tps[setting] / best, "o", color=COLOURS[0])
             axis.annotate(
                 f"{setting[1]}/{setting[2]}",
                 (place, tps[setting] / best),
-                (place + 0.12, height),
+                (place + 0.2, height),
                 va="center",
                 fontsize=6,
+                arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "#777777", "shrinkA": 0, "shrinkB": 2},
             )
     axis.set_xlim(-0.5, len(agents) - 0.3)
-    axis.set_ylim(bottom=0, top=1.08)
+    axis.set_ylim(bottom, top)
     axis.set_xticks(range(len(agents)), map(str, agents))
     axis.set_xlabel("agents, $N_A$ (named: $N_P$/$N_T$ of the fastest)")
     axis.set_ylabel("TPS / best TPS")
@@ -251,6 +259,7 @@ def against_speed(speed: dict, quantities: dict[str, dict], stem: Path) -> None:
                 "os^Dv"[number % 5],
                 color=COLOURS[number % len(COLOURS)],
                 markersize=3,
+                markerfacecolor="none",
                 label=f"$N_A$ = {count}",
             )
         axis.set_xlabel("TPS (updates/s)")
@@ -285,9 +294,7 @@ def adjustment_courses(runs: list[Run], stem: Path) -> None:
                 ends, seconds = rows["time_s"][kept], run.spec.config.adjustment_seconds
                 times, updates = (np.insert(metrics[name], 0, 0.0) for name in ("time_s", "updates"))
                 after, before = (np.interp(at, times, updates) for at in (ends, ends - seconds))
-                rates.plot(
-                    ends / 60, (after - before) / seconds, ".", color=COLOURS[0], label="mean of an accepted period"
-                )
+                rates.plot(ends / 60, (after - before) / seconds, ".", color=COLOURS[0], label="its mean over a period")
         workers.set_title(game.replace("_", " "))
         rates.set_xlabel("time (minutes)")
         rates.set_ylim(bottom=0)

@@ -173,7 +173,7 @@ def plot(results: Results, stem: Path) -> None:
 FIGURE = Figure(
     name="pps",
     paper="Table 2, slide 37",
-    shows="predictions per second of GA3C, A3C and A2C for five networks, and the speed-ups",
+    shows="predictions per second of GA3C and A3C, and of our A2C, for five networks, and the speed-ups",
     games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
     seeds=seeds_by_budget(),
     specs=specs,

@@ -30,14 +30,16 @@ LIMITS = """\
 - The paper's scores, and its speeds where they stand here, are those of its first submission (Nov 2016); the speed-ups
   of the five networks are those of the final version.
 - Speeds depend on the machine, and on what else it does: only runs on the same hardware are compared, and even machines
-  of one name have differed by 40 % here from day to day.
-- Intervals are over the seeds that were run. The score of one seed says nothing about the next.
+  of one name have differed by a factor of 2.5 within a day (D18).
+- Intervals are over the seeds that were run; where there is one, over its episodes. The score of one seed says nothing
+  about the next.
 - [DIFFERENCES.md](DIFFERENCES.md) lists where we depart from the paper."""
 
 PUBLISHED = """\
-Trained agents to play, to evaluate and to go on from: one seed each, taken where the run's rolling score was best, so
-this says how far the system got there, not how often or how soon. Each card has the command, the scores, the machine
-and the learning curve."""
+Trained agents to play, to evaluate and to go on from: one seed each, from the checkpoint with the best rolling
+score until then, so this says how far that run had got, not how often or how soon others do; settings may have been
+chosen after other runs ([Pong's](../docs/pong.md) were). Each card has the command, the scores, the machine and the
+learning curve."""
 MACHINES = """\
 The paper's machines (its Table 1): I: 2x Xeon E5-2640v3 2.6 GHz (16 cores), Titan X Maxwell. II: Core i-3820 3.6 GHz,
 GTX 980. III: Xeon E5-2698v3 2.3 GHz (16 cores), Tesla K80. Ours stand with each figure."""

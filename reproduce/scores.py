@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,14 @@ def measures(run: Run) -> list[Measure]:
     """The mean score of the best checkpoint and of random play, each over the same number of whole episodes."""
     played = {"score": run.result.get("evaluation"), "score of random play": run.result.get("random")}
     return [
-        Measure(metric, float(np.mean(scores["scores"])), "points", scores["protocol"], method=method)
+        Measure(
+            metric,
+            float(np.mean(scores["scores"])),
+            "points",
+            scores["protocol"],
+            method=method,
+            agent_steps=scores["agent_steps"],
+        )
         for (metric, scores), method in zip(played.items(), (None, "random"), strict=True)
         if scores
     ]
@@ -79,6 +87,7 @@ def section(results: Results) -> list[str]:
             f"seed {run.spec.seed}: {results.status(run)}" for run in runs if results.value(run, "score") is None
         ]
         remarks += [f"- {game}: {reason}" for reason in missing if not reason.endswith(": not run")]
+        remarks += _repeated(game, episodes(runs)) if len(ours) == 1 else []
         rows.append([game, *printed, number(mean_random), _ours(ours, runs), verdict])
     header = [
         "game",
@@ -103,6 +112,17 @@ def episodes(runs: list[Run]) -> list[float]:
     return next((run.result["evaluation"]["scores"] for run in runs if run.finished and "evaluation" in run.result), [])
 
 
+def _repeated(game: str, scores: list[float]) -> list[str]:
+    """A remark where at least half of the episodes scored the same: a policy that repeats itself, or a least score."""
+    most, count = Counter(scores).most_common(1)[0]
+    if 2 * count < len(scores):
+        return []
+    return [
+        f"- {game}: {count} of the {len(scores)} episodes scored {number(most)}. Where that is not the least score, "
+        "the policy hardly varies, and the interval says little."
+    ]
+
+
 def _ours(seeds: list[float], runs: list[Run]) -> str:
     """Mean and interval over seeds; of a single seed, over its episodes."""
     return f"{spread(episodes(runs), 'episode')}, 1 seed" if len(seeds) == 1 else spread(seeds)
@@ -116,7 +136,7 @@ def _protocol(results: Results) -> str:
     return (
         "Paper's protocol: mean of 30 runs of the best agent, the authors' starts; its A3C column has human starts, "
         "and human and random play are of mixed protocols. "
-        + (f"Ours{said}: {'; '.join(ours)}. " if ours else "")
+        + (f"Ours{said}, of the checkpoints saved every few minutes: {'; '.join(ours)}. " if ours else "")
         + "A score after minutes of training is not what a day on a GPU gives, and says little about it. The paper "
         "finds GA3C above its A3C on boxing, centipede, ms_pacman and pong, level on qbert, below on the rest. Whether "
         "it is so here takes an A3C of ours trained for as long, which no budget has: learning-curves has both."
