@@ -51,7 +51,9 @@ def test_every_measured_row_has_its_run(file):
             assert run.spec.id == record.run_id and run.spec.seed == record.seed
         if record.value is not None:
             assert run.finished and read_config(folder).seed == record.seed
-            assert (record.agent_steps, record.commit) == (run.agent_steps, run.commit)
+            played = {"score": "evaluation", "score of random play": "random"}.get(record.metric)
+            steps = run.result[played]["agent_steps"] if played else run.agent_steps
+            assert (record.agent_steps, record.commit) == (steps, run.commit)
             assert len(run.metrics["time_s"]) and (folder / "command.txt").exists()
 
 
