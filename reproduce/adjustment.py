@@ -87,13 +87,14 @@ def section(results: Results) -> list[str]:
         found[game] = np.log2(list(zip(*(values[f"final {name}"] for name in WORKERS), strict=False)))
         reasons = {results.status(run) for run in runs if not run.finished}
         rows.append([game, *map(spread, values.values()), "; ".join(sorted(reasons))])
-    header = ["game", "N_A", "N_P", "N_T", "samples/s at 1/1/1", "samples/s at that", "not finished"]
+    header = ["game", "N_A", "N_P", "N_T", "samples/s at 1/1/1", "samples/s at that setting", "not finished"]
     return [
         *table(header, rows),
         "",
         "Setting: the last that was accepted. Rates are trained samples per second, means of all periods with the "
-        "setting. One of them was accepted for a high rate, so where there are few the mean is too high; and the "
-        "machine's own speed changes in between. The paper's curves could not be read."
+        "setting: too high where there are few, since it was accepted for a high one. The machine's own speed changes "
+        "within a run, and games run at different hours do not compare in speed (D18). The paper's curves could not "
+        "be read."
         + (
             " A search that moves one of three numbers by one each period has not settled after minutes: the setting "
             "at the end is not an optimum."

@@ -93,13 +93,16 @@ def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], lis
                 axis.plot(place, value, marker, color=colour, label=f"{method}, paper")
         if random:
             axis.plot(4, np.mean(random), "x", color=COLOURS[0], label="random, ours")
+        known = [*random, *ours, *(value for value in marks.values() if value is not None)]
         if ours:
             low, high = bootstrap_interval(spread_of)
+            known.append(low)
             axis.vlines(5, low, high, color=COLOURS[0], linewidth=2, alpha=0.5)
             axis.plot([5] * len(ours), ours, "_", color=COLOURS[0], markersize=6, label="GA3C, ours (seeds; bar: 95 %)")
         axis.set_title(name)
-        if min([*random, *ours, *(value for value in marks.values() if value is not None)], default=0.0) > 0:
+        if min(known, default=0.0) > 0:
             axis.set_yscale("log")
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
             axis.minorticks_off()
         axis.set_xlim(-0.7, 5.7)
         axis.set_xticks([])

@@ -52,8 +52,9 @@ def section(results: Results) -> list[str]:
         Finding(
             "the training queue settles far below its maximum",
             (HOLDS if share < FAR_BELOW else FAILS) if whole and on_gpu and share is not None else UNKNOWN,
-            f"its mean is below {FAR_BELOW:.0%} of the segments that may wait (D9), on average over all settings; it "
-            "takes the model on a GPU: on a CPU updates take turns (D24)",
+            f"its mean is below {FAR_BELOW:.0%} of the segments that may wait (D9), on average over all settings; "
+            "judged with the model on a GPU only, as in the paper: on a CPU training is the slowest part, and the "
+            "queue fills",
             "nothing measured" if share is None else f"{share:.0%} of the maximum",
         ),
         Finding(

@@ -114,8 +114,8 @@ def episodes(runs: list[Run]) -> list[float]:
 
 def _repeated(game: str, scores: list[float]) -> list[str]:
     """A remark where at least half of the episodes scored the same: a policy that repeats itself, or a least score."""
-    most, count = Counter(scores).most_common(1)[0]
-    if 2 * count < len(scores):
+    most, count = Counter(scores).most_common(1)[0] if scores else (0.0, 0)
+    if not scores or 2 * count < len(scores):
         return []
     return [
         f"- {game}: {count} of the {len(scores)} episodes scored {number(most)}. Where that is not the least score, "
@@ -136,7 +136,11 @@ def _protocol(results: Results) -> str:
     return (
         "Paper's protocol: mean of 30 runs of the best agent, the authors' starts; its A3C column has human starts, "
         "and human and random play are of mixed protocols. "
-        + (f"Ours{said}, of the checkpoints saved every few minutes: {'; '.join(ours)}. " if ours else "")
+        + (
+            f"Ours{said} (the best checkpoint is one of those saved meanwhile, and the last): {'; '.join(ours)}. "
+            if ours
+            else ""
+        )
         + "A score after minutes of training is not what a day on a GPU gives, and says little about it. The paper "
         "finds GA3C above its A3C on boxing, centipede, ms_pacman and pong, level on qbert, below on the rest. Whether "
         "it is so here takes an A3C of ours trained for as long, which no budget has: learning-curves has both."
@@ -144,7 +148,7 @@ def _protocol(results: Results) -> str:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """A small panel for each game: the paper's methods as marks, ours with the interval over seeds."""
+    """A small panel for each game: the paper's methods as marks, ours with an interval over seeds or episodes."""
     from reproduce import plots
 
     panels = []

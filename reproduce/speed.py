@@ -98,7 +98,7 @@ def section(results: Results) -> list[str]:
             f"it sees at least {NEARLY:.0%} of the frames in the same time, on the same hardware",
             "not both measured"
             if ratio is None
-            else f"{ratio:.0%} of those of '{fixed}', near the best if not it (D20)",
+            else f"{ratio:.0%} of those of '{fixed}', which stands for the best (D20)",
         ),
     ]
     return [

@@ -91,9 +91,9 @@ def section(results: Results) -> list[str]:
         *table(["N_A/N_P/N_T", "TPS", "of the fastest"], rows),
         "",
         f"{len(tps)} of {len(planned)} settings measured; shown are the fastest three for each N_A. One short run a "
-        "seed: differences of a few per cent are noise. The paper's curves could not be read; its text names 128/2/2 "
-        "as the best. Its net with one more layer (7 % slower) is not among our networks and was not run. Without a "
-        "GPU updates take turns, whatever N_T is (D24).",
+        "seed, whose speed changes while it runs: the order of neighbours means little (D29). The paper's "
+        "curves could not be read; its text names 128/2/2 as the best. Its net with one more layer (7 % slower) is not "
+        "among our networks and was not run. Without a GPU updates take turns, whatever N_T is (D24).",
         "",
         *(finding.line() for finding in findings(tps, planned, results.one_machine)),
         *reasons,

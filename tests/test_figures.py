@@ -25,7 +25,18 @@ def write_table(file, columns, rows):
     file.write_text("\n".join(lines) + "\n")
 
 
-def invent(runs, spec, rate=100.0, lag=3.0, batch=5, prediction=1.0, scores=(0.0, 1.0), sessions=(SESSION,), **result):
+def invent(
+    runs,
+    spec,
+    rate=100.0,
+    lag=3.0,
+    batch=5,
+    prediction=1.0,
+    queue=1.0,
+    scores=(0.0, 1.0),
+    sessions=(SESSION,),
+    **result,
+):
     """A finished run: constant rates, scores that go through the given values, one a minute."""
     folder = runs / spec.id
     folder.mkdir(parents=True)
@@ -40,6 +51,7 @@ def invent(runs, spec, rate=100.0, lag=3.0, batch=5, prediction=1.0, scores=(0.0
             "agent_steps": int(time * rate),
             "updates": int(time * rate / batch),
             "prediction_batch": prediction,
+            "training_queue": queue,
             "policy_lag_mean": lag,
             "policy_lag_p95": 2 * lag,
         }
@@ -173,6 +185,8 @@ def test_the_best_setting_is_found(folder):
     assert verdicts == [HOLDS, UNKNOWN, HOLDS]  # nothing above 4 predictors was tried
     gap = {each: 1000.0 if each[0] == 64 else 870.0 for each in found}  # 13 %, and 14 is the limit
     assert tps.findings(gap, set(found), True)[2].verdict == UNKNOWN
+    wide = {each: 1000.0 if each[0] == 64 else 700.0 for each in found}
+    assert tps.findings(wide, set(found), True)[2].verdict == FAILS
     near = {each: 1000.0 + each[0] for each in found}  # 3 % from 32 to 64 agents: that may be noise
     assert tps.findings(near, set(found), True)[0].verdict == UNKNOWN
     assert tps.findings({each: 1000.0 - 5 * each[0] for each in found}, set(found), True)[0].verdict == FAILS
@@ -218,14 +232,17 @@ def last_verdict(folder, game):
     return policy_lag.findings(part, game, policy_lag.groups(part))[-1].verdict
 
 
-@pytest.mark.parametrize(("session", "verdict"), [(SESSION, UNKNOWN), (ON_GPU, HOLDS)])
-def test_queues_are_judged_by_the_room_of_each_setting_with_several_seeds(folder, session, verdict):
+@pytest.mark.parametrize(
+    ("session", "queue", "share", "verdict"),
+    [(SESSION, 1.0, 1, UNKNOWN), (ON_GPU, 1.0, 1, HOLDS), (ON_GPU, 60.0, 70, FAILS)],
+)
+def test_queues_are_judged_by_the_room_of_each_setting_with_several_seeds(folder, session, queue, share, verdict):
     for seed in (1, 2):
         for spec in FIGURES["tps"].specs("quick", "pong", seed):
-            invent(folder.runs, spec, sessions=[session])
+            invent(folder.runs, spec, sessions=[session], queue=queue)
             assert queues.room_of(Run.of(spec, folder.runs)) == {8: 96, 16: 96, 32: 96, 64: 64}[spec.config.num_agents]
     text = "\n".join(queues.section(made(folder, "queues", seeds=2)))
-    assert f"far below its maximum: **{verdict}** - 1% of" in text and f"prediction batches: **{HOLDS}**" in text
+    assert f"far below its maximum: **{verdict}** - {share}% of" in text and f"prediction batches: **{HOLDS}**" in text
 
 
 @pytest.mark.parametrize(("second", "batch", "verdict"), [(0.97, 20.0, UNKNOWN), (0.9, 20.0, HOLDS), (0.9, 2.0, FAILS)])
@@ -260,7 +277,7 @@ def test_dynamic_adjustment_is_held_against_the_best(folder):
 def test_the_rate_of_a_setting_is_that_of_all_its_periods(folder):
     [spec, *_] = FIGURES["adjustment"].all_specs("quick")
     run = invent(folder.runs, spec)
-    periods = [(1, 100.0, 1), (2, 300.0, 1), (1, 140.0, 0), (2, 200.0, 1), (3, 250.0, 0)]
+    periods = [(1, 100.0, 1), (2, 300.0, 1), (1, 140.0, 0), (2, 200.0, 1), (3, 900.0, 0)]
     rows = [{"agents": agents, "rate": rate, "accepted": accepted} for agents, rate, accepted in periods]
     write_table(run.path / "adjustment.csv", ADJUSTMENT_COLUMNS, rows)
     results = made(folder, "adjustment")
@@ -277,6 +294,16 @@ def test_a_score_is_of_its_checkpoint_and_says_where_the_policy_repeats_itself(f
     text = "\n".join(FIGURES["scores"].section(results))
     assert text.count("episodes scored") == 1 and "- amidar: 16 of the 30 episodes scored 7." in text
     assert {record.agent_steps for record in results.records} == {1234}
+
+
+def test_learning_curves_stand_beside_random_play_and_their_best_is_of_full_windows(folder):
+    for spec in FIGURES["learning-curves"].all_specs("quick"):
+        played = {"random": {"scores": [1.0, 3.0]}} if spec.game == "boxing" and spec.system == "ga3c" else {}
+        run = invent(folder.runs, spec, **played)
+        rows = ["1.0,10,8,99.0", "2.0,900,99,50.0", "3.0,1000,100,4.0", "4.0,2000,200,3.0"]
+        (run.path / "curve.csv").write_text("\n".join(["time_s,agent_steps,episodes,rolling_score", *rows]) + "\n")
+    text = "\n".join(FIGURES["learning-curves"].section(made(folder, "learning-curves")))
+    assert text.count("| 2 | 3 (1 seed) | 4 (1 seed) |") == text.count("| - | 3 (1 seed) | 4 (1 seed) |") == 3
 
 
 def test_what_failed_and_what_was_not_run_stays_on_the_page(folder):
