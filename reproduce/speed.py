@@ -10,7 +10,7 @@ from reproduce.figure import Figure, Measure, Results, seeds_by_budget, smoke_sp
 from reproduce.runs import Run
 from reproduce.specs import RunSpec, run_spec
 from reproduce.text import spread, table
-from reproduce.verdicts import FAILS, HOLDS, UNKNOWN, Finding, greater
+from reproduce.verdicts import FAILS, HOLDS, TIE, UNKNOWN, Finding, greater
 
 MINUTES = {"quick": 15.0, "paper": 24 * 60.0}
 FIXED = {"quick": (32, 2, 2), "paper": (128, 2, 2)}
@@ -94,8 +94,9 @@ def section(results: Results) -> list[str]:
         ),
         Finding(
             "dynamic adjustment is nearly as good as the best fixed setting",
-            UNKNOWN if ratio is None else HOLDS if ratio >= NEARLY else FAILS,
-            f"it sees at least {NEARLY:.0%} of the frames in the same time, on the same hardware",
+            UNKNOWN if ratio is None or abs(ratio - NEARLY) <= TIE else HOLDS if ratio > NEARLY else FAILS,
+            f"it sees at least {NEARLY:.0%} of the frames in the same time, on the same hardware; {TIE:.0%} may be "
+            "noise",
             "not both measured"
             if ratio is None
             else f"{ratio:.0%} of those of '{fixed}', which stands for the best (D20)",
@@ -131,7 +132,7 @@ FIGURE = Figure(
     name="speed",
     paper="Figure 5, slide 35",
     shows="score against time for four settings of agents, predictors and trainers",
-    games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
+    games={"smoke": ("cartpole",), "quick": ("boxing",), "paper": ("pong",)},
     seeds=seeds_by_budget(),
     specs=specs,
     measures=measures,
