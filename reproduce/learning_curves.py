@@ -30,10 +30,11 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 def measures(run: Run) -> list[Measure]:
     """The rolling score at the end and at its best."""
-    window, scores = run.spec.config.rolling_episodes, run.curve["rolling_score"]
-    whole = scores[run.curve["episodes"] >= window]
+    window, rolling = run.spec.config.rolling_episodes, run.curve["rolling_score"]
+    whole = rolling[run.curve["episodes"] >= window]
     protocol = f"mean score of the last {window} episodes of training"
-    final, best = float(scores[-1]) if len(scores) else float("nan"), float(whole.max()) if len(whole) else float("nan")
+    final = float(rolling[-1]) if len(rolling) else float("nan")
+    best = float(whole.max()) if len(whole) else float("nan")
     return [
         Measure(FINAL, final, "points", f"{protocol}, of all if fewer", "no episode ended"),
         Measure(BEST, best, "points", protocol, f"fewer than {window} episodes ended"),

@@ -38,7 +38,7 @@ LIMITS = """\
 PUBLISHED = """\
 Trained agents to play, to evaluate and to go on from: one seed each, from the checkpoint with the best rolling
 score until then, so this says how far that run had got, not how often or how soon others do; settings may have been
-chosen after other runs ([Pong's](../docs/pong.md) were). Each card has the command, the scores, the machine and the
+chosen after other runs. Each card has the command, the scores, the machine and the
 learning curve."""
 MACHINES = """\
 The paper's machines (its Table 1): I: 2x Xeon E5-2640v3 2.6 GHz (16 cores), Titan X Maxwell. II: Core i-3820 3.6 GHz,

@@ -114,12 +114,11 @@ def episodes(runs: list[Run]) -> list[float]:
 
 def _repeated(game: str, scores: list[float]) -> list[str]:
     """A remark where at least half of the episodes scored the same: a policy that repeats itself, or a least score."""
-    most, count = Counter(scores).most_common(1)[0] if scores else (0.0, 0)
-    if not scores or 2 * count < len(scores):
-        return []
     return [
         f"- {game}: {count} of the {len(scores)} episodes scored {number(most)}. Where that is not the least score, "
         "the policy hardly varies, and the interval says little."
+        for most, count in Counter(scores).most_common(1)
+        if 2 * count >= len(scores)
     ]
 
 
