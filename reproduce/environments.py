@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from reproduce import learning_curves, pps
-from reproduce.figure import Figure, Results, seeds_by_budget, smoke_spec
+from reproduce.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from reproduce.runs import Run
 from reproduce.specs import SYSTEMS, RunSpec, run_spec
-from reproduce.text import spread, table
+from reproduce.text import number, spread, table
 from reproduce.verdicts import Finding, greater
 
 GAMES = (
@@ -20,6 +22,7 @@ GAMES = (
     "minatar_space_invaders",
 )
 STEPS = {"quick": 500_000, "paper": 5_000_000}
+START = "rolling score at the start"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -42,6 +45,20 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     ]
 
 
+def measures(run: Run) -> list[Measure]:
+    """The rolling score at the end, at its best, and at the start, where little has been learnt yet."""
+    window, curve = run.spec.config.rolling_episodes, run.curve
+    whole = curve["rolling_score"][curve["episodes"] >= window]
+    start = Measure(
+        START,
+        float(whole[0]) if len(whole) else float("nan"),
+        "points",
+        f"mean score of {window} episodes of training, as soon as there are as many",
+        f"fewer than {window} episodes ended",
+    )
+    return [*learning_curves.measures(run), start]
+
+
 def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
     """The runs by game, and by system."""
     found: dict[str, dict[str, list[Run]]] = {}
@@ -61,7 +78,12 @@ def section(results: Results) -> list[str]:
             for run in runs
             if not run.finished
         ]
-        rows.append([game, *(spread(ends.get(system, [])) for system in SYSTEMS.values()), "; ".join(reasons)])
+        starts = results.values(START, [run for runs in systems.values() for run in runs])
+        scores = [spread(ends.get(system, [])) for system in SYSTEMS.values()]
+        minutes = [
+            _mean([60 * run.hours for run in systems.get(system, []) if run.finished]) for system in SYSTEMS.values()
+        ]
+        rows.append([game, _mean(starts), *scores, " / ".join(minutes), "; ".join(reasons)])
         findings += [
             Finding(
                 f"{game}: GA3C scores more than {other} after the same agent steps",
@@ -73,13 +95,19 @@ def section(results: Results) -> list[str]:
             if other != "GA3C"
         ]
     return [
-        *table(["game", *SYSTEMS.values(), "not finished"], rows),
+        *table(["game", "start", *SYSTEMS.values(), f"minutes ({' / '.join(SYSTEMS.values())})", "not finished"], rows),
         "",
-        "Rolling score at the end, over seeds. The paper has Atari only, so there is nothing to compare with. Agent "
-        "steps do not depend on the machine's speed as minutes do; in GA3C and A3C the policy lag does, a little.",
+        "Rolling score at the end, over seeds, and at the start, over all runs: where the two are alike, nothing has "
+        "been learnt yet. The paper has Atari only, so there is nothing to compare with. Agent "
+        "steps do not depend on the machine's speed as minutes do; in GA3C and A3C the policy lag does, a little. "
+        "Minutes are those that the same steps took, mean over seeds, one run after another.",
         "",
         *(finding.line() for finding in findings),
     ]
+
+
+def _mean(values: list[float]) -> str:
+    return number(float(np.mean(values)) if values else None)
 
 
 def plot(results: Results, stem: Path) -> None:
@@ -102,7 +130,7 @@ FIGURE = Figure(
     games={"smoke": ("cartpole",), "quick": GAMES, "paper": GAMES},
     seeds=seeds_by_budget(quick=3, paper=5),
     specs=specs,
-    measures=learning_curves.measures,
+    measures=measures,
     main=(learning_curves.FINAL, "points"),
     section=section,
     plot=plot,
