@@ -48,13 +48,14 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 def measures(run: Run) -> list[Measure]:
     """The rolling score at the end, at its best, and at the start, where little has been learnt yet."""
     window, curve = run.spec.config.rolling_episodes, run.curve
-    whole = curve["rolling_score"][curve["episodes"] >= window]
+    whole = curve["episodes"] >= window
     start = Measure(
         START,
-        float(whole[0]) if len(whole) else float("nan"),
+        float(curve["rolling_score"][whole][0]) if whole.any() else float("nan"),
         "points",
-        f"mean score of {window} episodes of training, as soon as there are as many",
+        f"mean score of the last {window} episodes, at the first point of the curve with as many",
         f"fewer than {window} episodes ended",
+        agent_steps=int(curve["agent_steps"][whole][0]) if whole.any() else None,
     )
     return [*learning_curves.measures(run), start]
 
@@ -78,12 +79,11 @@ def section(results: Results) -> list[str]:
             for run in runs
             if not run.finished
         ]
-        starts = results.values(START, [run for runs in systems.values() for run in runs])
         scores = [spread(ends.get(system, [])) for system in SYSTEMS.values()]
         minutes = [
             _mean([60 * run.hours for run in systems.get(system, []) if run.finished]) for system in SYSTEMS.values()
         ]
-        rows.append([game, _mean(starts), *scores, " / ".join(minutes), "; ".join(reasons)])
+        rows.append([game, _start(results, game), *scores, " / ".join(minutes), "; ".join(reasons)])
         findings += [
             Finding(
                 f"{game}: GA3C scores more than {other} after the same agent steps",
@@ -97,13 +97,27 @@ def section(results: Results) -> list[str]:
     return [
         *table(["game", "start", *SYSTEMS.values(), f"minutes ({' / '.join(SYSTEMS.values())})", "not finished"], rows),
         "",
-        "Rolling score at the end, over seeds, and at the start, over all runs: where the two are alike, nothing has "
-        "been learnt yet. The paper has Atari only, so there is nothing to compare with. Agent "
-        "steps do not depend on the machine's speed as minutes do; in GA3C and A3C the policy lag does, a little. "
-        "Minutes are those that the same steps took, mean over seeds, one run after another.",
+        "Rolling score at the end, over seeds, and at the start, over all runs: the first 100 episodes to end, among "
+        "which short ones are too many. Where the two are alike and the start ends early in the run, nothing has been "
+        "learnt yet. The paper has Atari only, so there is nothing to compare with. Agent steps do not depend on the "
+        "machine's speed as minutes do, but the policy lag of GA3C does. Minutes are those that the same steps took, "
+        "mean over seeds, one run after another.",
+        "",
+        "The picture: the mean of the seeds and a band from the lowest to the highest; rolling means of 10 episodes at "
+        "first, of 100 later; against time as far as the fastest seed went.",
+        "",
+        f"Of {len(findings)} comparisons one or more may hold by chance, and they are of the last 100 episodes only. "
+        "Where scores end near a limit (CartPole: 500), look at the curves.",
         "",
         *(finding.line() for finding in findings),
     ]
+
+
+def _start(results: Results, game: str) -> str:
+    found = [record for record in results.records if record.game == game and record.metric == START]
+    scores = [record.value for record in found if record.value is not None]
+    by = max((record.agent_steps or 0 for record in found), default=0)
+    return f"{_mean(scores)} (by {by:,} steps)" if scores else "-"
 
 
 def _mean(values: list[float]) -> str:
