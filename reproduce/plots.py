@@ -46,7 +46,7 @@ MARKS = {  # of Table 3's methods: marker, colour
 }
 SYSTEM_COLOURS = {"a3c": COLOURS[4], "a2c": COLOURS[2], "ga3c": COLOURS[0]}
 SYSTEM_NAMES = {"a3c": "A3C", "a2c": "A2C", "ga3c": "GA3C"}
-GRID = 200
+GRID = 150
 
 
 def _canvas(rows: int, columns: int, height: float, **options):

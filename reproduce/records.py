@@ -30,7 +30,7 @@ class Record:
         seed, run_id: of the run that gave it; the run folder is results/runs/<run_id>. These and what follows are
             None in the paper's records.
         commit, dirty: the source it was made with, and whether that was changed since the commit.
-        hours, agent_steps: of training.
+        hours, agent_steps: of training; the steps are those that the number was taken at, where that was earlier.
         hardware: in words; throughput is compared within one text only.
     """
 
