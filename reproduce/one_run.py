@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ga3c_tf.bench import gpu_id, gpu_utilization, process_group
 from ga3c_tf.run_folder import usable_cores, write_aside
-from reproduce.runs import FAILED, FINISHED, INTERRUPTED, Run, read_result, write_curve
+from reproduce.runs import FAILED, FINISHED, INTERRUPTED, Run, curve_of, read_result, write_curve
 from reproduce.specs import RunSpec
 
 POLL_SECONDS = 0.25
@@ -100,7 +100,7 @@ def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
     except ChildEnded as ended:
         result |= {"status": ended.status, "reason": str(ended)}
     if (folder / "config.json").exists():
-        write_curve(folder, folder, spec.config.rolling_episodes)
+        write_curve(folder, curve_of(folder, spec.config.rolling_episodes))
     return result
 
 

@@ -15,7 +15,7 @@ from ga3c_tf.evaluate import TrainedAgent, evaluate, summary
 from ga3c_tf.run_folder import read_config, write_aside
 from ga3c_tf.run_log import METRIC_COLUMNS, read_rows
 from ga3c_tf.weights import FILE, ORIGIN, SCORE, check_free, save_weights
-from reproduce.runs import Columns, machine_of, read_curve, write_curve
+from reproduce.runs import Columns, curve_of, machine_of, read_curve, write_curve
 from reproduce.text import number, table
 
 
@@ -53,9 +53,11 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
     }
     if before:
         _count(before, score)
+    curve = curve_of(run, config.rolling_episodes)
+    if before:
+        curve = _after(before, read_curve(run / ORIGIN), curve)
     save_weights(folder, agent.model, config.to_json(), score)
-    write_curve(run, folder, config.rolling_episodes)
-    curve = read_curve(folder)
+    write_curve(folder, curve)
     shutil.rmtree(folder / ORIGIN, ignore_errors=True)
     if before:
         shutil.copytree(run / ORIGIN, folder / ORIGIN)
@@ -82,12 +84,24 @@ def _count(before: dict, score: dict) -> None:
     score["training"]["minutes"] = None if None in minutes else round(sum(minutes), 1)
 
 
+def _after(before: dict, earlier: Columns, curve: Columns) -> Columns:
+    """The curve of a run behind that of the weights that it began with, as far as that led to them."""
+    led = {name: column[earlier["agent_steps"] <= before["agent_steps"]] for name, column in earlier.items()}
+    add = {
+        "time_s": 60 * (before["minutes"] or 0),
+        "agent_steps": before["agent_steps"],
+        "episodes": led["episodes"].max(initial=0),
+        "rolling_score": 0,
+    }
+    return {name: np.concatenate([led[name], column + add[name]]) for name, column in curve.items()}
+
+
 def _beginning(before: dict) -> str:
     """The line of the card on the weights that the run began with."""
     return (
         f"- It began with other weights ([their card]({ORIGIN}/README.md)), of {before['agent_steps']:,} agent steps "
-        f"and {number(before['minutes'])} minutes, which the first line of this card counts; the curve and the "
-        "sessions are of this run alone."
+        f"and {number(before['minutes'])} minutes, which this card and its curve count; the sessions are of "
+        "this run alone, whose first points of the curve are means of few episodes."
     )
 
 
@@ -124,7 +138,7 @@ def _card(
     (low, high), training = score["interval_95"], score["training"]
     content = (folder / FILE).read_bytes()
     ended = (
-        f" The run's last episode ended in minute {curve['time_s'][-1] / 60:.1f}, at "
+        f" The last episode of training ended in minute {curve['time_s'][-1] / 60:.1f}, at "
         f"{int(curve['agent_steps'][-1]):,} agent steps."
         if len(curve["time_s"])
         else ""

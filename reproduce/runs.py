@@ -168,24 +168,33 @@ def read_curve(folder: Path) -> Columns:
     return _columns(folder / "curve.csv", CURVE_COLUMNS)
 
 
-def write_curve(run: Path, folder: Path, rolling_episodes: int) -> None:
-    """Writes curve.csv: the rolling score at evenly spaced times, small where episodes.csv is not.
+def curve_of(run: Path, rolling_episodes: int) -> Columns:
+    """The columns of a curve.csv: the rolling score at evenly spaced times, few where episodes.csv has many.
 
     Args:
         run: the run folder.
-        folder: to write to, which may be the same.
         rolling_episodes: episodes that the rolling score is the mean of; of fewer at the start.
     """
     episodes = _columns(run / "episodes.csv", EPISODE_COLUMNS)
-    count = len(episodes["score"])
-    lines = [",".join(CURVE_COLUMNS)]
-    if count:
-        times = np.linspace(episodes["time_s"][0], episodes["time_s"][-1], min(CURVE_POINTS, count))
-        for end in np.unique(np.searchsorted(episodes["time_s"], times, side="right")):
-            score = episodes["score"][max(0, end - rolling_episodes) : end].mean()
-            place = f"{episodes['time_s'][end - 1]:.6g},{int(episodes['agent_steps'][end - 1])}"
-            lines.append(f"{place},{end},{score:.6g}")
-    write_aside(folder / "curve.csv", "\n".join(lines) + "\n")
+    times, count = episodes["time_s"], len(episodes["time_s"])
+    places = np.linspace(times[0], times[-1], min(CURVE_POINTS, count)) if count else times
+    ends = np.unique(np.searchsorted(times, places, side="right"))
+    scores = [episodes["score"][max(0, end - rolling_episodes) : end].mean() for end in ends]
+    return {
+        "time_s": times[ends - 1],
+        "agent_steps": episodes["agent_steps"][ends - 1],
+        "episodes": ends.astype(float),
+        "rolling_score": np.array(scores),
+    }
+
+
+def write_curve(folder: Path, curve: Columns) -> None:
+    """Writes curve.csv to a folder."""
+    lines = [
+        f"{time_s:.6g},{int(agent_steps)},{int(episodes)},{score:.6g}"
+        for time_s, agent_steps, episodes, score in zip(*(curve[name] for name in CURVE_COLUMNS), strict=True)
+    ]
+    write_aside(folder / "curve.csv", "\n".join([",".join(CURVE_COLUMNS), *lines]) + "\n")
 
 
 def _columns(file: Path, columns: tuple[str, ...]) -> Columns:

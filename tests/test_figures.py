@@ -12,7 +12,7 @@ from reproduce.catalogue import FIGURES
 from reproduce.folder import ResultsFolder
 from reproduce.records import write_records
 from reproduce.report import page
-from reproduce.runs import Run, write_curve
+from reproduce.runs import Run, curve_of, write_curve
 from reproduce.specs import workers_of
 from reproduce.verdicts import FAILS, HOLDS, UNKNOWN
 
@@ -65,7 +65,7 @@ def invent(
     ]
     write_table(folder / "episodes.csv", EPISODE_COLUMNS, episodes)
     write_table(folder / "adjustment.csv", ADJUSTMENT_COLUMNS, [])
-    write_curve(folder, folder, spec.config.rolling_episodes)
+    write_curve(folder, curve_of(folder, spec.config.rolling_episodes))
     common = {"status": "finished", "reason": "", "spec": json.loads(spec.to_json())}
     (folder / "result.json").write_text(
         json.dumps({**common, "cpu_utilization": 0.5, "gpu_utilization": None, **result})
@@ -115,7 +115,7 @@ def test_the_curve_is_the_rolling_mean(tmp_path):
         for number, (time, score) in enumerate(zip(times, scores, strict=True), 1)
     ]
     write_table(tmp_path / "episodes.csv", EPISODE_COLUMNS, rows)
-    write_curve(tmp_path, tmp_path, 100)
+    write_curve(tmp_path, curve_of(tmp_path, 100))
     [spec, *_] = tps.specs("quick", "pong", 1)
     curve = Run(spec, tmp_path, {}).curve
     assert 100 < len(curve["time_s"]) <= 300 and (np.diff(curve["episodes"]) > 0).all()
@@ -267,7 +267,7 @@ def test_other_environments_compare_the_systems_by_agent_steps(folder):
     assert f"cartpole: GA3C scores more than A2C after the same agent steps: **{FAILS}**" in text
     assert "| minatar_freeway | - | - | - | - | - / - / - | GA3C, seed 1: not run" in text
     [row] = [line.split(" | ") for line in text.splitlines() if line.startswith("| cartpole |")]
-    assert 0.45 < float(row[1].split()[0]) / np.mean([52, 22, 92]) < 0.6 and row[5] == "1 / 4 / 2"
+    assert 0.45 < float(row[1].split()[0]) / np.mean([52, 22, 92]) < 0.6 and row[5] == "1.00 / 4.00 / 2.00"
 
 
 @pytest.mark.parametrize(("dynamic", "verdict"), [(290.0, FAILS), (330.0, UNKNOWN), (360.0, HOLDS)])

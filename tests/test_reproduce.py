@@ -249,7 +249,7 @@ def test_a_killed_training_is_resumed_next_time(tmp_path, monkeypatch):
         return "{}"
 
     monkeypatch.setattr(one_run, "_call", call)
-    monkeypatch.setattr(one_run, "write_curve", lambda run, folder, rolling: None)
+    monkeypatch.setattr(one_run, "write_curve", lambda folder, curve: None)
     run = one_run.carry_out(spec, tmp_path / "runs")
     assert run.fate == "interrupted: train: ended by SIGKILL"
     assert one_run.carry_out(spec, tmp_path / "runs").fate == FINISHED

@@ -12,7 +12,7 @@ from ga3c_tf.config import Config, UserError
 from ga3c_tf.evaluate import TrainedAgent
 from ga3c_tf.model import Model
 from ga3c_tf.run_log import EPISODE_COLUMNS, read_rows
-from reproduce.runs import read_curve
+from reproduce.runs import curve_of, read_curve
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +118,13 @@ def test_a_run_goes_on_from_published_weights(copy, tmp_path):
     assert f"of {before['agent_steps']:,} agent steps and" in card and f"({weights.ORIGIN}/README.md)" in card
     assert (origin / "README.md").read_text() == (copy / "README.md").read_text()
     assert (origin / "curve.csv").exists() and not (origin / weights.FILE).exists()
+    whole, led, own = read_curve(tmp_path / "again"), read_curve(copy), curve_of(tmp_path / "run", 100)
+    count = np.searchsorted(led["agent_steps"], before["agent_steps"], side="right")
+    added = {"time_s": 450, "agent_steps": before["agent_steps"], "episodes": led["episodes"][count - 1]}
+    assert count > 1
+    for name, column in whole.items():
+        np.testing.assert_array_equal(column[:count], led[name][:count])
+        np.testing.assert_allclose(column[count:], own[name] + added.get(name, 0), rtol=1e-5)
     (tmp_path / "run" / weights.ORIGIN / "score.json").write_text("{")
     done = ga3c_tf("publish", tmp_path / "run", tmp_path / "third")
     assert done.returncode == 2 and "score.json is missing or damaged" in done.stderr
