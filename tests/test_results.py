@@ -7,8 +7,8 @@ import pytest
 
 from ga3c_tf.run_folder import read_config
 from ga3c_tf.weights import FILE, MOST_BYTES
+from reproduce import environments
 from reproduce.catalogue import FIGURES
-from reproduce.environments import START
 from reproduce.figure import read_paper
 from reproduce.folder import NONE, ResultsFolder
 from reproduce.records import NOT_RUN, read_records
@@ -54,8 +54,9 @@ def test_every_measured_row_has_its_run(file):
             assert run.finished and read_config(folder).seed == record.seed
             played = {"score": "evaluation", "score of random play": "random"}.get(record.metric)
             steps = run.result[played]["agent_steps"] if played else run.agent_steps
-            at = run.curve["agent_steps"] if record.metric == START else [steps]
-            assert record.agent_steps in at and record.commit == run.commit
+            if record.metric == environments.START:
+                steps = environments.measures(run)[-1].agent_steps
+            assert (record.agent_steps, record.commit) == (steps, run.commit)
             assert len(run.metrics["time_s"]) and (folder / "command.txt").exists()
 
 
