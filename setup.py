@@ -36,7 +36,7 @@ setup(
     ],
     # the paper's records, which `reproduce` compares with, and the published weights
     package_dir={"reproduce.paper": "results/paper", "reproduce.weights": "results/weights"},
-    package_data={"reproduce.paper": ["*"], "reproduce.weights": ["*/*", "*/began_with/*"]},
+    package_data={"reproduce.paper": ["*"], "reproduce.weights": ["**/*"]},
     python_requires=">=3.11,<3.14",
     # Ranges, so that the package fits into other environments. The versions that the tests ran with: requirements.txt.
     install_requires=[
