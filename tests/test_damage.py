@@ -57,7 +57,7 @@ def restored(folder, model, warnings):
     return opened.config, counters, [weight.numpy().tobytes() for weight in model.network.weights]
 
 
-def intact_states(run, model, tmp_path):
+def intact_states(run, model):
     """What each checkpoint holds, by its agent steps."""
     states = {}
     checkpoints = Checkpoints(run, model.checkpoint_objects(), print)
@@ -85,29 +85,48 @@ def damage(folder, chance):
     return f"{kind} {file.relative_to(folder)}"
 
 
+def outcome_of_resuming(folder, model, config, states, done):
+    """What a resume of the damaged folder comes to: 'refused', or it goes on with the 'newest' or an 'older' state."""
+    warnings = []
+    try:
+        found, counters, weights = restored(folder, model, warnings)
+    except UserError as error:
+        assert "\n" not in str(error)
+        return "refused"
+    assert found == config, done
+    assert states[counters["agent_steps"]] == (counters, weights), done
+    if counters["agent_steps"] == max(states):
+        return "newest"
+    assert any("damaged" in text for text in warnings), done
+    return "older"
+
+
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_random_damage_is_refused_or_passed_over_with_a_word(run, model, tmp_path, seed):
-    chance, config = random.Random(seed), read_config(run)
-    states = intact_states(run, model, tmp_path)
-    assert len(states) >= 3
-    outcomes = []
+    chance, config, states = random.Random(seed), read_config(run), intact_states(run, model)
     for number in range(200 if seed else 60):
-        folder, warnings = tmp_path / str(number), []
-        shutil.copytree(run, folder)
-        done = damage(folder, chance)
-        try:
-            found, counters, weights = restored(folder, model, warnings)
-        except UserError as error:
-            assert "\n" not in str(error)
-            outcomes.append("refused")
-        else:
-            assert found == config, done
-            assert states[counters["agent_steps"]] == (counters, weights), done
-            newest = counters["agent_steps"] == max(states)
-            assert newest or any("damaged" in text for text in warnings), done
-            outcomes.append("newest" if newest else "older")
+        folder = shutil.copytree(run, tmp_path / str(number))
+        outcome_of_resuming(folder, model, config, states, damage(folder, chance))
         shutil.rmtree(folder)
-    assert set(outcomes) == {"refused", "newest", "older"}, outcomes
+
+
+@pytest.mark.parametrize(
+    ("pattern", "place", "expected"),
+    [
+        ("config.json", 0, "refused"),
+        ("checkpoints/*/checkpoint.data*", -1, "older"),
+        ("checkpoints/*/checkpoint.data*", 0, "newest"),
+        ("checkpoints/*/checkpoint.index", -1, "older"),
+    ],
+)
+def test_what_is_damaged_decides_what_a_resume_goes_on_with(run, model, tmp_path, pattern, place, expected):
+    states, folder = intact_states(run, model), shutil.copytree(run, tmp_path / "run")
+    assert len(states) >= 3
+    file = sorted(folder.glob(pattern))[place]
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    assert outcome_of_resuming(folder, model, read_config(run), states, f"flip {file}") == expected
 
 
 def test_a_folder_that_is_damaged_all_over_is_refused_in_one_line(run, tmp_path):
