@@ -1,4 +1,7 @@
-"""The command `ga3c-tf`. Whatever a command needs is imported inside it, so that `--help` answers at once."""
+"""The command `ga3c-tf`. Whatever a command needs is imported inside it, so that `--help` answers at once.
+
+What starts TensorFlow, which takes seconds, is imported after the checks, so that bad input is refused at once too.
+"""
 
 from __future__ import annotations
 
@@ -167,11 +170,12 @@ def evaluate(
     as_json: bool,
 ) -> None:
     """Score the trained agent of the folder RUN, or published weights: raw scores of whole episodes, their mean."""
+    run = _agent_folder(run, pretrained)
+    _check_agent(run, checkpoint, trust_code)
+
     from ga3c_tf.evaluate import RandomAgent, summary
     from ga3c_tf.evaluate import evaluate as play_episodes
 
-    run = _agent_folder(run, pretrained)
-    _check_agent(run, checkpoint, trust_code)
     agent = RandomAgent(run, seed) if random else _trained_agent(run, checkpoint, sample, seed, device)
     _exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed), not sample, seed)
@@ -206,12 +210,13 @@ def play(
     trust_code: bool,
 ) -> None:
     """Watch the trained agent of the folder RUN, or published weights, play, in a video file or a window."""
-    from ga3c_tf.evaluate import play_window, record
-
     if (video is None) == (not window):
         raise UserError("play needs either --video FILE or --window")
     run = _agent_folder(run, pretrained)
     _check_agent(run, checkpoint, trust_code)
+
+    from ga3c_tf.evaluate import play_window, record
+
     agent = _trained_agent(run, checkpoint, sample, seed, device)
     scores = play_window(agent, episodes, seed) if video is None else record(agent, episodes, seed, video)
     print(
@@ -228,9 +233,10 @@ def play(
 @trust_option
 def publish(run: Path, folder: Path, episodes: int, checkpoint: str, trust_code: bool) -> None:
     """Write the weights of the run RUN to FOLDER, scored, with a card: to be handed on, played and scored elsewhere."""
+    _check_agent(run, checkpoint, trust_code)
+
     from reproduce.publish import publish as write
 
-    _check_agent(run, checkpoint, trust_code)
     agent = _trained_agent(run, checkpoint, True, 0, "cpu")
     _exit_on_signals()
     score = write(run, folder, agent, episodes, 0, " ".join(_command()))

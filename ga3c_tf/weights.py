@@ -10,12 +10,15 @@ import io
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ga3c_tf.config import UserError, did_you_mean
-from ga3c_tf.model import Model
 from ga3c_tf.run_folder import write_aside
+
+if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights need none of it
+    from ga3c_tf.model import Model
 
 MOST_BYTES = 5 * 10**6
 FILE, SCORE = "weights.npz", "score.json"

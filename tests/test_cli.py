@@ -125,6 +125,44 @@ def test_bad_input_is_one_line_with_exit_code_2_and_writes_nothing(tmp_path, arg
     assert list(tmp_path.iterdir()) == []
 
 
+WITHOUT_TENSORFLOW = """
+import json, sys
+from ga3c_tf import cli
+for code, words in json.loads(sys.argv[1]):
+    sys.argv = ["ga3c-tf", *words]
+    try:
+        cli.main()
+    except SystemExit as ended:
+        assert (ended.code or 0) == code, (words, ended.code)
+    assert "tensorflow" not in sys.modules, words
+"""
+
+
+def test_bad_input_is_refused_before_tensorflow_starts(tmp_path):
+    """Seconds that nobody should wait to learn of a slip of the pen."""
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "notes.txt").write_text("mine")
+    cases = [
+        (2, ["train", "CartPole-v1", "--agents", "0"]),
+        (2, ["train", "ALE/Pongg-v5"]),
+        (2, ["train", "Pendulum-v1"]),
+        (2, ["train", "CartPole-v1", "--run-dir", "taken"]),
+        (2, ["resume", "nowhere"]),
+        (2, ["evaluate", "nowhere"]),
+        (2, ["evaluate", "--pretrained", "pongg"]),
+        (2, ["play", "nowhere", "--video", "film.mp4"]),
+        (2, ["publish", "nowhere", "weights"]),
+        (2, ["plot", "nowhere", "-o", "x.png"]),
+        (2, ["reproduce", "--figure", "nothing"]),
+        (0, ["reproduce", "--list"]),
+        (2, ["report", "--check"]),
+    ]
+    command = [sys.executable, "-c", WITHOUT_TENSORFLOW, json.dumps(cases)]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
 def test_a_folder_that_is_taken_is_refused_and_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     assert "exists and is not empty" in refused("train", "CartPole-v1", "--run-dir", tmp_path)
