@@ -105,9 +105,9 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
         print(f"ga3c-tf: {note}", file=sys.stderr)
     spec = describe_environment(config)
     run = RunFolder.plan(config)
+    origin = weights_called(config.initial_weights) if config.initial_weights else None
     _check_cluster(config, ray)
     training, hardware = _training(run, spec, ray)
-    origin = weights_called(config.initial_weights) if config.initial_weights else None
     if origin:
         load_weights(origin, training.model)
     run.create(_command(), hardware)
@@ -233,7 +233,10 @@ def play(
 @trust_option
 def publish(run: Path, folder: Path, episodes: int, checkpoint: str, trust_code: bool) -> None:
     """Write the weights of the run RUN to FOLDER, scored, with a card: to be handed on, played and scored elsewhere."""
+    from ga3c_tf.weights import check_free
+
     _check_agent(run, checkpoint, trust_code)
+    check_free(folder)
 
     from reproduce.publish import publish as write
 

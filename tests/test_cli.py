@@ -147,6 +147,7 @@ def test_bad_input_is_refused_before_tensorflow_starts(tmp_path):
         (2, ["train", "ALE/Pongg-v5"]),
         (2, ["train", "Pendulum-v1"]),
         (2, ["train", "CartPole-v1", "--run-dir", "taken"]),
+        (2, ["train", "CartPole-v1", "--initial-weights", "pongg"]),
         (2, ["resume", "nowhere"]),
         (2, ["evaluate", "nowhere"]),
         (2, ["evaluate", "--pretrained", "pongg"]),
