@@ -69,6 +69,11 @@ class Results:
         """Whether everything that is finished ran on the same hardware."""
         return len({run.hardware for run in self.runs if run.finished}) == 1
 
+    @property
+    def begun(self) -> bool:
+        """Whether any run has been tried."""
+        return any(self.status(run) != NOT_RUN for run in self.runs)
+
     def values(self, metric: str, runs: Iterable[Run]) -> list[float]:
         """The numbers of these runs that have one."""
         return [value for run in runs if (value := self.value(run, metric)) is not None]
@@ -94,7 +99,7 @@ class Figure:
         main: metric and unit of the row that an unfinished run leaves.
         section: lines of Markdown: tables and verdicts.
         plot: draws what is there into the files of this stem (.svg and .png).
-        by_game: section and plot are made for each game by itself.
+        by_game: section and plot are made for each game by itself, once one of its runs has begun.
     """
 
     name: str
@@ -142,11 +147,13 @@ class Figure:
 
     def sections(self, results: Results) -> list[str]:
         """The lines of Markdown, for each game where there are several."""
+        games = dict.fromkeys(run.spec.game for run in results.runs) if self.by_game else {}
         parts = self._parts(results)
         lines = []
         for game, part in parts.items():
-            lines += [*([f"**{game}**", ""] if len(parts) > 1 else []), *self.section(part), ""]
-        return lines
+            lines += [*([f"**{game}**", ""] if len(games) > 1 else []), *self.section(part), ""]
+        without = [game for game in games if game not in parts]
+        return [*lines, *([f"Not run: {', '.join(without)}.", ""] if without else [])]
 
     def plots(self, results: Results, stem: Path) -> None:
         """Draws all pictures."""
@@ -159,7 +166,8 @@ class Figure:
         if not self.by_game:
             return {"": results}
         games = dict.fromkeys(run.spec.game for run in results.runs)
-        return {game: results.of_game(game) for game in games}
+        parts = {game: results.of_game(game) for game in games}
+        return {game: part for game, part in parts.items() if part.begun} or parts
 
     def records(self, runs: Sequence[Run]) -> list[Record]:
         """The rows of these runs; one that is not finished has one row, with the reason."""

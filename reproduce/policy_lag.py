@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -115,9 +116,9 @@ def section(results: Results) -> list[str]:
     runs, rows = groups(results), []
     for label, each in runs.items():
         cells = [spread(results.values(metric, each)) for metric in (LAG, LAG_P95, SCORE, DROP)]
-        reasons = sorted({results.status(run) for run in each if not run.finished})
+        reasons = Counter(results.status(run) for run in each if not run.finished)
         ended = sum(run.finished or "diverged" in results.status(run) for run in each)
-        rows.append([*label, *cells, f"{ruined(results, each)} of {ended}", "; ".join(reasons)])
+        rows.append([*label, *cells, f"{ruined(results, each)} of {ended}", _counted(reasons)])
     header = ["batches", "learning rate", "policy lag, mean", "95 %", "score at the end", "worst drop"]
     rates = ", ".join(f"{name} {value:g}" for name, value in RATES.items())
     return [
@@ -130,6 +131,11 @@ def section(results: Results) -> list[str]:
         "",
         *(finding.line() for finding in findings(results, results.runs[0].spec.game, runs)),
     ]
+
+
+def _counted(reasons: Counter[str]) -> str:
+    """Such as '4 not run'."""
+    return "; ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
 
 
 def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[Finding]:

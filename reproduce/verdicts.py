@@ -34,8 +34,8 @@ RULES = {
     "seeds by default are judged with `--seeds 3`. Where there is no difference, up to one of twenty such "
     "comparisons finds one by chance.",
     "instability": "Instability of a run: the worst drop of its rolling score below the best it had until then, as a "
-    "share of the way from its first rolling score to that best. A run has collapsed if it ends more than half of that "
-    "way down. Runs that never improved have neither.",
+    "share of the way from its first rolling score to the best it ever had. A run has collapsed if it ends more than "
+    "half of that way down. Runs that never improved have neither; of one that hardly improved it says little.",
 }
 
 
@@ -100,7 +100,11 @@ def falls(values: Sequence[float | None]) -> str:
 
 
 def worst_drop(scores: Sequence[float]) -> float:
-    """Worst drop from the running best as a share of the way from the first score to it; not-a-number without one."""
+    """Worst drop from the running best, as a share of the way from the first score to the best of all.
+
+    Not the best until then: while a run has hardly begun to learn, that is above the first score by chance alone, and
+    any dip is a multiple of it. Not-a-number for a run that never improved.
+    """
     return _drops(scores)[0]
 
 
@@ -114,8 +118,5 @@ def _drops(scores: Sequence[float]) -> tuple[float, float]:
     values = np.asarray(scores, float)
     if not len(values) or values.max() <= values[0]:
         return float("nan"), float("nan")
-    best = np.maximum.accumulate(values)
-    improved = best > values[0]
-    drops = np.zeros_like(values)
-    drops[improved] = (best - values)[improved] / (best - values[0])[improved]
+    drops = (np.maximum.accumulate(values) - values) / (values.max() - values[0])
     return float(drops.max()), float(drops[-1])

@@ -208,7 +208,18 @@ def test_what_a_minimum_batch_does_is_computed(folder):
     assert policy_lag.ruined(results, runs[policy_lag.Label("minimum 0", "large")]) == 3
     text = "\n".join(policy_lag.section(results))
     assert "| minimum 0 | large |" in text and "| 3 of 3 |" in text and "0 [0, 0] (3 seeds)" in text
-    assert "not run" in text  # seeds 4 and 5
+    assert text.count("| 2 not run |") == 12  # seeds 4 and 5
+
+
+def test_a_game_that_has_not_been_run_is_one_line_and_no_picture(folder):
+    spec = policy_lag.labelled("quick", "minatar_breakout", 1)[policy_lag.Label("minimum 0", "normal")]
+    invent(folder.runs, spec)
+    figure = FIGURES["policy-lag"]
+    folder.update(figure, "quick", (), 0, print)
+    text = "\n".join(figure.sections(folder.results(figure, "quick")))
+    assert "**minatar_breakout**" in text and "| minimum 0 | normal | 3 (1 seed) |" in text
+    assert text.count("| minimum 0 | normal |") == 1 and "Not run: minatar_asterix, pong, breakout." in text
+    assert [stem.name for stem in folder.pictures(figure, "quick")] == ["policy-lag-quick-minatar-breakout"]
 
 
 def test_pong_must_not_be_ruined_and_breakout_must(folder):

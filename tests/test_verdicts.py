@@ -76,7 +76,9 @@ def test_greater_needs_three_seeds_on_both_sides():
         ([0, 10, 2, 10], 0.8, 0.0),
         ([-20, 0, -10, -5], 0.5, 0.0),
         ([0, 10, -10], 2.0, 1.0),
-        ([0, 1, 0.5, 10, 9], 0.5, 0.0),
+        ([0, 1, 0.5, 10, 9], 0.1, 0.0),
+        ([0.40, 0.41, 0.33, 12.40, 11.80], 0.05, 0.0),  # MinAtar's Breakout, which dips before it learns
+        ([5, 0, 6], 5.0, 0.0),
     ],
 )
 def test_instability(scores, drop, has_collapsed):
