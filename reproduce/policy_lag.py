@@ -24,7 +24,16 @@ LONG_QUEUE: dict[str, Any] = {
     "max_training_queue": 2000,
 }
 SCORE, DROP, COLLAPSED = "score at the end", "worst drop", "collapsed"
-LAG, LAG_P95 = "policy lag, mean", "policy lag, 95th percentile"
+LAG, LAG_P95, LAG_STATES, PPS = "policy lag, mean", "policy lag, 95th percentile", "policy lag in states", "pps"
+COLUMNS = [
+    ("policy lag, mean", LAG),
+    ("95 %", LAG_P95),
+    ("in states", LAG_STATES),
+    ("PPS", PPS),
+    ("score at the end", SCORE),
+    ("worst drop", DROP),
+]
+"""What the table shows of each way to make batches: heading and metric."""
 
 
 class Label(NamedTuple):
@@ -75,7 +84,7 @@ def seeds(budget: str, game: str) -> int:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Score, instability, lag and speed."""
+    """Score, instability, speed, and lag in updates and in the states that those train on."""
     curve, rolling = run.curve, run.spec.config.rolling_episodes
     settled = curve["rolling_score"][curve["episodes"] >= rolling]
     if not len(settled):
@@ -84,13 +93,15 @@ def measures(run: Run) -> list[Measure]:
     protocol = f"rolling score of {rolling} episodes of training"
     flat = "the rolling score never improved on its first value"
     lag = "mean over the rows of metrics.csv after the first tenth"
+    states = steady["policy_lag_mean"] * steady["training_batch"]
     return [
         Measure(SCORE, float(settled[-1]) if len(settled) else float("nan"), "points", protocol, "no episode ended"),
         Measure(DROP, worst_drop(settled.tolist()), "share", protocol, flat),
         Measure(COLLAPSED, collapsed(settled.tolist()), "0 or 1", protocol, flat),
         Measure(LAG, steady["policy_lag_mean"], "updates", f"{lag}, of each row's mean", "no update"),
         Measure(LAG_P95, steady["policy_lag_p95"], "updates", f"{lag}, of each row's percentile", "no update"),
-        Measure("pps", steady["pps"], "predictions/s", "after the first tenth"),
+        Measure(LAG_STATES, states, "states", "mean policy lag times mean training batch", "no update"),
+        Measure(PPS, steady["pps"], "predictions/s", "after the first tenth"),
     ]
 
 
@@ -115,19 +126,19 @@ def section(results: Results) -> list[str]:
     """A table and the findings of one game."""
     runs, rows = groups(results), []
     for label, each in runs.items():
-        cells = [spread(results.values(metric, each)) for metric in (LAG, LAG_P95, SCORE, DROP)]
+        cells = [spread(results.values(metric, each)) for _, metric in COLUMNS]
         reasons = Counter(results.status(run) for run in each if not run.finished)
         ended = sum(run.finished or "diverged" in results.status(run) for run in each)
         rows.append([*label, *cells, f"{ruined(results, each)} of {ended}", _counted(reasons)])
-    header = ["batches", "learning rate", "policy lag, mean", "95 %", "score at the end", "worst drop"]
     rates = ", ".join(f"{name} {value:g}" for name, value in RATES.items())
     return [
-        *table([*header, "collapsed, diverged or never improved", "not finished"], rows),
+        *table(["batches", "learning rate", *(name for name, _ in COLUMNS), "ruined", "not finished"], rows),
         "",
         f"Learning rates: {rates}. 'Long queue' forces lag: 128 agents, 4 predictors, 1 trainer, room for 2000 "
         "segments. Scores are those of training. The lag is in updates; with a minimum batch updates are fewer and "
-        "larger, so it falls for that reason alone. Worst drops are of the runs that improved. The "
-        "paper's curves could not be read.",
+        "larger, so it falls for that reason alone. 'In states' it is the lag times the mean training batch: what was "
+        "trained on between a prediction and the training on it. Worst drops are of the runs that improved. Ruined: "
+        "collapsed, diverged or never improved. The paper's curves could not be read.",
         "",
         *(finding.line() for finding in findings(results, results.runs[0].spec.game, runs)),
     ]

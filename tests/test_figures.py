@@ -51,6 +51,7 @@ def invent(
             "agent_steps": int(time * rate),
             "updates": int(time * rate / batch),
             "prediction_batch": prediction,
+            "training_batch": batch,
             "training_queue": queue,
             "policy_lag_mean": lag,
             "policy_lag_p95": 2 * lag,
@@ -209,6 +210,9 @@ def test_what_a_minimum_batch_does_is_computed(folder):
     text = "\n".join(policy_lag.section(results))
     assert "| minimum 0 | large |" in text and "| 3 of 3 |" in text and "0 [0, 0] (3 seeds)" in text
     assert text.count("| 2 not run |") == 12  # seeds 4 and 5
+    for run in filter(lambda run: run.finished, results.runs):  # a mean lag of up to 63 updates, of 5 states each
+        assert results.value(run, policy_lag.LAG_STATES) == results.value(run, policy_lag.LAG) * 5
+        assert results.value(run, policy_lag.PPS) == pytest.approx(100.0, rel=0.01)
 
 
 def test_a_game_that_has_not_been_run_is_one_line_and_no_picture(folder):
