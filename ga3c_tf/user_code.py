@@ -21,6 +21,7 @@ def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
     """
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.append(os.getcwd())
+    os.environ["KERAS_BACKEND"] = "tensorflow"  # it may import Keras, which asks only then
     try:
         return importlib.import_module(module)
     except Exception as error:  # whatever a user's module raises

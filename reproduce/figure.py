@@ -71,8 +71,8 @@ class Results:
 
     @property
     def begun(self) -> bool:
-        """Whether any run has been tried."""
-        return any(self.status(run) != NOT_RUN for run in self.runs)
+        """Whether any run is finished, or is known to have failed."""
+        return any(run.finished or self.status(run) != NOT_RUN for run in self.runs)
 
     def values(self, metric: str, runs: Iterable[Run]) -> list[float]:
         """The numbers of these runs that have one."""
@@ -99,7 +99,7 @@ class Figure:
         main: metric and unit of the row that an unfinished run leaves.
         section: lines of Markdown: tables and verdicts.
         plot: draws what is there into the files of this stem (.svg and .png).
-        by_game: section and plot are made for each game by itself, once one of its runs has begun.
+        by_game: section and plot are made for each game by itself; where there are several, of those with a run.
     """
 
     name: str
@@ -167,7 +167,7 @@ class Figure:
             return {"": results}
         games = dict.fromkeys(run.spec.game for run in results.runs)
         parts = {game: results.of_game(game) for game in games}
-        return {game: part for game, part in parts.items() if part.begun} or parts
+        return {game: part for game, part in parts.items() if part.begun or len(parts) == 1}
 
     def records(self, runs: Sequence[Run]) -> list[Record]:
         """The rows of these runs; one that is not finished has one row, with the reason."""

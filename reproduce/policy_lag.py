@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reproduce.figure import Figure, Measure, Results, smoke_spec
+from reproduce.records import NOT_RUN
 from reproduce.runs import Run
 from reproduce.specs import RunSpec, run_spec
 from reproduce.text import spread, table
-from reproduce.verdicts import FAILS, HOLDS, LEAST_SEEDS, UNKNOWN, Finding, collapsed, greater, worst_drop
+from reproduce.verdicts import FAILS, HOLDS, LEAST_SEEDS, UNKNOWN, Finding, collapsed, greater, improved, worst_drop
 
 MINIMA = (0, 20, 40, 160)
 RATES = {"normal": 1e-3, "large": 4e-3}
@@ -86,21 +87,21 @@ def seeds(budget: str, game: str) -> int:
 def measures(run: Run) -> list[Measure]:
     """Score, instability, speed, and lag in updates and in the states that those train on."""
     curve, rolling = run.curve, run.spec.config.rolling_episodes
-    settled = curve["rolling_score"][curve["episodes"] >= rolling]
-    if not len(settled):
-        settled = curve["rolling_score"]
+    kept = curve["episodes"] >= min(rolling, curve["episodes"].max(initial=0))
+    settled, episodes = curve["rolling_score"][kept], curve["episodes"][kept]
+    rose = improved(settled, episodes, rolling)
     steady = run.steady(0.1 * 3600 * run.hours)
-    protocol = f"rolling score of {rolling} episodes of training"
-    flat = "the rolling score never improved on its first value"
+    protocol = f"rolling score (training, {rolling} episodes)"
+    flat = "the rolling score never improved on its first value by more than chance does"
     lag = "mean over the rows of metrics.csv after the first tenth"
     states = steady["policy_lag_mean"] * steady["training_batch"]
     return [
-        Measure(SCORE, float(settled[-1]) if len(settled) else float("nan"), "points", protocol, "no episode ended"),
-        Measure(DROP, worst_drop(settled.tolist()), "share", protocol, flat),
-        Measure(COLLAPSED, collapsed(settled.tolist()), "0 or 1", protocol, flat),
+        Measure(SCORE, run.final_score, "points", f"mean of the {protocol} over the last tenth", "no episode ended"),
+        Measure(DROP, worst_drop(settled) if rose else float("nan"), "share", protocol, flat),
+        Measure(COLLAPSED, collapsed(settled) if rose else float("nan"), "0 or 1", protocol, flat),
         Measure(LAG, steady["policy_lag_mean"], "updates", f"{lag}, of each row's mean", "no update"),
         Measure(LAG_P95, steady["policy_lag_p95"], "updates", f"{lag}, of each row's percentile", "no update"),
-        Measure(LAG_STATES, states, "states", "mean policy lag times mean training batch", "no update"),
+        Measure(LAG_STATES, states, "states", f"{lag}: of the lag times of the batch", "no update"),
         Measure(PPS, steady["pps"], "predictions/s", "after the first tenth"),
     ]
 
@@ -117,9 +118,13 @@ def groups(results: Results) -> dict[Label, list[Run]]:
 
 def ruined(results: Results, runs: Iterable[Run]) -> int:
     """Runs that collapsed, diverged or never improved."""
-    return sum(
-        "diverged" in results.status(run) or (run.finished and results.value(run, COLLAPSED) != 0) for run in runs
-    )
+    known = [run for run in runs if results.status(run) != NOT_RUN]
+    return sum(diverged(results, run) or (run.finished and results.value(run, COLLAPSED) != 0) for run in known)
+
+
+def diverged(results: Results, run: Run) -> bool:
+    """Whether its training ended so."""
+    return "diverged" in results.status(run)
 
 
 def section(results: Results) -> list[str]:
@@ -128,7 +133,7 @@ def section(results: Results) -> list[str]:
     for label, each in runs.items():
         cells = [spread(results.values(metric, each)) for _, metric in COLUMNS]
         reasons = Counter(results.status(run) for run in each if not run.finished)
-        ended = sum(run.finished or "diverged" in results.status(run) for run in each)
+        ended = sum(run.finished or diverged(results, run) for run in each)
         rows.append([*label, *cells, f"{ruined(results, each)} of {ended}", _counted(reasons)])
     rates = ", ".join(f"{name} {value:g}" for name, value in RATES.items())
     return [
@@ -136,9 +141,13 @@ def section(results: Results) -> list[str]:
         "",
         f"Learning rates: {rates}. 'Long queue' forces lag: 128 agents, 4 predictors, 1 trainer, room for 2000 "
         "segments. Scores are those of training. The lag is in updates; with a minimum batch updates are fewer and "
-        "larger, so it falls for that reason alone. 'In states' it is the lag times the mean training batch: what was "
-        "trained on between a prediction and the training on it. Worst drops are of the runs that improved. Ruined: "
-        "collapsed, diverged or never improved. The paper's curves could not be read.",
+        "larger, and it would fall for that reason alone. 'In states' it is the mean lag times the mean training "
+        "batch: about as many states were trained on between a prediction and the training on it, in batches before "
+        "its own. The batch, the rate of updates and what an update weighs change with the minimum, too, not only the "
+        "lag. Worst drops are of the runs that improved; a run that stays at its best has one too, by the scatter of "
+        "100 episodes. Ruined: collapsed, diverged or never improved. The picture's lags are of both rates. Runs "
+        "follow one another, the large rate last, and speeds differ with the hour (D18). The paper's curves could not "
+        "be read.",
         "",
         *(finding.line() for finding in findings(results, results.runs[0].spec.game, runs)),
     ]
@@ -153,13 +162,19 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[
     """What the paper says of the minimum batch, for one game."""
 
     def values(metric: str, *settings: str, rate: str = "normal") -> list[float]:
-        return results.values(metric, [run for setting in settings for run in runs.get(Label(setting, rate), [])])
+        """One number for each seed that has all of the settings: their mean."""
+        by_seed: dict[int, list[float]] = {}
+        for run in (run for setting in settings for run in runs.get(Label(setting, rate), [])):
+            value = 1.0 if metric == DROP and diverged(results, run) else results.value(run, metric)
+            if value is not None:
+                by_seed.setdefault(run.spec.seed, []).append(value)
+        return [sum(each) / len(each) for each in by_seed.values() if len(each) == len(settings)]
 
     good = ("minimum 20", "minimum 40")
     drops = values(DROP, "minimum 0", rate="large"), values(DROP, *good, rate="large")
     found = [
         Finding(
-            "a minimum batch lowers the policy lag (not a claim of the paper)",
+            "a minimum batch lowers the policy lag in updates (not a claim of the paper)",
             greater(values(LAG, "minimum 0"), values(LAG, "minimum 40")),
             "mean lag at minimum 0 greater than at 40, normal rate",
             f"{spread(values(LAG, 'minimum 0'))} against {spread(values(LAG, 'minimum 40'))}",
@@ -167,25 +182,25 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[
         Finding(
             "a minimum batch of 20 to 40 stabilises",
             greater(*drops),
-            "worst drop at minimum 0 greater than at 20 and 40, large rate",
+            "worst drop at minimum 0 greater than the mean of 20 and 40, large rate; 1 for a run that diverged",
             f"{spread(drops[0])} against {spread(drops[1])}",
         ),
         Finding(
             "20 to 40 is generally faster",
             greater(values(SCORE, *good), values(SCORE, "minimum 0")),
-            "score after the same time greater than at minimum 0, normal rate",
+            "score after the same time, mean of 20 and 40, greater than at minimum 0, normal rate",
             f"{spread(values(SCORE, *good))} against {spread(values(SCORE, 'minimum 0'))}",
         ),
         Finding(
             "a larger minimum is slower",
             greater(values(SCORE, *good), values(SCORE, "minimum 160")),
-            "score after the same time at 20 and 40 greater than at 160, normal rate",
+            "score after the same time, mean of 20 and 40, greater than at 160, normal rate",
             f"{spread(values(SCORE, *good))} against {spread(values(SCORE, 'minimum 160'))}",
         ),
     ]
     if game in ("pong", "breakout"):
         runs_at_zero = runs.get(Label("minimum 0", "large"), [])
-        done = [run for run in runs_at_zero if run.finished or "diverged" in results.status(run)]
+        done = [run for run in runs_at_zero if run.finished or diverged(results, run)]
         lost, can_be = ruined(results, done), game == "breakout"
         learnt = [run for run in runs.get(Label("minimum 20", "normal"), []) if run.finished]
         judged = len(done) >= LEAST_SEEDS and bool(learnt) and ruined(results, learnt) == 0

@@ -112,6 +112,15 @@ class Run:
         """Whether the model was on a GPU."""
         return "GPU" in self.sessions[-1]["device"].upper()
 
+    @property
+    def final_score(self) -> float:
+        """The mean of the rolling score over the last tenth of the time; not-a-number where no episode ended."""
+        scores = self.curve["rolling_score"]
+        last = scores[self.curve["time_s"] >= 0.9 * 3600 * self.hours]
+        if not len(last):  # no episode ended then: the rolling score is still the last one
+            last = scores[-1:]
+        return float(last.mean()) if len(last) else float("nan")
+
     def _total(self, name: str) -> float:
         """What the training said at its end; of one that was killed, what was logged last."""
         return (self.result.get("training") or {}).get(name, _last(self.metrics[name]))

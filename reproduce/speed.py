@@ -16,7 +16,6 @@ MINUTES = {"quick": 15.0, "paper": 24 * 60.0}
 FIXED = {"quick": (32, 2, 2), "paper": (128, 2, 2)}
 """A fixed setting: the best of the paper's, and one that docs/performance.md and `tps` found good on 2 cores."""
 NEARLY = 0.8
-END_SHARE = 0.1
 SCORE, FRAMES = "score at the end", "frames"
 
 
@@ -47,16 +46,13 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 def measures(run: Run) -> list[Measure]:
     """The mean of the rolling score over the last tenth of the time, and the frames seen."""
-    config, curve = run.spec.config, run.curve
-    last = curve["rolling_score"][curve["time_s"] >= (1 - END_SHARE) * 3600 * run.hours]
-    if not len(last):  # no episode ended then: the rolling score is still the last one
-        last = curve["rolling_score"][-1:]
+    config = run.spec.config
     protocol = (
         f"mean of the rolling score (training, {config.rolling_episodes} episodes) over the last tenth of the time"
     )
     frames = run.agent_steps * (config.frame_skip if config.env_id.startswith("ALE/") else 1)
     return [
-        Measure(SCORE, float(last.mean()) if len(last) else float("nan"), "points", protocol, "no episode ended"),
+        Measure(SCORE, run.final_score, "points", protocol, "no episode ended"),
         Measure(FRAMES, float(frames), "frames", "emulator frames of training, agent steps times frame skip"),
     ]
 

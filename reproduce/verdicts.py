@@ -16,6 +16,7 @@ HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "not enough data"
 LEAST_SEEDS = 3
 COLLAPSED = 0.5
 CHANCE = 0.05
+IMPROVED, LEAST_WINDOWS = 6, 10
 TIE = 0.05
 """Speeds, and ratios of speeds, are not told apart within this part. It is a choice, and a small one: the two
 halves of a run of `tps` differ by 9 % (D29), so two such runs differ by about 6 % by chance."""
@@ -35,7 +36,10 @@ RULES = {
     "comparisons finds one by chance.",
     "instability": "Instability of a run: the worst drop of its rolling score below the best it had until then, as a "
     "share of the way from its first rolling score to the best it ever had. A run has collapsed if it ends more than "
-    "half of that way down. Runs that never improved have neither; of one that hardly improved it says little.",
+    "half of that way down. Runs that never improved have neither: their best is at most six standard errors of a "
+    "rolling score above their first, the standard error being estimated from how much rolling scores that share no "
+    "episode scatter around their neighbours (of simulated runs that learn nothing 0 to 8 % count as improved). In "
+    "a run with fewer than ten such scores any rise counts.",
 }
 
 
@@ -97,6 +101,28 @@ def grows(values: Sequence[float | None]) -> str:
 def falls(values: Sequence[float | None]) -> str:
     """As `grows`, the other way round, for positive values."""
     return grows([1 / value if value else None for value in values])
+
+
+def improved(scores: Sequence[float], episodes: Sequence[float], window: int) -> bool:
+    """Whether a run ever rose above its first rolling score by more than chance does it, as far as that can be told.
+
+    The standard error is the one of DER_SNR (Stoehr et al. 2008), the scaled median of second differences: what is
+    learnt meanwhile, steadily, does not count as scatter.
+
+    Args:
+        scores: rolling scores.
+        episodes: how many had ended at each of them.
+        window: how many each is the mean of.
+    """
+    apart = [0] if len(scores) else []
+    for place in range(1, len(scores)):
+        if episodes[place] - episodes[apart[-1]] >= window:
+            apart.append(place)
+    values = np.asarray(scores, float)
+    if len(apart) < LEAST_WINDOWS:
+        return bool(len(values) and values.max() > values[0])
+    scatter = np.abs(np.diff(values[apart], 2))
+    return bool(values.max() - values[0] > IMPROVED * 1.482602 * np.median(scatter) / math.sqrt(6))
 
 
 def worst_drop(scores: Sequence[float]) -> float:

@@ -81,6 +81,13 @@ def folder(tmp_path):
     return folder
 
 
+def failed(folder, spec, reason):
+    """A run that ended so."""
+    (folder.runs / spec.id).mkdir(parents=True)
+    result = {"status": "failed", "reason": reason, "spec": json.loads(spec.to_json())}
+    (folder.runs / spec.id / "result.json").write_text(json.dumps(result))
+
+
 def made(folder, name, games=(), seeds=0):
     """What `ResultsFolder.update` records, without the pictures."""
     results = folder.results(FIGURES[name], "quick", games, seeds)
@@ -162,7 +169,7 @@ def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
     assert [round(pps.speed_ups(results, each, "a3c")[0]) for each in speeds] == list(speeds.values())
     text = "\n".join(pps.section(results))
     assert f"grows with the network: **{HOLDS}**" in text and "| large stride 1 | 4,5" in text
-    assert "A2C: 32 agents, 1 states an update, cores 50 % busy" in text
+    assert "A2C: 32 agents, 5 states an update, cores 50 % busy" in text
     [fast] = pps.runs_of(results, "large-1", "ga3c")
     (fast.path / "meta.json").write_text(json.dumps({"sessions": [SESSION]}))  # on the CPU, as A3C
     text = "\n".join(pps.section(made(folder, "pps")))
@@ -207,6 +214,10 @@ def test_what_a_minimum_batch_does_is_computed(folder):
     found = {finding.claim: finding.verdict for finding in policy_lag.findings(results, game, runs)}
     assert list(found.values()) == [HOLDS] * 4, found
     assert policy_lag.ruined(results, runs[policy_lag.Label("minimum 0", "large")]) == 3
+    [_, _, faster, _] = policy_lag.findings(results, game, runs)
+    assert faster.because.count("(3 seeds)") == 2  # those at 20 and 40 of one seed count once
+    del runs[policy_lag.Label("minimum 40", "normal")][0]
+    assert "(2 seeds)" in policy_lag.findings(results, game, runs)[2].because
     text = "\n".join(policy_lag.section(results))
     assert "| minimum 0 | large |" in text and "| 3 of 3 |" in text and "0 [0, 0] (3 seeds)" in text
     assert text.count("| 2 not run |") == 12  # seeds 4 and 5
@@ -215,10 +226,28 @@ def test_what_a_minimum_batch_does_is_computed(folder):
         assert results.value(run, policy_lag.PPS) == pytest.approx(100.0, rel=0.01)
 
 
+def test_a_run_that_diverged_has_lost_the_whole_way(folder):
+    game = "minatar_breakout"
+    for seed in (1, 2, 3):
+        runs = policy_lag.labelled("quick", game, seed)
+        for size in (20, 40):
+            spec = runs[policy_lag.Label(f"minimum {size}", "large")]
+            invent(folder.runs, spec, scores=(0.0, 10.0 + seed, 9.0 + seed))
+        spec = runs[policy_lag.Label("minimum 0", "large")]
+        failed(folder, spec, "train: the training diverged")
+    results = made(folder, "policy-lag").of_game(game)
+    found = policy_lag.groups(results)
+    assert policy_lag.ruined(results, found[policy_lag.Label("minimum 0", "large")]) == 3
+    [_, stabilises, *_] = policy_lag.findings(results, game, found)
+    assert stabilises.verdict == HOLDS and stabilises.because.startswith("1 [1, 1] (3 seeds) against 0.0")
+
+
 def test_a_game_that_has_not_been_run_is_one_line_and_no_picture(folder):
     spec = policy_lag.labelled("quick", "minatar_breakout", 1)[policy_lag.Label("minimum 0", "normal")]
-    invent(folder.runs, spec)
     figure = FIGURES["policy-lag"]
+    everything = "Not run: minatar_breakout, minatar_asterix, pong, breakout."
+    assert figure.sections(made(folder, "policy-lag"))[0] == everything
+    invent(folder.runs, spec)
     folder.update(figure, "quick", (), 0, print)
     text = "\n".join(figure.sections(folder.results(figure, "quick")))
     assert "**minatar_breakout**" in text and "| minimum 0 | normal | 3 (1 seed) |" in text
@@ -331,9 +360,7 @@ def test_learning_curves_stand_beside_random_play_and_their_best_is_of_full_wind
 
 def test_what_failed_and_what_was_not_run_stays_on_the_page(folder):
     [spec, *_] = FIGURES["adjustment"].all_specs("quick")
-    (folder.runs / spec.id).mkdir(parents=True)
-    result = {"status": "failed", "reason": "train: no | power", "spec": json.loads(spec.to_json())}
-    (folder.runs / spec.id / "result.json").write_text(json.dumps(result))
+    failed(folder, spec, "train: no | power")
     results = made(folder, "adjustment")
     text = "\n".join(FIGURES["adjustment"].sections(results))
     assert "failed: train: no \\| power" in text and "not run" in text

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 from reproduce.adjustment import different_optimum
 from reproduce.text import number, spread, table
-from reproduce.verdicts import FAILS, HOLDS, UNKNOWN, collapsed, falls, greater, grows, score_verdict, worst_drop
+from reproduce.verdicts import (
+    FAILS,
+    HOLDS,
+    UNKNOWN,
+    collapsed,
+    falls,
+    greater,
+    grows,
+    improved,
+    score_verdict,
+    worst_drop,
+)
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -88,6 +99,38 @@ def test_instability(scores, drop, has_collapsed):
 @pytest.mark.parametrize("scores", [[], [3.0], [5, 4, 3], [2, 2, 2]])
 def test_a_run_that_never_improved_is_neither_stable_nor_unstable(scores):
     assert math.isnan(worst_drop(scores)) and math.isnan(collapsed(scores))
+
+
+def rolling(scores, window=100, points=300):
+    """Rolling scores at evenly spaced episodes, as curve.csv has them, and those episodes."""
+    ends = np.unique(np.linspace(window, len(scores), points).astype(int))
+    return [float(scores[end - window : end].mean()) for end in ends], ends
+
+
+@pytest.mark.parametrize("episodes", [1500, 20_000])
+def test_chance_is_seldom_an_improvement(episodes):
+    rng = np.random.default_rng(0)
+    rose = [improved(*rolling(rng.exponential(size=episodes)), 100) for _ in range(100)]
+    assert sum(rose) <= 7
+
+
+@pytest.mark.parametrize("episodes", [1500, 20_000])
+@pytest.mark.parametrize("course", ["rises to the end", "rises early", "rises and is lost"])
+def test_what_is_learnt_is_an_improvement_whatever_comes_after(episodes, course):
+    part = np.linspace(0, 1, episodes)
+    level = {
+        "rises to the end": part,
+        "rises early": np.minimum(1, 4 * part),
+        "rises and is lost": np.sin(np.pi * part),
+    }
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        assert improved(*rolling((1 + 9 * level[course]) * rng.gamma(4, 1 / 4, size=episodes)), 100)
+
+
+def test_a_short_run_has_improved_where_its_score_rose():
+    assert improved([1.0, 2.0, 1.0], [100, 250, 900], 100) and not improved([2.0, 1.0], [100, 150], 100)
+    assert not improved([], [], 100)
 
 
 @given(st.lists(st.integers(-1000, 1000), max_size=30), st.sampled_from([0.25, 2.0, 8.0]), st.integers(-500, 500))
