@@ -12,7 +12,7 @@ from reproduce.records import NOT_RUN
 from reproduce.runs import Run
 from reproduce.specs import RunSpec, run_spec
 from reproduce.text import spread, table
-from reproduce.verdicts import FAILS, HOLDS, LEAST_SEEDS, UNKNOWN, Finding, collapsed, greater, improved, worst_drop
+from reproduce.verdicts import FAILS, HOLDS, LEAST_SEEDS, UNKNOWN, Finding, chance_rise, collapsed, greater, worst_drop
 
 MINIMA = (0, 20, 40, 160)
 RATES = {"normal": 1e-3, "large": 4e-3}
@@ -89,7 +89,7 @@ def measures(run: Run) -> list[Measure]:
     curve, rolling = run.curve, run.spec.config.rolling_episodes
     kept = curve["episodes"] >= min(rolling, curve["episodes"].max(initial=0))
     settled, episodes = curve["rolling_score"][kept], curve["episodes"][kept]
-    rose = improved(settled, episodes, rolling)
+    chance = chance_rise(settled, episodes, rolling)
     steady = run.steady(0.1 * 3600 * run.hours)
     protocol = f"rolling score (training, {rolling} episodes)"
     flat = "the rolling score never improved on its first value by more than chance does"
@@ -97,8 +97,8 @@ def measures(run: Run) -> list[Measure]:
     states = steady["policy_lag_mean"] * steady["training_batch"]
     return [
         Measure(SCORE, run.final_score, "points", f"mean of the {protocol} over the last tenth", "no episode ended"),
-        Measure(DROP, worst_drop(settled) if rose else float("nan"), "share", protocol, flat),
-        Measure(COLLAPSED, collapsed(settled) if rose else float("nan"), "0 or 1", protocol, flat),
+        Measure(DROP, worst_drop(settled, chance), "share", protocol, flat),
+        Measure(COLLAPSED, collapsed(settled, chance), "0 or 1", protocol, flat),
         Measure(LAG, steady["policy_lag_mean"], "updates", f"{lag}, of each row's mean", "no update"),
         Measure(LAG_P95, steady["policy_lag_p95"], "updates", f"{lag}, of each row's percentile", "no update"),
         Measure(LAG_STATES, states, "states", f"{lag}: of the lag times of the batch", "no update"),

@@ -16,7 +16,7 @@ HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "not enough data"
 LEAST_SEEDS = 3
 COLLAPSED = 0.5
 CHANCE = 0.05
-IMPROVED, LEAST_WINDOWS = 6, 10
+CHANCE_RISE, LEAST_WINDOWS = 6, 10
 TIE = 0.05
 """Speeds, and ratios of speeds, are not told apart within this part. It is a choice, and a small one: the two
 halves of a run of `tps` differ by 9 % (D29), so two such runs differ by about 6 % by chance."""
@@ -35,11 +35,11 @@ RULES = {
     "seeds by default are judged with `--seeds 3`. Where there is no difference, up to one of twenty such "
     "comparisons finds one by chance.",
     "instability": "Instability of a run: the worst drop of its rolling score below the best it had until then, as a "
-    "share of the way from its first rolling score to the best it ever had. A run has collapsed if it ends more than "
-    "half of that way down. Runs that never improved have neither: their best is at most six standard errors of a "
-    "rolling score above their first, the standard error being estimated from how much rolling scores that share no "
-    "episode scatter around their neighbours (of simulated runs that learn nothing 0 to 8 % count as improved). In "
-    "a run with fewer than ten such scores any rise counts.",
+    "share of the way from its first rolling score to that best. A run has collapsed if it ends more than half of that "
+    "way down. Both count from where that way is longer than six standard errors of a rolling score, and runs that "
+    "never get there, which never improved, have neither; the standard error is estimated from how much rolling scores "
+    "that share no episode scatter around their neighbours (of simulated runs that learn nothing 0 to 8 % count as "
+    "improved). In a run with fewer than ten such scores any rise counts.",
 }
 
 
@@ -103,11 +103,11 @@ def falls(values: Sequence[float | None]) -> str:
     return grows([1 / value if value else None for value in values])
 
 
-def improved(scores: Sequence[float], episodes: Sequence[float], window: int) -> bool:
-    """Whether a run ever rose above its first rolling score by more than chance does it, as far as that can be told.
+def chance_rise(scores: Sequence[float], episodes: Sequence[float], window: int) -> float:
+    """How far rolling scores may rise above the first by chance; 0 for a run too short to tell.
 
-    The standard error is the one of DER_SNR (Stoehr et al. 2008), the scaled median of second differences: what is
-    learnt meanwhile, steadily, does not count as scatter.
+    It is six standard errors; the standard error is the one of DER_SNR (Stoehr et al. 2008), the scaled median of
+    second differences: what is learnt meanwhile, steadily, does not count as scatter.
 
     Args:
         scores: rolling scores.
@@ -118,31 +118,37 @@ def improved(scores: Sequence[float], episodes: Sequence[float], window: int) ->
     for place in range(1, len(scores)):
         if episodes[place] - episodes[apart[-1]] >= window:
             apart.append(place)
-    values = np.asarray(scores, float)
     if len(apart) < LEAST_WINDOWS:
-        return bool(len(values) and values.max() > values[0])
-    scatter = np.abs(np.diff(values[apart], 2))
-    return bool(values.max() - values[0] > IMPROVED * 1.482602 * np.median(scatter) / math.sqrt(6))
+        return 0.0
+    scatter = np.abs(np.diff(np.asarray(scores, float)[apart], 2))
+    return float(CHANCE_RISE * 1.482602 * np.median(scatter) / math.sqrt(6))
 
 
-def worst_drop(scores: Sequence[float]) -> float:
-    """Worst drop from the running best, as a share of the way from the first score to the best of all.
+def worst_drop(scores: Sequence[float], chance: float = 0.0) -> float:
+    """Worst drop from the running best, as a share of the way from the first score to it.
 
-    Not the best until then: while a run has hardly begun to learn, that is above the first score by chance alone, and
-    any dip is a multiple of it. Not-a-number for a run that never improved.
+    Args:
+        scores: rolling scores.
+        chance: what counts once that way is longer than this, as `chance_rise` says: of a way that is there by chance
+            any dip is a multiple.
+
+    Returns:
+        The share; not-a-number for a run that never improved by more than `chance`.
     """
-    return _drops(scores)[0]
+    return _drops(scores, chance)[0]
 
 
-def collapsed(scores: Sequence[float]) -> float:
+def collapsed(scores: Sequence[float], chance: float = 0.0) -> float:
     """1.0 if the last score is more than half of that way down, else 0.0; not-a-number where it never improved."""
-    final = _drops(scores)[1]
+    final = _drops(scores, chance)[1]
     return final if math.isnan(final) else float(final > COLLAPSED)
 
 
-def _drops(scores: Sequence[float]) -> tuple[float, float]:
+def _drops(scores: Sequence[float], chance: float) -> tuple[float, float]:
     values = np.asarray(scores, float)
-    if not len(values) or values.max() <= values[0]:
+    if not len(values) or values.max() - values[0] <= chance:
         return float("nan"), float("nan")
-    drops = (np.maximum.accumulate(values) - values) / (values.max() - values[0])
+    best = np.maximum.accumulate(values)
+    improved = best - values[0] > chance
+    drops = (best - values)[improved] / (best - values[0])[improved]
     return float(drops.max()), float(drops[-1])
