@@ -144,8 +144,9 @@ def section(results: Results) -> list[str]:
         "larger, and it would fall for that reason alone. 'In states' it is the mean lag times the mean training "
         "batch: about as many states were trained on between a prediction and the training on it, in batches before "
         "its own. The batch, the rate of updates and what an update weighs change with the minimum, too, not only the "
-        "lag. Worst drops are of the runs that improved; a run that stays at its best has one too, by the scatter of "
-        "100 episodes. Ruined: collapsed, diverged or never improved. The picture's lags are of both rates. Runs "
+        "lag. Worst drops are of the runs that improved, of rolling scores seconds apart, however short they were; a "
+        "run that stays at its best has one too, by the scatter of 100 episodes. Diverged runs have no score. Ruined: "
+        "collapsed, diverged or never improved. The picture's lags are of both rates. Runs "
         "follow one another, the large rate last, and speeds differ with the hour (D18). The paper's curves could not "
         "be read.",
         "",

@@ -39,7 +39,8 @@ RULES = {
     "way down. Both count from where that way is longer than six standard errors of a rolling score, and runs that "
     "never get there, which never improved, have neither; the standard error is estimated from how much rolling scores "
     "that share no episode scatter around their neighbours (of simulated runs that learn nothing 0 to 8 % count as "
-    "improved). In a run with fewer than ten such scores any rise counts.",
+    "improved, up to 40 % where nearly all episodes score the same). It is of the whole run, so drops early in a run "
+    "that scatters more later may be missed. In a run with fewer than ten such scores any rise counts.",
 }
 
 
@@ -121,7 +122,8 @@ def chance_rise(scores: Sequence[float], episodes: Sequence[float], window: int)
     if len(apart) < LEAST_WINDOWS:
         return 0.0
     scatter = np.abs(np.diff(np.asarray(scores, float)[apart], 2))
-    return float(CHANCE_RISE * 1.482602 * np.median(scatter) / math.sqrt(6))
+    spread = 1.482602 * np.median(scatter) or np.sqrt(np.mean(scatter**2))  # where most scores are the same
+    return float(CHANCE_RISE * spread / math.sqrt(6))
 
 
 def worst_drop(scores: Sequence[float], chance: float = 0.0) -> float:

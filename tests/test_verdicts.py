@@ -137,6 +137,12 @@ def test_what_is_learnt_is_an_improvement_whatever_comes_after(episodes, course)
         assert improved(*rolling((1 + 9 * level[course]) * rng.gamma(4, 1 / 4, size=episodes)))
 
 
+def test_chance_is_seldom_an_improvement_where_most_rolling_scores_are_the_same():
+    rng = np.random.default_rng(0)
+    rose = [improved(*rolling(1.0 * (rng.random(20_000) < 0.002))) for _ in range(100)]
+    assert sum(rose) <= 30  # 81 by the median alone, which is 0
+
+
 def test_a_short_run_has_improved_where_its_score_rose():
     assert improved([1.0, 2.0, 1.0], [100, 250, 900]) and not improved([2.0, 1.0], [100, 150])
     assert not improved([], [])
