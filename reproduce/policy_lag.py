@@ -87,7 +87,8 @@ def seeds(budget: str, game: str) -> int:
 def measures(run: Run) -> list[Measure]:
     """Score, instability, speed, and lag in updates and in the states that those train on."""
     curve, rolling = run.curve, run.spec.config.rolling_episodes
-    kept = curve["episodes"] >= min(rolling, curve["episodes"].max(initial=0))
+    kept = curve["episodes"] >= rolling
+    kept |= not kept.any()  # a run with fewer has only means of fewer
     settled, episodes = curve["rolling_score"][kept], curve["episodes"][kept]
     chance = chance_rise(settled, episodes, rolling)
     steady = run.steady(0.1 * 3600 * run.hours)

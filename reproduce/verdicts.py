@@ -17,6 +17,7 @@ LEAST_SEEDS = 3
 COLLAPSED = 0.5
 CHANCE = 0.05
 CHANCE_RISE, LEAST_WINDOWS = 6, 10
+"""Standard errors that a rolling score may rise by chance, and how many scores it takes to estimate them."""
 TIE = 0.05
 """Speeds, and ratios of speeds, are not told apart within this part. It is a choice, and a small one: the two
 halves of a run of `tps` differ by 9 % (D29), so two such runs differ by about 6 % by chance."""
@@ -122,7 +123,7 @@ def chance_rise(scores: Sequence[float], episodes: Sequence[float], window: int)
     if len(apart) < LEAST_WINDOWS:
         return 0.0
     scatter = np.abs(np.diff(np.asarray(scores, float)[apart], 2))
-    spread = 1.482602 * np.median(scatter) or np.sqrt(np.mean(scatter**2))  # where most scores are the same
+    spread = 1.482602 * np.median(scatter) or np.sqrt(np.mean(scatter**2))  # where most are 0
     return float(CHANCE_RISE * spread / math.sqrt(6))
 
 

@@ -221,7 +221,7 @@ def test_what_a_minimum_batch_does_is_computed(folder):
     text = "\n".join(policy_lag.section(results))
     assert "| minimum 0 | large |" in text and "| 3 of 3 |" in text and "0 [0, 0] (3 seeds)" in text
     assert text.count("| 2 not run |") == 12  # seeds 4 and 5
-    for run in filter(lambda run: run.finished, results.runs):  # a mean lag of up to 63 updates, of 5 states each
+    for run in (run for run in results.runs if run.finished):  # a mean lag of up to 63 updates, of 5 states each
         assert results.value(run, policy_lag.LAG_STATES) == results.value(run, policy_lag.LAG) * 5
         assert results.value(run, policy_lag.PPS) == pytest.approx(100.0, rel=0.01)
 
@@ -240,6 +240,17 @@ def test_a_run_that_diverged_has_lost_the_whole_way(folder):
     assert policy_lag.ruined(results, found[policy_lag.Label("minimum 0", "large")]) == 3
     [_, stabilises, *_] = policy_lag.findings(results, game, found)
     assert stabilises.verdict == HOLDS and stabilises.because.startswith("1 [1, 1] (3 seeds) against 0.0")
+
+
+def test_a_run_of_few_episodes_has_improved_where_they_did(folder):
+    spec = policy_lag.labelled("quick", "pong", 1)[policy_lag.Label("minimum 0", "normal")]
+    run = invent(folder.runs, spec)
+    for scores, expected in ((("-21.0", "-19.0", "-20.0"), (0.5, 0.0)), (("-19.0", "-20.0", "-21.0"), (None, None))):
+        rows = [f"{place}.0,{place}00,{place}0,{score}" for place, score in enumerate(scores, 1)]
+        (run.path / "curve.csv").write_text("\n".join(["time_s,agent_steps,episodes,rolling_score", *rows]) + "\n")
+        results = made(folder, "policy-lag").of_game("pong")
+        [run] = [each for each in results.runs if each.finished]
+        assert tuple(results.value(run, metric) for metric in (policy_lag.DROP, policy_lag.COLLAPSED)) == expected
 
 
 def test_a_game_that_has_not_been_run_is_one_line_and_no_picture(folder):
