@@ -89,7 +89,7 @@ def measures(run: Run) -> list[Measure]:
     curve, rolling = run.curve, run.spec.config.rolling_episodes
     kept = curve["episodes"] >= rolling
     kept |= not kept.any()  # a run with fewer has only means of fewer
-    settled, episodes = curve["rolling_score"][kept], curve["episodes"][kept]
+    settled, episodes = (curve[name][kept].tolist() for name in ("rolling_score", "episodes"))
     chance = chance_rise(settled, episodes, rolling)
     steady = run.steady(0.1 * 3600 * run.hours)
     protocol = f"rolling score (training, {rolling} episodes)"
