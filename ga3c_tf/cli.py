@@ -5,7 +5,7 @@ What starts TensorFlow, which takes seconds, is imported after the checks, so th
 
 from __future__ import annotations
 
-import functools
+import errno
 import json
 import math
 import os
@@ -19,6 +19,7 @@ import click
 
 from ga3c_tf import __version__
 from ga3c_tf.config import PRESETS, USUAL_PRESET, Config, UserError
+from ga3c_tf.console import discard_unwritten, open_closed_output, say
 from ga3c_tf.options import (
     agent_argument,
     agent_options,
@@ -40,11 +41,17 @@ BENCH_SETTINGS = (
     "network",
 )
 
+OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What keeps output from being written though nothing is wrong with the command: full disks, a terminal that closed."""
+
 
 def main() -> None:
     """Entry point. Exit codes: 0 done, 1 a fault of the program, 2 bad input, 130 or 143 ended by a signal."""
+    open_closed_output()
     try:
-        sys.exit(cli.main(standalone_mode=False) or 0)
+        code = cli.main(standalone_mode=False) or 0
+        sys.stdout.flush()
+        sys.exit(code)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -56,16 +63,23 @@ def main() -> None:
     except (click.ClickException, UserError) as error:
         fail(str(error))
     except (click.Abort, KeyboardInterrupt):
-        print("ga3c-tf: interrupted", file=sys.stderr)
+        _warn("interrupted")
         sys.exit(128 + signal.SIGINT)
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in OUTPUT_ERRORS:
+            raise
+        _warn(f"cannot write the output: {error.strerror}")
+        sys.exit(1)
+    finally:
+        discard_unwritten()
 
 
 def fail(message: str) -> None:
     """Prints one line and ends with exit code 2."""
-    print(f"ga3c-tf: {' '.join(message.split())}", file=sys.stderr)
+    _warn(" ".join(message.split()))
     sys.exit(2)
 
 
@@ -102,7 +116,7 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
     today, note = resolve_env_id(env_id)
     config = config.replace(env_id=today)
     if note:
-        print(f"ga3c-tf: {note}", file=sys.stderr)
+        _warn(note)
     spec = describe_environment(config)
     run = RunFolder.plan(config)
     origin = weights_called(config.initial_weights) if config.initial_weights else None
@@ -349,7 +363,6 @@ def reproduce(
     if name is None:
         raise UserError("name a --figure, or ask for the --list")
     _check_users_names(chosen, changes)
-    say = functools.partial(print, flush=True)
     executor = _executor(say, **cluster)
     if dry_run:
         print("\n".join(command.commands(name, budget, seeds, chosen, changes, out)))
@@ -447,7 +460,7 @@ def _executor(say, address, storage, cpus_per_run, gpus_per_run, detach):
 
 
 def _warn(text: str) -> None:
-    print(f"ga3c-tf: {text}", file=sys.stderr, flush=True)
+    say(f"ga3c-tf: {text}", sys.stderr)
 
 
 def _check_cluster(config: Config, ray: str | None) -> None:
@@ -515,7 +528,7 @@ def _run(training, run, as_json: bool) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
-    print(f"ga3c-tf: {run.config.env_id} in {run.path}, seed {run.config.seed}", flush=True)
+    say(f"ga3c-tf: {run.config.env_id} in {run.path}, seed {run.config.seed}")
     try:
         with status_for(f"{run.config.env_id}  {run.path}") as status:
             summary = training.run(status.show)
@@ -528,25 +541,22 @@ def _run(training, run, as_json: bool) -> int:
         _warn(f"{error}; what was saved before stands")
         return 1
     except Exception:
-        traceback.print_exc()
+        say(traceback.format_exc().rstrip(), sys.stderr)
         return 1
     finally:
         run.close()
     for number in (signal.SIGINT, signal.SIGTERM):  # all is saved: a late signal changes nothing
         signal.signal(number, signal.SIG_IGN)
-    if as_json:
-        print(
-            json.dumps(
-                {
-                    name: None if isinstance(value, float) and math.isnan(value) else value
-                    for name, value in summary.items()
-                }
-            ),
-            flush=True,
-        )
-    else:
-        print(", ".join(f"{name} {value}" for name, value in summary.items()), flush=True)
+    say(_as_json(summary) if as_json else ", ".join(f"{name} {value}" for name, value in summary.items()))
+    discard_unwritten()
     return 128 + received[0] if received else 0
+
+
+def _as_json(summary: dict) -> str:
+    """One JSON object; what is not a number is null, since JSON has no other word for it."""
+    return json.dumps(
+        {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in summary.items()}
+    )
 
 
 def _agent_folder(run: Path | None, pretrained: str | None) -> Path:

@@ -6,6 +6,8 @@ import math
 import sys
 from types import TracebackType
 
+from ga3c_tf.console import say, write_errors_ignored
+
 
 def line(row: dict) -> str:
     """One line of the authors' fields, with agent steps and the policy lag; `row` is a row of metrics."""
@@ -37,7 +39,7 @@ class PlainStatus:
 
     def show(self, row: dict) -> None:
         """Prints the line of this row."""
-        print(line(row), flush=True)
+        say(line(row))
 
 
 class LiveStatus:
@@ -50,11 +52,13 @@ class LiveStatus:
         self._live = Live(auto_refresh=False)
 
     def __enter__(self) -> LiveStatus:
-        self._live.start()
+        with write_errors_ignored():
+            self._live.start()
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._live.stop()
+        with write_errors_ignored():
+            self._live.stop()
 
     def show(self, row: dict) -> None:
         """Draws this row."""
@@ -84,7 +88,9 @@ class LiveStatus:
         if done:
             parts.append(ProgressBar(total=1.0, completed=done, width=62))
             budget = f"{done:.0%} of the budget, about {_duration(row['time_s'] * (1 / done - 1))} left"
-        self._live.update(Panel(Group(*parts), title=self._title, subtitle=budget, expand=False), refresh=True)
+        panel = Panel(Group(*parts), title=self._title, subtitle=budget, expand=False)
+        with write_errors_ignored():
+            self._live.update(panel, refresh=True)
 
 
 def _duration(seconds: float) -> str:

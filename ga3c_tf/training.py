@@ -208,10 +208,24 @@ class Training:
         return ended
 
     def _wind_up(self, failed: BaseException | None) -> Path | None:
-        """Ends the workers and saves what they did, even after `failed`, unless that is weights that are not finite."""
-        self.stop_workers()
-        self._collect_episodes()
-        self._tell_refused()
+        """Ends the workers and saves what they did, whatever fails on the way, unless that is not finite."""
+        try:
+            self.stop_workers()
+            self._collect_episodes()
+            self._tell_refused()
+        except BaseException as error:
+            failed = failed or error
+            raise
+        finally:
+            checkpoint = self._save_at_the_end(failed)
+        return checkpoint
+
+    def _save_at_the_end(self, failed: BaseException | None) -> Path | None:
+        """Writes the last checkpoint and closes the curves.
+
+        Args:
+            failed: what has ended the run early; an error of saving is then only told.
+        """
         try:
             with self.paused():
                 return None if isinstance(failed, FloatingPointError) else self._save()

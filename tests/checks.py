@@ -211,12 +211,15 @@ def freeze_agents(server: int, children: set[int]) -> None:
 
 
 @contextlib.contextmanager
-def start_training(folder, *options):
-    """A CartPole training in a process of its own, once it has saved something learned, with all its descendants."""
+def start_training(folder, *options, output=subprocess.PIPE):
+    """A CartPole training in a process of its own, once it has saved something learned, with all its descendants.
+
+    Both its standard output and its standard error go to `output`.
+    """
     command = [sys.executable, "-m", "ga3c_tf", "train", "CartPole-v1", "--run-dir", folder, *options]
     command += ["--log-seconds", "0.5", "--checkpoint-minutes", "0.03"]
     process = subprocess.Popen(
-        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        [*map(str, command)], stdout=output, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
     while process.poll() is None:  # a test's time limit ends it if nothing else does
         time.sleep(0.1)

@@ -21,6 +21,7 @@ from checks import (
     run_counting,
     start_training,
 )
+from commands import ga3c_tf
 
 from ga3c_tf.agent_processes import AgentError, HangWatch
 from ga3c_tf.appender import Appender
@@ -249,29 +250,59 @@ def whole_episodes(run):
     return len(numbers)
 
 
+def checkpoints_of(run):
+    return {path.name for path in (run / "checkpoints").glob("0*")}
+
+
 @pytest.mark.timeout(180)
 def test_a_full_disk_holds_up_saving_but_not_the_training(small_disk):
-    run = small_disk / "run"
-    with start_training(run, "--agents", 4) as (process, _):
+    """The output goes to the full disk too, as `reproduce` directs it."""
+    run, log = small_disk / "run", small_disk / "log.txt"
+    with log.open("w") as output, start_training(run, "--agents", 4, output=output) as (process, _):
         ballast = fill(small_disk)
-        before = {path.name for path in (run / "checkpoints").glob("0*")}
-        said = []
-        while sum("no checkpoint at" in line for line in said) < 2:
-            said.append(process.stdout.readline())
-            assert said[-1], said
-        assert {path.name for path in (run / "checkpoints").glob("0*")} == before
+        before = checkpoints_of(run)
+        time.sleep(4)  # in which a checkpoint and many lines are due
+        assert process.poll() is None and checkpoints_of(run) == before
         ballast.unlink()
         deadline = time.monotonic() + 60
-        while not {path.name for path in (run / "checkpoints").glob("0*")} - before:
+        while not checkpoints_of(run) - before:
             assert time.monotonic() < deadline
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=20)
-        assert process.returncode == 130 and "Traceback" not in "".join(said) + output
-    assert any("No space left on device" in line and "the training goes on" in line for line in said)
+        assert process.wait(timeout=20) == 130
+    assert "Traceback" not in log.read_text()
     assert whole_episodes(run) > 100
     events = read_rows(run / "events.csv", EVENT_COLUMNS)
-    assert {row["event"] for row in events} == {"not saved"} and len(events) >= 2
+    assert {row["event"] for row in events} == {"not saved"}
+    assert all(
+        "No space left on device" in row["why"] and row["why"].endswith("the training goes on, the last checkpoint stands")
+        for row in events
+    )
+
+
+def test_output_that_cannot_be_written_ends_no_training(tmp_path):
+    with open("/dev/full", "w") as full:
+        options = ["--preset", "smoke", "--run-dir", tmp_path / "run"]
+        done = ga3c_tf("train", "CartPole-v1", *options, capture_output=False, stdout=full, stderr=full)
+    assert done.returncode == 0
+    assert max(map(int, checkpoints_of(tmp_path / "run"))) >= 2000
+
+
+def test_output_that_cannot_be_written_is_one_line_where_it_is_all_there_is():
+    with open("/dev/full", "w") as full:
+        done = ga3c_tf("games", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (1, "ga3c-tf: cannot write the output: No space left on device\n")
+
+
+def test_the_last_checkpoint_is_written_whatever_fails_before(tmp_path, monkeypatch):
+    class FailingAtTheEnd(Server):
+        def stop_workers(self):
+            super().stop_workers()
+            raise OSError("standard error cannot be written")
+
+    with pytest.raises(OSError, match="standard error cannot be written"):
+        run_counting(tmp_path, monkeypatch, FailingAtTheEnd)
+    assert max(map(int, checkpoints_of(tmp_path / "run"))) >= 3000
 
 
 def test_a_disk_that_stays_full_ends_in_one_line_and_the_last_checkpoint_stands(small_disk):

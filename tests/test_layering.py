@@ -18,7 +18,7 @@ LEVELS = {
         "stats",
         "returns",
         "worker",
-        "status",
+        "console",
         "quiet_tensorflow",
         "memory",
         "signals",
@@ -28,7 +28,7 @@ LEVELS = {
         "appender",
         "stalls",
     ],
-    0.5: ["user_code"],
+    0.5: ["user_code", "status"],
     0.6: ["minatar"],
     0.7: ["registered"],
     0.8: ["atari"],
@@ -83,7 +83,7 @@ FREE_OF_TENSORFLOW = ours(
     "remote.actor",
     "remote.bridge",
 )
-CLI_IMPORTS_LATE = TENSORFLOW | set(LEVEL_OF) - {"ga3c_tf", "ga3c_tf.config", "ga3c_tf.options"}
+CLI_IMPORTS_LATE = TENSORFLOW | set(LEVEL_OF) - {"ga3c_tf", "ga3c_tf.config", "ga3c_tf.console", "ga3c_tf.options"}
 REPRODUCE_MAY_IMPORT = {"reproduce"} | {
     name
     for name, level in LEVEL_OF.items()

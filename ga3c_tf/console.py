@@ -1,0 +1,49 @@
+"""Prints lines of a long run, which must not end because its output cannot be written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import TextIO
+
+
+def open_closed_output() -> None:
+    """Directs output to nowhere where its file descriptor is closed (`>&-`); Python then has no stream for it."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")
+    sys.stderr = sys.stderr or open(os.devnull, "w")
+
+
+@contextlib.contextmanager
+def write_errors_ignored() -> Iterator[None]:
+    """Ignores errors of writing within the block: a full disk behind the output, or a terminal that was closed.
+
+    Raises:
+        BrokenPipeError: The reader of the output has gone, which is a request to end.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError:
+        pass
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Prints `text` and a line break at once, to standard output by default; it is lost where it cannot be written.
+
+    Raises:
+        BrokenPipeError: As `write_errors_ignored`.
+    """
+    with write_errors_ignored():
+        print(text, file=stream or sys.stdout, flush=True)
+
+
+def discard_unwritten() -> None:
+    """Drops the output that could not be written: Python would try again at its exit, and exit with code 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
