@@ -223,12 +223,14 @@ def _nbytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
     return -(-size // 64) * 64
 
 
-def homes_of(config: Config, cores: int) -> np.ndarray:
+def homes_of(config: Config, processes: int) -> np.ndarray:
     """The process of each agent, int64 [num_agents].
 
     Those of this machine are spread evenly, however many there are; remote ones have a process for each actor.
+
+    Args:
+        processes: of this machine, as `Config.processes` says.
     """
-    processes = config.processes(cores)
     homes = [np.arange(config.most_agents) % processes]
     homes += [np.full(len(agents), processes + number) for number, agents in enumerate(config.remote_actors)]
     return np.concatenate(homes)

@@ -51,8 +51,11 @@ class Server(Training):
         self._trainers: list[Trainer] = []
         self._adjustment: DynamicAdjustment | None = None
         self._prediction_queue = IndexQueue()
-        self._answers = Answers(self.memory, homes_of(self.config, usable_cores()))
-        self._updates_at_once = updates_at_once(self._device, usable_cores())
+        cores = usable_cores()
+        # Once: the cores may change while the run goes on, and an agent's process may not.
+        self._local_processes = self.config.processes(cores)
+        self._answers = Answers(self.memory, homes_of(self.config, self._local_processes))
+        self._updates_at_once = updates_at_once(self._device, cores)
         self._at_once = threading.Semaphore(self._updates_at_once)
         self._idle, self._behind = IdleCores(), False
         self._changing = threading.RLock()
@@ -215,7 +218,7 @@ class Server(Training):
 
     def _actor_of(self, number: int) -> range | None:
         """The remote agents that an agent process is the bridge of; None where its agents live in it."""
-        remote = number - self.config.processes(usable_cores())
+        remote = number - self._local_processes
         return self.config.remote_actors[remote] if remote >= 0 else None
 
     def _end_hung(self) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -25,6 +26,7 @@ from commands import ga3c_tf
 
 from ga3c_tf.agent_processes import AgentError, HangWatch
 from ga3c_tf.appender import Appender
+from ga3c_tf.baselines.a2c import A2C
 from ga3c_tf.config import Config
 from ga3c_tf.failures import Failures
 from ga3c_tf.model import Model
@@ -134,6 +136,23 @@ def test_only_what_is_busy_with_one_thing_for_too_long_hangs():
     watch.hung({0: 39.0})
     now[0] += 3600  # the machine slept
     assert watch.hung({0: 39.0}) == []
+
+
+@pytest.mark.parametrize("kind", [Server, A2C])
+def test_cores_that_are_taken_away_change_nothing(tmp_path, monkeypatch, kind):
+    """As `taskset -acp 0 PID` does it, from the first step on."""
+    cores = 3
+    monkeypatch.setattr(sys.modules[kind.__module__], "usable_cores", lambda: cores)
+
+    class Deprived(kind):
+        def start_workers(self):
+            nonlocal cores
+            cores = 1
+            super().start_workers()
+
+    model, _, summary = run_counting(tmp_path, monkeypatch, Deprived, agent_processes=None)
+    assert summary["ended"] == "steps" and summary["replaced_processes"] == 0
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
 
 
 # 3. a thread raises

@@ -111,7 +111,7 @@ def test_what_each_machine_did_is_logged(tmp_path, monkeypatch, without_ray):
 
 def test_rates_of_machines_are_of_their_own_agents_and_of_the_time_since_the_last_look():
     config = Config(env_id="CartPole-v1", num_agents=3, remote_agents=4, agents_per_actor=2, agent_processes=1)
-    memory, homes = AgentMemory(config, (4,), "float32", 2), homes_of(config, 2)
+    memory, homes = AgentMemory(config, (4,), "float32", 2), homes_of(config, 1)
     assert homes.tolist() == [0, 0, 0, 1, 1, 2, 2]
     memory.nodes[1], memory.nodes[2] = b"a", b"b"
     memory.steps[:] = 1000

@@ -32,7 +32,8 @@ class A2C(Training):
         config = self.config
         self._processes = AgentProcesses(["ga3c_tf.baselines.agents", *modules_used(config)])
         self._prediction_queue = IndexQueue()
-        self._answers = Answers(self.memory, homes_of(config, usable_cores()))
+        self._num_processes = config.processes(usable_cores())
+        self._answers = Answers(self.memory, homes_of(config, self._num_processes))
         round_steps = config.num_agents * config.t_max
         self._builder = BatchBuilder(config.replace(min_training_batch=round_steps - 1), self.memory)
         self._batch: Batch | None = None
@@ -43,7 +44,7 @@ class A2C(Training):
         config = self.config
         schedule_as_batch()
         queues = AgentQueues(self._prediction_queue, self.training_queue, self._episode_queue, self._processes.errors)
-        for number in range(config.processes(usable_cores())):
+        for number in range(self._num_processes):
             answers = self._answers.open(number)
             self._processes.start(number, run_agents, number, config, self.memory, queues, RoundAgent, pipe=answers)
         for agent in range(config.num_agents):
