@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ga3c_tf.agent import errors_told
+from ga3c_tf.baselines.shared_weights import rmsprop_step
 from ga3c_tf.remote.actor import RemoteAgents
 from ga3c_tf.remote.bridge import Bridge
 
@@ -167,3 +168,13 @@ def run_bridge_without_ray(number, config, memory, queues, agents, address, answ
             return pickle.loads(pickle.dumps(there.step(pickle.loads(pickle.dumps(orders)))))
 
         Bridge(number, memory, queues, agents, call).run(answers)
+
+
+def take_rmsprop_steps(shared, agent, rate, steps, begin):
+    """Steps of an A3C agent that are all of size `rate`: the gradient and the mean square are one and stay so."""
+    weight, mean_square, slot = (shared.groups[name][0] for name in ("weights", "mean_square", "momentum"))
+    gradient = np.ones_like(weight)
+    begin.wait()
+    for _ in range(steps):
+        rmsprop_step(weight, mean_square, slot, gradient, rate, decay=0.99, momentum=0.0, epsilon=0.0)
+        shared.updates[agent] += 1

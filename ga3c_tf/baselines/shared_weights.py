@@ -70,10 +70,14 @@ def rmsprop_step(
     momentum: float,
     epsilon: float,
 ) -> None:
-    """One step of TensorFlow 1's RMSProp (`ga3c_tf.rmsprop`) on one variable, in place and without a lock.
+    """Takes one step of TensorFlow 1's RMSProp (`ga3c_tf.rmsprop`) on one variable, in place and without a lock.
+
+    The step that is subtracted from the weights lies in an array of this process until it is: in the shared slot,
+    other processes would write theirs over it, and then one step would be taken twice and the other not at all.
 
     Args:
-        weight, mean_square, slot: float32 of the variable's shape, contiguous; `slot` is the momentum's.
+        weight, mean_square, slot: float32 of the variable's shape, contiguous; `slot` is the momentum's, and is left
+            alone without momentum.
         gradient: float32 of that shape.
         learning_rate, decay, momentum, epsilon: as for `ga3c_tf.rmsprop.RMSProp`.
     """
@@ -82,14 +86,15 @@ def rmsprop_step(
     for start in range(0, weight.size, BLOCK):
         w, s, m, g = (array[start : start + BLOCK] for array in flat)
         with np.errstate(over="ignore", invalid="ignore"):  # the next loss tells, and is refused
-            change = g * g
-            change -= s
-            change *= keep
-            s += change
-            np.add(s, floor, out=change)
-            np.sqrt(change, out=change)
-            np.divide(g, change, out=change)
-            change *= rate
-            m *= factor
-            m += change
-            w -= m
+            step = g * g
+            step -= s
+            step *= keep
+            s += step
+            np.add(s, floor, out=step)
+            np.sqrt(step, out=step)
+            np.divide(g, step, out=step)
+            step *= rate
+            if momentum:
+                step += factor * m
+                m[...] = step
+            w -= step
