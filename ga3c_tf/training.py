@@ -199,8 +199,8 @@ class Training:
             self._collect_episodes()
             self._look_after()
             if time.monotonic() >= log_at:
-                log_at = max(log_at + self.config.log_seconds, time.monotonic())
                 self._log_metrics()
+                log_at = _next_time(log_at, self.config.log_seconds, time.monotonic())
             if time.monotonic() >= save_at:
                 save_at = time.monotonic() + self._save_or_wait()
         if self._rows == 0 or time.monotonic() - self._window_start > self.config.log_seconds / 2:
@@ -359,3 +359,8 @@ class Training:
         """The number of a random stream that no agent of this run, in any session, has had."""
         self._agents_started += 1
         return self._agents_started - 1
+
+
+def _next_time(due: float, period: float, now: float) -> float:
+    """When something is due again that was due at `due`: in time with before, or a whole period after a delay."""
+    return due + period if due + period > now else now + period
