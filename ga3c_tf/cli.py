@@ -155,13 +155,13 @@ def resume(run: Path, as_json: bool, trust_code: bool, ray: str | None, **budget
         folder.config = folder.config.replace(**budgets)
     _check_cluster(folder.config, ray)
     training, hardware = _training(folder, describe_environment(folder.config), ray)
-    training.resume()
+    time_s = training.resume()
     if training.progress() == 1.0:
         raise UserError(
             f"{run} has reached its budget: {training.agent_steps} agent steps, {training.time_s / 60:.1f} "
             f"minutes, {training.stats.episodes} episodes; give a larger --steps, --minutes or --episodes"
         )
-    folder.continue_with(folder.config, _command(), hardware)
+    folder.continue_with(folder.config, _command(), hardware, time_s)
     return _run(training, folder, as_json)
 
 

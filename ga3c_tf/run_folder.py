@@ -77,7 +77,7 @@ class RunFolder:
             self._take_lock()
             if (self.path / "config.json").exists():
                 raise UserError(f"{self.path} has become another run's meanwhile; name another --run-dir")
-            self._record_session(command, hardware)
+            self._record_session(command, hardware, 0.0)
             write_aside(self.path / "command.txt", shlex.join(command) + "\n")
             write_aside(self.path / "config.json", self.config.to_json())
         except OSError as error:
@@ -98,15 +98,21 @@ class RunFolder:
             raise UserError(f"cannot write to the run folder {path}: {error.strerror}") from None
         return run
 
-    def continue_with(self, config: Config, command: list[str], hardware: dict) -> None:
+    def continue_with(self, config: Config, command: list[str], hardware: dict, time_s: float) -> None:
         """Stores the settings and the command that the run is continued with.
+
+        Args:
+            config: the settings.
+            command: the command line.
+            hardware: as for `create`.
+            time_s: seconds of training so far.
 
         Raises:
             UserError: they cannot be written.
         """
         self.config = config
         try:
-            self._record_session(command, hardware)  # first, since it vouches for the settings
+            self._record_session(command, hardware, time_s)  # first, since it vouches for the settings
             write_aside(self.path / "config.json", config.to_json())
         except OSError as error:
             raise UserError(f"cannot write to the run folder {self.path}: {error.strerror}") from None
@@ -135,8 +141,11 @@ class RunFolder:
         except BlockingIOError:
             raise UserError(f"{self.path} is in use by another process") from None
 
-    def _record_session(self, command: list[str], hardware: dict) -> None:
-        """Adds this process to meta.json: versions, commit, machine and command, never environment variables."""
+    def _record_session(self, command: list[str], hardware: dict, time_s: float) -> None:
+        """Adds this process to meta.json: versions, commit, machine and command, never environment variables.
+
+        Its `time_s` is where on the run's time axis it begins: a reader of speeds leaves out what follows.
+        """
         file = self.path / "meta.json"
         sessions = _sessions(self.path)
         if not sessions and file.exists():
@@ -144,6 +153,7 @@ class RunFolder:
         sessions.append(
             {
                 "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "time_s": round(time_s, 3),
                 "command": shlex.join(command),
                 "config_digests": [*self._digest_before(), _digest(self.config.to_json())],
                 **source_version(),

@@ -117,13 +117,18 @@ class Training:
         """Learning rate and beta of now."""
         return self.config.annealed(self.agent_steps)
 
-    def resume(self) -> None:
-        """Restores the newest whole checkpoint; call before `run`."""
+    def resume(self) -> float:
+        """Restores the newest whole checkpoint; call before `run`.
+
+        Returns:
+            Seconds of training before it.
+        """
         counters = self._checkpoints.restore("latest")
         self._checkpoints.set_damaged_aside()
         self._steps_before, self._time_before = counters["agent_steps"], counters["time_s"]
         self._agents_started, self._setting_kept = counters["agents_started"], counters.get("setting")
         self.stats.restore(counters["stats"])
+        return self._time_before
 
     def stop(self, reason: str) -> None:
         """Asks the run to end; safe in a signal handler and from other threads."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,23 +127,34 @@ class Run:
         return (self.result.get("training") or {}).get(name, _last(self.metrics[name]))
 
     def steady(self, after_s: float) -> dict[str, float]:
-        """What happened after its first `after_s` seconds.
+        """Rates and means without the start of each session, in which processes start and queues fill.
+
+        Args:
+            after_s: seconds of each session that are left out.
 
         Returns:
             'seconds' that it covers; 'pps' and 'tps', agent steps and updates per second; means over the rows of
             'prediction_batch', 'training_batch', 'training_queue', 'prediction_queue', 'policy_lag_mean' and
-            'policy_lag_p95', not-a-number where nothing was logged. A run with fewer than two rows after that time
-            is taken as a whole.
+            'policy_lag_p95', not-a-number where nothing was logged. A run without two such rows of one session is
+            taken as a whole.
         """
         metrics = self.metrics
-        rows = metrics["time_s"] >= after_s
-        whole = rows.sum() < 2
-        if whole:
-            rows = np.ones_like(rows)
-        counts = {name: metrics[name][rows] for name in ("time_s", "agent_steps", "updates")}
-        seconds, steps, updates = (values[-1] - (0 if whole else values[0]) for values in counts.values())
-        inside = rows if whole else rows & (metrics["time_s"] > counts["time_s"][0])
-        names = (
+        times = metrics["time_s"]
+        starts = [float(session.get("time_s", 0.0)) for session in self.sessions]
+        ends = [*starts[1:], math.inf]
+        parts = [np.flatnonzero((times >= start + after_s) & (times <= end)) for start, end in zip(starts, ends, strict=True)]
+        parts = [rows for rows in parts if len(rows) > 1]
+        counted = ("time_s", "agent_steps", "updates")
+        if parts:
+            seconds, steps, updates = (
+                sum(metrics[name][rows[-1]] - metrics[name][rows[0]] for rows in parts) for name in counted
+            )
+            # A row is about the time since the one before, so the first of a part is only where that begins.
+            inside = np.concatenate([rows[1:] for rows in parts])
+        else:
+            seconds, steps, updates = (metrics[name][-1] for name in counted)
+            inside = np.arange(len(times))
+        averaged = (
             "prediction_batch",
             "training_batch",
             "training_queue",
@@ -150,7 +162,7 @@ class Run:
             "policy_lag_mean",
             "policy_lag_p95",
         )
-        means = {name: _mean(metrics[name][inside]) for name in names}
+        means = {name: _mean(metrics[name][inside]) for name in averaged}
         return {"seconds": float(seconds), "pps": float(steps / seconds), "tps": float(updates / seconds), **means}
 
 

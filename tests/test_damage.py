@@ -168,7 +168,7 @@ def test_a_kill_between_the_two_writes_of_a_resume_locks_nobody_out(run, tmp_pat
     monkeypatch.setattr(
         "ga3c_tf.run_folder.write_aside", lambda file, text: file.name == "meta.json" and file.write_text(text)
     )
-    opened.continue_with(opened.config.replace(steps=900), ["ga3c-tf"], {"device": "/CPU:0", "gpus": []})
+    opened.continue_with(opened.config.replace(steps=900), ["ga3c-tf"], {"device": "/CPU:0", "gpus": []}, 1.5)
     opened.close()
     assert read_config(folder).steps != 900
     (folder / "config.json").write_text(read_config(folder).replace(steps=900).to_json())
@@ -188,7 +188,7 @@ def test_a_damaged_meta_file_is_kept_aside(run, tmp_path):
     folder = shutil.copytree(run, tmp_path / "run")
     (folder / "meta.json").write_text("{")
     opened = RunFolder.open(folder)
-    opened.continue_with(opened.config, ["ga3c-tf"], {"device": "/CPU:0", "gpus": []})
+    opened.continue_with(opened.config, ["ga3c-tf"], {"device": "/CPU:0", "gpus": []}, 1.5)
     opened.close()
     assert len(json.loads((folder / "meta.json").read_text())["sessions"]) == 1
     [aside] = folder.glob("meta.json.damaged-*")
