@@ -45,33 +45,61 @@ class ChildEnded(Exception):
 def carry_out(spec: RunSpec, runs: Path, force: bool = False, say: Callable[[str], None] = print) -> Run:
     """Brings the run to its end in `runs`/<its id>, from wherever it stands.
 
-    A finished run is left alone. An interrupted one is resumed from its newest checkpoint, or begun anew where there is
-    none. A failed one is begun anew. result.json is written last: a run without it has not come to an end.
+    A finished run is left alone, and so is one that diverged, since that is a result. Any other run is resumed from
+    its newest checkpoint, or begun anew where there is none. result.json is written last: a run without it has not
+    come to an end.
 
     Args:
         spec: what to run.
         runs: the folder of all run folders.
-        force: repeat a finished run; what it left is removed.
-        say: told, in one line, what is waited for.
+        force: repeat the run, whatever came of it; what it left is removed.
+        say: told, in one line, what is waited for, set aside, or cannot be written.
 
     Returns:
-        The run, finished or not; a run that fails raises nothing.
+        The run, finished or not; a run that fails, or cannot be recorded, raises nothing.
     """
+    try:
+        _bring_to_its_end(spec, runs, force, say)
+    except OSError as error:
+        say(f"{spec.id}: {error.filename or runs}: {error.strerror or error}; the same command again goes on from here")
+    return Run.of(spec, runs)
+
+
+def _bring_to_its_end(spec: RunSpec, runs: Path, force: bool, say: Callable[[str], None]) -> None:
     folder, logs = runs / spec.id, runs.parent / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     with locked(logs / f"{spec.id}.lock", say):
-        result = read_result(folder)
-        if result.get("status") == FINISHED and not force:
-            return Run.of(spec, runs)
+        before = Run.of(spec, runs)
+        if not force and (before.finished or before.diverged):
+            return
         if folder.exists():
             with locked(folder / "lock", say):  # its training may outlive a `reproduce` that was killed
-                (folder / "result.json").unlink(missing_ok=True)
-            if force or result.get("status") == FAILED or not _has_checkpoint(folder):
-                shutil.rmtree(folder)
+                _make_ready(folder, force, say)
         result = _result(spec, folder, logs / f"{spec.id}.txt")
         folder.mkdir(parents=True, exist_ok=True)
         write_aside(folder / "result.json", json.dumps(result, indent=2) + "\n")
-    return Run.of(spec, runs)
+
+
+def _make_ready(folder: Path, force: bool, say: Callable[[str], None]) -> None:
+    """Leaves of an earlier try what a resumed training needs, or no folder at all."""
+    if force:
+        _remove(folder)
+    elif _has_checkpoint(folder):
+        (folder / "result.json").unlink(missing_ok=True)
+    elif (folder / "config.json").exists() and read_result(folder).get("status") == FAILED:
+        aside = folder.with_name(f"{folder.name}.failed-{time.time_ns()}")
+        folder.rename(aside)
+        say(f"{folder.name} failed before its first checkpoint and is begun anew; what it left is kept in {aside}")
+    else:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Removes a folder, renamed first: half of it would look like a run that can be resumed."""
+    aside = folder.with_name(f"{folder.name}.removed")
+    shutil.rmtree(aside, ignore_errors=True)
+    folder.rename(aside)
+    shutil.rmtree(aside)
 
 
 @contextlib.contextmanager
@@ -105,8 +133,16 @@ def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
 
 
 def _json(printed: str) -> dict:
-    """The last object of JSON that was printed on a line of its own."""
-    return json.loads([line for line in printed.splitlines() if line.startswith("{")][-1])
+    """The last object of JSON that was printed on a line of its own.
+
+    Raises:
+        ChildEnded: there is none, because the disk was full when the command ended.
+    """
+    objects = [line for line in printed.splitlines() if line.startswith("{")]
+    try:
+        return json.loads(objects[-1])
+    except (IndexError, ValueError):
+        raise ChildEnded(INTERRUPTED, "what it printed could not be written: is the disk full?") from None
 
 
 def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
@@ -154,7 +190,7 @@ def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda
         return printed
     lines = printed.strip().splitlines() or ["it printed nothing"]
     reason = f"{words[0]}: {lines[-1].removeprefix('ga3c-tf: ')}"
-    signalled = process.returncode < 0 or process.returncode in (128 + signal.SIGINT, 128 + signal.SIGTERM)
+    signalled = process.returncode < 0 or process.returncode - 128 in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     if signalled:
         number = -process.returncode if process.returncode < 0 else process.returncode - 128
         raise ChildEnded(INTERRUPTED, f"{words[0]}: ended by {signal.Signals(number).name}")

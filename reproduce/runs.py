@@ -47,6 +47,11 @@ class Run:
         return self.result.get("status") == FINISHED
 
     @property
+    def diverged(self) -> bool:
+        """Its training ended because losses or weights were not finite: a result, which is not tried again."""
+        return self.result.get("status") == FAILED and "diverged" in self.result["reason"]
+
+    @property
     def fate(self) -> str:
         """In words: 'finished', 'not run', or what went wrong."""
         if not self.result:

@@ -1,6 +1,8 @@
 """`ga3c-tf reproduce` from runs to page: every figure at smoke budget, interruptions, failures, bad input."""
 
+import errno
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -224,7 +226,7 @@ def test_a_child_hears_a_signal_that_its_parent_blocks():
     assert said == ["True", "False"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_with_its_exit_code_and_no_result(tmp_path, number):
     spec = tiny(1)
     (tmp_path / "logs").mkdir()
@@ -299,19 +301,125 @@ def test_a_failed_run_is_recorded_and_the_rest_go_on(tmp_path, monkeypatch):
     assert [record.value is None for record in records if record.metric == "tps"] == [True, False, True]
 
 
-def test_a_failed_run_is_begun_anew(tmp_path, monkeypatch):
-    spec, calls = tiny(1), []
+class Calls(list):
+    """Stands in for `_call`: notes the commands, and fails in the first of them.
+
+    Args:
+        folder: the run folder.
+        reason: why the first command fails.
+        leaves: files and folders that the first command leaves in the run folder.
+    """
+
+    def __init__(self, folder, reason, leaves=()):
+        super().__init__()
+        self._folder, self._reason, self._leaves = folder, reason, leaves
+
+    def __call__(self, words, log, watch=quiet):
+        self.append(words[0])
+        if len(self) > 1:
+            return "{}"
+        for name in self._leaves:
+            path = self._folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix:
+                path.write_text("left by the first try")
+            else:
+                path.mkdir()
+        raise one_run.ChildEnded(FAILED, self._reason)
+
+
+def carried_out_twice(tmp_path, monkeypatch, reason, leaves, force=False):
+    """What a run that fails the first time comes to the second time: it, the commands, and what was said."""
+    spec, said = tiny(1), []
+    calls = Calls(tmp_path / "runs" / spec.id, reason, leaves)
+    monkeypatch.setattr(one_run, "_call", calls)
+    monkeypatch.setattr(one_run, "curve_of", lambda folder, episodes: {})
+    monkeypatch.setattr(one_run, "write_curve", lambda folder, curve: None)
+    assert one_run.carry_out(spec, tmp_path / "runs").fate == f"failed: {reason}"
+    return one_run.carry_out(spec, tmp_path / "runs", force=force, say=said.append), calls, said
+
+
+CHECKPOINT = "checkpoints/000000000100"
+
+
+def test_a_failed_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    """Out of memory in hour 23, say."""
+    left = ["config.json", "episodes.csv", CHECKPOINT]
+    run, calls, said = carried_out_twice(tmp_path, monkeypatch, "train: exit code 1", left)
+    assert run.finished and calls == ["train", "resume"] and not said
+    assert (run.path / CHECKPOINT).is_dir() and (run.path / "episodes.csv").exists()
+
+
+def test_a_failed_run_without_a_checkpoint_is_kept_aside_and_begun_anew(tmp_path, monkeypatch):
+    left = ["config.json", "episodes.csv"]
+    run, calls, said = carried_out_twice(tmp_path, monkeypatch, "train: exit code 1", left)
+    assert run.finished and calls == ["train", "train"] and not (run.path / "episodes.csv").exists()
+    [aside] = (tmp_path / "runs").glob(f"{run.spec.id}.failed-*")
+    assert (aside / "episodes.csv").exists() and json.loads((aside / "result.json").read_text())["status"] == FAILED
+    [line] = said
+    assert "failed before its first checkpoint" in line and str(aside) in line
+
+
+def test_a_run_that_diverged_is_a_result_and_is_not_tried_again(tmp_path, monkeypatch):
+    run, calls, _ = carried_out_twice(tmp_path, monkeypatch, "train: the training diverged", ["config.json", CHECKPOINT])
+    assert run.diverged and calls == ["train"]
+    assert one_run.carry_out(run.spec, tmp_path / "runs", force=True).finished and calls == ["train", "train"]
+
+
+def test_a_run_folder_is_never_half_removed(tmp_path, monkeypatch):
+    """A kill in the middle of the removal leaves nothing that looks like a run."""
+    spec = tiny(1)
+    folder = tmp_path / "runs" / spec.id
+    (folder / "checkpoints" / "000000000000").mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    remove, removed = shutil.rmtree, []
+
+    def killed(path, **options):
+        removed.append(Path(path))
+        if removed[-1].exists():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        one_run.carry_out(spec, tmp_path / "runs", force=True)
+    assert not folder.exists() and folder not in removed
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    monkeypatch.setattr(one_run, "_call", lambda words, log, watch=quiet: "{}")
+    assert one_run.carry_out(spec, tmp_path / "runs", force=True).finished
+    assert one_run.carry_out(spec, tmp_path / "runs", force=True).finished
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [spec.id]
+
+
+@pytest.mark.parametrize("name", ["result.json", "curve.csv"])
+def test_a_result_that_cannot_be_written_ends_neither_the_rest_nor_the_run(tmp_path, monkeypatch, name):
+    runs, specs, said, full = tmp_path / "runs", [tiny(1), tiny(2)], [], True
 
     def call(words, log, watch=quiet):
-        calls.append(words[0])
-        (tmp_path / "runs" / spec.id / "checkpoints" / "000000000000").mkdir(parents=True)
-        if len(calls) == 1:
-            raise one_run.ChildEnded(FAILED, "train: the training diverged")
+        folder = runs / specs[0].id if specs[0].id in str(words) else runs / specs[1].id
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").write_text("{}")
         return "{}"
 
+    def write(file, text):
+        if full and file.name == name and specs[0].id in str(file):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
+        file.write_text(text)
+
     monkeypatch.setattr(one_run, "_call", call)
-    assert one_run.carry_out(spec, tmp_path / "runs").fate == "failed: train: the training diverged"
-    assert one_run.carry_out(spec, tmp_path / "runs").finished and calls == ["train", "train"]
+    monkeypatch.setattr(one_run, "write_aside", write)
+    monkeypatch.setattr("reproduce.runs.write_aside", write)
+    first, second = LocalExecutor(said.append).execute(specs, runs, False)
+    assert not first.finished and second.finished
+    assert any("No space left on device; the same command again goes on" in line for line in said)
+    full = False
+    assert all(run.finished for run in LocalExecutor(said.append).execute(specs, runs, False))
+
+
+def test_a_command_whose_output_was_lost_is_asked_again(tmp_path, monkeypatch):
+    """The disk was full when it printed its summary."""
+    monkeypatch.setattr(one_run, "_call", lambda words, log, watch=quiet: "")
+    run = one_run.carry_out(tiny(1), tmp_path / "runs")
+    assert run.fate == "interrupted: what it printed could not be written: is the disk full?"
 
 
 def test_a_damaged_result_is_refused_by_name(tmp_path):
