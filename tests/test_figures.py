@@ -105,6 +105,21 @@ def test_the_rates_are_those_after_the_warm_up(tmp_path):
     assert 28 < steady["seconds"] <= 30
 
 
+def test_the_start_of_a_resumed_session_is_left_out_too(tmp_path):
+    """100 steps/s in both sessions, and in the first 10 s of each none, since processes start."""
+    [spec, *_] = tps.specs("quick", "pong", 1)
+    run = invent(tmp_path, spec, sessions=[SESSION, {**SESSION, "time_s": 25.0}])
+    steps = {time: 100 * (max(0, min(time, 25) - 10) + max(0, time - 35)) for time in range(5, 51, 5)}
+    rows = [
+        {"time_s": time, "agent_steps": count, "updates": count / 4, "training_batch": 4 if count else 1}
+        for time, count in steps.items()
+    ]
+    write_table(run.path / "metrics.csv", METRIC_COLUMNS, rows)
+    steady = Run.of(spec, tmp_path).steady(10.0)
+    assert steady["pps"] == 100 and steady["tps"] == 25 and steady["training_batch"] == 4
+    assert steady["seconds"] == 15 + 15
+
+
 def test_a_run_with_one_row_is_taken_as_a_whole(tmp_path):
     [spec, *_] = tps.specs("quick", "pong", 1)
     run = invent(tmp_path, spec)

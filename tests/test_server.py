@@ -177,6 +177,18 @@ def test_curves_hold_every_episode_with_its_raw_score(tmp_path, monkeypatch, kin
     assert times == sorted(times)
 
 
+def test_every_row_of_metrics_covers_a_whole_period_though_the_run_stood_still(tmp_path, monkeypatch):
+    class Stalled(SerialServer):
+        def work(self, seconds):
+            super().work(seconds)
+            if 1 < time.monotonic() - self._start < 1.4:
+                time.sleep(1.3)  # as a machine that swaps
+
+    run_counting(tmp_path, monkeypatch, Stalled, steps=None, minutes=0.08, log_seconds=0.5)
+    times = [float(row["time_s"]) for row in read_rows(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)]
+    assert max(np.diff(times)) > 1.2 and min(np.diff(times)) > 0.45
+
+
 def test_a_run_stops_when_asked(tmp_path, monkeypatch):
     class Stopped(Server):
         def start_workers(self):
