@@ -31,7 +31,8 @@ AGENT_BYTES = 40 * 2**20
 IDLE = 0.1
 """Share of the cores' time from which on they are idle."""
 MOST_THREADS = 16
-"""Most predictors, and most trainers, that the adjustment starts: the most that the paper tried (figure 3)."""
+"""Most predictors, and most trainers, that the adjustment goes up to, unless the run begins with more: the most that the
+paper tried (figure 3)."""
 W = TypeVar("W", bound=Worker)
 
 
@@ -152,7 +153,11 @@ class Server(Training):
     def _new_adjustment(self, start: Setting) -> DynamicAdjustment:
         config, authors = self.config, self.config.adjustment == "nvlabs"
         room = start.agents + available_bytes() / AGENT_BYTES
-        limits = Setting(int(min(config.most_agents, room)), MOST_THREADS, MOST_THREADS)
+        limits = Setting(
+            int(min(config.most_agents, room)),
+            max(MOST_THREADS, start.predictors),
+            max(MOST_THREADS, start.trainers),
+        )
         random = np.random.default_rng(random_stream(config, self._new_stream()))
         return DynamicAdjustment(
             SEARCHES[config.adjustment](start, limits, random),
