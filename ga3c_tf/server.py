@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
-from contextlib import ExitStack
 from multiprocessing import connection
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from ga3c_tf.queues import ENDED, Answers, IndexQueue, homes_of
 from ga3c_tf.remote.bridge import run_bridge
 from ga3c_tf.run_folder import usable_cores
 from ga3c_tf.scheduling import IdleCores, schedule_as_batch
-from ga3c_tf.trainer import BatchBuilder, Trainer
+from ga3c_tf.trainer import BatchBuilder, Trainer, UpdateGate
 from ga3c_tf.training import Training
 from ga3c_tf.worker import Worker
 
@@ -56,8 +56,7 @@ class Server(Training):
         # Once: the cores may change while the run goes on, and an agent's process may not.
         self._local_processes = self.config.processes(cores)
         self._answers = Answers(self.memory, homes_of(self.config, self._local_processes))
-        self._updates_at_once = updates_at_once(self._device, cores)
-        self._at_once = threading.Semaphore(self._updates_at_once)
+        self._gate = UpdateGate(updates_at_once(self._device, cores))
         self._idle, self._behind = IdleCores(), False
         self._changing = threading.RLock()
         self._hung, self._drained = HangWatch(self._patience), deque[int]()
@@ -136,10 +135,7 @@ class Server(Training):
         self._processes.kill()
 
     def paused(self):
-        stack = ExitStack()
-        for trainer in self._trainers:
-            stack.enter_context(trainer.updating)
-        return stack
+        return self._gate.closed()
 
     def prediction_queue_length(self) -> int:
         return len(self._prediction_queue)
@@ -192,7 +188,7 @@ class Server(Training):
             self._answers,
             self.stats,
             self.rates,
-            self._at_once,
+            self._gate,
             self.refused,
             self._process_drained,
             self._wake_up,
@@ -286,9 +282,8 @@ class Server(Training):
         So it is with large networks: the agents wait, and the update that runs does not use the cores that they leave.
         """
         idle, was_behind, self._behind = self._idle.share(), self._behind, self._trainers_are_behind()
-        if idle > IDLE and was_behind and self._behind and self._updates_at_once < usable_cores():
-            self._updates_at_once += 1
-            self._at_once.release()
+        if idle > IDLE and was_behind and self._behind and self._gate.permits < usable_cores():
+            self._gate.permit_one_more()
 
     def _trainers_are_behind(self) -> bool:
         """Whether more than half of the segments that may wait for training do."""
@@ -306,7 +301,7 @@ def updates_at_once(device: str, cores: int) -> int:
     that the cores share: two at once, each on a core of its own, take 2.0 ms of processor time each instead of 1.4
     (5 states, small network, 2-core EPYC), where one beside an agent takes no longer than alone.
     """
-    return MOST_THREADS if "GPU" in device else max(1, cores // 2)
+    return sys.maxsize if "GPU" in device else max(1, cores // 2)
 
 
 def _still_needed(workers: list[W]) -> list[W]:

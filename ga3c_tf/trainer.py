@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -111,18 +112,63 @@ def train(batch: Batch, model, stats: Stats, refused: Failures, learning_rate: f
     stats.trained(lags, result.policy_loss, result.value_loss, result.entropy, batch.agents)
 
 
+class UpdateGate:
+    """Lets a number of updates run side by side, and none while it is closed, whoever wants to begin one.
+
+    Args:
+        permits: so many at once at first.
+
+    Attributes:
+        permits: so many at once now.
+    """
+
+    def __init__(self, permits: int):
+        self.permits = permits
+        self._running = self._closers = 0
+        self._changed = threading.Condition()
+
+    def permit_one_more(self) -> None:
+        """Lets one more update run beside the others from now on."""
+        with self._changed:
+            self.permits += 1
+            self._changed.notify_all()
+
+    @contextmanager
+    def update(self) -> Iterator[None]:
+        """Waits for a permit and for an open gate, and holds the permit during the block."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._closers and self._running < self.permits)
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Waits for the updates that run; none begins during the block."""
+        with self._changed:
+            self._closers += 1
+            self._changed.wait_for(lambda: not self._running)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._closers -= 1
+                self._changed.notify_all()
+
+
 class Trainer(Worker):
     """One of N_T trainer threads (section 4.1).
 
     Args:
         builder: merges segments; shared by all trainers.
         rates: gives the learning rate and beta of now.
-        at_once: an update holds it; as many run side by side as it lets.
+        gate: lets an update begin; shared by all trainers.
         refused: counts the updates that are left out.
         drained: called with the number of an agent process that has died, once all that it sent has been taken.
-
-    Attributes:
-        updating: held during an update; who holds it keeps this trainer from the weights.
     """
 
     def __init__(
@@ -133,21 +179,20 @@ class Trainer(Worker):
         answers: Answers,
         stats: Stats,
         rates: Callable[[], tuple[float, float]],
-        at_once: threading.Semaphore,
+        gate: UpdateGate,
         refused: Failures,
         drained: Callable[[int], None],
         on_error: Callable[[], None],
     ):
         super().__init__("trainer", on_error)
-        self.updating = threading.Lock()
         self._builder, self._model, self._stats, self._rates = builder, model, stats, rates
-        self._training_queue, self._answers, self._at_once = training_queue, answers, at_once
+        self._training_queue, self._answers, self._gate = training_queue, answers, gate
         self._refused, self._drained = refused, drained
 
     def work(self) -> None:
         while (gathered := self._gather()) is not None:
             number, batch = gathered
-            with self._at_once, self.updating:
+            with self._gate.update():
                 if not self._builder.begins(number):
                     return
                 try:

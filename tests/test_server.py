@@ -232,18 +232,31 @@ def test_the_rates_are_those_of_the_agent_steps(tmp_path, monkeypatch, kind):
 
 
 def test_no_update_happens_while_a_checkpoint_is_written(tmp_path, monkeypatch):
+    """Not by trainers that the adjustment adds meanwhile either, with as many permits as on a GPU."""
+    monkeypatch.setattr(ga3c_tf.server, "updates_at_once", lambda device, cores: 16)
     saves = []
 
     class Watched(Server):
         def _save(self):
+            agents, predictors, trainers = self.workers().values()
             before = self.stats.updates
+            if agents:  # it has begun, and is not at its end
+                self.set_workers(agents, predictors, trainers + 2)
             time.sleep(0.3)
             saves.append((before, self.stats.updates))
             return super()._save()
 
-    run_counting(tmp_path, monkeypatch, Watched, steps=None, minutes=0.05, checkpoint_minutes=0.01)
-    assert len(saves) >= 3 and saves[-1][0] > 0
+    _, training, _ = run_counting(
+        tmp_path, monkeypatch, Watched, steps=None, minutes=0.05, checkpoint_minutes=0.01, num_trainers=1
+    )
+    assert len(saves) >= 3 and saves[-1][0] > 0 and training.workers()["trainers"] >= 3
     assert all(before == after for before, after in saves)
+
+
+@pytest.mark.parametrize("workers", [{"num_predictors": 17}, {"num_trainers": 17}])
+def test_a_run_may_begin_with_more_threads_than_the_adjustment_goes_up_to(tmp_path, monkeypatch, workers):
+    _, training, summary = run_counting(tmp_path, monkeypatch, adjustment="fast", **workers)
+    assert summary["ended"] == "steps" and training._adjustment.error is None
 
 
 @pytest.mark.parametrize("kind", [Server, SerialServer])
@@ -299,7 +312,7 @@ def test_idle_cores_let_more_trainers_update_at_once(tmp_path, monkeypatch, idle
     monkeypatch.setattr(ga3c_tf.server, "usable_cores", lambda: 3)
     monkeypatch.setattr(ga3c_tf.server.IdleCores, "share", lambda self: idle)
     _, training, _ = run_counting(tmp_path, monkeypatch, steps=None, minutes=0.06, log_seconds=0.3)
-    assert training._updates_at_once == most
+    assert training._gate.permits == most
 
 
 def test_the_idle_share_is_that_of_the_time_between(monkeypatch):
