@@ -5,21 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-CGROUPS = (
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
+from ga3c_tf.cgroups import memory_room
 
 
 def available_bytes() -> float:
     """Memory that processes can still have here, a container's limit included; infinite where nothing tells."""
-    rooms = [float("inf")]
+    rooms = [memory_room()]
     for line in _read("/proc/meminfo").splitlines():
         if line.startswith("MemAvailable"):
             rooms.append(float(line.split()[1]) * 1024)
-    for limit, usage in ((_read(limit).strip(), _read(usage).strip()) for limit, usage in CGROUPS):
-        if limit.isdigit() and usage.isdigit():
-            rooms.append(float(limit) - float(usage))
     return max(0.0, min(rooms))
 
 

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import itertools
 import json
+import math
 import os
 import platform
 import re
@@ -16,6 +17,7 @@ import time
 from importlib import metadata
 from pathlib import Path
 
+from ga3c_tf.cgroups import cpu_quota
 from ga3c_tf.config import Config, UserError
 
 PACKAGES = (
@@ -262,8 +264,10 @@ def machine() -> dict:
 
 
 def usable_cores() -> int:
-    """Cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Cores that this process may use: those that it may run on, or fewer where a quota gives it less of their time."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cpu_quota()
+    return allowed if quota >= allowed else max(1, math.ceil(quota))
 
 
 def _default_name(env_id: str) -> str:

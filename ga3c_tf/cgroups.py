@@ -1,0 +1,71 @@
+"""Reads the limits that a container or a service puts on this process: Linux control groups, version 1 and 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+MOUNT = Path("/sys/fs/cgroup")
+OWN = Path("/proc/self/cgroup")
+
+
+def cpu_quota() -> float:
+    """Cores' worth of processor time that this process may use, 2.5 say; infinite where nothing limits it."""
+    quotas = [float("inf")]
+    for folder in _folders(""):
+        quota, _, period = _read(folder / "cpu.max").partition(" ")
+        quotas += _ratio(quota, period)
+    for folder in _folders("cpu"):
+        quotas += _ratio(_read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us"))
+    return min(quotas)
+
+
+def memory_room() -> float:
+    """Bytes that this process and its group can still have; infinite where nothing limits them.
+
+    The pages of files in the kernel's cache count as used there, but it gives them up as soon as memory is asked for.
+    """
+    rooms = [float("inf")]
+    for folder in _folders(""):
+        rooms += _room(folder, "memory.max", "memory.current", ("active_file", "inactive_file"))
+    for folder in _folders("memory"):
+        names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        rooms += _room(folder, *names, ("total_active_file", "total_inactive_file"))
+    return min(rooms)
+
+
+def _folders(controller: str) -> Iterator[Path]:
+    """The folders of this process's group and of those above it; a limit of any of them holds.
+
+    Args:
+        controller: of version 1, '' for version 2.
+    """
+    for line in _read(OWN).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            mount = MOUNT / controller
+            own = mount / path.strip("/")
+            yield own
+            yield from (parent for parent in own.parents if parent.is_relative_to(mount))
+
+
+def _ratio(quota: str, period: str) -> list[float]:
+    """The quota in cores, where there is one; 'max' and -1 stand for none."""
+    return [int(quota) / int(period)] if quota.isdigit() and period.isdigit() and int(period) else []
+
+
+def _room(folder: Path, limit_name: str, usage_name: str, file_names: tuple[str, str]) -> list[float]:
+    """What is left of a group's memory limit, where it has one."""
+    limit, usage = _read(folder / limit_name), _read(folder / usage_name)
+    if not (limit.isdigit() and usage.isdigit()):
+        return []
+    entries = dict(line.split(" ", 1) for line in _read(folder / "memory.stat").splitlines() if " " in line)
+    reclaimable = sum(int(entries.get(name, 0)) for name in file_names)
+    return [float(limit) - float(usage) + reclaimable]
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
