@@ -15,6 +15,8 @@ from ga3c_tf.config import UserError
 from ga3c_tf.quiet_tensorflow import tf
 
 KEEP_LAST = 3
+DAMAGE = (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError, LookupError, ValueError)
+"""What TensorFlow raises, besides OpError itself, where files of a checkpoint are truncated, overwritten or missing."""
 
 
 class Checkpoints:
@@ -93,7 +95,7 @@ class Checkpoints:
         A damaged latest or best one is passed over, with a warning, for the newest that is whole.
 
         Raises:
-            UserError: there is none, none is whole, or it belongs to another network.
+            UserError: there is none, none is whole, one cannot be read now, or it belongs to another network.
         """
         there = self.steps()
         if not there:
@@ -112,7 +114,12 @@ class Checkpoints:
                 return self._read(step)
             except UserError:
                 raise
-            except Exception as error:  # damage shows in as many ways as there are bytes
+            except Exception as error:
+                if not self._is_damage(step, error):
+                    raise UserError(
+                        f"{self._path(step)} cannot be read now: {_reason(error)}; nothing has been changed. If it "
+                        "stays so, rename that folder, and the checkpoint before it is used"
+                    ) from error
                 self._damaged.append(step)
                 reason = f"{self._path(step)} is damaged ({type(error).__name__})"
                 if isinstance(which, int):
@@ -150,6 +157,19 @@ class Checkpoints:
         self._checkpoint.read(prefix).assert_existing_objects_matched()
         return json.loads(self._counters.numpy())
 
+    def _is_damage(self, step: int, error: Exception) -> bool:
+        """Whether a checkpoint that could not be restored has lost data; else memory, files or rights are short now."""
+        if not isinstance(error, DAMAGE) and type(error) is not tf.errors.OpError:
+            return False
+        try:
+            for file in self._path(step).iterdir():
+                file.read_bytes()
+        except FileNotFoundError:
+            return True
+        except (OSError, MemoryError):
+            return False
+        return True
+
     def _check_finite(self) -> None:
         for name, variable in self._variables.items():
             if variable.dtype.is_floating and not np.isfinite(np.sum(variable.numpy(), dtype=np.float64)):
@@ -169,11 +189,13 @@ class Checkpoints:
         return score if isinstance(score, float) and score == score else None
 
 
-def _reason(error: OSError | tf.errors.OpError) -> str:
+def _reason(error: Exception) -> str:
     """What the system says is wrong, in a few words."""
-    return (
-        (error.strerror or str(error)) if isinstance(error, OSError) else str(error.message).rpartition(";")[-1].strip()
-    )
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if isinstance(error, tf.errors.OpError):
+        return str(error.message).rpartition(";")[-1].strip()
+    return f"{type(error).__name__}: {error}"
 
 
 def _sync(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 
 import pytest
@@ -195,6 +196,31 @@ def test_a_damaged_checkpoint_is_passed_over_and_named(tmp_path, weights, kind):
     damage(tmp_path / "checkpoints" / f"{1:012d}", kind)
     with pytest.raises(UserError, match=r"every checkpoint in .* is damaged"):
         checkpoints.restore()
+
+
+def without_memory(*arguments):
+    raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
+
+
+@pytest.mark.parametrize("short_of", ["memory", "files"])
+def test_a_checkpoint_that_cannot_be_read_now_is_not_taken_for_damaged(tmp_path, weights, monkeypatch, short_of):
+    warnings: list[str] = []
+    checkpoints = make(tmp_path, weights, warnings)
+    for step in (1, 2):
+        checkpoints.save(step, {"step": step}, float(step))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        if short_of == "memory":
+            monkeypatch.setattr(tf.train, "list_variables", without_memory)
+        else:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1, before[1]))
+        with pytest.raises(UserError, match="cannot be read now: .*nothing has been changed"):
+            checkpoints.restore("latest")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        monkeypatch.undo()
+    checkpoints.set_damaged_aside()
+    assert not warnings and checkpoints.steps() == [1, 2] and checkpoints.restore() == {"step": 2}
 
 
 def test_damaged_checkpoints_are_set_aside_and_push_out_nothing(tmp_path, weights):
