@@ -11,8 +11,9 @@ from typing import TextIO
 
 def open_closed_output() -> None:
     """Directs output to nowhere where its file descriptor is closed (`>&-`); Python then has no stream for it."""
-    sys.stdout = sys.stdout or open(os.devnull, "w")
-    sys.stderr = sys.stderr or open(os.devnull, "w")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
 
 
 @contextlib.contextmanager

@@ -31,8 +31,10 @@ AGENT_BYTES = 40 * 2**20
 IDLE = 0.1
 """Share of the cores' time from which on they are idle."""
 MOST_THREADS = 16
-"""Most predictors, and most trainers, that the adjustment goes up to, unless the run begins with more: the most that the
-paper tried (figure 3)."""
+"""Most predictors, and most trainers, that the adjustment goes up to unless the run begins with more.
+
+The paper tried no more (figure 3).
+"""
 W = TypeVar("W", bound=Worker)
 
 

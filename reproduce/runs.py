@@ -147,7 +147,9 @@ class Run:
         times = metrics["time_s"]
         starts = [float(session.get("time_s", 0.0)) for session in self.sessions]
         ends = [*starts[1:], math.inf]
-        parts = [np.flatnonzero((times >= start + after_s) & (times <= end)) for start, end in zip(starts, ends, strict=True)]
+        parts = [
+            np.flatnonzero((times >= start + after_s) & (times <= end)) for start, end in zip(starts, ends, strict=True)
+        ]
         parts = [rows for rows in parts if len(rows) > 1]
         counted = ("time_s", "agent_steps", "updates")
         if parts:

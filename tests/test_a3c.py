@@ -166,7 +166,7 @@ def test_two_processes_that_update_at_once_take_each_step_once():
     The steps of one process are 1, those of the other 1,000, so that the sum tells how many of each were taken.
     """
     size, steps = 1_000_000, 100
-    shared = SharedWeights(dict.fromkeys(("weights", "mean_square", "momentum"), [(size,)]), num_agents=2)
+    shared = SharedWeights({group: [(size,)] for group in ("weights", "mean_square", "momentum")}, num_agents=2)
     shared.groups["mean_square"][0][:] = 1
     context = multiprocessing.get_context("forkserver")
     begin = context.Barrier(2)

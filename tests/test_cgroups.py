@@ -37,7 +37,11 @@ def group(tmp_path, monkeypatch):
         ("0::/", {"cpu.max": "9900000 100000"}, 64),
         ("0::/a/b", {"a/cpu.max": "400000 100000", "a/b/cpu.max": "max 100000"}, 4),  # a limit further up holds too
         ("0::/docker/x", {"cpu.max": "300000 100000"}, 3),  # the container sees its own group as the root
-        ("3:cpu,cpuacct:/x\n1:name=systemd:/", {"cpu/x/cpu.cfs_quota_us": 250000, "cpu/x/cpu.cfs_period_us": 100000}, 3),
+        (
+            "3:cpu,cpuacct:/x\n1:name=systemd:/",
+            {"cpu/x/cpu.cfs_quota_us": 250000, "cpu/x/cpu.cfs_period_us": 100000},
+            3,
+        ),
         ("3:cpu:/", {"cpu/cpu.cfs_quota_us": -1, "cpu/cpu.cfs_period_us": 100000}, 64),
         ("", {}, 64),
     ],

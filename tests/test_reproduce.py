@@ -361,7 +361,9 @@ def test_a_failed_run_without_a_checkpoint_is_kept_aside_and_begun_anew(tmp_path
 
 
 def test_a_run_that_diverged_is_a_result_and_is_not_tried_again(tmp_path, monkeypatch):
-    run, calls, _ = carried_out_twice(tmp_path, monkeypatch, "train: the training diverged", ["config.json", CHECKPOINT])
+    run, calls, _ = carried_out_twice(
+        tmp_path, monkeypatch, "train: the training diverged", ["config.json", CHECKPOINT]
+    )
     assert run.diverged and calls == ["train"]
     assert one_run.carry_out(run.spec, tmp_path / "runs", force=True).finished and calls == ["train", "train"]
 

@@ -214,7 +214,7 @@ def test_a_checkpoint_that_cannot_be_read_now_is_not_taken_for_damaged(tmp_path,
             monkeypatch.setattr(tf.train, "list_variables", without_memory)
         else:
             resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1, before[1]))
-        with pytest.raises(UserError, match="cannot be read now: .*nothing has been changed"):
+        with pytest.raises(UserError, match=r"cannot be read now: .*nothing has been changed"):
             checkpoints.restore("latest")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
