@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing import connection, forkserver
+from multiprocessing import connection
 
-from ga3c_tf.signals import ignored
+from ga3c_tf.signals import left_to_this_process
 
 STOP_SECONDS = 2.0
 POLL_SECONDS = 0.05
 DIVERGED = 3
 """Exit code of a process that trains by itself and whose loss was not finite."""
+FORKSERVER_DIED = 255
+"""Exit code that multiprocessing gives each process of a forkserver that has died."""
 
 
 class AgentError(RuntimeError):
     """An agent process ended by itself; the text has its traceback where it left one."""
+
+
+class AlsoLostWithForkserver(AgentError):
+    """An agent process was lost with the forkserver, as one before it was: one fault, not two."""
 
 
 class AgentProcesses:
@@ -38,6 +43,7 @@ class AgentProcesses:
         self._modules = modules
         self._tracebacks, self.errors = connection.Pipe(duplex=False)
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
+        self._without_forkserver: set[int] = set()
 
     def __iter__(self) -> Iterator[int]:
         return iter(list(self._processes))
@@ -50,7 +56,8 @@ class AgentProcesses:
         """
         process = self._context.Process(target=target, name=f"agents-{number}", daemon=True, args=(*args, pipe))
         try:
-            process.start()
+            with left_to_this_process():
+                process.start()  # and the forkserver, where there is none or it has died
         except (OSError, EOFError) as error:
             raise AgentError(f"agent process {number} cannot be started: {error!r}") from None
         pipe.close()
@@ -65,6 +72,7 @@ class AgentProcesses:
 
         Returns:
             FloatingPointError: its exit code is DIVERGED; with the text that it left.
+            AlsoLostWithForkserver: the forkserver has died, which an AgentError has said before.
             AgentError: it ended in any other way.
         """
         process = self._processes.pop(number)
@@ -74,6 +82,11 @@ class AgentProcesses:
         text = self._tracebacks.recv_bytes().decode(errors="replace") if left else ""
         if process.exitcode == DIVERGED:
             return FloatingPointError(text)
+        if process.exitcode == FORKSERVER_DIED:
+            kind = AlsoLostWithForkserver if number in self._without_forkserver else AgentError
+            self._without_forkserver.update(self._processes)
+            self._without_forkserver.discard(number)
+            return kind(f"agent process {number} was lost with the forkserver that it was started from")
         return AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
 
     def join(self, meanwhile: Callable[[], None]) -> None:
@@ -103,14 +116,8 @@ class AgentProcesses:
 
     @functools.cached_property
     def _context(self):
-        """The forkserver, started with SIGINT and SIGTERM ignored, and so are its processes.
-
-        A signal to the whole process group is the server's to answer.
-        """
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["__main__", *self._modules])
-        with ignored(signal.SIGINT, signal.SIGTERM):
-            forkserver.ensure_running()
         return context
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import signal
 import sys
 from collections.abc import Callable
 from multiprocessing import forkserver
@@ -21,7 +20,7 @@ from ga3c_tf.config import Config, UserError
 from ga3c_tf.environment import describe_environment, make_environment
 from ga3c_tf.model import Model
 from ga3c_tf.run_folder import read_config
-from ga3c_tf.signals import ignored
+from ga3c_tf.signals import left_to_this_process
 from ga3c_tf.stats import bootstrap_interval
 
 PARALLEL = 10
@@ -107,7 +106,7 @@ def evaluate(agent: TrainedAgent | RandomAgent, episodes: int, seed: int) -> lis
     """Raw scores of `episodes` whole episodes, in an order that their lengths do not influence."""
     count = min(episodes, PARALLEL)
     make = functools.partial(make_environment, agent.config)
-    with ignored(signal.SIGINT):  # Ctrl-C is for this process to answer
+    with left_to_this_process():
         forkserver.ensure_running()
     environments = AsyncVectorEnv([make] * count, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)
     try:

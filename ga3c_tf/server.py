@@ -13,7 +13,7 @@ import numpy as np
 
 from ga3c_tf.adjustment import SEARCHES, DynamicAdjustment, Setting
 from ga3c_tf.agent import Agent, AgentQueues, random_stream, run_agents
-from ga3c_tf.agent_processes import STOP_SECONDS, AgentProcesses, HangWatch
+from ga3c_tf.agent_processes import STOP_SECONDS, AgentProcesses, AlsoLostWithForkserver, HangWatch
 from ga3c_tf.environment import modules_used
 from ga3c_tf.memory import available_bytes
 from ga3c_tf.nodes import NodeRates
@@ -245,7 +245,10 @@ class Server(Training):
             self._replacing.add(number)
             error = self._processes.error_of(number)
             self._answers.close(number)
-            self.lost.add(error)
+            if isinstance(error, AlsoLostWithForkserver):
+                self.lost.count += 1
+            else:
+                self.lost.add(error)
             first, *rest = str(error).splitlines()
             self._tell("lost", f"{first}{f' ({rest[-1]})' if rest else ''}; its agents begin anew")
             self._prediction_queue.stop(self._num_predictors)

@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 from collections import deque
+from multiprocessing import forkserver
+from pathlib import Path
 
 import helpers
 import numpy as np
@@ -108,6 +110,48 @@ def test_workers_come_and_go_while_agents_die(tmp_path, monkeypatch):
         check_segment(rows, 5)
     trained = [row for rows in model.batches for row in rows]
     check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
+
+
+class KillsForkserver(Server):
+    """Kills the forkserver once all agents have stepped, and goes on until they have stepped again."""
+
+    def start_workers(self):
+        super().start_workers()
+        self._before = self._forkserver = None
+
+    def work(self, seconds):
+        super().work(seconds)
+        if self._forkserver is None and self.memory.steps[: self._num_agents].min() > 50:
+            self._forkserver = forkserver._forkserver._forkserver_pid
+            os.kill(self._forkserver, signal.SIGKILL)
+        if self._before is None and self.lost.count == len(list(self._processes)) and not self._replacing:
+            self._before = self.memory.steps.copy()
+
+    def _ended(self):
+        again = self._before is not None and (self.memory.steps - self._before)[: self._num_agents].min() > 50
+        return super()._ended() or ("all again" if again else None)
+
+    def stop_workers(self):
+        pid = forkserver._forkserver._forkserver_pid
+        self.signals = {pid: deaf_to(pid), **{child: deaf_to(child) for child in descendants(pid)}}
+        super().stop_workers()
+
+
+def deaf_to(pid):
+    """The signals that a process ignores or has blocked, as a bit mask."""
+    fields = dict(line.split(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(fields["SigBlk"], 16) | int(fields["SigIgn"], 16)
+
+
+def test_a_forkserver_that_dies_is_one_fault_and_its_successor_leaves_signals_to_the_server(tmp_path, monkeypatch):
+    settings = {"num_agents": 12, "agent_processes": 12, "steps": None, "minutes": 2.0, "max_failures": 1}
+    model, training, summary = run_counting(tmp_path, monkeypatch, KillsForkserver, **settings)
+    assert summary["ended"] == "all again" and summary["replaced_processes"] == 12
+    trained = [row for rows in model.batches for row in rows]
+    check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
+    ending = sum(1 << number - 1 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    assert len(training.signals) == 13 and training._forkserver not in training.signals
+    assert all(mask & ending == ending for mask in training.signals.values())
 
 
 # 2. an agent hangs
@@ -294,7 +338,8 @@ def test_a_full_disk_holds_up_saving_but_not_the_training(small_disk):
     events = read_rows(run / "events.csv", EVENT_COLUMNS)
     assert {row["event"] for row in events} == {"not saved"}
     assert all(
-        "No space left on device" in row["why"] and row["why"].endswith("the training goes on, the last checkpoint stands")
+        "No space left on device" in row["why"]
+        and row["why"].endswith("the training goes on, the last checkpoint stands")
         for row in events
     )
 
