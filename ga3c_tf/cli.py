@@ -30,6 +30,7 @@ from ga3c_tf.options import (
     setting_options,
     trust_option,
 )
+from ga3c_tf.signals import ENDING
 
 BENCH_SETTINGS = (
     "num_agents",
@@ -46,7 +47,7 @@ OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def main() -> None:
-    """Entry point. Exit codes: 0 done, 1 a fault of the program, 2 bad input, 130 or 143 ended by a signal."""
+    """Entry point. Exit codes: 0 done, 1 a fault of the program, 2 bad input, 128 + n ended by signal n."""
     open_closed_output()
     try:
         code = cli.main(standalone_mode=False) or 0
@@ -412,9 +413,14 @@ def _command() -> list[str]:
 
 
 def _exit_on_signals() -> None:
-    """Ends by SystemExit at SIGINT and SIGTERM, so that whatever is open is closed."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    """Ends by SystemExit at a signal that ends programs, so that whatever is open is closed."""
+    for number in _signals_to_answer():
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
+
+
+def _signals_to_answer() -> list[signal.Signals]:
+    """The signals that end a program; not SIGHUP where it is ignored, as `nohup` has it."""
+    return [each for each in ENDING if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN]
 
 
 def _check_users_names(games: list[str], changes: dict[str, str]) -> None:
@@ -526,7 +532,7 @@ def _run(training, run, as_json: bool) -> int:
         received.append(number)
         training.stop("interrupted")
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _signals_to_answer():
         signal.signal(number, on_signal)
     say(f"ga3c-tf: {run.config.env_id} in {run.path}, seed {run.config.seed}")
     try:
@@ -545,7 +551,7 @@ def _run(training, run, as_json: bool) -> int:
         return 1
     finally:
         run.close()
-    for number in (signal.SIGINT, signal.SIGTERM):  # all is saved: a late signal changes nothing
+    for number in ENDING:  # all is saved: a late signal changes nothing
         signal.signal(number, signal.SIG_IGN)
     say(_as_json(summary) if as_json else ", ".join(f"{name} {value}" for name, value in summary.items()))
     discard_unwritten()

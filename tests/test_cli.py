@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from commands import ENVIRONMENT, ga3c_tf
 from PIL import Image, ImageSequence
 
+from ga3c_tf import cli as cli_module
 from ga3c_tf.cli import cli
 from ga3c_tf.config import Config
 from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
@@ -222,6 +224,46 @@ def test_resume_continues_counters_and_curves(copy):
             assert values == sorted(values)
     assert 6000 <= summary["agent_steps"] < 12_000
     assert len(json.loads((copy / "meta.json").read_text())["sessions"]) == 2
+
+
+@pytest.fixture
+def handlers():
+    """Restores the signal handlers that the test changes."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+class Signalled:
+    """Stands in for a training: sends itself a signal while it runs."""
+
+    def __init__(self, number):
+        self.number, self.stopped = number, []
+
+    def stop(self, reason):
+        self.stopped.append(reason)
+
+    def run(self, report):
+        os.kill(os.getpid(), self.number)
+        time.sleep(0.01)
+        return {"ended": ", ".join(self.stopped)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_asks_a_training_to_end_and_is_its_exit_code(handlers, capsys, number):
+    """SIGHUP is what a closed terminal and a lost ssh connection send."""
+    run = SimpleNamespace(path="here", config=SimpleNamespace(env_id="CartPole-v1", seed=1), close=lambda: None)
+    assert cli_module._run(Signalled(number), run, False) == 128 + number
+    assert capsys.readouterr().out.splitlines()[-1] == "ended interrupted"
+
+
+def test_a_hangup_that_nohup_has_ignored_stays_ignored(handlers):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    run = SimpleNamespace(path="here", config=SimpleNamespace(env_id="CartPole-v1", seed=1), close=lambda: None)
+    training = Signalled(signal.SIGHUP)
+    assert cli_module._run(training, run, False) == 0 and not training.stopped
 
 
 def test_resume_after_kill_9_continues_from_the_last_checkpoint(tmp_path):

@@ -83,7 +83,7 @@ FREE_OF_TENSORFLOW = ours(
     "remote.actor",
     "remote.bridge",
 )
-CLI_IMPORTS_LATE = TENSORFLOW | set(LEVEL_OF) - {"ga3c_tf", "ga3c_tf.config", "ga3c_tf.console", "ga3c_tf.options"}
+CLI_IMPORTS_LATE = TENSORFLOW | set(LEVEL_OF) - ours("config", "console", "options", "signals") - {"ga3c_tf"}
 REPRODUCE_MAY_IMPORT = {"reproduce"} | {
     name
     for name, level in LEVEL_OF.items()
