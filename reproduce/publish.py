@@ -13,7 +13,7 @@ import numpy as np
 from ga3c_tf.config import Config, UserError
 from ga3c_tf.evaluate import TrainedAgent, evaluate, summary
 from ga3c_tf.run_folder import read_config, write_aside
-from ga3c_tf.run_log import METRIC_COLUMNS, read_rows
+from ga3c_tf.run_log import METRIC_COLUMNS, read_columns
 from ga3c_tf.weights import FILE, ORIGIN, SCORE, check_free, save_weights
 from reproduce.runs import Columns, curve_of, machine_of, read_curve, write_curve
 from reproduce.text import number, table
@@ -119,9 +119,9 @@ def _row(session: dict) -> list[str]:
 
 def _minutes(run: Path, agent_steps: int) -> float | None:
     """Minutes of training after which the run had made so many agent steps; None where it logged nothing."""
-    rows = read_rows(run / "metrics.csv", METRIC_COLUMNS)
-    times, steps = ([float(row[name]) for row in rows] for name in ("time_s", "agent_steps"))
-    return round(float(np.interp(agent_steps, steps, times)) / 60, 1) if rows else None
+    metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
+    times, steps = metrics["time_s"], metrics["agent_steps"]
+    return round(float(np.interp(agent_steps, steps, times)) / 60, 1) if len(times) else None
 
 
 def _plot(curve: Columns, config: Config, stem: Path) -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ga3c_tf.config import Config, UserError
-from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, read_last_rows
 from reproduce.cores import pinned
 from reproduce.one_run import carry_out
 from reproduce.runs import FAILED
@@ -165,10 +165,11 @@ def _saved_steps(mirror: Mirror) -> int:
 
 def _progress(config: Config, folder: Path, mirror: Mirror) -> Progress:
     """What the curves of a run say."""
-    rows = read_rows(folder / "metrics.csv", METRIC_COLUMNS)
-    episodes = read_rows(folder / "episodes.csv", EPISODE_COLUMNS)
-    steps, seconds = (int(rows[-1]["agent_steps"]), float(rows[-1]["time_s"])) if rows else (0, 0.0)
-    budgets = ((steps, config.steps), (seconds / 60, config.minutes), (len(episodes), config.episodes))
+    metrics = read_last_rows(folder / "metrics.csv", METRIC_COLUMNS, 1)
+    episodes = read_last_rows(folder / "episodes.csv", EPISODE_COLUMNS, config.rolling_episodes)
+    steps, seconds = (int(metrics[-1]["agent_steps"]), float(metrics[-1]["time_s"])) if metrics else (0, 0.0)
+    ended = int(episodes[-1]["episode"]) if episodes else 0
+    budgets = ((steps, config.steps), (seconds / 60, config.minutes), (ended, config.episodes))
     share = min(1.0, max((done / budget for done, budget in budgets if budget), default=0.0))
-    scores = [float(row["score"]) for row in episodes[-config.rolling_episodes :]]
+    scores = [float(row["score"]) for row in episodes]
     return Progress(_saved_steps(mirror), steps, share, float(np.mean(scores)) if scores else None)

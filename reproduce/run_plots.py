@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 
 from ga3c_tf.config import UserError
 from ga3c_tf.run_folder import read_config
-from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 from reproduce.plots import COLOURS
 
 MOST_POINTS = 500
@@ -61,7 +61,10 @@ def plot_runs(runs: list[Path], file: Path) -> None:
 
 def _draw(axes, run: Path, colour: str, label: str | None) -> None:
     rolling = read_config(run).rolling_episodes
-    episodes, metrics = _columns(run / "episodes.csv", EPISODE_COLUMNS), _columns(run / "metrics.csv", METRIC_COLUMNS)
+    episodes, metrics = (
+        read_columns(run / "episodes.csv", EPISODE_COLUMNS),
+        read_columns(run / "metrics.csv", METRIC_COLUMNS),
+    )
     if not len(metrics["time_s"]):
         raise UserError(f"{run} has no rows in metrics.csv yet")
     (time, steps), (pps, tps), (lag, queues) = axes[:3]
@@ -115,8 +118,8 @@ def _label_adjustment(workers, rates) -> None:
 
 def _adjustment(run: Path) -> dict[str, np.ndarray]:
     """The columns of adjustment.csv that are drawn."""
-    rows = read_rows(run / "adjustment.csv", ADJUSTMENT_COLUMNS)
-    return {name: np.array([float(row[name]) for row in rows]) for name in ("time_s", "rate", "accepted")}
+    columns = read_columns(run / "adjustment.csv", ADJUSTMENT_COLUMNS)
+    return {name: columns[name] for name in ("time_s", "rate", "accepted")}
 
 
 def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
@@ -124,11 +127,6 @@ def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
     width = -(-len(x) // MOST_POINTS)
     starts = np.arange(0, len(x), width)
     axis.plot(*(np.add.reduceat(values, starts) / np.diff(np.append(starts, len(x))) for values in (x, y)), **style)
-
-
-def _columns(file: Path, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
-    rows = read_rows(file, columns)
-    return {name: np.array([float(row[name] or "nan") for row in rows]) for name in columns}
 
 
 def _rolling_mean(values: np.ndarray, width: int) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ga3c_tf.config import UserError
 from ga3c_tf.run_folder import write_aside
-from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 from reproduce.records import NOT_RUN
 from reproduce.specs import RunSpec
 
@@ -61,7 +61,7 @@ class Run:
     @functools.cached_property
     def metrics(self) -> Columns:
         """The columns of metrics.csv; not-a-number where a cell is empty."""
-        return _columns(self.path / "metrics.csv", METRIC_COLUMNS)
+        return read_columns(self.path / "metrics.csv", METRIC_COLUMNS)
 
     @functools.cached_property
     def curve(self) -> Columns:
@@ -71,7 +71,7 @@ class Run:
     @functools.cached_property
     def adjustment(self) -> Columns:
         """The columns of adjustment.csv but `why`."""
-        return _columns(self.path / "adjustment.csv", ADJUSTMENT_COLUMNS)
+        return read_columns(self.path / "adjustment.csv", ADJUSTMENT_COLUMNS)
 
     @property
     def hours(self) -> float:
@@ -193,7 +193,7 @@ def read_result(folder: Path) -> dict:
 
 def read_curve(folder: Path) -> Columns:
     """The columns of curve.csv in a folder: the rolling score over time and agent steps."""
-    return _columns(folder / "curve.csv", CURVE_COLUMNS)
+    return read_columns(folder / "curve.csv", CURVE_COLUMNS)
 
 
 def curve_of(run: Path, rolling_episodes: int) -> Columns:
@@ -203,7 +203,7 @@ def curve_of(run: Path, rolling_episodes: int) -> Columns:
         run: the run folder.
         rolling_episodes: episodes that the rolling score is the mean of; of fewer at the start.
     """
-    episodes = _columns(run / "episodes.csv", EPISODE_COLUMNS)
+    episodes = read_columns(run / "episodes.csv", EPISODE_COLUMNS)
     times, count = episodes["time_s"], len(episodes["time_s"])
     places = np.linspace(times[0], times[-1], min(CURVE_POINTS, count)) if count else times
     ends = np.unique(np.searchsorted(times, places, side="right"))
@@ -223,11 +223,6 @@ def write_curve(folder: Path, curve: Columns) -> None:
         for time_s, agent_steps, episodes, score in zip(*(curve[name] for name in CURVE_COLUMNS), strict=True)
     ]
     write_aside(folder / "curve.csv", "\n".join([",".join(CURVE_COLUMNS), *lines]) + "\n")
-
-
-def _columns(file: Path, columns: tuple[str, ...]) -> Columns:
-    rows = read_rows(file, columns)
-    return {name: np.array([float(row[name] or "nan") for row in rows]) for name in columns if name != "why"}
 
 
 def _last(values: np.ndarray) -> float:

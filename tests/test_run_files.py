@@ -4,11 +4,14 @@ import json
 import os
 import resource
 import shutil
+import tracemalloc
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from ga3c_tf import run_log
 from ga3c_tf.checkpoints import Checkpoints
 from ga3c_tf.config import Config, UserError
 from ga3c_tf.run_folder import RunFolder, read_config
@@ -116,6 +119,42 @@ def test_a_resumed_log_has_no_gap_and_no_repeat(tmp_path):
     log.close()
     assert [row["time_s"] for row in read_rows(tmp_path / "metrics.csv", METRIC_COLUMNS)] == [*"1234567"]
     assert [row["episode"] for row in read_rows(tmp_path / "episodes.csv", EPISODE_COLUMNS)] == [*"1234567"]
+
+
+def write_episodes(folder, count):
+    lines = [f"{number / 8},{10 * number},{number},-20.5,10" for number in range(1, count + 1)]
+    (folder / "episodes.csv").write_text("\n".join([",".join(EPISODE_COLUMNS), *lines]) + "\n")
+
+
+def test_a_long_run_takes_no_more_memory_to_resume_than_a_short_one(tmp_path):
+    """A day of MinAtar is four million episodes."""
+    write_episodes(tmp_path, 30_000)
+    RunLog(tmp_path, agent_steps=1, time_s=10.0**6, episodes=29_000).close()  # whatever is made but once
+    tracemalloc.start()
+    RunLog(tmp_path, agent_steps=1, time_s=10.0**6, episodes=28_000).close()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10**6
+    assert [row["episode"] for row in read_rows(tmp_path / "episodes.csv", EPISODE_COLUMNS)][-1] == "28000"
+
+
+def test_columns_and_the_last_rows_are_those_of_all_rows(tmp_path, monkeypatch):
+    file = tmp_path / "episodes.csv"
+    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 5) == []
+    assert len(run_log.read_columns(file, EPISODE_COLUMNS)["score"]) == 0
+    write_episodes(tmp_path, 400)
+    lines = file.read_text().splitlines()
+    lines[300], lines[398] = lines[300].replace("-20.5", ""), '"' + lines[398]
+    file.write_text("\n".join(lines) + "\n401,2,")
+    rows = read_rows(file, EPISODE_COLUMNS)
+    assert len(rows) == 399
+    columns = run_log.read_columns(file, EPISODE_COLUMNS)
+    assert columns["episode"].tolist() == [float(row["episode"]) for row in rows]
+    assert np.isnan(columns["score"]).sum() == 1 and columns["score"].dtype == np.float64
+    monkeypatch.setattr(run_log, "BLOCK_BYTES", 64)
+    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 1) == rows[-1:]
+    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 50) == rows[-49:]  # one of the last 50 lines is damaged
+    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 1000) == rows
 
 
 def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path):
