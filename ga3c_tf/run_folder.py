@@ -93,7 +93,7 @@ class RunFolder:
             UserError: not a run folder, unreadable settings, links that lead elsewhere, or in use.
         """
         run = cls(path, read_config(path))
-        _check_no_links(path)
+        check_no_links(path)
         try:
             run._take_lock()
         except OSError as error:
@@ -184,12 +184,18 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check_no_links(path: Path) -> None:
-    """Refuses a folder in which something leads elsewhere: a run makes no links, and writing would follow them."""
+def check_no_links(path: Path) -> None:
+    """Refuses a folder in which something leads elsewhere.
+
+    Nothing here makes links. Writing would follow them, and copying would hand on what they lead to.
+
+    Raises:
+        UserError: there is a link.
+    """
     for folder, _, _ in os.walk(path):
         for entry in os.scandir(folder):
             if entry.is_symlink():
-                raise UserError(f"{entry.path} is a link, which no run makes; writing to it could damage other files")
+                raise UserError(f"{entry.path} is a link, which no run makes; remove it, since it may lead anywhere")
 
 
 def read_config(path: Path | str) -> Config:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ga3c_tf.config import UserError, did_you_mean
-from ga3c_tf.run_folder import write_aside
+from ga3c_tf.run_folder import check_no_links, write_aside
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights need none of it
     from ga3c_tf.model import Model
@@ -48,13 +48,16 @@ def weights_called(name: str) -> Path:
     """The folder of weights: itself, or that of the published ones of this name.
 
     Raises:
-        UserError: there is neither.
+        UserError: there is neither, or something in the folder is a link.
     """
     if (Path(name) / "checkpoints").is_dir():
         raise UserError(
             f"{name} is a run folder; make weights of it with ga3c-tf publish, or go on with ga3c-tf resume"
         )
-    return Path(name) if (Path(name) / FILE).is_file() else published_folder(name)
+    if not (Path(name) / FILE).is_file():
+        return published_folder(name)
+    check_no_links(Path(name))  # a new run copies what lies in it, and `publish` hands that on
+    return Path(name)
 
 
 def keep_origin(folder: Path, run: Path) -> None:

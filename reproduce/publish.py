@@ -12,7 +12,7 @@ import numpy as np
 
 from ga3c_tf.config import Config, UserError
 from ga3c_tf.evaluate import TrainedAgent, evaluate, summary
-from ga3c_tf.run_folder import read_config, write_aside
+from ga3c_tf.run_folder import check_no_links, read_config, write_aside
 from ga3c_tf.run_log import METRIC_COLUMNS, read_columns
 from ga3c_tf.weights import FILE, ORIGIN, SCORE, check_free, save_weights
 from reproduce.runs import Columns, curve_of, machine_of, read_curve, write_curve
@@ -34,8 +34,8 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
         What `evaluate.summary` says.
 
     Raises:
-        UserError: the run's meta.json, or the score of the weights it began with, is damaged, the folder has something
-            else in it or cannot be written, or the weights are over 5 MB.
+        UserError: the run's meta.json, or the score of the weights it began with, is damaged, something in the run
+            folder is a link, the folder has something else in it or cannot be written, or the weights are over 5 MB.
     """
     check_free(folder)
     before = _before(run)
@@ -70,6 +70,7 @@ def _before(run: Path) -> dict | None:
     """The score of the weights that a run began with; None where it began with random ones."""
     if not (run / ORIGIN).is_dir():
         return None
+    check_no_links(run)
     try:
         score = json.loads((run / ORIGIN / SCORE).read_text())
         return {"agent_steps": int(score["agent_steps"]), "minutes": score["training"]["minutes"]}

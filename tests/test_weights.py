@@ -12,6 +12,7 @@ from ga3c_tf.config import Config, UserError
 from ga3c_tf.evaluate import TrainedAgent
 from ga3c_tf.model import Model
 from ga3c_tf.run_log import EPISODE_COLUMNS, read_rows
+from reproduce import publish
 from reproduce.runs import curve_of, read_curve
 
 
@@ -151,6 +152,20 @@ def test_weights_that_a_run_cannot_begin_with_are_refused_and_nothing_is_written
     done = ga3c_tf("train", env_id, "--preset", "smoke", *options)
     assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_links_are_neither_copied_nor_handed_on(tmp_path):
+    """A linked private file would be copied into the run, and published with it."""
+    (tmp_path / "private").write_text("mine")
+    handed, run = tmp_path / "handed", tmp_path / "run"
+    for folder in (handed, run / weights.ORIGIN):
+        folder.mkdir(parents=True)
+        (folder / weights.SCORE).write_text('{"agent_steps": 1, "training": {"minutes": 1.0}}')
+        (folder / "README.md").symlink_to(tmp_path / "private")
+    (handed / weights.FILE).write_bytes(b"")
+    for refuse in (lambda: weights.weights_called(str(handed)), lambda: publish._before(run)):
+        with pytest.raises(UserError, match=r"README\.md is a link"):
+            refuse()
 
 
 @pytest.mark.parametrize("place", ["run", "file", "link"])
