@@ -178,7 +178,11 @@ class Config:
         0.0, "model", "Added to every action's probability before renormalising.", low=0, high=1
     )
     grad_clip_norm: float | None = _setting(
-        None, "model", "Clip each variable's gradient to this average norm, ||g|| / size (default: off).", above=0
+        None,
+        "model",
+        "Clip each variable's gradient to this average norm, ||g|| / size, as the authors' code does; with "
+        "--dual-rmsprop to this norm (default: off).",
+        above=0,
     )
     rmsprop_decay: float = _setting(0.99, "model", "RMSProp: decay of the mean square.", low=0, high=1)
     rmsprop_momentum: float = _setting(0.0, "model", "RMSProp: momentum.", low=0, high=1)

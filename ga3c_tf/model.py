@@ -222,7 +222,11 @@ class Model:
         return [*map(self._clipped, found.values()), summary]
 
     def _clipped(self, gradient: tf.Tensor) -> tf.Tensor:
-        return gradient if (norm := self._config.grad_clip_norm) is None else clip_by_average_norm(gradient, norm)
+        """Clips as the authors do: by the average norm with one optimizer, by the norm itself with two."""
+        clip_norm = self._config.grad_clip_norm
+        if clip_norm is None:
+            return gradient
+        return (tf.clip_by_norm if self._config.dual_rmsprop else clip_by_average_norm)(gradient, clip_norm)
 
 
 def _direct_call(function: Callable, signature: Sequence[tf.TensorSpec]) -> Callable[..., Sequence[tf.Tensor]]:
