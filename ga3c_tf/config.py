@@ -23,6 +23,10 @@ class UserError(ValueError):
 
 SYSTEMS = ("ga3c", "a2c", "a3c")
 BUDGETS: tuple[str, ...] = ("steps", "minutes", "episodes")
+MOST = 10**6
+"""A bound for counts that have no natural one; its square, for budgets in steps and episodes."""
+MOST_EPISODE_STEPS = 100_000
+"""Agent steps after which an evaluation ends an episode; an Atari game ends by itself after 27,000, at frame skip 4."""
 
 
 def _setting(default, group, help, *, low=None, high=None, above=None, choices=None, option=None, systems=SYSTEMS):
@@ -55,13 +59,15 @@ class Config:
         "(the authors': each frame stretched to its own range, bilinear).",
         choices=("standard", "nvlabs"),
     )
-    frame_skip: int = _setting(4, "environment", "Atari: frames each action is repeated for.", low=1)
-    frame_stack: int = _setting(4, "environment", "Atari: frames in one state.", low=1)
+    frame_skip: int = _setting(4, "environment", "Atari: frames each action is repeated for.", low=1, high=1000)
+    frame_stack: int = _setting(4, "environment", "Atari: frames in one state.", low=1, high=32)
     repeat_action_probability: float = _setting(
         0.25, "environment", "Atari: probability that a frame repeats the previous action (sticky).", low=0, high=1
     )
     full_action_space: bool = _setting(False, "environment", "Atari: all 18 actions instead of the game's own.")
-    noop_max: int = _setting(0, "environment", "Atari: at most this many random no-op steps at reset.", low=0)
+    noop_max: int = _setting(
+        0, "environment", "Atari: at most this many random no-op steps at reset.", low=0, high=10_000
+    )
     terminal_on_life_loss: bool = _setting(False, "environment", "Atari: a lost life ends the episode.")
 
     system: str = _setting(
@@ -136,7 +142,7 @@ class Config:
         choices=("off", "fast", "paper", "nvlabs"),
     )
     adjustment_seconds: float = _setting(
-        20.0, "adjustment", "Seconds each setting is measured for.", low=1, systems=("ga3c",)
+        20.0, "adjustment", "Seconds each setting is measured for.", low=1, high=MOST, systems=("ga3c",)
     )
     max_agents: int | None = _setting(
         None,
@@ -170,7 +176,11 @@ class Config:
     beta: float = _setting(0.01, "model", "Weight of the entropy at the start.", low=0)
     beta_end: float | None = _setting(None, "model", "Entropy weight after --anneal-steps (default: constant).", low=0)
     anneal_steps: int | None = _setting(
-        None, "model", "Agent steps over which the learning rate and beta go to their ends, linearly.", low=1
+        None,
+        "model",
+        "Agent steps over which the learning rate and beta go to their ends, linearly.",
+        low=1,
+        high=MOST**2,
     )
     log_epsilon: float = _setting(1e-6, "model", "Floor of a probability inside a logarithm.", above=0)
     log_softmax: bool = _setting(False, "model", "Take the policy's logarithm by log-softmax, without the floor.")
@@ -193,13 +203,13 @@ class Config:
         None, "run", "Seed of weights, agents and environments (default: drawn, recorded).", low=0, high=2**63 - 1
     )
     serial: bool = _setting(False, "run", "One process, agents stepped in turn: the same seed gives the same weights.")
-    steps: int | None = _setting(None, "run", "Budget: stop after this many agent steps in all.", low=1)
+    steps: int | None = _setting(None, "run", "Budget: stop after this many agent steps in all.", low=1, high=MOST**2)
     minutes: float | None = _setting(None, "run", "Budget: stop after this many minutes of training in all.", above=0)
-    episodes: int | None = _setting(None, "run", "Budget: stop after this many episodes in all.", low=1)
+    episodes: int | None = _setting(None, "run", "Budget: stop after this many episodes in all.", low=1, high=MOST**2)
     run_dir: str | None = _setting(None, "run", "Folder of the run (default: runs/<env>-<time>).")
     log_seconds: float = _setting(5.0, "run", "Seconds between two rows of metrics.csv.", above=0)
     checkpoint_minutes: float = _setting(5.0, "run", "Minutes between two checkpoints.", above=0)
-    rolling_episodes: int = _setting(100, "run", "Episodes the rolling score is the mean of.", low=1)
+    rolling_episodes: int = _setting(100, "run", "Episodes the rolling score is the mean of.", low=1, high=MOST)
     max_failures: int = _setting(
         10,
         "run",
@@ -207,6 +217,7 @@ class Config:
         "of GA3C's agent processes may end by themselves and be replaced, one more for each actor of remote agents; "
         "one more ends the run.",
         low=0,
+        high=MOST,
     )
     agent_timeout: float = _setting(
         120.0,

@@ -33,6 +33,16 @@ def test_a_bad_value_is_refused_in_one_line_that_says_what_is_right(name, value,
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
 
+WHOLE_NUMBERS = [setting for setting in dataclasses.fields(Config) if "int" in str(setting.type)]
+
+
+@pytest.mark.parametrize("setting", WHOLE_NUMBERS, ids=lambda setting: setting.name)
+def test_every_whole_number_has_an_upper_bound(setting):
+    """A deque, a shape or a clock would otherwise refuse it with a traceback, or memory run out."""
+    with pytest.raises(UserError, match=rf"--{option_of(setting.name)}\) is 1\d+; it must be at most \d+"):
+        Config(**{setting.name: 10**30})
+
+
 @pytest.mark.parametrize("system", ["a2c", "a3c"])
 @pytest.mark.parametrize(
     ("settings", "words"),
