@@ -25,6 +25,23 @@ from ga3c_tf.stats import bootstrap_interval
 
 PARALLEL = 10
 """Environments stepped at once: fixed, so that a seed gives the same scores on every machine."""
+ACTIONS = 1
+"""Key of the random stream of the actions: without one it would be that of the environment of the same seed."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What whole episodes scored.
+
+    Attributes:
+        scores: raw score of each episode.
+        cut: episodes among them that had not ended after the most steps that they were given.
+        most_steps: agent steps that each was given at most.
+    """
+
+    scores: list[float]
+    cut: int
+    most_steps: int
 
 
 class TrainedAgent:
@@ -62,7 +79,7 @@ class TrainedAgent:
         else:
             checkpoints = Checkpoints(Path(run), self.model.checkpoint_objects(), warn)
             self.agent_steps = checkpoints.restore(checkpoint)["agent_steps"]
-        self._greedy, self._rng = greedy, np.random.default_rng(seed)
+        self._greedy, self._rng = greedy, _actions_of(seed)
 
     def act(self, states: np.ndarray) -> np.ndarray:
         """Actions int64 [B] for states [B, *state_shape]."""
@@ -95,17 +112,31 @@ class RandomAgent:
     def __init__(self, run: Path | str, seed: int):
         self.config: Config = read_config(run).replace(terminal_on_life_loss=False)
         self._num_actions = describe_environment(self.config).num_actions
-        self._rng = np.random.default_rng(seed)
+        self._rng = _actions_of(seed)
 
     def act(self, states: np.ndarray) -> np.ndarray:
         """Actions int64 [B] for states [B, *state_shape]."""
         return self._rng.integers(self._num_actions, size=len(states))
 
 
-def evaluate(agent: TrainedAgent | RandomAgent, episodes: int, seed: int) -> list[float]:
-    """Raw scores of `episodes` whole episodes, in an order that their lengths do not influence."""
+def _actions_of(seed: int) -> np.random.Generator:
+    """The random numbers that actions are drawn with."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(ACTIONS,)))
+
+
+def evaluate(
+    agent: TrainedAgent | RandomAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS
+) -> Evaluation:
+    """Plays `episodes` whole episodes, chosen so that their lengths have no influence on which they are.
+
+    Args:
+        agent: who plays.
+        episodes: how many.
+        seed: of the environments.
+        most_steps: agent steps after which an episode is ended.
+    """
     count = min(episodes, PARALLEL)
-    make = functools.partial(make_environment, agent.config)
+    make = functools.partial(make_limited_environment, agent.config, most_steps)
     with left_to_this_process():
         forkserver.ensure_running()
     environments = AsyncVectorEnv([make] * count, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)
