@@ -179,6 +179,7 @@ def evaluate(
     checkpoint: str,
     sample: bool,
     seed: int,
+    max_episode_steps: int,
     device: str,
     trust_code: bool,
     random: bool,
@@ -193,7 +194,7 @@ def evaluate(
 
     agent = RandomAgent(run, seed) if random else _trained_agent(run, checkpoint, sample, seed, device)
     _exit_on_signals()
-    result = summary(agent, play_episodes(agent, episodes, seed), not sample, seed)
+    result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
     if as_json:
         print(json.dumps(result))
         return
@@ -221,6 +222,7 @@ def play(
     checkpoint: str,
     sample: bool,
     seed: int,
+    max_episode_steps: int,
     device: str,
     trust_code: bool,
 ) -> None:
@@ -233,7 +235,10 @@ def play(
     from ga3c_tf.evaluate import play_window, record
 
     agent = _trained_agent(run, checkpoint, sample, seed, device)
-    scores = play_window(agent, episodes, seed) if video is None else record(agent, episodes, seed, video)
+    if video is None:
+        scores = play_window(agent, episodes, seed, max_episode_steps)
+    else:
+        scores = record(agent, episodes, seed, video, max_episode_steps)
     print(
         f"{'shown' if video is None else video}: {len(scores)} episodes, scores "
         f"{', '.join(f'{score:g}' for score in scores)}"

@@ -64,6 +64,14 @@ def make_environment(config: Config, render_mode: str | None = None) -> gymnasiu
         raise
 
 
+def make_limited_environment(config: Config, most_steps: int, render_mode: str | None = None) -> gymnasium.Env:
+    """Makes the environment of `make_environment`, whose episodes are truncated after `most_steps` steps.
+
+    A greedy agent may never end an episode by itself, and not every environment has a time limit of its own.
+    """
+    return gymnasium.wrappers.TimeLimit(make_environment(config, render_mode), most_steps)
+
+
 def describe_environment(config: Config) -> EnvironmentSpec:
     """State shape, dtype and number of actions of the environment `config` names; makes one and closes it.
 

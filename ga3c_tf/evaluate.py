@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, cast
@@ -16,8 +17,8 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from ga3c_tf import weights
 from ga3c_tf.checkpoints import Checkpoints
-from ga3c_tf.config import Config, UserError
-from ga3c_tf.environment import describe_environment, make_environment
+from ga3c_tf.config import MOST_EPISODE_STEPS, Config, UserError
+from ga3c_tf.environment import describe_environment, make_limited_environment
 from ga3c_tf.model import Model
 from ga3c_tf.run_folder import read_config
 from ga3c_tf.signals import left_to_this_process
@@ -141,39 +142,49 @@ def evaluate(
         forkserver.ensure_running()
     environments = AsyncVectorEnv([make] * count, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)
     try:
-        scores = _play_episodes(agent, environments, episodes, seed)
+        played = _play_episodes(agent, environments, episodes, seed)
     except BaseException:
         environments.close(terminate=True)
         raise
     environments.close()
-    return scores
+    cut = sum(length == most_steps and not terminated for _, length, terminated in played)
+    return Evaluation([score for score, _, _ in played], cut, most_steps)
 
 
-def _play_episodes(agent: TrainedAgent | RandomAgent, environments: AsyncVectorEnv, episodes: int, seed: int):
-    """Environment i plays episodes i, i + n, i + 2n, ...: taking the first to end would favour short ones."""
+def _play_episodes(
+    agent: TrainedAgent | RandomAgent, environments: AsyncVectorEnv, episodes: int, seed: int
+) -> list[tuple[float, int, bool]]:
+    """Score and length of each episode, and whether it was terminated.
+
+    Environment i plays episodes i, i + n, i + 2n, ...: taking the first to end would favour short ones.
+    """
     count = environments.num_envs
     quota = [len(range(number, episodes, count)) for number in range(count)]
-    scores: list[list[float]] = [[] for _ in range(count)]
-    running = np.zeros(count)
+    played: list[list[tuple[float, int, bool]]] = [[] for _ in range(count)]
+    scores, lengths = np.zeros(count), np.zeros(count, np.int64)
+    begins = np.zeros(count, bool)  # the call after an episode's end only resets (NEXT_STEP)
     states, _ = environments.reset(seed=[seed * PARALLEL + number for number in range(count)])
-    while any(len(done) < most for done, most in zip(scores, quota, strict=True)):
+    while any(len(done) < most for done, most in zip(played, quota, strict=True)):
         states, rewards, terminated, truncated, _ = environments.step(agent.act(states))
-        running += rewards
-        for number in np.flatnonzero(terminated | truncated):
-            scores[number].append(float(running[number]))
-            running[number] = 0.0
-    return [score for done, most in zip(scores, quota, strict=True) for score in done[:most]]
+        scores += rewards
+        lengths += ~begins
+        begins = terminated | truncated
+        for number in np.flatnonzero(begins):
+            played[number].append((float(scores[number]), int(lengths[number]), bool(terminated[number])))
+        scores[begins] = lengths[begins] = 0
+    return [episode for done, most in zip(played, quota, strict=True) for episode in done[:most]]
 
 
-def summary(agent: TrainedAgent | RandomAgent, scores: list[float], greedy: bool, seed: int) -> dict:
+def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: bool, seed: int) -> dict:
     """The scores with mean, spread, a 95 % bootstrap interval of the mean, and the protocol in words."""
-    config = agent.config
+    config, scores = agent.config, evaluation.scores
     low, high = bootstrap_interval(scores)
     policy = [f"{agent.checkpoint} checkpoint", "most probable action" if greedy else "actions sampled"]
     protocol = [
         f"{len(scores)} whole episodes",
         *(policy if agent.checkpoint else ["uniformly random actions"]),
         f"seed {seed}",
+        *([f"{evaluation.cut} of them ended after {evaluation.most_steps} steps"] if evaluation.cut else []),
     ]
     if "ALE/" in config.env_id:
         protocol += [
@@ -190,13 +201,18 @@ def summary(agent: TrainedAgent | RandomAgent, scores: list[float], greedy: bool
         "median": float(np.median(scores)),
         "interval_95": [low, high],
         "episodes": len(scores),
+        "episodes_cut": evaluation.cut,
         "protocol": ", ".join(protocol),
         "scores": scores,
     }
 
 
-def record(agent: TrainedAgent, episodes: int, seed: int, file: Path) -> list[float]:
+def record(
+    agent: TrainedAgent, episodes: int, seed: int, file: Path, most_steps: int = MOST_EPISODE_STEPS
+) -> list[float]:
     """Writes `episodes` episodes to `file`, an .mp4 (H.264) or .gif, at the game's own speed; returns their scores.
+
+    An episode that has not ended after `most_steps` agent steps is ended.
 
     Raises:
         UserError: another kind of file, one that cannot be written, or an environment that gives no pictures.
@@ -207,7 +223,7 @@ def record(agent: TrainedAgent, episodes: int, seed: int, file: Path) -> list[fl
     if kind not in (".mp4", ".gif"):
         raise UserError(f"{file} is no video file: name a .mp4 or a .gif")
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame then draws without asking for a display
-    environment = make_environment(agent.config, "rgb_array")
+    environment = make_limited_environment(agent.config, most_steps, "rgb_array")
     rate = environment.metadata.get("render_fps", 30)
     options = {"loop": 0, "duration": 1000 / rate} if kind == ".gif" else {"macro_block_size": 2, "fps": rate}
     try:
@@ -220,15 +236,15 @@ def record(agent: TrainedAgent, episodes: int, seed: int, file: Path) -> list[fl
         environment.close()
 
 
-def play_window(agent: TrainedAgent, episodes: int, seed: int) -> list[float]:
-    """Plays `episodes` episodes in a window; returns their scores.
+def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS) -> list[float]:
+    """Plays `episodes` episodes of at most `most_steps` agent steps in a window; returns their scores.
 
     Raises:
         UserError: no display, or an environment that has no window.
     """
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         raise UserError("--window needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; --video needs none")
-    environment = make_environment(agent.config, "human")
+    environment = make_limited_environment(agent.config, most_steps, "human")
     try:
         return _play(agent, environment, episodes, seed, lambda: None)
     finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ga3c_tf.config import SYSTEMS, Config, option_of, setting_type
+from ga3c_tf.config import MOST_EPISODE_STEPS, SYSTEMS, Config, option_of, setting_type
 
 
 def config_options(command):
@@ -71,6 +71,13 @@ def agent_options(command):
     """Adds the options that choose a trained agent and how it acts."""
     for option in (
         click.option("--device", default="cpu", show_default=True, help="'auto', 'cpu', 'gpu' or 'gpu:N'."),
+        click.option(
+            "--max-episode-steps",
+            type=click.IntRange(1),
+            default=MOST_EPISODE_STEPS,
+            show_default=True,
+            help="End an episode after this many agent steps, where nothing else does.",
+        ),
         click.option(
             "--seed",
             type=click.IntRange(0, 2**31 - 1),

@@ -109,6 +109,13 @@ class ShortIsBad(gymnasium.Env):
         return np.zeros(2, np.float32), self._reward, self._left == 0, False, {}
 
 
+class EndlessEnvironment(ShortIsBad):
+    """Never ends, and gives one point a step."""
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 1.0, False, False, {}
+
+
 class HangingEnvironment(CountingEnvironment):
     """Hangs at the beginning of its second episode where its seed is even."""
 
@@ -119,6 +126,7 @@ class HangingEnvironment(CountingEnvironment):
 
 
 gymnasium.register("ShortIsBad-v0", ShortIsBad)
+gymnasium.register("Endless-v0", EndlessEnvironment)
 gymnasium.register("Hanging-v0", HangingEnvironment)
 gymnasium.register("Counting-v0", CountingEnvironment)
 gymnasium.register("Failing-v0", FailingEnvironment)

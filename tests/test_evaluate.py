@@ -20,19 +20,41 @@ class RandomAgent:
 
 
 def test_short_episodes_are_not_preferred():
-    scores = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 400, seed=3)
+    scores = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 400, seed=3).scores
     assert len(scores) == 400 and set(np.round(scores, 6)) == {-1.0, 1.0}
     assert abs(np.mean(scores)) < 0.2  # the first 400 to end would give about -0.9
 
 
 @pytest.mark.parametrize("episodes", [1, 9, 10, 11])
 def test_as_many_episodes_as_asked_for(episodes):
-    assert len(evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), episodes, seed=0)) == episodes
+    evaluation = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), episodes, seed=0)
+    assert len(evaluation.scores) == episodes and evaluation.cut == 0
+
+
+def test_an_episode_that_nothing_ends_is_cut_and_counted():
+    agent = RandomAgent("helpers:Endless-v0")
+    evaluation = evaluate.evaluate(agent, 13, seed=0, most_steps=25)
+    assert evaluation.scores == [25.0] * 13 and evaluation.cut == 13
+    result = evaluate.summary(agent, evaluation, greedy=False, seed=0)
+    assert result["episodes_cut"] == 13 and result["protocol"].endswith("13 of them ended after 25 steps")
+    ended = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 40, seed=3, most_steps=50)
+    assert ended.cut == 0 and set(np.round(ended.scores, 6)) == {-1.0, 1.0}
+    halved = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 40, seed=3, most_steps=25)
+    assert set(np.round(halved.scores, 6)) == {-1.0, 0.5} and halved.cut == np.sum(np.array(halved.scores) > 0)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_actions_have_random_numbers_of_their_own(tmp_path, seed):
+    """At seed 0 they were those of the first environment: an agent could have known what comes."""
+    (tmp_path / "config.json").write_text(Config(env_id="helpers:ShortIsBad-v0").to_json())
+    actions = evaluate.RandomAgent(tmp_path, seed).act(np.zeros((200, 2), np.float32))
+    for environment in range(max(100, 10 * seed + 10)):
+        assert not np.array_equal(actions, np.random.default_rng(environment).integers(2, size=200))
 
 
 def test_the_summary_has_spread_interval_and_protocol():
     agent = RandomAgent("ALE/Pong-v5", repeat_action_probability=0.1)
-    result = evaluate.summary(agent, [1.0, 2.0, 6.0], greedy=True, seed=5)
+    result = evaluate.summary(agent, evaluate.Evaluation([1.0, 2.0, 6.0], 0, 100), greedy=True, seed=5)
     assert (result["mean"], result["median"], result["episodes"]) == (3.0, 2.0, 3)
     assert result["std"] == pytest.approx(np.sqrt((4 + 1 + 9) / 2))
     assert 1.0 <= result["interval_95"][0] < 3.0 < result["interval_95"][1] <= 6.0

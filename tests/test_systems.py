@@ -47,7 +47,7 @@ def test_a_run_is_interrupted_resumed_and_evaluated(tmp_path, system):
     assert lags == {0.0} if system == "a2c" else min(lags) >= 0
     assert {row["agents"] for row in metrics} == {"3"}
     agent = TrainedAgent(run, "latest", greedy=False, seed=0, device="/CPU:0", warn=print)
-    assert agent.agent_steps == summary["agent_steps"] and len(evaluate(agent, 3, seed=0)) == 3
+    assert agent.agent_steps == summary["agent_steps"] and len(evaluate(agent, 3, seed=0).scores) == 3
 
 
 @pytest.mark.slow
