@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 
@@ -10,6 +11,24 @@ import numpy as np
 BOOTSTRAP_ENTRIES = 1_000_000
 """Of the resamples that are held in memory at once."""
 NO_AGENTS = np.empty(0, np.int64)
+
+
+class Sums:
+    """Sums by a whole number from 0 on: takes as much memory as the largest number asks for, however many are added."""
+
+    def __init__(self):
+        self.values = np.zeros(0)
+
+    def add(self, numbers: np.ndarray, amounts: np.ndarray | None = None) -> None:
+        """Adds to the sum of each number its amount, 1 by default; int64 [n] and [n]."""
+        found = np.bincount(numbers, amounts)
+        if len(found) > len(self.values):
+            self.values = np.concatenate([self.values, np.zeros(len(found) - len(self.values))])
+        self.values[: len(found)] += found
+
+    def padded(self, size: int) -> np.ndarray:
+        """The first `size` sums, float64."""
+        return np.concatenate([self.values, np.zeros(size)])[:size]
 
 
 class Stats:
@@ -27,7 +46,9 @@ class Stats:
 
     def __init__(self, rolling_episodes: int):
         self._lock = threading.Lock()
+        self._rolling_episodes = rolling_episodes
         self._recent: deque[float] = deque(maxlen=rolling_episodes)
+        self._recent_sum = 0.0
         self.predictions = self.trained_samples = self.updates = self.episodes = 0
         self._clear_window()
 
@@ -57,38 +78,45 @@ class Stats:
         with self._lock:
             self.updates += 1
             self.trained_samples += len(lags)
-            self._lags.append(lags)
-            self._agents.append(agents)
+            self._window_updates += 1
+            self._states_of_lag.add(lags)
+            self._lags_of_agent.add(agents, lags[: len(agents)])
+            self._states_of_agent.add(agents)
             self._losses += policy_loss, value_loss, entropy * len(lags)
 
     def episode(self, score: float) -> None:
         """An episode ended with this raw score."""
         with self._lock:
             self.episodes += 1
+            if len(self._recent) == self._rolling_episodes:
+                self._recent_sum -= self._recent[0]
             self._recent.append(score)
+            self._recent_sum += score
+            if self.episodes % self._rolling_episodes == 0:  # what rounding has added up to
+                self._recent_sum = math.fsum(self._recent)
 
     @property
     def rolling_score(self) -> float:
         """Mean raw score of the last episodes; not-a-number before the first."""
         with self._lock:
-            return float(np.mean(self._recent)) if self._recent else float("nan")
+            return self._recent_sum / len(self._recent) if self._recent else float("nan")
 
     @property
     def settled_score(self) -> float:
         """The rolling score once it is over all the episodes it should be; not-a-number before, or it could be luck."""
-        return self.rolling_score if len(self._recent) == self._recent.maxlen else float("nan")
+        return self.rolling_score if len(self._recent) == self._rolling_episodes else float("nan")
 
     def window(self, seconds: float) -> dict[str, float]:
         """Rates and means over the `seconds` since the last call; not-a-number where nothing happened."""
         with self._lock:
-            lags = np.concatenate(self._lags) if self._lags else np.empty(0)
-            batches, updates, samples = self._window_prediction_batches, len(self._lags), len(lags)
+            counts = self._states_of_lag.values
+            batches, updates, samples = self._window_prediction_batches, self._window_updates, int(counts.sum())
             policy_loss, value_loss, entropy = self._losses / samples if samples else [float("nan")] * 3
             row = {
                 "tps": updates / seconds,
-                "policy_lag_mean": float(lags.mean()) if samples else float("nan"),
-                "policy_lag_p95": float(np.percentile(lags, 95)) if samples else float("nan"),
-                "policy_lag_max": float(lags.max()) if samples else float("nan"),
+                "policy_lag_mean": float(counts @ np.arange(len(counts))) / samples if samples else float("nan"),
+                "policy_lag_p95": _percentile(counts, 95) if samples else float("nan"),
+                "policy_lag_max": float(np.flatnonzero(counts)[-1]) if samples else float("nan"),
                 "prediction_batch": self._window_predictions / batches if batches else float("nan"),
                 "training_batch": samples / updates if updates else float("nan"),
                 "policy_loss": float(policy_loss),
@@ -101,14 +129,11 @@ class Stats:
     def lags_of(self, agents: int) -> tuple[np.ndarray, np.ndarray]:
         """Sum of the policy lags of each agent's states since the last `window`, and their number; float64 [agents]."""
         with self._lock:
-            whose = np.concatenate([NO_AGENTS, *self._agents])
-            lags = np.concatenate([NO_AGENTS, *self._lags])
-        return np.bincount(whose, lags, agents), np.bincount(whose, minlength=agents).astype(float)
+            return self._lags_of_agent.padded(agents), self._states_of_agent.padded(agents)
 
     def _clear_window(self) -> None:
-        self._window_predictions = self._window_prediction_batches = 0
-        self._lags: list[np.ndarray] = []
-        self._agents: list[np.ndarray] = []
+        self._window_predictions = self._window_prediction_batches = self._window_updates = 0
+        self._states_of_lag, self._lags_of_agent, self._states_of_agent = Sums(), Sums(), Sums()
         self._losses = np.zeros(3)
 
     def state(self) -> dict:
@@ -128,6 +153,15 @@ class Stats:
             self.predictions, self.trained_samples = state["predictions"], state["trained_samples"]
             self.updates, self.episodes = state["updates"], state["episodes"]
             self._recent.extend(state["recent_scores"])
+            self._recent_sum = math.fsum(self._recent)
+
+
+def _percentile(counts: np.ndarray, percent: float) -> float:
+    """The percentile, as np.percentile has it, of numbers of which each n is there `counts`[n] times."""
+    ends = counts.cumsum()
+    place = percent / 100 * (ends[-1] - 1)
+    below, above = np.searchsorted(ends, [math.floor(place), math.ceil(place)], side="right")
+    return float(below + (above - below) * (place % 1))
 
 
 def bootstrap_interval(scores, confidence: float = 0.95, resamples: int = 10_000) -> tuple[float, float]:

@@ -1,9 +1,13 @@
 """Rates, policy lag, rolling score and interval against hand-made numbers."""
 
 import math
+import time
+import tracemalloc
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ga3c_tf.stats import Stats, bootstrap_interval
 
@@ -32,6 +36,46 @@ def test_a_window_starts_empty_and_the_totals_stay():
     assert row["tps"] == 0
     assert all(math.isnan(row[name]) for name in ("policy_lag_mean", "policy_lag_max", "training_batch", "policy_loss"))
     assert stats.predictions == 10 and stats.updates == 1
+
+
+def test_lags_take_no_more_memory_the_longer_a_window_is():
+    """With --log-seconds 3600 a window has millions of states."""
+    stats, rng, lags, agents = Stats(rolling_episodes=2), np.random.default_rng(0), [], []
+    batches = [(rng.geometric(0.05, size=45) - 1, rng.integers(6, size=45)) for _ in range(300)]
+    tracemalloc.start()
+    for _ in range(10):
+        for batch in batches:
+            stats.trained(batch[0], 0.0, 0.0, 0.0, batch[1])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100_000
+    lags, agents = (10 * [*np.concatenate(column)] for column in zip(*batches, strict=True))
+    sums, counts = stats.lags_of(8)
+    np.testing.assert_array_equal(sums, np.bincount(agents, lags, 8))
+    np.testing.assert_array_equal(counts, np.bincount(agents, minlength=8))
+    row = stats.window(1.0)
+    assert row["policy_lag_mean"] == pytest.approx(np.mean(lags)) and row["policy_lag_max"] == max(lags)
+    assert row["policy_lag_p95"] == np.percentile(lags, 95) and row["training_batch"] == 45
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=30))
+def test_the_percentile_of_the_lags_is_numpys(lags):
+    stats = Stats(rolling_episodes=2)
+    stats.trained(np.array(lags), 0.0, 0.0, 0.0)
+    assert stats.window(1.0)["policy_lag_p95"] == pytest.approx(np.percentile(lags, 95))
+
+
+def test_the_rolling_score_takes_no_longer_the_more_episodes_it_is_of():
+    stats, few = Stats(rolling_episodes=10**6), Stats(rolling_episodes=7)
+    scores = np.random.default_rng(0).normal(size=200_000)
+    for score in scores:
+        stats.episode(float(score))
+        few.episode(float(score))
+    started = time.monotonic()
+    for _ in range(200):
+        assert stats.rolling_score == pytest.approx(scores.mean())
+    assert time.monotonic() - started < 1
+    assert few.rolling_score == pytest.approx(scores[-7:].mean(), rel=1e-12)
 
 
 def test_the_rolling_score_is_the_mean_of_the_last_episodes():
