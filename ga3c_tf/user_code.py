@@ -12,15 +12,19 @@ from typing import Any
 
 from ga3c_tf.config import Config, UserError, did_you_mean
 
+PLACES = "GA3C_TF_PLACES"
+"""Environment variable with folders in which modules of the user are looked for, besides the current one."""
+
 
 def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
-    """The module called `module`, looked for in the current folder too, as `python -m` does.
+    """Imports the module called `module`, which may lie in the current folder or in those of `PLACES`.
 
     Raises:
         UserError: it cannot be imported; the text names `wanted_by`, the setting that asked for it.
     """
-    if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.append(os.getcwd())
+    for place in (os.getcwd(), *filter(None, os.environ.get(PLACES, "").split(os.pathsep))):
+        if place not in sys.path:
+            sys.path.append(place)  # last, so that nothing in it is taken for a module of Python's own
     os.environ["KERAS_BACKEND"] = "tensorflow"  # it may import Keras, which asks only then
     try:
         return importlib.import_module(module)

@@ -15,6 +15,7 @@ import ga3c_tf.server
 from ga3c_tf.config import Config, UserError
 from ga3c_tf.nodes import NodeRates
 from ga3c_tf.queues import AgentMemory, homes_of
+from ga3c_tf.remote.cluster import environment_of_processes
 from ga3c_tf.run_log import EVENT_COLUMNS, NODE_COLUMNS, read_rows
 from ga3c_tf.server import Server
 
@@ -255,3 +256,16 @@ def test_settings_that_do_not_go_together_are_refused():
         Config(serial=True, remote_agents=2)
     with pytest.raises(UserError, match="--system a3c has no --remote-agents"):
         Config(system="a3c", remote_agents=2)
+
+
+def test_a_file_of_the_users_is_not_taken_for_a_module_of_pythons_own_elsewhere(tmp_path, monkeypatch):
+    """What other machines are told of where code is, by a process in a folder with a queue.py."""
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    (here / "queue.py").write_text("raise RuntimeError('this is no module of Python')")
+    (here / "mine.py").write_text("def loss(): pass")
+    monkeypatch.chdir(here)
+    program = "import queue; from ga3c_tf.user_code import users_function; users_function('mine:loss', 'loss')"
+    environment = {**os.environ, **environment_of_processes()}
+    subprocess.run([sys.executable, "-c", program], cwd=elsewhere, env=environment, check=True)

@@ -8,9 +8,11 @@ import socket
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
-from ga3c_tf import __version__
+import ga3c_tf
 from ga3c_tf.config import UserError
+from ga3c_tf.user_code import PLACES
 
 NAMESPACE = "ga3c_tf"
 CONNECT_SECONDS, START_SECONDS = 5.0, 60.0
@@ -42,7 +44,7 @@ def connect(address: str, **options) -> None:
             namespace=NAMESPACE,
             log_to_driver=False,
             logging_level="ERROR",
-            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(_places_of_code())}},
+            runtime_env={"env_vars": environment_of_processes()},
             **options,
         )
     except Exception as error:  # whatever Ray raises
@@ -91,8 +93,8 @@ def _cpus(address: str) -> list[float]:
             found = ray.get(version, timeout=START_SECONDS)
         except Exception as error:  # whatever keeps it from importing this package
             found = f"none that works ({type(error).__name__})"
-        if found != __version__:
-            raise UserError(f"{node['NodeManagerAddress']} has ga3c_tf {found}; here it is {__version__}")
+        if found != ga3c_tf.__version__:
+            raise UserError(f"{node['NodeManagerAddress']} has ga3c_tf {found}; here it is {ga3c_tf.__version__}")
     return [node["Resources"]["CPU"] for node in nodes]
 
 
@@ -112,8 +114,14 @@ def _check_somebody_listens(address: str) -> None:
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
 
 
-def _places_of_code() -> list[str]:
-    """Where this process finds modules beyond those that are installed, the current folder first."""
-    installed = (sys.prefix, sys.base_prefix)
-    places = [path for path in sys.path if os.path.isabs(path) and not path.startswith(installed)]
-    return list(dict.fromkeys([os.getcwd(), *places]))
+def environment_of_processes() -> dict[str, str]:
+    """Returns the environment variables by which the cluster's processes find the code that this one finds.
+
+    The current folder is not among the places that come before the standard library: a file `queue.py` in it would be
+    taken for Python's own. `user_code` looks there last, as it does here.
+    """
+    installed, here = (sys.prefix, sys.base_prefix), os.getcwd()
+    ours = str(Path(ga3c_tf.__file__).parents[1])  # a checkout, which may be the current folder
+    places = [path for path in sys.path if os.path.isabs(path) and path != here]
+    places = [path for path in (ours, *places) if not path.startswith(installed)]
+    return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(places)), PLACES: here}
