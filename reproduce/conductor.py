@@ -1,10 +1,11 @@
-"""Who leads the runs of a storage on a Ray cluster: an actor on the head node, which lives on where it is detached."""
+"""Leads the runs of a storage on a Ray cluster: an actor on the head node, for all commands that ask for runs there."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import json
+import math
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,7 +22,11 @@ from reproduce.storage import Storage, TakenOver
 TRIES = 3
 """That may be lost one after another without a newer checkpoint."""
 RETRY_SECONDS, LINGER_SECONDS = 2.0, 30.0
+SILENT_SECONDS = 60.0
+"""A command that has not asked for news for so long has been killed, or its machine has."""
 WAITING, RUNNING, STOPPED = "waiting", "running", "stopped"
+CANCELLED = "cancelled"
+"""What a try ends with that was cancelled because no command wanted its run any more."""
 
 
 class State(NamedTuple):
@@ -58,39 +63,51 @@ class Conductor:
         self._states: dict[str, State] = {}
         self._tasks: dict[str, asyncio.Task] = {}
         self._tries: dict[str, ray.ObjectRef] = {}
+        self._wanted_by: dict[str, set[str]] = {}
+        self._heard: dict[str, float] = {}
         self._fault: str | None = None
-        self._stopping = False
         self._asked = time.monotonic()
-        self._end: asyncio.Task | None = None
+        self._watch: asyncio.Task | None = None
 
-    async def add(self, jobs: Sequence[Job], force: bool, marker: bytes) -> None:
+    async def add(self, jobs: Sequence[Job], force: bool, marker: bytes, command: str, detached: bool) -> None:
         """Begins runs; those that are waiting or running go on as they are.
 
         Args:
             jobs: the runs.
             force: remove what is stored of them first.
             marker: what `ray_task.MARKER` says in the storage.
+            command: who wants them; a run that no command wants any more is stopped.
+            detached: the command wants them whether it is heard of or not.
         """
         if not self._tasks:
             self._marker, self._fault = marker, None
-        self._end = self._end or asyncio.create_task(self._end_when_idle())
+        self._watch = self._watch or asyncio.create_task(self._watch_commands())
+        self._heard[command] = math.inf if detached else time.monotonic()
         for job in jobs:
+            self._wanted_by.setdefault(job.spec.id, set()).add(command)
             if job.spec.id not in self._tasks:
                 self._states[job.spec.id] = State(WAITING, Progress())
                 self._tasks[job.spec.id] = asyncio.create_task(self._lead(job, force))
 
-    async def news(self, since: int) -> News:
-        """What is new after the first `since` lines."""
+    async def news(self, since: int, command: str) -> News:
+        """Returns what is new after the first `since` lines; tells that `command` is still there."""
         self._asked = time.monotonic()
+        if command in self._heard:  # else it was silent for too long, and its runs have been stopped
+            self._heard[command] = max(self._heard[command], self._asked)
         return News(self._lines[since:], self._states, self._fault)
 
-    async def stop(self) -> None:
-        """Has every run save a checkpoint and end; returns when all have."""
-        self._stopping = True
-        for reference in self._tries.values():
-            ray.cancel(reference)
-        await asyncio.gather(*self._tasks.values())
-        self._stopping = False
+    async def stop(self, command: str) -> None:
+        """Has the runs that no other command wants save a checkpoint and end; returns when they have."""
+        self._heard.pop(command, None)
+        unwanted = []
+        for name, commands in self._wanted_by.items():
+            if command in commands:
+                commands.remove(command)
+                unwanted += [] if commands else [name]
+        for name in unwanted:
+            if name in self._tries:
+                ray.cancel(self._tries[name])
+        await asyncio.gather(*(self._tasks[name] for name in unwanted if name in self._tasks))
 
     async def say(self, run_id: str, text: str) -> None:
         """Adds a line of a run's."""
@@ -117,11 +134,14 @@ class Conductor:
         self._states[name] = self._states[name]._replace(status=status)
         await self.say(name, f"{status}: {reason}" if reason else status)
         del self._tasks[name]
+        self._wanted_by.pop(name, None)
 
     async def _tries_of(self, job: Job) -> tuple[str, str]:
         name, lost, saved = job.spec.id, 0, -1
-        while not (self._stopping or self._fault):
+        while self._wanted_by[name] and not self._fault:
             status, reason = await self._try(job)
+            if status == CANCELLED:
+                continue  # no command wants it any more, or one has asked for it again meanwhile
             if status != INTERRUPTED:
                 return status, reason
             newest = self._states[name].progress.saved_steps
@@ -147,7 +167,7 @@ class Conductor:
             ).remote(job, self._url, self._marker, ray.get_runtime_context().current_actor)
             return await self._tries[name]
         except TaskCancelledError:
-            return STOPPED, ""
+            return CANCELLED, ""
         except TakenOver as error:
             return STOPPED, str(error.args[0])
         except NotShared as error:
@@ -158,10 +178,12 @@ class Conductor:
         finally:
             self._tries.pop(name, None)
 
-    async def _end_when_idle(self) -> None:
-        """Ends this actor when there is nothing to lead and nobody asks."""
+    async def _watch_commands(self) -> None:
+        """Stops what commands wanted that are silent; ends this actor when there is nothing to lead and nobody asks."""
         while self._tasks or time.monotonic() < self._asked + LINGER_SECONDS:
             await asyncio.sleep(1)
+            for command in [each for each, at in self._heard.items() if at < time.monotonic() - SILENT_SECONDS]:
+                await self.stop(command)
         ray.kill(ray.get_runtime_context().current_actor)
 
 
@@ -178,12 +200,10 @@ def _attempt(job: Job, url: str, marker: bytes, conductor: ray.actor.ActorHandle
     )
 
 
-def conductor_of(url: str, detached: bool) -> ray.actor.ActorHandle:
-    """The one conductor of this storage on the cluster, begun where there is none.
+def conductor_of(url: str) -> ray.actor.ActorHandle:
+    """Returns the one conductor of the storage `url` on the cluster, begun where there is none.
 
-    Args:
-        url: of the storage.
-        detached: it outlives the command that begins it.
+    It outlives the command that begins it, since it may lead the runs of others too.
     """
     return (
         ray.remote(Conductor)
@@ -191,7 +211,7 @@ def conductor_of(url: str, detached: bool) -> ray.actor.ActorHandle:
             name=f"conductor-{hashlib.sha256(url.encode()).hexdigest()[:16]}",
             namespace=NAMESPACE,
             get_if_exists=True,
-            lifetime="detached" if detached else None,
+            lifetime="detached",
             num_cpus=0,
             resources={"node:__internal_head__": 0.001},
             max_concurrency=1000,

@@ -108,32 +108,30 @@ class RayExecutor:
 
     def _lead(self, jobs: list[Job], url: str, marker: bytes, force: bool) -> None:
         """Has the runs carried out; at a signal, stops them or leaves them."""
-        conductor = conductor_of(url, self._detach)
+        conductor, command = conductor_of(url), uuid.uuid4().hex
         try:
-            _answer(conductor.add.remote(jobs, force, marker))
-            self._follow(conductor, [job.spec.id for job in jobs])
+            _answer(conductor.add.remote(jobs, force, marker, command, self._detach))
+            self._follow(conductor, command, [job.spec.id for job in jobs])
         except (KeyboardInterrupt, SystemExit):
             if self._detach:
                 self._say("the runs go on; the same command again, without --force, follows them")
             else:
-                self._say("every run saves a checkpoint and ends")
-                _answer(conductor.stop.remote())
+                self._say("every run that no other command wants saves a checkpoint and ends")
+                _answer(conductor.stop.remote(command))
             raise
         except RayActorError:
-            raise UserError(
-                "what led the runs has ended, with another command or the head node; the same command again resumes"
-            ) from None
+            raise UserError("what led the runs has ended, with the head node; the same command again resumes") from None
 
-    def _follow(self, conductor: ray.actor.ActorHandle, names: list[str]) -> None:
+    def _follow(self, conductor: ray.actor.ActorHandle, command: str, names: list[str]) -> None:
         """Tells how the runs go until none of them is left."""
         told, tell_at = 0, time.monotonic() + PROGRESS_SECONDS
         while True:
-            news: News = _answer(conductor.news.remote(told))
+            news: News = _answer(conductor.news.remote(told, command))
             for line in news.lines:
                 self._say(line)
             told += len(news.lines)
             if news.fault:
-                _answer(conductor.stop.remote())
+                _answer(conductor.stop.remote(command))
                 raise UserError(news.fault)
             states = {name: news.states[name] for name in names}
             if not any(state.status in (WAITING, RUNNING) for state in states.values()):

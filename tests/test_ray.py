@@ -279,9 +279,10 @@ def lead(tmp_path, tries):
     async def whole():
         leader._states[job.spec.id] = conductor.State(conductor.WAITING, ray_task.Progress())
         leader._tasks[job.spec.id] = asyncio.current_task()
+        leader._wanted_by[job.spec.id] = {"a command"}
         leader._try = one_try
         await leader._lead(job, False)
-        return await leader.news(0)
+        return await leader.news(0, "a command")
 
     news = asyncio.run(whole())
     assert not leader._tasks
@@ -298,6 +299,47 @@ def test_tries_without_progress_come_to_an_end(tmp_path, monkeypatch):
     again = [(INTERRUPTED, "NodeDiedError", saved) for saved in (0, 0, 50, 50, 60, 70)]
     assert lead(tmp_path, [*again, (FINISHED, "", 80), lost])[::2] == (FINISHED, 1)
     assert lead(tmp_path, [(FAILED, "the training diverged", 5), lost])[::2] == (FAILED, 1)
+
+
+class Cancelled(conductor.Conductor):
+    """Tries that last until they are cancelled."""
+
+    async def _try(self, job):
+        cancelled = self._tries[job.spec.id] = asyncio.Event()
+        await cancelled.wait()
+        del self._tries[job.spec.id]
+        return conductor.CANCELLED, ""
+
+
+def statuses(leader):
+    return [state.status for state in leader._states.values()]
+
+
+def test_a_command_that_ends_stops_only_what_no_other_wants(tmp_path, monkeypatch):
+    """By Ctrl-C, which it says, or by kill -9, after which it is silent."""
+    monkeypatch.setattr(conductor.ray, "cancel", lambda event: event.set())
+    monkeypatch.setattr(conductor, "SILENT_SECONDS", 0.5)
+    own, shared, others = (ray_task.Job(tiny(seed), 1, 0) for seed in (1, 2, 3))
+
+    async def whole():
+        leader = Cancelled(str(tmp_path))
+        await leader.add([own, shared], False, b"", "one", detached=False)
+        await leader.add([shared, others], False, b"", "other", detached=False)
+        await asyncio.sleep(0)
+        await leader.stop("one")
+        assert statuses(leader) == [conductor.STOPPED, conductor.WAITING, conductor.WAITING]
+        await leader.add([own], False, b"", "third", detached=True)
+        for _ in range(4):
+            await asyncio.sleep(0.5)
+            await leader.news(0, "other")
+        assert statuses(leader) == [conductor.WAITING] * 3
+        await asyncio.sleep(2.5)  # in which nothing is heard of the other
+        assert statuses(leader) == [conductor.WAITING, conductor.STOPPED, conductor.STOPPED]
+        leader._watch.cancel()
+        await leader.stop("third")
+        assert not leader._tasks and not leader._wanted_by
+
+    asyncio.run(whole())
 
 
 def test_the_summary_counts_and_tells_how_far_each_is():
