@@ -167,7 +167,9 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[
         """One number for each seed that has all of the settings: their mean."""
         by_seed: dict[int, list[float]] = {}
         for run in (run for setting in settings for run in runs.get(Label(setting, rate), [])):
-            value = 1.0 if metric == DROP and diverged(results, run) else results.value(run, metric)
+            value = results.value(run, metric)
+            if metric == DROP and value is None and (run.finished or diverged(results, run)):
+                value = 1.0  # nothing learnt, or nothing left of it
             if value is not None:
                 by_seed.setdefault(run.spec.seed, []).append(value)
         return [sum(each) / len(each) for each in by_seed.values() if len(each) == len(settings)]
@@ -184,7 +186,8 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[
         Finding(
             "a minimum batch of 20 to 40 stabilises",
             greater(*drops),
-            "worst drop at minimum 0 greater than the mean of 20 and 40, large rate; 1 for a run that diverged",
+            "worst drop at minimum 0 greater than the mean of 20 and 40, large rate; 1 for a run that diverged or never "
+            "improved",
             f"{spread(drops[0])} against {spread(drops[1])}",
         ),
         Finding(

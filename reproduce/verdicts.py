@@ -38,7 +38,8 @@ RULES = {
     "instability": "Instability of a run: the worst drop of its rolling score below the best it had until then, as a "
     "share of the way from its first rolling score to that best. A run has collapsed if it ends more than half of that "
     "way down. Both count from where that way is longer than six standard errors of a rolling score, and runs that "
-    "never get there, which never improved, have neither; the standard error is estimated from how much rolling scores "
+    "never get there, which never improved, have neither, and count as 1 where drops are compared; the standard error "
+    "is estimated from how much rolling scores "
     "that share no episode scatter around their neighbours (of simulated runs that learn nothing 0 to 8 % count as "
     "improved, up to 40 % where nearly all episodes score the same). It is of the whole run, so drops early in a run "
     "that scatters more later may be missed. In a run with fewer than ten such scores any rise counts.",

@@ -257,6 +257,20 @@ def test_a_run_that_diverged_has_lost_the_whole_way(folder):
     assert stabilises.verdict == HOLDS and stabilises.because.startswith("1 [1, 1] (3 seeds) against 0.0")
 
 
+def test_a_run_that_never_improved_has_lost_the_whole_way_too(folder):
+    """Left out, it would make its setting look more stable than one that learns and loses a little."""
+    game = "minatar_breakout"
+    for seed in (1, 2, 3):
+        runs = policy_lag.labelled("quick", game, seed)
+        for size in (20, 40):
+            spec = runs[policy_lag.Label(f"minimum {size}", "large")]
+            invent(folder.runs, spec, scores=(0.0, 10.0 + seed, 9.0 + seed))
+        invent(folder.runs, runs[policy_lag.Label("minimum 0", "large")], scores=(2.0, 1.0, 0.0))
+    results = made(folder, "policy-lag").of_game(game)
+    [_, stabilises, *_] = policy_lag.findings(results, game, policy_lag.groups(results))
+    assert stabilises.verdict == HOLDS and stabilises.because.startswith("1 [1, 1] (3 seeds) against 0.0")
+
+
 def test_a_run_of_few_episodes_has_improved_where_they_did(folder):
     spec = policy_lag.labelled("quick", "pong", 1)[policy_lag.Label("minimum 0", "normal")]
     run = invent(folder.runs, spec)
