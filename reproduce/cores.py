@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +20,8 @@ WAIT_SECONDS, POLL_SECONDS = 10.0, 0.5
 def pinned(count: int, say: Callable[[str], None]) -> Iterator[None]:
     """Keeps this thread, and what it starts, on `count` cores that no other caller on this machine has.
 
-    Where too few are free for `WAIT_SECONDS`, it goes on with all cores that this thread had.
+    Where too few are free for `WAIT_SECONDS`, or somebody else has made the folder of the locks, it goes on with all
+    cores that this thread had.
 
     Args:
         count: cores.
@@ -26,20 +29,36 @@ def pinned(count: int, say: Callable[[str], None]) -> Iterator[None]:
     """
     before = os.sched_getaffinity(0)
     with contextlib.ExitStack() as locks:
-        cores = _reserve(count, sorted(before), locks)
-        if cores:
-            os.sched_setaffinity(0, cores)
+        try:
+            _make_folder()
+        except OSError as error:
+            say(f"{FOLDER}: {error.strerror}; not pinned to any cores")
         else:
-            say(f"fewer than {count} of {len(before)} cores are free of other runs; not pinned to any")
+            cores = _reserve(count, sorted(before), locks)
+            if cores:
+                os.sched_setaffinity(0, cores)
+            else:
+                say(f"fewer than {count} of {len(before)} cores are free of other runs; not pinned to any")
         try:
             yield
         finally:
             os.sched_setaffinity(0, before)
 
 
+def _make_folder() -> None:
+    """Makes the folder of the locks, whose name anybody could know: files opened in another's may be links.
+
+    Raises:
+        OSError: it is not a folder of this user that nobody else can write to.
+    """
+    FOLDER.mkdir(mode=0o700, exist_ok=True)
+    status = FOLDER.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise PermissionError(errno.EPERM, "it is not a folder that only you can write to", str(FOLDER))
+
+
 def _reserve(count: int, cores: list[int], locks: contextlib.ExitStack) -> list[int]:
     """Locks `count` of the cores, all or none; returns them."""
-    FOLDER.mkdir(mode=0o700, exist_ok=True)
     until = time.monotonic() + WAIT_SECONDS
     while True:
         with contextlib.ExitStack() as held, (FOLDER / "choosing").open("a") as choosing:

@@ -26,7 +26,7 @@ pytest.importorskip("fsspec")
 
 from ray.cluster_utils import Cluster  # noqa: E402
 
-from reproduce import conductor, ray_task  # noqa: E402
+from reproduce import conductor, cores, ray_task  # noqa: E402
 from reproduce.ray_executor import RayExecutor, _finished, jobs_for, summary  # noqa: E402
 from reproduce.storage import Mirror, Storage, TakenOver  # noqa: E402
 
@@ -592,6 +592,32 @@ def test_cores_are_for_one_run_alone_and_free_when_it_is_killed(tmp_path):
     for process in (beyond, after, *(holder for holder, _ in holders)):
         process.communicate("\n")
         assert process.returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["link", "open to all", "another's", "file"])
+def test_locks_are_not_taken_in_a_folder_that_others_can_write_to(tmp_path, monkeypatch, kind):
+    """Anybody can make the folder before us: its name in /tmp is known."""
+    folder, elsewhere = tmp_path / "cores", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if kind == "link":
+        folder.symlink_to(elsewhere)
+    elif kind == "file":
+        folder.write_text("mine")
+    else:
+        folder.mkdir(mode=0o700)
+    if kind == "open to all":
+        folder.chmod(0o777)
+    if kind == "another's":
+        if os.getuid():
+            pytest.skip("only root can give a folder away")
+        os.chown(folder, 12345, -1)
+    monkeypatch.setattr(cores, "FOLDER", folder)
+    said, before = [], os.sched_getaffinity(0)
+    with cores.pinned(1, said.append):
+        assert os.sched_getaffinity(0) == before
+    [line] = said
+    assert "not pinned to any" in line and str(folder) in line
+    assert not list(elsewhere.iterdir()) and (kind in ("link", "file") or not list(folder.iterdir()))
 
 
 # the command
