@@ -288,6 +288,13 @@ class Config:
         return max(1, self.max_training_queue // (self.most_agents + self.remote_agents))
 
     @property
+    def states_per_update(self) -> int:
+        """States that an update trains on at least."""
+        if self.system == "a2c":
+            return self.num_agents * self.t_max
+        return 1 if self.system == "a3c" else self.min_training_batch + 1
+
+    @property
     def most_agents(self) -> int:
         """Agents there is room for on this machine."""
         if self.adjustment == "off":

@@ -34,6 +34,9 @@ class SerialServer(Training):
         while time.monotonic() < deadline and not self._ended():
             self._round()
 
+    def states_gathered(self) -> int:
+        return self._builder.states
+
     def stop_workers(self) -> None:
         for run in self._runs:
             run.close()

@@ -119,6 +119,9 @@ class Server(Training):
             if worker is not None and worker.error is not None:
                 raise worker.error
 
+    def states_gathered(self) -> int:
+        return self._builder.states
+
     def stop_workers(self) -> None:
         if self._adjustment:
             self._adjustment.stop()

@@ -37,12 +37,14 @@ class BatchBuilder:
 
     Attributes:
         turn: held by the trainer that gathers.
+        states: that have been gathered in all.
         closed: set when the run ends: what waits is then left.
     """
 
     def __init__(self, config: Config, memory: AgentMemory):
         self.turn = threading.Lock()
         self.closed = False
+        self.states = 0
         self._gathered = self._begun = 0
         self._beginning = threading.Lock()
         self._minimum, self._most, self._memory = (
@@ -56,6 +58,7 @@ class BatchBuilder:
         """Adds the segment in `slot`; returns the batch once it exceeds the minimum."""
         start, length = self._size, int(self._memory.lengths[slot])
         self._size += length
+        self.states += length
         for column, source in zip(self._batch, self._columns(), strict=False):
             column[start : self._size] = source[slot, :length]
         self._batch.agents[start : self._size] = slot // self._memory.slots_per_agent

@@ -23,6 +23,10 @@ from ga3c_tf.stats import Stats
 POLL_SECONDS = 0.25
 RETRY_SECONDS = 30.0
 """Until a checkpoint that could not be written is tried again."""
+SPEED_SECONDS = 5.0
+"""After the first step, until the speed is taken for that of the run."""
+RARE_SECONDS = 60.0
+"""Between two updates: more is said at the start of a run, since it may be a slip."""
 
 
 class NotSaved(RuntimeError):
@@ -54,6 +58,8 @@ class Training:
         self.lost = Failures(config.max_failures + len(config.remote_actors))
         self.refused = Failures(config.max_failures)
         self._refused_seen, self._stalls, self._look_at = 0, StallWatch(), 0.0
+        self._first_step: tuple[float, int] | None = None  # when it was seen, and the agent steps then
+        self._speed_known = False
         self.training_queue, self._episode_queue = IndexQueue(), RecordQueue(EPISODE)
         self._wake = RecordQueue(INDEX)
         self._stop_reason: str | None = None
@@ -92,6 +98,10 @@ class Training:
     def workers(self) -> dict[str, int]:
         """How many agents, predictors and trainers there are."""
         return {"agents": self.config.num_agents, "predictors": 0, "trainers": 0}
+
+    def states_gathered(self) -> int:
+        """States that have been put into batches so far, those of batches that still grow included."""
+        return 0
 
     def setting_to_keep(self) -> list[int] | None:
         """N_A, N_P and N_T that a resumed run begins with; None for those of the config."""
@@ -313,10 +323,11 @@ class Training:
             return
         self._look_at = time.monotonic() + POLL_SECONDS
         self._tell_refused()
+        self._tell_rare_updates()
         counters = {
             "step": self.agent_steps,
             "prediction": self.stats.predictions,
-            "update": self.stats.updates + self.refused.count,
+            "update": self.stats.updates + self.refused.count + self.states_gathered(),
         }
         for stage, seconds in self._stalls.stalled(counters).items():
             requests, segments = self.prediction_queue_length(), len(self.training_queue)
@@ -327,6 +338,22 @@ class Training:
         if self.refused.count > self._refused_seen:
             count, self._refused_seen = self.refused.count - self._refused_seen, self.refused.count
             self._tell("refused", f"{count} updates left out: a loss or gradient was not finite")
+
+    def _tell_rare_updates(self) -> None:
+        """Says once, as soon as the speed is known, that an update takes very long, where it does."""
+        now, steps = time.monotonic(), self.agent_steps
+        if self._first_step is None and steps > self._steps_before:
+            self._first_step = now, steps
+        if self._speed_known or self._first_step is None or now < self._first_step[0] + SPEED_SECONDS:
+            return
+        self._speed_known = True
+        states = self.config.states_per_update
+        speed = (steps - self._first_step[1]) / (now - self._first_step[0])
+        if states > RARE_SECONDS * speed:
+            about = f"about {states / speed:.0f} s" if speed else "for ever"
+            self._warn(
+                f"an update trains on {states} states or more: at {speed:.0f} steps per second, {about} for each"
+            )
 
     def _tell(self, event: str, why: str) -> None:
         """Warns of something that was dealt with, and logs it."""

@@ -186,8 +186,8 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[
         Finding(
             "a minimum batch of 20 to 40 stabilises",
             greater(*drops),
-            "worst drop at minimum 0 greater than the mean of 20 and 40, large rate; 1 for a run that diverged or never "
-            "improved",
+            "worst drop at minimum 0 greater than the mean of 20 and 40, large rate; 1 for a run that diverged or "
+            "never improved",
             f"{spread(drops[0])} against {spread(drops[1])}",
         ),
         Finding(

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -447,6 +448,27 @@ def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch
     said = [row["why"] for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
     assert any(why.startswith("no update for 1 s; ") and why.endswith(" segments for an update") for why in said)
     assert any(why.startswith("no step for ") for why in said)
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start_and_is_no_stall(tmp_path, monkeypatch, capsys, kind):
+    monkeypatch.setattr("ga3c_tf.stalls.STALL_SECONDS", 1.0)
+    monkeypatch.setattr("ga3c_tf.training.SPEED_SECONDS", 0.5)
+    monkeypatch.setattr("ga3c_tf.training.RARE_SECONDS", 1.0)
+    settings = {"num_agents": 2, "steps": None, "minutes": 0.06}
+    _, training, _ = run_counting(tmp_path, monkeypatch, kind, min_training_batch=100_000, **settings)
+    said = capsys.readouterr().out.splitlines()
+    assert training.stats.updates == 0 and not read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
+    [line] = said
+    pattern = r"an update trains on 100001 states or more: at (\d+) steps per second, about (\d+) s for each"
+    speed, seconds = map(int, re.fullmatch(pattern, line).groups())
+    assert speed * seconds == pytest.approx(100_001, rel=0.05)
+
+
+def test_an_ordinary_minimum_batch_is_not_mentioned(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("ga3c_tf.training.SPEED_SECONDS", 0.1)
+    run_counting(tmp_path, monkeypatch, Server, steps=None, minutes=0.03, min_training_batch=40)
+    assert capsys.readouterr().out == ""
 
 
 def test_a_stall_is_told_once_in_a_while():
