@@ -285,7 +285,7 @@ def plot(runs: tuple[Path, ...], output: Path) -> None:
 
 @cli.command()
 @click.option("--env", "env_id", default=Config.env_id, show_default=True, help="Gymnasium id of the environment.")
-@setting_options(*BENCH_SETTINGS)
+@setting_options(BENCH_SETTINGS, Config())
 @click.option(
     "--device",
     default="auto",

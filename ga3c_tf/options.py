@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from ga3c_tf.config import MOST_EPISODE_STEPS, SYSTEMS, Config, option_of, setting_type
+from ga3c_tf.config import MOST_EPISODE_STEPS, SYSTEMS, USUAL_PRESET, Config, option_of, setting_type
 
 
 def config_options(command):
     """Adds one option per setting, in the order of the Config's groups; the environment is an argument."""
-    return setting_options(*(setting.name for setting in dataclasses.fields(Config) if setting.name != "env_id"))(
-        command
-    )
+    names = [setting.name for setting in dataclasses.fields(Config) if setting.name != "env_id"]
+    return setting_options(names, Config.from_preset(USUAL_PRESET, {}))(command)
 
 
-def setting_options(*names: str):
-    """Adds the options of these settings of the Config, each None where it is not given."""
+def setting_options(names: Sequence[str], usual: Config):
+    """Adds the options of these settings of the Config, each None where it is not given.
+
+    Args:
+        names: of the settings.
+        usual: what the command starts with where nothing is given; the help shows its values.
+    """
 
     def add(command):
         for name in reversed(names):
             setting = Config.__dataclass_fields__[name]
             rule, kind, option = setting.metadata, setting_type(name), option_of(name)
-            text = rule["help"]
-            if setting.default is not None:
-                shown = ("on" if setting.default else "off") if kind is bool else setting.default
-                text += f" [default: {shown}]"
+            value, text = getattr(usual, name), rule["help"]
+            if kind is bool:
+                value = "on" if value else "off"
+            if value is not None:
+                text += f" [default: {value}]"
             if rule["systems"] != SYSTEMS:
                 text += f" [only: {', '.join(rule['systems'])}]"
             declaration = f"--{option}/--no-{option}" if kind is bool else f"--{option}"

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from PIL import Image, ImageSequence
 
 from ga3c_tf import cli as cli_module
 from ga3c_tf.cli import cli
-from ga3c_tf.config import Config
+from ga3c_tf.config import USUAL_PRESET, Config
 from ga3c_tf.run_log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 
 COMMANDS = sorted(cli.commands)
@@ -68,6 +69,24 @@ def test_train_has_an_option_for_every_setting():
         "--device",
     ):
         assert option in text
+
+
+@pytest.mark.parametrize("name", ["train", "bench"])
+def test_the_help_shows_the_value_that_the_command_starts_with(name):
+    """As the config of the run has it, not as the field's default."""
+    command = cli.commands[name]
+    usual = Config.from_preset(USUAL_PRESET, {}) if name == "train" else Config(adjustment="off")
+    shown = 0
+    for option in command.params:
+        if option.name not in Config.__dataclass_fields__ or option.name == "env_id" or option.show_default:
+            continue  # no setting, or click itself shows its default
+        value, found = getattr(usual, option.name), re.findall(r"\[default: (.*?)\]", option.help)
+        words = ("off", "on")[value] if isinstance(value, bool) else str(value)
+        assert found == ([] if value is None else [words]), option.name
+        shown += len(found)
+    assert shown >= 7
+    if name == "train":
+        assert "[default: fast]" in next(option.help for option in command.params if option.name == "adjustment")
 
 
 def test_help_comes_at_once_and_without_tensorflow():
