@@ -84,7 +84,7 @@ def test_the_help_shows_the_value_that_the_command_starts_with(name):
         words = ("off", "on")[value] if isinstance(value, bool) else str(value)
         assert found == ([] if value is None else [words]), option.name
         shown += len(found)
-    assert shown >= 7
+    assert shown >= 6
     if name == "train":
         assert "[default: fast]" in next(option.help for option in command.params if option.name == "adjustment")
 
