@@ -8,15 +8,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import t as t_dist
 from scipy.stats import ttest_ind_from_stats
-
-from ga3c_tf.stats import bootstrap_interval
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "not enough data"
 LEAST_SEEDS = 3
 COLLAPSED = 0.5
 CHANCE = 0.05
-CHANCE_RISE, LEAST_WINDOWS = 6, 10
+CHANCE_RISE, LEAST_WINDOWS = 9, 10
 """Standard errors that a rolling score may rise by chance, and how many scores it takes to estimate them."""
 TIE = 0.05
 """Speeds, and ratios of speeds, are not told apart within this part. It is a choice, and a small one: the two
@@ -24,9 +23,10 @@ halves of a run of `tps` differ by 9 % (D29), so two such runs differ by about 6
 
 RULES = {
     "scores": "The verdict on a score: 'not run' without a finished run; 'fewer than 3 seeds' below that; 'reproduced' "
-    "where the upper end of the 95 % bootstrap interval over seeds reaches the paper's value; else 'short by x %', x "
-    "being the share of the way from random play (ours, the paper's where ours was not measured) to the paper's value "
-    "that our mean lacks. With three seeds that upper end is all but the best seed: look at the interval.",
+    "where the mean over seeds reaches the paper's value; 'undecided' where only the upper end of its 95 % t interval "
+    "does; else 'short by x %', x being the share of the way from random play (ours, the paper's where ours was not "
+    "measured) to the paper's value that our mean lacks. Until November 2026 the upper end of a bootstrap interval was "
+    "enough for 'reproduced', which is all but the best seed; no score had three seeds then.",
     "throughput": "Speeds are compared as ratios of runs on the same hardware only, never across hardware: a speed of "
     "the paper's machines stands beside ours for orientation, without a verdict.",
     "findings": "A finding 'holds' or 'does not hold' by the rule in brackets behind it, computed from the recorded "
@@ -37,12 +37,12 @@ RULES = {
     "comparisons finds one by chance.",
     "instability": "Instability of a run: the worst drop of its rolling score below the best it had until then, as a "
     "share of the way from its first rolling score to that best. A run has collapsed if it ends more than half of that "
-    "way down. Both count from where that way is longer than six standard errors of a rolling score, and runs that "
+    "way down. Both count from where that way is longer than nine standard errors of a rolling score, and runs that "
     "never get there, which never improved, have neither, and count as 1 where drops are compared; the standard error "
-    "is estimated from how much rolling scores "
-    "that share no episode scatter around their neighbours (of simulated runs that learn nothing 0 to 8 % count as "
-    "improved, up to 40 % where nearly all episodes score the same). It is of the whole run, so drops early in a run "
-    "that scatters more later may be missed. In a run with fewer than ten such scores any rise counts.",
+    "is estimated from how much rolling scores that share no episode scatter around their neighbours. Of simulated "
+    "runs that learn nothing 0 to 7 % count as improved; with six standard errors, as before November 2026, it was up "
+    "to 44 % where nearly all episodes score the same. The error is of the whole run, so drops early in a run that "
+    "scatters more later may be missed. In a run with fewer than ten such scores any rise counts.",
 }
 
 
@@ -73,11 +73,14 @@ def score_verdict(seeds: Sequence[float], paper: float | None, random: float | N
         return "nothing to compare with"
     if len(seeds) < LEAST_SEEDS:
         return f"fewer than {LEAST_SEEDS} seeds"
-    if bootstrap_interval(seeds)[1] >= paper:
+    mean = float(np.mean(seeds))
+    if mean >= paper:
         return "reproduced"
+    if mean + t_dist.ppf(0.975, len(seeds) - 1) * np.std(seeds, ddof=1) / math.sqrt(len(seeds)) >= paper:
+        return "undecided"
     if random is None or random >= paper:
         return "short, random play unknown"
-    return f"short by {100 * (paper - float(np.mean(seeds))) / (paper - random):.0f} %"
+    return f"short by {100 * (paper - mean) / (paper - random):.0f} %"
 
 
 def greater(ours: Sequence[float], others: Sequence[float]) -> str:
@@ -93,9 +96,12 @@ def greater(ours: Sequence[float], others: Sequence[float]) -> str:
 
 
 def grows(values: Sequence[float | None]) -> str:
-    """Whether the values rise from each to the next, a fall of up to 5 % being a tie, and in all by more than that."""
+    """Whether the values rise from each to the next, a fall of up to 5 % being a tie, and in all by more than that.
+
+    Every value must be there: one that is missing may be the one that falls.
+    """
     known = [value for value in values if value is not None]
-    if len(known) < 3 or None in (values[0], values[-1]):
+    if len(known) < max(3, len(values)):
         return UNKNOWN
     steps_rise = all(after >= (1 - TIE) * before for before, after in pairwise(known))
     return HOLDS if steps_rise and known[-1] > (1 + TIE) * known[0] else FAILS

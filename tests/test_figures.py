@@ -326,7 +326,8 @@ def test_queues_are_judged_by_the_room_of_each_setting_with_several_seeds(folder
             invent(folder.runs, spec, sessions=[session], queue=queue)
             assert queues.room_of(Run.of(spec, folder.runs)) == {8: 96, 16: 96, 32: 96, 64: 64}[spec.config.num_agents]
     text = "\n".join(queues.section(made(folder, "queues", seeds=2)))
-    assert f"far below its maximum: **{verdict}** - {share}% of" in text and f"prediction batches: **{HOLDS}**" in text
+    assert f"far below its maximum: **{verdict}** - {share}% of" in text
+    assert f"prediction batches: **{UNKNOWN}**" in text  # all batches are equal: none is among the largest
 
 
 @pytest.mark.parametrize(("second", "batch", "verdict"), [(0.97, 20.0, UNKNOWN), (0.9, 20.0, HOLDS), (0.9, 2.0, FAILS)])

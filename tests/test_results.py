@@ -1,5 +1,6 @@
 """The committed results: readable, complete, and the page is what the records say."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -30,7 +31,25 @@ def test_the_papers_records_are_there():
     assert {"scores", "pps", "reference"} <= {record.table for record in records}
     for game in NINE_GAMES:
         assert sum(record.table == "scores" and record.game == game for record in records) == 4
-    assert all(record.source and record.status for record in records)
+    scores = {record.game: record.value for record in records if record.method == "GA3C (1 day, GPU)"}
+    assert scores == {
+        "amidar": 218,
+        "boxing": 92,
+        "centipede": 7386,
+        "name_this_game": 5643,
+        "ms_pacman": 1978,
+        "pong": 18,
+        "qbert": 14966,
+        "seaquest": 1706,
+        "up_n_down": 8623,
+    }
+    speed_ups = [record.value for record in records if record.metric.startswith("speed-up, ")]
+    assert speed_ups == [4, 11, 12, 20, 45]
+    assert {re.split("[;,(]", record.source)[0].strip() for record in records if record.table != "reference"} == {
+        "GA3C paper",
+        "authors' slides",
+    }
+    assert {record.status.partition(";")[0] for record in records} == {"printed", "second hand"}
 
 
 def test_no_smoke_run_is_among_the_results():

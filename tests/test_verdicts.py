@@ -31,7 +31,10 @@ NUMBERS = st.floats(-1e6, 1e6)
         ([], 18.0, -20.0, "not run"),
         ([18.0, 18.0], 18.0, -20.0, "fewer than 3 seeds"),
         ([18.0, 18.0, 18.0], 18.0, -20.0, "reproduced"),
-        ([15.0, 17.0, 19.0], 18.0, -20.0, "reproduced"),
+        ([18.5, 18.2, 19.0], 18.0, -20.0, "reproduced"),
+        ([15.0, 17.0, 19.0], 18.0, -20.0, "undecided"),  # a mean of 17 does not reproduce 18
+        ([18.0, -20.0, -20.0], 18.0, -20.0, "undecided"),  # nor does one lucky seed
+        ([10.0, 10.5, 11.0], 18.0, -20.0, "short by 20 %"),
         ([-1.0, -1.0, -1.0], 18.0, -20.0, "short by 50 %"),
         ([-20.0, -20.0, -20.0], 18.0, -20.0, "short by 100 %"),
         ([1.0, 1.0, 1.0], None, 0.0, "nothing to compare with"),
@@ -50,7 +53,7 @@ def test_scores(seeds, paper, random, verdict):
         ([4, 3, 5], FAILS),
         ([4, 4, 4], FAILS),
         ([45, 20, 4], FAILS),
-        ([4, None, 12, 20], HOLDS),
+        ([4, None, 12, 20], UNKNOWN),  # the one that is missing may be the one that falls
         ([4, 11, None], UNKNOWN),
         ([None, None, None], UNKNOWN),
         ([1, 2], UNKNOWN),
@@ -117,10 +120,15 @@ def rolling(scores, window=100, points=300):
 
 
 @pytest.mark.parametrize("episodes", [1500, 20_000])
-def test_chance_is_seldom_an_improvement(episodes):
+@pytest.mark.parametrize("share", [None, 0.001, 0.002, 0.008, 0.02])
+def test_chance_is_seldom_an_improvement(episodes, share):
+    """Scores that vary around their mean, or are 0 but for a small share, and never get better."""
     rng = np.random.default_rng(0)
-    rose = [improved(*rolling(rng.exponential(size=episodes))) for _ in range(100)]
-    assert sum(rose) <= 7
+
+    def scores():
+        return rng.exponential(size=episodes) if share is None else 1.0 * (rng.random(episodes) < share)
+
+    assert sum(improved(*rolling(scores())) for _ in range(100)) <= 7
 
 
 @pytest.mark.parametrize("episodes", [1500, 20_000])
@@ -135,12 +143,6 @@ def test_what_is_learnt_is_an_improvement_whatever_comes_after(episodes, course)
     rng = np.random.default_rng(0)
     for _ in range(20):
         assert improved(*rolling((1 + 9 * level[course]) * rng.gamma(4, 1 / 4, size=episodes)))
-
-
-def test_chance_is_seldom_an_improvement_where_most_rolling_scores_are_the_same():
-    rng = np.random.default_rng(0)
-    rose = [improved(*rolling(1.0 * (rng.random(20_000) < 0.002))) for _ in range(100)]
-    assert sum(rose) <= 30  # 81 by the median alone, which is 0
 
 
 def test_a_short_run_has_improved_where_its_score_rose():
