@@ -49,6 +49,15 @@ class Results:
     def _by_run(self) -> dict[tuple[str, str], Record]:
         return {(str(record.run_id), record.metric): record for record in self.records}
 
+    @functools.cached_property
+    def _statuses(self) -> dict[str, str]:
+        """By run id the first status that is not 'measured', if any record of the run has one."""
+        found: dict[str, str] = {}
+        for record in self.records:
+            if found.get(str(record.run_id), MEASURED) == MEASURED:
+                found[str(record.run_id)] = record.status
+        return found
+
     def of_game(self, game: str) -> Results:
         """The part that is of one game."""
         runs = [run for run in self.runs if run.spec.game == game]
@@ -61,8 +70,7 @@ class Results:
 
     def status(self, run: Run) -> str:
         """'measured', or as recorded what went wrong; 'not run' without a record."""
-        found = [record.status for record in self.records if record.run_id == run.spec.id]
-        return next((status for status in found if status != MEASURED), MEASURED) if found else NOT_RUN
+        return self._statuses.get(run.spec.id, NOT_RUN)
 
     @property
     def one_machine(self) -> bool:

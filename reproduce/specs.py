@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -63,7 +64,7 @@ class RunSpec:
     random_play: bool = False
     changes: Changes = ()
 
-    @property
+    @functools.cached_property
     def config(self) -> Config:
         """The settings of the run, those not given by their defaults."""
         values = {**dict(self.settings), **dict(self.changes)}
@@ -94,7 +95,7 @@ class RunSpec:
         """The word that lets its run folder name code, where the user has named some."""
         return ["--trust-code"] if any(":" in text for text in (self.game, *dict(self.changes).values())) else []
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """Readable and stable: the run's main traits, its seed, and a hash of everything it says."""
         return f"{self.traits}-s{self.seed}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:8]}"

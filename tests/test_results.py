@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ga3c_tf.config import Config
 from ga3c_tf.run_folder import read_config
 from ga3c_tf.weights import FILE, MOST_BYTES
 from reproduce import environments
@@ -22,8 +23,13 @@ RESULTS = ResultsFolder(ROOT / "results")
 MEASURED_FILES = sorted((RESULTS.path / "measured").glob("*.csv"))
 
 
-def test_the_page_is_current():
+def test_the_page_is_current_and_soon_written(monkeypatch):
+    """Settings are checked a few thousand times; it took a minute where each look at a run checked them again."""
+    checked = []
+    check = Config.__post_init__
+    monkeypatch.setattr(Config, "__post_init__", lambda config: checked.append(1) or check(config))
     assert not stale_pages(RESULTS), "write it anew with: ga3c-tf report"
+    assert 100 < len(checked) < 10_000
 
 
 def test_the_papers_records_are_there():
