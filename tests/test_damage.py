@@ -5,22 +5,25 @@ import io
 import json
 import random
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ga3c_tf import cli
+from ga3c_tf.agent_processes import AgentProcesses
 from ga3c_tf.checkpoints import Checkpoints
 from ga3c_tf.config import Config, UserError, option_of
 from ga3c_tf.environment import describe_environment
 from ga3c_tf.model import Model
 from ga3c_tf.run_folder import RunFolder, read_config
 from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, RunLog, read_rows
+from ga3c_tf.signals import ENDING
 
 PROGRAM = [sys.executable, "-m", "ga3c_tf"]
 
@@ -262,22 +265,37 @@ COMMANDS = st.one_of(
 )
 
 
+def run_without_a_step(training, run, as_json, carry_out=cli._run):
+    """A whole run, from its folder to its summary, that is asked to end before it begins."""
+    training.stop("the test")
+    return carry_out(training, run, as_json)
+
+
 def outcome(words):
-    """Exit code and output of the command, up to where a training would begin."""
+    """Exit code and output of the command; trainings start all their threads, but no agent process, and end."""
     output = io.StringIO()
+    handlers = {number: signal.getsignal(number) for number in ENDING}
     with (
         mock.patch.object(sys, "argv", ["ga3c-tf", *words]),
-        mock.patch.object(cli, "_run", lambda *arguments: 0),
+        mock.patch.object(cli, "_run", run_without_a_step),
+        mock.patch.object(AgentProcesses, "start", lambda processes, number, target, *args, pipe: pipe.close()),
         contextlib.redirect_stdout(output),
         contextlib.redirect_stderr(output),
         pytest.raises(SystemExit) as ended,
     ):
         cli.main()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
     return ended.value.code or 0, output.getvalue()
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(COMMANDS)
+@example(["train", "CartPole-v1", "--predictors", "17"])
+@example(["train", "CartPole-v1", "--trainers", "17"])
+@example(["train", "CartPole-v1", "--rolling-episodes", "99999999999999999999"])
+@example(["train", "ALE/Pong-v5", "--frame-stack", "1000000000"])
+@example(["train", "ALE/Pong-v5", "--noop-max", "99999999999999999999"])
 def test_whatever_is_typed_ends_with_0_or_2_and_one_line(tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
     code, output = outcome(words)
