@@ -1,14 +1,15 @@
 """The results folder: paper/ and measured/ (records), runs/, figures/, logs/ and the page README.md.
 
-methods.json lists the methods of the user's own that figures were also made with, each as the settings that it changes.
-Smoke runs show that everything works and are no results, so a folder has either smoke records or others.
+superseded.json lists runs that a fault has falsified, until they are measured again. methods.json lists the methods of
+the user's own that figures were also made with, each as the settings that it changes. Smoke runs show that everything
+works and are no results, so a folder has either smoke records or others.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,7 +21,7 @@ from reproduce.figure import Figure, Results, read_paper
 from reproduce.one_run import locked
 from reproduce.records import Record, read_records, write_records
 from reproduce.runs import Run
-from reproduce.specs import BUDGETS, RunSpec, as_file_name
+from reproduce.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
 
 DEFAULT = {"smoke": Path("runs/smoke"), "quick": Path("results"), "paper": Path("results")}
 HERE = Path(__file__).resolve().parent
@@ -28,6 +29,7 @@ PAPER = next((each for each in (HERE / "paper", HERE.parent / "results" / "paper
 """The paper's records, copied into every results folder: installed as a part of this package, results/paper in a
 checkout."""
 METHODS = "methods.json"
+SUPERSEDED = "superseded.json"
 NONE: Mapping[str, str] = MappingProxyType({})
 """No changes: the paper's method."""
 
@@ -107,6 +109,37 @@ class ResultsFolder:
             return []
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
+
+    def superseded(self, runs: Iterable[Run]) -> dict[str, list[Run]]:
+        """Returns those of the runs that a fault has falsified, by what it was.
+
+        superseded.json has a list of objects with the `reason`, a sentence, and the `runs` as an object of run ids and
+        commits: a run that was measured again has another commit and is no longer superseded.
+
+        Raises:
+            UserError: superseded.json is damaged.
+        """
+        file = self.path / SUPERSEDED
+        try:
+            entries = {str(entry["reason"]): dict(entry["runs"]) for entry in json.loads(file.read_text("utf-8"))}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
+        finished = [run for run in runs if run.finished]
+        found = {
+            reason: [run for run in finished if commits.get(run.spec.id) == run.commit]
+            for reason, commits in entries.items()
+        }
+        return {reason: runs for reason, runs in found.items() if runs}
+
+    def superseded_notes(self, runs: Iterable[Run]) -> list[str]:
+        """Returns a paragraph for each fault that has falsified some of the runs: how many, of which systems, why."""
+        notes = []
+        for reason, falsified in self.superseded(runs).items():
+            systems = " and ".join(dict.fromkeys(SYSTEMS[run.spec.system] for run in falsified))
+            notes.append(f"**Superseded: {len(falsified)} runs of {systems}, to be measured again.** {reason}")
+        return notes
 
     def add_method(self, changes: Mapping[str, str], say: Callable[[str], None]) -> None:
         """Notes a method of the user's own, once."""

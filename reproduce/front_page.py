@@ -87,4 +87,5 @@ def _caption(folder: ResultsFolder, figure: Figure) -> str:
     count = sum(run.finished for run in results.runs)
     hardware = sorted({record.hardware for record in results.records if record.hardware})
     made = f"{count} runs, {'; '.join(hardware)}" if hardware else "not run"
-    return f"**{figure.paper}**: {figure.shows}. {SHOWN[figure.name]} `{results.command}` ({made})."
+    notes = folder.superseded_notes(results.runs)
+    return " ".join([f"**{figure.paper}**: {figure.shows}. {SHOWN[figure.name]} `{results.command}` ({made}).", *notes])

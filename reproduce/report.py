@@ -33,6 +33,8 @@ LIMITS = """\
   of one name have differed by a factor of 2.5 within a day (D18).
 - Intervals are over the seeds that were run; where there is one, over its episodes. The score of one seed says nothing
   about the next.
+- A score is that of one policy. Where the learning rate is constant, policies seconds apart differ by about a quarter
+  of their score (Ms. Pac-Man; docs/evaluation.md), which no interval here includes.
 - [DIFFERENCES.md](DIFFERENCES.md) lists where we depart from the paper."""
 
 PUBLISHED = """\
@@ -96,19 +98,20 @@ def _overview(folder: ResultsFolder) -> list[str]:
     for figure in FIGURES.values():
         for budget in _budgets_shown(folder, figure, "smoke" in folder.budgets()):
             results = folder.results(figure, budget)
-            rows.append([f"[{figure.name}](#{figure.name})", figure.paper, budget, _fates(results)])
+            rows.append([f"[{figure.name}](#{figure.name})", figure.paper, budget, _fates(folder, results)])
     return table(["figure", "paper", "budget", "runs"], rows)
 
 
-def _fates(results: Results) -> str:
-    """Such as '3 measured, 2 failed, 4 not run'."""
-    statuses = Counter(
-        "measured" if run.finished and results.status(run) == MEASURED else _kind(results, run) for run in results.runs
-    )
+def _fates(folder: ResultsFolder, results: Results) -> str:
+    """Such as '3 measured, 1 superseded, 2 failed, 4 not run'."""
+    superseded = [run for runs in folder.superseded(results.runs).values() for run in runs]
+    statuses = Counter("superseded" if run in superseded else _kind(results, run) for run in results.runs)
     return ", ".join(f"{count} {status}" for status, count in statuses.items())
 
 
 def _kind(results: Results, run) -> str:
+    if run.finished and results.status(run) == MEASURED:
+        return "measured"
     if run.finished and any(record.run_id == run.spec.id and record.value is not None for record in results.records):
         return "measured in part"
     return "without a value" if run.finished else results.status(run).partition(":")[0]
@@ -118,18 +121,21 @@ def _blocks(folder: ResultsFolder, figure: Figure, budget: str) -> list[str]:
     """What was measured of a figure at a budget: by the paper's method, then by each of the user's own."""
     paper = folder.results(figure, budget)
     title = f"{figure.name}, {budget} budget"
-    lines = _block(title, figure, paper, [], folder.pictures(figure, budget))
+    lines = _block(folder, title, figure, paper, [], folder.pictures(figure, budget))
     for changes in folder.methods():
         own = folder.results(figure, budget, changes=changes)
         if own.runs:
             words = described(own.runs[0].spec.changes)
             pictures = folder.pictures(figure, budget, changes)
-            lines += _block(f"{title}, {words}", figure, own, beside.section(figure, paper, own), pictures)
+            lines += _block(folder, f"{title}, {words}", figure, own, beside.section(figure, paper, own), pictures)
     return lines
 
 
-def _block(title: str, figure: Figure, results: Results, before: list[str], pictures: list[Path]) -> list[str]:
-    lines = [f"### {title}", "", f"Command: `{results.command}`. Runs: {_fates(results)}.", "", *before]
+def _block(
+    folder: ResultsFolder, title: str, figure: Figure, results: Results, before: list[str], pictures: list[Path]
+) -> list[str]:
+    lines = [f"### {title}", "", f"Command: `{results.command}`. Runs: {_fates(folder, results)}.", "", *before]
+    lines += [line for text in folder.superseded_notes(results.runs) for line in (text, "")]
     lines += _provenance(results)
     lines += [*figure.sections(results)]
     lines += [f"![{figure.name}: {figure.shows}]({stem.as_posix()}.svg)\n" for stem in pictures]

@@ -116,6 +116,14 @@ class EndlessEnvironment(ShortIsBad):
         return np.zeros(2, np.float32), 1.0, False, False, {}
 
 
+class PacedEnvironment(ShortIsBad):
+    """At most 200 steps a second for a process, so that a budget in steps lasts as long at least on any machine."""
+
+    def step(self, action):
+        time.sleep(0.005)
+        return super().step(action)
+
+
 class HangingEnvironment(CountingEnvironment):
     """Hangs at the beginning of its second episode where its seed is even."""
 
@@ -127,6 +135,7 @@ class HangingEnvironment(CountingEnvironment):
 
 gymnasium.register("ShortIsBad-v0", ShortIsBad)
 gymnasium.register("Endless-v0", EndlessEnvironment)
+gymnasium.register("Paced-v0", PacedEnvironment)
 gymnasium.register("Hanging-v0", HangingEnvironment)
 gymnasium.register("Counting-v0", CountingEnvironment)
 gymnasium.register("Failing-v0", FailingEnvironment)

@@ -34,10 +34,14 @@ pytestmark = pytest.mark.timeout(300)  # Ray and whole runs, on a machine that m
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def tiny(seed, **settings):
+def tiny(seed, game="cartpole", **settings):
     common = {"num_agents": 2, "num_predictors": 1, "num_trainers": 1, "agent_processes": 1, "log_seconds": 0.2}
-    budget = {} if {"minutes", "steps"} & set(settings) else {"steps": 300}
-    return run_spec("cartpole", seed, **{**common, **budget, **settings})
+    return run_spec(game, seed, **{**common, "steps": 300, **settings})
+
+
+def lasting(seed, seconds):
+    """A run that lasts at least so long, and more on a slow machine, with a checkpoint every two seconds."""
+    return tiny(seed, "helpers:Paced-v0", steps=200 * seconds, checkpoint_minutes=0.03)
 
 
 def quiet(text):
@@ -98,7 +102,7 @@ def execute(cluster, specs, runs, say=quiet, storage=None, force=False, cpus=1):
 @pytest.mark.slow
 def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tmp_path):
     doomed, said, saved = cluster.add_node(num_cpus=1), [], {}
-    specs = [tiny(seed, minutes=0.15, checkpoint_minutes=0.03) for seed in (1, 2)]
+    specs = [lasting(seed, 15) for seed in (1, 2)]
     runs, storage = tmp_path / "out" / "runs", tmp_path / "storage"
 
     def say(text):
@@ -124,7 +128,7 @@ def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tm
         check_curves(run)
         assert not processes_of(run.spec)
         assert "1 cores of" in run.hardware or os.cpu_count() == 1
-    local = LocalExecutor(quiet).execute([tiny(1)], tmp_path / "local" / "runs", False)
+    local = LocalExecutor(quiet).execute([tiny(1, "helpers:Paced-v0")], tmp_path / "local" / "runs", False)
     shapes = [
         [(record.table, record.game, record.method, record.metric, record.unit, record.status) for record in records]
         for records in (FIGURES["tps"].records([lost]), FIGURES["tps"].records(local))
@@ -134,13 +138,13 @@ def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tm
     assert left >= {path.name for path in local[0].path.iterdir()} - {"lock", "events.out.tfevents"} - {
         path.name for path in local[0].path.glob("events.out*")
     }
-    assert (tmp_path / "out" / "logs" / f"{lost.spec.id}.txt").read_text().count("CartPole-v1 in") == 2
+    assert (tmp_path / "out" / "logs" / f"{lost.spec.id}.txt").read_text().count("Paced-v0 in") == 2
 
 
 @pytest.mark.slow
 def test_a_run_whose_worker_is_killed_is_tried_again_and_its_scratch_folder_removed(cluster, tmp_path):
     """About half a minute."""
-    spec, said, scratch = tiny(5, minutes=0.2, checkpoint_minutes=0.05), [], []
+    spec, said, scratch = lasting(5, 12), [], []
     folder = tmp_path / "runs" / spec.id
 
     def kill():
@@ -208,7 +212,7 @@ def start(cluster, runs, spec, detach=False, storage=None):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"},
     )
 
 
@@ -251,7 +255,7 @@ def test_a_second_signal_ends_the_command_at_once(cluster, tmp_path):
 
 @pytest.mark.slow
 def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
-    spec = tiny(4, minutes=0.15)
+    spec = lasting(4, 15)
     folder, process = tmp_path / "runs" / spec.id, start(cluster, tmp_path / "runs", spec, detach=True)
     wait_for(lambda: (folder / "metrics.csv").exists())
     assert "the runs go on" in interrupt(process)

@@ -19,6 +19,7 @@ from ga3c_tf.remote.cluster import environment_of_processes
 from ga3c_tf.run_log import EVENT_COLUMNS, NODE_COLUMNS, read_rows
 from ga3c_tf.server import Server
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
 HERE_AND_THERE = {"num_agents": 2, "agent_processes": 2, "remote_agents": 5, "agents_per_actor": 3}
 
 
@@ -147,9 +148,9 @@ def cluster():
 
 
 def train(address, folder, *options):
-    words = ["train", "CartPole-v1", "--agents", "2", "--remote-agents", "4", "--agents-per-actor", "2"]
+    words = ["train", "helpers:Paced-v0", "--agents", "2", "--remote-agents", "4", "--agents-per-actor", "2"]
     words += ["--adjustment", "off", "--ray", address, "--run-dir", str(folder), "--log-seconds", "0.5", *options]
-    return subprocess.run([sys.executable, "-m", "ga3c_tf", *words], capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-m", "ga3c_tf", *words], capture_output=True, text=True, env=ENVIRONMENT)
 
 
 @pytest.mark.slow
@@ -193,14 +194,16 @@ def test_a_node_that_dies_loses_no_step_and_its_agents_go_on_elsewhere(tmp_path,
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_run_with_remote_agents_from_the_command_line_and_again(tmp_path, cluster):
-    done = train(cluster.address, tmp_path / "run", "--minutes", "0.2", "--seed", "1")
+    done = train(cluster.address, tmp_path / "run", "--steps", "12000", "--seed", "1")
     assert done.returncode == 0, done.stderr
     rows = read_rows(tmp_path / "run" / "nodes.csv", NODE_COLUMNS)
     assert sum(float(row["pps"]) > 0 for row in rows if row["node"] not in ("server", "connecting")) > 0
-    words = [sys.executable, "-m", "ga3c_tf", "resume", str(tmp_path / "run"), "--minutes", "0.3"]
-    refused = subprocess.run(words, capture_output=True, text=True)
+    words = [sys.executable, "-m", "ga3c_tf", "resume", str(tmp_path / "run"), "--steps", "14000"]
+    words.append("--trust-code")
+    refused = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
     assert refused.returncode == 2 and "4 remote agents need a Ray cluster: --ray ADDRESS" in refused.stderr
-    resumed = subprocess.run([*words, "--ray", cluster.address], capture_output=True, text=True)
+    words += ["--ray", cluster.address]
+    resumed = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
     assert resumed.returncode == 0, resumed.stderr
 
 
