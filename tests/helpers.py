@@ -1,6 +1,7 @@
 """What several tests use: an environment that counts, and a model that checks what it is handed."""
 
 import pickle
+import random
 import struct
 import threading
 import time
@@ -188,10 +189,15 @@ def run_bridge_without_ray(number, config, memory, queues, agents, address, answ
 
 
 def take_rmsprop_steps(shared, agent, rate, steps, begin):
-    """Steps of an A3C agent that are all of size `rate`: the gradient and the mean square are one and stay so."""
+    """Steps of an A3C agent that are all of size `rate`: the gradient and the mean square are one and stay so.
+
+    Between two steps it rests for up to 2 ms, as an agent that plays in between.
+    """
+    chance = random.Random(agent)
     weight, mean_square, slot = (shared.groups[name][0] for name in ("weights", "mean_square", "momentum"))
     gradient = np.ones_like(weight)
     begin.wait()
     for _ in range(steps):
         rmsprop_step(weight, mean_square, slot, gradient, rate, decay=0.99, momentum=0.0, epsilon=0.0)
         shared.updates[agent] += 1
+        time.sleep(0.002 * chance.random())

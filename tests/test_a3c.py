@@ -160,10 +160,11 @@ def test_a_loss_that_is_not_finite_is_not_applied():
     assert all(np.array_equal(a, b) for a, b in zip(before, shared.groups["weights"], strict=True))
 
 
-def test_two_processes_that_update_at_once_take_each_step_once():
-    """A few of two steps on the same number at the same moment may be lost (Hogwild), none may be taken for another.
+def test_of_two_processes_that_update_at_once_none_takes_the_steps_of_the_other():
+    """The steps of one process are 1, those of the other 1,000, so that a weight tells how many of each it has got.
 
-    The steps of one process are 1, those of the other 1,000, so that the sum tells how many of each were taken.
+    Of two steps on one weight at the same moment one may be lost (Hogwild): up to 0.3 % were, with such pauses. No step
+    may be taken by both: with a shared array for the step that was so for 71 to 100 % of the weights.
     """
     size, steps = 1_000_000, 100
     shared = SharedWeights({group: [(size,)] for group in ("weights", "mean_square", "momentum")}, num_agents=2)
@@ -179,8 +180,9 @@ def test_two_processes_that_update_at_once_take_each_step_once():
     for process in processes:
         process.join()
     assert shared.version == 2 * steps
-    wrong = np.mean(shared.groups["weights"][0] != -1001 * steps)
-    assert wrong < 0.01
+    of_other, of_one = np.divmod(-shared.groups["weights"][0], 1000)
+    assert of_one.max() <= steps and of_other.max() <= steps
+    assert (of_one + of_other).mean() > 0.95 * 2 * steps
 
 
 def test_a_report_is_one_record_with_the_predictions_since_the_last():
