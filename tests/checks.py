@@ -10,13 +10,13 @@ import pickle
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import helpers
 import pytest
+import warm
 
 import ga3c_tf.training
 from ga3c_tf.baselines import a3c_process
@@ -216,11 +216,9 @@ def start_training(folder, *options, output=subprocess.PIPE):
 
     Both its standard output and its standard error go to `output`.
     """
-    command = [sys.executable, "-m", "ga3c_tf", "train", "CartPole-v1", "--run-dir", folder, *options]
-    command += ["--log-seconds", "0.5", "--checkpoint-minutes", "0.03"]
-    process = subprocess.Popen(
-        [*map(str, command)], stdout=output, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
+    words = ["train", "CartPole-v1", "--run-dir", folder, *options]
+    words += ["--log-seconds", "0.5", "--checkpoint-minutes", "0.03"]
+    process = warm.Popen(words, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
     while process.poll() is None:  # a test's time limit ends it if nothing else does
         time.sleep(0.1)
         if any(int(path.name) for path in (folder / "checkpoints").glob("0*")):

@@ -4,13 +4,23 @@ import os
 import subprocess
 import sys
 
+import warm
+
 ENVIRONMENT = {**os.environ, "COLUMNS": "120", "SDL_VIDEODRIVER": "dummy"}
 
 
-def ga3c_tf(*arguments, **options) -> subprocess.CompletedProcess[str]:
-    """Runs it to its end; `options` go to `subprocess.run`."""
-    command = [sys.executable, "-m", "ga3c_tf", *map(str, arguments)]
-    return subprocess.run(command, **{"capture_output": True, "text": True, "env": ENVIRONMENT, **options})
+def ga3c_tf(*arguments, fresh=False, **options) -> subprocess.CompletedProcess[str]:
+    """Runs it to its end.
+
+    Args:
+        arguments: the words after `ga3c-tf`.
+        fresh: in a new interpreter, where it matters what is imported and when; else as tests/warm.py says.
+        options: as for `subprocess.run`.
+    """
+    options = {"capture_output": True, "text": True, "env": ENVIRONMENT, **options}
+    if fresh:
+        return subprocess.run([sys.executable, "-m", "ga3c_tf", *map(str, arguments)], **options)
+    return warm.run(arguments, **options)
 
 
 def output_of(*arguments) -> str:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 
 from ga3c_tf import bench
 from ga3c_tf.bench_report import report, verdict
@@ -388,15 +389,14 @@ def test_a_stopped_system_ends_with_a_bench_that_is_killed(tmp_path):
 # the command
 
 
-def ga3c_tf(*arguments, **options):
-    command = [sys.executable, "-m", "ga3c_tf", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+def start(*arguments, **options):
+    return warm.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
 def test_a_short_bench_prints_one_object_with_everything(tmp_path):
     settings = {"agents": 4, "agent-processes": 2, "min-training-batch": 10, "device": "cpu", "seconds": 2}
     options = [word for name, value in settings.items() for word in (f"--{name}", value)]
-    process = ga3c_tf("bench", "--env", "CartPole-v1", *options, "--json", env={**os.environ, "TMPDIR": str(tmp_path)})
+    process = start("bench", "--env", "CartPole-v1", *options, "--json", env={**os.environ, "TMPDIR": str(tmp_path)})
     output, errors = process.communicate(timeout=100)
     assert process.returncode == 0, errors
     result = json.loads(output, parse_constant=pytest.fail)
@@ -431,7 +431,7 @@ def with_numbers(device):
 )
 def test_an_interrupted_bench_leaves_nothing(tmp_path, number):
     options = ("bench", "--env", "CartPole-v1", "--device", "cpu", "--seconds", "12")
-    process = ga3c_tf(*options, env={**os.environ, "TMPDIR": str(tmp_path)}, process_group=0)
+    process = start(*options, env={**os.environ, "TMPDIR": str(tmp_path)}, process_group=0)
     while "round 1" not in process.stderr.readline():
         assert process.poll() is None
     time.sleep(1)
@@ -459,7 +459,7 @@ def test_an_interrupted_bench_leaves_nothing(tmp_path, number):
     ],
 )
 def test_bad_input_is_one_line_with_exit_code_2(arguments, words):
-    process = ga3c_tf("bench", "--env", "CartPole-v1", *arguments)
+    process = start("bench", "--env", "CartPole-v1", *arguments)
     output, errors = process.communicate(timeout=60)
     [line] = errors.splitlines()
     assert (process.returncode, output) == (2, "") and line.startswith("ga3c-tf: ") and words in line

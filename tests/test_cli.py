@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import warm
 from commands import ENVIRONMENT, ga3c_tf
 from PIL import Image, ImageSequence
 
@@ -93,7 +94,7 @@ def test_help_comes_at_once_and_without_tensorflow():
     times = []
     for _ in range(3):
         started = time.monotonic()
-        ga3c_tf("--help")
+        ga3c_tf("--help", fresh=True)
         times.append(time.monotonic() - started)
     assert min(times) < 0.5
 
@@ -287,22 +288,9 @@ def test_a_hangup_that_nohup_has_ignored_stays_ignored(handlers):
 
 def test_resume_after_kill_9_continues_from_the_last_checkpoint(tmp_path):
     folder = tmp_path / "run"
-    command = [
-        sys.executable,
-        "-m",
-        "ga3c_tf",
-        "train",
-        "CartPole-v1",
-        "--agents",
-        "8",
-        "--run-dir",
-        str(folder),
-        "--log-seconds",
-        "0.2",
-        "--checkpoint-minutes",
-        "0.02",
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    words = ["train", "CartPole-v1", "--agents", 8, "--run-dir", folder, "--log-seconds", 0.2]
+    words += ["--checkpoint-minutes", 0.02]
+    process = warm.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
     while len(list((folder / "checkpoints").glob("0*"))) < 3 and process.poll() is None:
         time.sleep(0.05)
     time.sleep(0.7)
@@ -402,8 +390,8 @@ def test_a_corrupt_checkpoint_falls_back_to_the_one_before(copy):
 
 def test_a_run_killed_before_its_first_checkpoint_can_be_resumed(tmp_path):
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "ga3c_tf", "train", "CartPole-v1", "--agents", "4", "--run-dir", str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    words = ["train", "CartPole-v1", "--agents", 4, "--run-dir", folder]
+    process = warm.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
     while not (folder / "checkpoints" / f"{0:012d}").exists() and process.poll() is None:
         time.sleep(0.02)
     time.sleep(0.3)

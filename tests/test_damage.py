@@ -6,12 +6,12 @@ import json
 import random
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from unittest import mock
 
 import pytest
+from commands import ga3c_tf
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -25,8 +25,6 @@ from ga3c_tf.run_folder import RunFolder, read_config
 from ga3c_tf.run_log import EPISODE_COLUMNS, METRIC_COLUMNS, RunLog, read_rows
 from ga3c_tf.signals import ENDING
 
-PROGRAM = [sys.executable, "-m", "ga3c_tf"]
-
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
@@ -34,7 +32,7 @@ def run(tmp_path_factory):
     path = tmp_path_factory.mktemp("damage") / "run"
     words = ["train", "CartPole-v1", "--serial", "--agents", "2", "--steps", "300", "--seed", "1", "--run-dir", path]
     for arguments in (words, ["resume", path, "--steps", "600"]):
-        subprocess.run([*PROGRAM, *map(str, arguments)], check=True, capture_output=True)
+        ga3c_tf(*arguments, check=True)
     return path
 
 
@@ -136,7 +134,7 @@ def test_a_folder_that_is_damaged_all_over_is_refused_in_one_line(run, tmp_path)
     folder = shutil.copytree(run, tmp_path / "run")
     for file in folder.glob("checkpoints/*/checkpoint.data*"):
         file.write_bytes(b"nothing")
-    done = subprocess.run([*PROGRAM, "resume", folder, "--steps", "900"], capture_output=True, text=True)
+    done = ga3c_tf("resume", folder, "--steps", 900)
     assert done.returncode == 2 and "every checkpoint" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
 
@@ -146,8 +144,7 @@ def test_half_a_line_is_dropped_and_the_rest_goes_on(run, tmp_path):
     for name in ("metrics.csv", "episodes.csv"):
         text = (folder / name).read_text()
         (folder / name).write_text(text[: len(text) - 9])
-    words = ["resume", str(folder), "--steps", "900"]
-    done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True)
+    done = ga3c_tf("resume", folder, "--steps", 900)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("1 damaged row is left out") == 2
     assert read_rows(folder / "metrics.csv", METRIC_COLUMNS) and read_rows(folder / "episodes.csv", EPISODE_COLUMNS)
@@ -211,7 +208,7 @@ def test_links_in_a_run_folder_are_not_followed(run, tmp_path, place):
         (precious / "mine").write_text("mine")
     (folder / place).unlink(missing_ok=True)
     (folder / place).symlink_to(precious)
-    done = subprocess.run([*PROGRAM, "resume", folder, "--steps", "900"], capture_output=True, text=True)
+    done = ga3c_tf("resume", folder, "--steps", 900)
     assert done.returncode == 2 and "is a link, which no run makes" in done.stderr
     assert (precious / "mine" if precious.is_dir() else precious).read_text() == "mine"
 
@@ -225,7 +222,7 @@ def test_code_that_a_run_folder_names_is_not_run_unasked(run, tmp_path, setting,
     (tmp_path / "evil.py").write_text("open('harm', 'w').write('done')\n")
     (folder / "config.json").write_text(read_config(run).replace(**{setting: "evil:Evil-v0"}).to_json())
     (folder / "meta.json").unlink()
-    done = subprocess.run([*PROGRAM, *words, folder], cwd=tmp_path, capture_output=True, text=True)
+    done = ga3c_tf(*words, folder, cwd=tmp_path)
     assert done.returncode == 2 and "add --trust-code" in done.stderr, done.stderr
     assert not (tmp_path / "harm").exists()
 

@@ -1,5 +1,6 @@
 """`ga3c-tf reproduce` from runs to page: every figure at smoke budget, interruptions, failures, bad input."""
 
+import contextlib
 import errno
 import json
 import os
@@ -9,8 +10,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import warm
 from commands import ga3c_tf
 
 from ga3c_tf.config import UserError
@@ -47,13 +50,31 @@ def tiny(seed, steps=300, **settings):
 # every figure
 
 
+class Child(warm.Popen):
+    """A command that `one_run` begins, as tests/warm.py says."""
+
+    def __init__(self, command, **options):
+        assert command[:3] == [sys.executable, "-m", "ga3c_tf"]
+        super().__init__(command[3:], **options)
+
+
+@contextlib.contextmanager
+def children_that_start_at_once():
+    """Within it what `one_run` begins is a `Child`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(one_run, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": Child}))
+        yield
+
+
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory):
-    """All figures at smoke budget, as a user makes them."""
-    folder = tmp_path_factory.mktemp("smoke") / "out"
-    done = ga3c_tf("reproduce", "--figure", "all", "--budget", "smoke", "--out", folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "about" in done.stdout and "left" in done.stdout
+    """All figures at smoke budget."""
+    folder, said = tmp_path_factory.mktemp("smoke") / "out", []
+    with children_that_start_at_once():
+        executor = LocalExecutor(said.append)
+        runs = command.reproduce("all", "smoke", None, (), {}, folder, False, executor, said.append)
+    assert all(run.finished for run in runs)
+    assert f"{len(runs)} runs, 0 of them finished; about" in said[0] and said[2].endswith("left")
     return folder
 
 
@@ -105,8 +126,9 @@ def test_again_nothing_is_run_and_every_file_is_the_same(smoke, tmp_path):
     copy = shutil.copytree(smoke, tmp_path / "out")
     shutil.rmtree(copy / "figures")
     runs = mtimes(copy / "runs")
-    for name in ("scores", "speed"):  # all that has been recorded is drawn anew
-        assert all(run.finished for run in make(name, copy))
+    done = ga3c_tf("reproduce", "--figure", "scores", "--budget", "smoke", "--out", copy)
+    assert done.returncode == 0 and done.stdout.startswith("1 runs, 1 of them finished"), done.stdout + done.stderr
+    assert all(run.finished for run in make("speed", copy))  # all that has been recorded is drawn anew
     assert mtimes(copy / "runs") == runs
     for part in ("figures", "measured"):
         contents = [{path.name: path.read_bytes() for path in (out / part).iterdir()} for out in (smoke, copy)]
@@ -274,7 +296,8 @@ def test_a_training_that_was_over_is_not_an_error(smoke, tmp_path):
     [spec] = FIGURES["utilization"].all_specs("smoke")
     copy = shutil.copytree(smoke / "runs" / spec.id, tmp_path / "runs" / spec.id)
     (copy / "result.json").unlink()  # killed between the end of the training and this
-    run = one_run.carry_out(spec, tmp_path / "runs")
+    with children_that_start_at_once():
+        run = one_run.carry_out(spec, tmp_path / "runs")
     assert run.finished and len(run.sessions) == 1 and run.agent_steps > 0
 
 
@@ -291,7 +314,8 @@ def test_two_at_once_run_it_once(tmp_path):
 def test_a_failed_run_is_recorded_and_the_rest_go_on(tmp_path, monkeypatch):
     monkeypatch.setitem(specs.GAMES, "gone", "ALE/Gone-v5")
     gone, good, said = run_spec("gone", 1, steps=300), tiny(2), []
-    runs = LocalExecutor(said.append).execute([gone, good], tmp_path / "runs", False)
+    with children_that_start_at_once():
+        runs = LocalExecutor(said.append).execute([gone, good], tmp_path / "runs", False)
     assert [run.result["status"] for run in runs] == [FAILED, FINISHED]
     assert runs[0].fate.startswith("failed: train: unknown environment 'ALE/Gone-v5'")
     assert f"[1/2] {runs[0].fate}; about" in said[2] and "0 s left" in said[-1]
