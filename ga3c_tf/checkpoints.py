@@ -97,7 +97,10 @@ class Checkpoints:
         Raises:
             UserError: there is none, none is whole, one cannot be read now, or it belongs to another network.
         """
-        there = self.steps()
+        try:
+            there = self.steps()
+        except OSError as error:
+            raise UserError(f"{self._folder} cannot be read now: {_reason(error)}; nothing has been changed") from error
         if not there:
             raise UserError(f"{self._folder.parent} has no checkpoint yet")
         if isinstance(which, int):
