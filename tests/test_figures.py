@@ -1,6 +1,7 @@
 """Figures made of invented runs, written into run folders as training would: numbers, findings, reasons."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -405,6 +406,29 @@ def test_what_failed_and_what_was_not_run_stays_on_the_page(folder):
     results = made(folder, "adjustment")
     text = "\n".join(FIGURES["adjustment"].sections(results))
     assert "failed: train: no \\| power" in text and "not run" in text
+
+
+def test_what_a_fault_has_falsified_is_superseded_until_it_is_measured_again(folder):
+    spec = next(spec for spec in FIGURES["pps"].all_specs("quick") if spec.system == "a3c")
+    others = next(spec for spec in FIGURES["pps"].all_specs("quick") if spec.system == "ga3c")
+    for each in (spec, others):
+        invent(folder.runs, each, sessions=[{**SESSION, "commit": "before"}])
+    entry = {"reason": "The steps of other agents were applied.", "runs": {spec.id: "before"}}
+    (folder.path / "superseded.json").write_text(json.dumps([entry]))
+    note = "**Superseded: 1 runs of A3C, to be measured again.** The steps of other agents were applied."
+    made(folder, "pps")
+    assert note in page(folder) and "1 measured, 1 superseded, 13 not run" in page(folder)
+    shutil.rmtree(folder.runs / spec.id)
+    invent(folder.runs, spec, sessions=[{**SESSION, "commit": "after"}])
+    made(folder, "pps")
+    assert "uperseded" not in page(folder) and "2 measured, 13 not run" in page(folder)
+
+
+@pytest.mark.parametrize("text", ["{", "[3]", '[{"reason": "none"}]', '[{"reason": "", "runs": 3}]'])
+def test_a_damaged_list_of_what_is_superseded_is_refused_by_name(folder, text):
+    (folder.path / "superseded.json").write_text(text)
+    with pytest.raises(UserError, match=r"superseded\.json is damaged"):
+        page(folder)
 
 
 # a method of the user's own
