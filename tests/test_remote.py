@@ -267,8 +267,8 @@ def test_a_file_of_the_users_is_not_taken_for_a_module_of_pythons_own_elsewhere(
     here.mkdir()
     elsewhere.mkdir()
     (here / "queue.py").write_text("raise RuntimeError('this is no module of Python')")
-    (here / "mine.py").write_text("def loss(): pass")
+    (here / "only_here.py").write_text("def loss(): pass")
     monkeypatch.chdir(here)
-    program = "import queue; from ga3c_tf.user_code import users_function; users_function('mine:loss', 'loss')"
+    program = "import queue; from ga3c_tf.user_code import users_function; users_function('only_here:loss', 'loss')"
     environment = {**os.environ, **environment_of_processes()}
     subprocess.run([sys.executable, "-c", program], cwd=elsewhere, env=environment, check=True)
