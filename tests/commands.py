@@ -1,9 +1,12 @@
 """The command `ga3c-tf` in a process of its own, as a user meets it."""
 
+import contextlib
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import pytest
 import warm
 
 ENVIRONMENT = {**os.environ, "COLUMNS": "120", "SDL_VIDEODRIVER": "dummy"}
@@ -28,3 +31,19 @@ def output_of(*arguments) -> str:
     done = ga3c_tf(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+class Child(warm.Popen):
+    """A command that the package itself begins, as `[sys.executable, "-m", "ga3c_tf", ...]`."""
+
+    def __init__(self, command, **options):
+        assert command[:3] == [sys.executable, "-m", "ga3c_tf"]
+        super().__init__(command[3:], **options)
+
+
+@contextlib.contextmanager
+def children_of(module):
+    """Within it the commands that this module of the package begins are started as tests/warm.py says."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": Child}))
+        yield

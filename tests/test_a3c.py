@@ -1,6 +1,7 @@
 """A3C on the CPU: shared weights without locks, every agent's batches whole, its runs as GA3C's."""
 
 import multiprocessing
+from multiprocessing import forkserver
 from types import SimpleNamespace
 
 import checks
@@ -27,6 +28,19 @@ from ga3c_tf.rmsprop import RMSProp
 from ga3c_tf.run_folder import RunFolder
 from ga3c_tf.server import Server
 from ga3c_tf.trainer import BatchBuilder, train
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forkserver_with_tensorflow():
+    """A3C's agents are forked from a process that has imported TensorFlow, as in a run of their own.
+
+    The forkserver of the tests before has not: each agent would import it. Those after get one of theirs again.
+    """
+    forkserver._forkserver._stop()
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["ga3c_tf.baselines.a3c_process"])
+    yield
+    forkserver._forkserver._stop()
+
 
 # the update
 

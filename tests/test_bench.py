@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import warm
+from commands import children_of
 
 from ga3c_tf import bench
 from ga3c_tf.bench_report import report, verdict
@@ -293,6 +294,19 @@ def test_agents_and_queue_are_timed_even_with_two_slots_each():
         assert 0.001 < found["environment_ms"] < 5 and 0.001 < found["queue_ms"] < 5
 
 
+@pytest.mark.parametrize(
+    ("settings", "device", "words"),
+    [
+        ({}, "abacus", "it must be auto, cpu, gpu or gpu:N"),
+        ({"network": "small"}, "cpu", "network 'small' takes uint8 images"),
+    ],
+)
+def test_a_model_that_cannot_be_is_refused(settings, device, words):
+    """In the component's process; that its refusal reaches the caller is tested above."""
+    with pytest.raises(UserError, match=words):
+        model_components(CARTPOLE.replace(**settings), device)
+
+
 def test_predictions_and_updates_are_timed_by_batch():
     with ComponentProcess(model_components, CARTPOLE, "cpu") as model:
         found = model.measure(0.1)
@@ -351,12 +365,14 @@ def test_the_system_works_only_while_it_is_measured_and_leaves_nothing(tmp_path)
 
 def test_a_system_that_ends_tells_why(tmp_path):
     with (
+        children_of(bench),
         pytest.raises(UserError, match="unknown environment 'Nowhere-v0'"),
         bench.System(CARTPOLE.replace(env_id="Nowhere-v0"), tmp_path, 0.2, 1) as system,
     ):
         system.warm_up(0.1)
     budget = CARTPOLE.replace(device="cpu", steps=100)
     with (
+        children_of(bench),
         pytest.raises(RuntimeError, match=r"the system ended, exit code 0(.|\n)*ended steps"),
         bench.System(budget, tmp_path, 0.2, 1) as system,
     ):
@@ -450,10 +466,8 @@ def test_an_interrupted_bench_leaves_nothing(tmp_path, number):
     [
         (["--device", "gpu:99"], "device is 'gpu:99', but TensorFlow finds"),
         pytest.param(["--device", "cpu,gpu:99"], "device is 'gpu:99', but TensorFlow finds", marks=pytest.mark.slow),
-        (["--device", "abacus"], "it must be auto, cpu, gpu or gpu:N"),
         pytest.param(["--device", "cpu,cpu"], "name cpu and gpu once each", marks=pytest.mark.slow),
         (["--env", "Nowhere-v0"], "unknown environment 'Nowhere-v0'"),
-        (["--network", "small"], "network 'small' takes uint8 images"),
         (["--agents", "0"], "num_agents (--agents) is 0; it must be at least 1"),
         (["--seconds", "1"], "1.0 is not in the range"),
     ],

@@ -150,7 +150,11 @@ class _Template:
         with theirs:
             command = [sys.executable, __file__, str(theirs.fileno())]
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-        atexit.register(self._socket.close)
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        self._socket.close()
+        self._process.wait()
 
     def fork(self, request: dict, descriptors: list[int]) -> int:
         with self._lock:
