@@ -61,18 +61,22 @@ def run_counting(tmp_path, monkeypatch, kind, env_id="helpers:Counting-v0", mode
 
 
 class Killed(Server):
-    """Kills an agent process every `pause` seconds, `kills` times, and goes on until all agents have stepped again."""
+    """Kills an agent process every `pause` seconds, `kills` times, and goes on until all agents have stepped again.
+
+    It begins when all agents have stepped.
+    """
 
     kills, pause = 10, 0.3
 
     def start_workers(self):
         super().start_workers()
-        self._random, self._killed, self._next, self._after = random.Random(0), 0, time.monotonic() + 1.0, None
+        self._random, self._killed, self._next, self._after = random.Random(0), 0, 0.0, None
 
     def work(self, seconds):
         super().work(min(seconds, 0.05))
         if self._killed < self.kills and time.monotonic() >= self._next:
-            if len(self._processes._processes) == self._answers._homes.max() + 1:  # all replaced
+            stepped = self._killed > 0 or self.memory.steps[self._agents()].min() > 10
+            if stepped and len(self._processes._processes) == self._answers._homes.max() + 1:  # all replaced
                 self._next = time.monotonic() + self.pause
                 os.kill(self._random.choice(list(self._processes._processes.values())).pid, signal.SIGKILL)
                 self._killed += 1
@@ -219,13 +223,15 @@ def start_training(folder, *options, output=subprocess.PIPE):
     words = ["train", "CartPole-v1", "--run-dir", folder, *options]
     words += ["--log-seconds", "0.5", "--checkpoint-minutes", "0.03"]
     process = warm.Popen(words, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
-    while process.poll() is None:  # a test's time limit ends it if nothing else does
-        time.sleep(0.1)
-        if any(int(path.name) for path in (folder / "checkpoints").glob("0*")):
-            break
-    children = descendants(process.pid)
-    assert len(children) >= 4, process.stdout.read() if process.poll() is not None else "no children"
-    yield process, children
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    try:
+        while process.poll() is None:  # a test's time limit ends it if nothing else does
+            time.sleep(0.1)
+            if any(int(path.name) for path in (folder / "checkpoints").glob("0*")):
+                break
+        children = descendants(process.pid)
+        assert len(children) >= 4, process.stdout.read() if process.poll() is not None else "no children"
+        yield process, children
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -299,7 +299,7 @@ def small_disk(tmp_path):
 
 def fill(disk):
     ballast = disk / "ballast"
-    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as stream:
+    with contextlib.suppress(OSError), ballast.open("ab", buffering=0) as stream:
         while True:
             stream.write(b"\0" * 4096)
     with contextlib.suppress(OSError), ballast.open("ab", buffering=0) as stream:
@@ -323,6 +323,8 @@ def test_a_full_disk_holds_up_saving_but_not_the_training(small_disk):
     """The output goes to the full disk too, as `reproduce` directs it."""
     run, log = small_disk / "run", small_disk / "log.txt"
     with log.open("w") as output, start_training(run, "--agents", 4, output=output) as (process, _):
+        fill(small_disk)
+        time.sleep(2.5)  # in which a checkpoint that was being written has ended, and given back what it took
         ballast = fill(small_disk)
         before = checkpoints_of(run)
         time.sleep(4)  # in which a checkpoint and many lines are due
