@@ -322,7 +322,7 @@ def statuses(leader):
 def test_a_command_that_ends_stops_only_what_no_other_wants(tmp_path, monkeypatch):
     """By Ctrl-C, which it says, or by kill -9, after which it is silent."""
     monkeypatch.setattr(conductor.ray, "cancel", lambda event: event.set())
-    monkeypatch.setattr(conductor, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(conductor, "SILENT_SECONDS", 1.5)
     own, shared, others = (ray_task.Job(tiny(seed), 1, 0) for seed in (1, 2, 3))
 
     async def whole():
@@ -333,11 +333,11 @@ def test_a_command_that_ends_stops_only_what_no_other_wants(tmp_path, monkeypatc
         await leader.stop("one")
         assert statuses(leader) == [conductor.STOPPED, conductor.WAITING, conductor.WAITING]
         await leader.add([own], False, b"", "third", detached=True)
-        for _ in range(4):
-            await asyncio.sleep(0.5)
+        for _ in range(15):
+            await asyncio.sleep(0.2)
             await leader.news(0, "other")
         assert statuses(leader) == [conductor.WAITING] * 3
-        await asyncio.sleep(2.5)  # in which nothing is heard of the other
+        await asyncio.sleep(3.5)  # in which nothing is heard of the other
         assert statuses(leader) == [conductor.WAITING, conductor.STOPPED, conductor.STOPPED]
         leader._watch.cancel()
         await leader.stop("third")
