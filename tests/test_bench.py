@@ -298,6 +298,7 @@ def test_agents_and_queue_are_timed_even_with_two_slots_each():
     ("settings", "device", "words"),
     [
         ({}, "abacus", "it must be auto, cpu, gpu or gpu:N"),
+        ({}, "gpu:99", "device is 'gpu:99', but TensorFlow finds"),
         ({"network": "small"}, "cpu", "network 'small' takes uint8 images"),
     ],
 )
@@ -465,7 +466,6 @@ def test_an_interrupted_bench_leaves_nothing(tmp_path, number):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--device", "gpu:99"], "device is 'gpu:99', but TensorFlow finds"),
         pytest.param(["--device", "cpu,gpu:99"], "device is 'gpu:99', but TensorFlow finds", marks=pytest.mark.slow),
         pytest.param(["--device", "cpu,cpu"], "name cpu and gpu once each", marks=pytest.mark.slow),
         (["--env", "Nowhere-v0"], "unknown environment 'Nowhere-v0'"),

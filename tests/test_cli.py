@@ -482,7 +482,7 @@ def test_serial_gives_the_same_weights_to_the_last_bit(tmp_path):
             "--seed",
             seed,
             "--steps",
-            400,
+            200,
             "--min-training-batch",
             0,
             "--run-dir",
