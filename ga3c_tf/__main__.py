@@ -1,6 +1,6 @@
 """`python -m ga3c_tf` is the command `ga3c-tf`."""
 
-from ga3c_tf.cli import main
+from ga3c_tf.cli.main import main
 
 if __name__ == "__main__":
     main()

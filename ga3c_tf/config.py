@@ -16,10 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-
-class UserError(ValueError):
-    """Something the user can put right. Its text is one line: what was wrong, and what would be right."""
-
+from ga3c_tf.errors import UserError
 
 SYSTEMS = ("ga3c", "a2c", "a3c")
 BUDGETS: tuple[str, ...] = ("steps", "minutes", "episodes")

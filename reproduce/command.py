@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from reproduce.catalogue import ALL, FIGURES, figures_called
-from reproduce.executor import Executor, duration
-from reproduce.figure import Figure
-from reproduce.folder import DEFAULT, ResultsFolder
-from reproduce.report import write_pages
-from reproduce.runs import Run
-from reproduce.specs import BUDGETS, RunSpec, check_games
+from reproduce.figures.figure import Figure
+from reproduce.figures.registry import ALL, FIGURES, figures_called
+from reproduce.pages.report import write_pages
+from reproduce.results.folder import DEFAULT, ResultsFolder
+from reproduce.runs.executor import Executor, duration
+from reproduce.runs.run import Run
+from reproduce.runs.specs import BUDGETS, RunSpec, check_games
 
 
 def specs_of(

@@ -18,21 +18,21 @@ import helpers
 import pytest
 import warm
 
-import ga3c_tf.training
-from ga3c_tf.baselines import a3c_process
-from ga3c_tf.baselines.replica import Replica
-from ga3c_tf.baselines.shared_weights import SharedWeights
+import ga3c_tf.systems.training
 from ga3c_tf.config import Config
-from ga3c_tf.environment import describe_environment
-from ga3c_tf.run_folder import RunFolder
-from ga3c_tf.server import Server
+from ga3c_tf.environments.environment import describe_environment
+from ga3c_tf.runs.folder import RunFolder
+from ga3c_tf.systems.a3c import process as a3c_process
+from ga3c_tf.systems.a3c.replica import Replica
+from ga3c_tf.systems.a3c.shared_weights import SharedWeights
+from ga3c_tf.systems.ga3c import Server
 
 GAMMA = 0.9
 
 
 def run_counting(tmp_path, monkeypatch, kind, env_id="helpers:Counting-v0", model=helpers.CheckingModel, **settings):
     """Trains the checking model; returns it, the training and its summary."""
-    monkeypatch.setattr(ga3c_tf.training, "Model", model)
+    monkeypatch.setattr(ga3c_tf.systems.training, "Model", model)
     config = Config(
         **{
             "env_id": env_id,

@@ -11,10 +11,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from ga3c_tf.agent import errors_told
-from ga3c_tf.baselines.shared_weights import rmsprop_step
 from ga3c_tf.remote.actor import RemoteAgents
 from ga3c_tf.remote.bridge import Bridge
+from ga3c_tf.systems.a3c.shared_weights import rmsprop_step
+from ga3c_tf.workers.agent import errors_told
 
 NUM_ACTIONS = 3
 CODE = struct.Struct("<qqq")

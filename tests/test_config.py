@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from ga3c_tf.config import PRESETS, Config, UserError, option_of
+from ga3c_tf.config import PRESETS, Config, option_of
+from ga3c_tf.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from ga3c_tf import losses
-from ga3c_tf.config import Config, UserError
-from ga3c_tf.model import Model
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.model import losses
+from ga3c_tf.model.model import Model
 
 PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
 
@@ -72,7 +73,7 @@ def test_the_loss_is_the_users(folder):
 
 
 def test_the_papers_loss_by_its_own_function_makes_the_same_update(folder):
-    Path("same.py").write_text("from ga3c_tf.losses import actor_critic as again\n")
+    Path("same.py").write_text("from ga3c_tf.model.losses import actor_critic as again\n")
     weights = []
     for loss in ("paper", "same:again"):
         model = Model(Config(network="mlp", loss=loss, min_policy=0.1), (4,), np.float32, 2, seed=0)

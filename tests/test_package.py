@@ -27,7 +27,7 @@ def installed(tmp_path):
 
 def test_an_installed_package_has_the_papers_records(installed, tmp_path):
     program = (
-        "from reproduce.folder import ResultsFolder; from pathlib import Path; "
+        "from reproduce.results.folder import ResultsFolder; from pathlib import Path; "
         "folder = ResultsFolder(Path('out')); folder.prepare('quick'); print(len(folder.paper()))"
     )
     done = subprocess.run(

@@ -22,16 +22,16 @@ import time
 import traceback
 
 PRELOADED = (
-    "ga3c_tf.baselines.a2c",
-    "ga3c_tf.baselines.a3c",
-    "ga3c_tf.bench",
-    "ga3c_tf.cli",
-    "ga3c_tf.evaluate",
-    "ga3c_tf.serial",
-    "ga3c_tf.server",
+    "ga3c_tf.systems.a2c",
+    "ga3c_tf.systems.a3c.system",
+    "ga3c_tf.bench.run",
+    "ga3c_tf.cli.main",
+    "ga3c_tf.evaluation",
+    "ga3c_tf.systems.serial",
+    "ga3c_tf.systems.ga3c",
     "reproduce.command",
-    "reproduce.publish",
-    "reproduce.run_plots",
+    "reproduce.results.publish",
+    "reproduce.drawing.run_plots",
 )
 LARGEST_REQUEST = 2**20
 STATUS = struct.Struct("i")

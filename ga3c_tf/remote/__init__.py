@@ -1,1 +1,1 @@
-"""Agents on other machines, as actors of a Ray cluster."""
+"""Experimental: agents on other machines of a Ray cluster."""

@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ga3c_tf.agent import Agent, AgentProcess, AgentQueues
 from ga3c_tf.config import Config
-from ga3c_tf.queues import ADDED, EPISODE, INDEX, KIND, AgentMemory, RecordQueue
+from ga3c_tf.rollouts.queues import ADDED, EPISODE, INDEX, KIND, RecordQueue, RolloutBuffers
+from ga3c_tf.workers.agent import Agent, AgentQueues, AgentRunner
 
 
 class Orders(NamedTuple):
     """What lets agents go on. Agents and slots are counted from those of the actor.
 
     Attributes:
-        records: uint32 [n], of the kinds that `queues.Answers` writes.
+        records: uint32 [n], of the kinds that `queues.ReplyPipes` writes.
         policy: float32 [p, num_actions], for each record that says that a prediction is there.
         value: float32 [p].
         version: int64 [p].
@@ -69,11 +69,11 @@ class RemoteAgents:
         own = config.replace(
             num_agents=agents, max_training_queue=agents * config.segments_per_agent, adjustment="off", remote_agents=0
         )
-        self._memory = AgentMemory(own, state_shape, state_dtype, num_actions)
+        self._memory = RolloutBuffers(own, state_shape, state_dtype, num_actions)
         self._segments, self._episodes = _Sent(INDEX), _Sent(EPISODE)
         nowhere, _ = connection.Pipe()
         queues = AgentQueues(_Sent(INDEX), self._segments, self._episodes, nowhere)
-        self._process = AgentProcess(0, own, self._memory, queues, Agent)
+        self._process = AgentRunner(0, own, self._memory, queues, Agent)
 
     def step(self, orders: Orders) -> Outcome:
         """Lets the agents go on that `orders` concern, each until it needs another prediction or slot."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.agent import AgentQueues, errors_told
 from ga3c_tf.config import Config
-from ga3c_tf.queues import ADDED, INDEX, KIND, RELEASED, AgentMemory
 from ga3c_tf.remote.actor import Orders, Outcome, RemoteAgents
 from ga3c_tf.remote.cluster import connect
+from ga3c_tf.rollouts.queues import ADDED, INDEX, KIND, RELEASED, RolloutBuffers
+from ga3c_tf.workers.agent import AgentQueues, errors_told
 
 
 class Bridge:
@@ -35,7 +35,7 @@ class Bridge:
     def __init__(
         self,
         number: int,
-        memory: AgentMemory,
+        memory: RolloutBuffers,
         queues: AgentQueues,
         agents: range,
         call: Callable[[Orders], Outcome],
@@ -125,7 +125,7 @@ class Bridge:
 def run_bridge(
     number: int,
     config: Config,
-    memory: AgentMemory,
+    memory: RolloutBuffers,
     queues: AgentQueues,
     agents: range,
     address: str,

@@ -11,8 +11,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import ga3c_tf
-from ga3c_tf.config import UserError
-from ga3c_tf.user_code import PLACES
+from ga3c_tf.errors import UserError
+from ga3c_tf.plugins import PLACES
 
 NAMESPACE = "ga3c_tf"
 CONNECT_SECONDS, START_SECONDS = 5.0, 60.0

@@ -1,0 +1,291 @@
+"""The components of the system, each measured alone, in processes of their own that work only when they are asked to.
+
+An agent's step, a queue's round trip, and on a CPU prediction and update, run on one core: their process is bound to it
+where the system can do that (Linux), and TensorFlow has one thread there.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from multiprocessing import connection
+from typing import Any
+
+import numpy as np
+
+from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import describe_environment, make_environment
+from ga3c_tf.errors import UserError
+from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, ReplyPipes, RolloutBuffers
+from ga3c_tf.workers.agent import Agent
+
+CLOSE_SECONDS = 5.0
+ENVIRONMENT_SHARE = 0.8  # of a host component's time; the rest is for the queue
+PREDICTION_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+TRAINING_SIZES = (5, 25, 45, 85, 128)
+
+
+class ComponentProcess:
+    """A process that measures when it is asked to, and waits in between.
+
+    Args:
+        build: called there with `arguments`; returns what there is to know at once, and a function from the seconds to
+            take to what was measured. All of it is pickled.
+
+    Attributes:
+        facts: what `build` returned to be known at once.
+
+    Raises:
+        UserError: as `build`.
+        RuntimeError: the process ended, with its traceback.
+    """
+
+    def __init__(self, build: Callable[..., tuple[dict, Callable[[float], dict]]], *arguments: Any):
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, name=build.__name__, args=(theirs, build, arguments))
+        self._process.start()
+        theirs.close()
+        try:
+            self.facts: dict = self._receive()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> ComponentProcess:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def measure(self, seconds: float) -> dict:
+        """One round of about `seconds`: milliseconds by name."""
+        self._pipe.send(seconds)
+        return self._receive()
+
+    def close(self) -> None:
+        """Ends the process, whatever it is doing."""
+        self._pipe.close()
+        self._process.terminate()
+        self._process.join(CLOSE_SECONDS)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+
+    def _receive(self) -> dict:
+        try:
+            kind, content = self._pipe.recv()
+        except EOFError:
+            self._process.join()
+            raise RuntimeError(f"{self._process.name} ended by itself, exit code {self._process.exitcode}") from None
+        if kind is UserError:
+            raise UserError(content)
+        if kind is RuntimeError:
+            raise RuntimeError(f"{self._process.name} failed\n{content}")
+        return content
+
+
+def _serve(pipe: connection.Connection, build: Callable, arguments: tuple) -> None:
+    """The component's process: measures until it is ended. Ctrl-C is the parent's to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())  # TensorFlow has temporary files to remove
+    try:
+        facts, measure = build(*arguments)
+        pipe.send((dict, facts))
+        while True:
+            pipe.send((dict, measure(pipe.recv())))
+    except (EOFError, BrokenPipeError):
+        pass
+    except UserError as error:
+        pipe.send((UserError, str(error)))
+    except Exception:
+        pipe.send((RuntimeError, traceback.format_exc()))
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends already
+
+
+def host_components(config: Config) -> tuple[dict, Callable[[float], dict]]:
+    """Builds what agents and queues cost, without a model.
+
+    Measures 'environment_ms', a step of an agent with all that it does but wait: environment, preprocessing, sampling,
+    writing states and segments. And 'queue_ms', a round trip of one process's requests (`group` of them) to the server
+    and back, both on one core.
+    """
+    bind_to_one_core()
+    agents, round_trips = _Agents(config), _RoundTrips(config)
+
+    def measure(seconds: float) -> dict:
+        return {
+            "environment_ms": agents.ms_per_step(ENVIRONMENT_SHARE * seconds),
+            "queue_ms": ms_per_call(round_trips, (1 - ENVIRONMENT_SHARE) * seconds),
+        }
+
+    return {"group": group_size(config)}, measure
+
+
+def model_components(config: Config, device: str) -> tuple[dict, Callable[[float], dict]]:
+    """Builds what the model costs on `device`: 'prediction_ms' and 'update_ms', each by batch size.
+
+    On a GPU the times are those a caller waits, transfers included.
+    """
+    from ga3c_tf.model.model import Model, configure_device, gpu_names
+
+    placed = configure_device(device, intra_op_threads=1, inter_op_threads=1)
+    if "GPU" not in placed:
+        bind_to_one_core()
+    spec = describe_environment(config)
+    model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, seed=0, device=placed)
+    predictions, updates = prediction_sizes(config), training_sizes(config)
+    states, actions, returns = _random_batch(max(predictions + updates), spec)
+
+    def predict(size: int) -> None:
+        model.predict(states[:size])
+
+    def train(size: int) -> None:
+        model.train(states[:size], actions[:size], returns[:size], 1e-6, config.beta)
+
+    def measure(seconds: float) -> dict:
+        each = seconds / (len(predictions) + len(updates))
+        return {
+            "prediction_ms": {size: ms_per_call(partial(predict, size), each) for size in predictions},
+            "update_ms": {size: ms_per_call(partial(train, size), each) for size in updates},
+        }
+
+    facts = {"device": "gpu" if "GPU" in placed else "cpu", "gpus": gpu_names(), "network": model.network.name}
+    return facts, measure
+
+
+def prediction_sizes(config: Config) -> list[int]:
+    """The batches, in states, whose prediction is measured: to 128, and on to as many agents as there are."""
+    return sorted({*PREDICTION_SIZES, max(config.num_agents, max(PREDICTION_SIZES))})
+
+
+def training_sizes(config: Config) -> list[int]:
+    """The batches, in states, whose update is measured: some fixed ones, and those that these settings produce.
+
+    A trainer merges segments until they exceed the minimum: whole ones give the least multiple of t_max that does, and
+    no batch is larger than the minimum and one segment.
+    """
+    whole = config.t_max * (config.min_training_batch // config.t_max + 1)
+    return sorted({*TRAINING_SIZES, config.t_max, whole, config.min_training_batch + config.t_max})
+
+
+def group_size(config: Config) -> int:
+    """Agents in the fullest agent process."""
+    return -(-config.num_agents // config.processes(usable_cores()))
+
+
+def ms_per_call(call: Callable[[], object], seconds: float) -> float:
+    """Mean milliseconds of `call`, repeated for `seconds`, at least once, after one call that does not count."""
+    call()
+    calls, start = 0, time.perf_counter()
+    while True:
+        call()
+        calls += 1
+        elapsed = time.perf_counter() - start
+        if elapsed >= seconds:
+            return 1000 * elapsed / calls
+
+
+def bind_to_one_core() -> None:
+    """Binds this thread, and the threads and processes it starts from now on, to the last core it may use."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def _random_batch(size: int, spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    shape, dtype = (size, *spec.state_shape), np.dtype(spec.state_dtype)
+    states = random.integers(0, 256, shape).astype(dtype) if dtype == np.uint8 else random.random(shape, np.float32)
+    return states, random.integers(spec.num_actions, size=size).astype(np.int32), random.random(size, np.float32)
+
+
+class _Agents:
+    """The agents of one process, answered at once with a uniform policy; their segments are thrown away."""
+
+    def __init__(self, config: Config):
+        spec = describe_environment(config)
+        self._memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
+        self._memory.policy[:] = 1 / spec.num_actions
+        self._training_queue, self._episodes = IndexQueue(), RecordQueue(EPISODE)
+        self._free_slots = {number: deque(self._memory.slots_of(number)) for number in range(group_size(config))}
+        self._runs = [
+            Agent(
+                number,
+                config,
+                make_environment(config),
+                self._memory,
+                self._training_queue,
+                self._episodes,
+                free_slots,
+                np.random.SeedSequence(config.seed, spawn_key=(number,)),
+            ).run()
+            for number, free_slots in self._free_slots.items()
+        ]
+
+    def ms_per_step(self, seconds: float) -> float:
+        """Mean milliseconds of a step, over about `seconds` of steps."""
+        self._step_all()
+        before, start = self._steps(), time.perf_counter()
+        while time.perf_counter() - start < seconds or self._steps() == before:
+            self._step_all()
+        return 1000 * (time.perf_counter() - start) / (self._steps() - before)
+
+    def _steps(self) -> int:
+        return int(self._memory.steps.sum())
+
+    def _step_all(self) -> None:
+        for run in self._runs:
+            while next(run) is None:  # it waits for a segment slot
+                self._take_segments()
+
+    def _take_segments(self) -> None:
+        for slot in self._training_queue.get(1000).tolist():
+            self._free_slots[slot // self._memory.slots_per_agent].append(slot)
+        while len(self._episodes):
+            self._episodes.get(1000)
+
+
+class _RoundTrips:
+    """The server's side of a round trip: takes the requests of one agent process, and answers them."""
+
+    def __init__(self, config: Config):
+        self._group = group_size(config)
+        self._memory = RolloutBuffers(config.replace(t_max=1), (1,), "uint8", 1)
+        self._requests, self._answers = IndexQueue(), ReplyPipes(self._memory, np.zeros(config.num_agents, int))
+        states = [self._memory.state_index(self._memory.slots_of(agent)[0], 0) for agent in range(self._group)]
+        reader = self._answers.open(0)
+        arguments = (self._requests, reader, states)
+        multiprocessing.get_context("spawn").Process(target=_ask, args=arguments, daemon=True).start()
+        reader.close()
+
+    def __call__(self) -> None:
+        waiting = self._group
+        while waiting:
+            requests = self._requests.get(waiting)
+            self._answers.predicted(self._memory.agents_of(requests))
+            waiting -= len(requests)
+
+
+def _ask(requests: IndexQueue, answers: connection.Connection, states: Sequence[int]) -> None:
+    """The agent's side: asks for all states at once, again and again, until its answers end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        while True:
+            requests.put(states)
+            waiting = len(states)
+            while waiting:
+                answered = len(os.read(answers.fileno(), 4096))
+                if not answered:
+                    return
+                waiting -= answered // INDEX.itemsize
+    except BrokenPipeError:
+        pass

@@ -1,0 +1,393 @@
+"""How fast the system is on this machine, against what its components, each measured alone, would allow.
+
+Components and the whole system are measured in turn, so that the machine's noise meets both; the whole system is
+`ga3c-tf train` itself, stopped (SIGSTOP) while the components are measured. All values are medians.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ga3c_tf.bench.components import ComponentProcess, host_components, model_components
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.host.machine import machine, package_versions, source_version, usable_cores
+from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
+
+ROUNDS, WINDOWS_PER_ROUND = 4, 5
+COMPONENT_SHARE = 1 / 12  # of the system's seconds, for one round of each kind of component
+WARM_UP_SHARE = 1 / 6  # of the system's seconds, before the first window
+START_SECONDS = 300.0  # until the system's first row
+CLOSE_SECONDS = 30.0
+COPIED = (  # from metrics.csv into a window
+    "prediction_batch",
+    "training_batch",
+    "policy_lag_mean",
+    "policy_lag_p95",
+    "prediction_queue",
+    "training_queue",
+)
+
+
+def run_bench(config: Config, devices: Sequence[str], seconds: float, say: Callable[[str], None]) -> dict:
+    """Measures the system and its components on each device.
+
+    Args:
+        config: the settings; its seed must be set.
+        devices: as Config's `device`: one, or one CPU and one GPU.
+        seconds: of the whole system's measured work, warm-up not counted, on each device.
+        say: called with one line of progress at a time.
+
+    Returns:
+        What `ga3c-tf bench --json` prints: machine, versions, settings, and by device what `summarise` says.
+
+    Raises:
+        UserError: a device, environment or network that is not there, or too few seconds.
+        RuntimeError: the system or a component failed; the text says how.
+    """
+    start = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        host = stack.enter_context(ComponentProcess(host_components, config))
+        models = [stack.enter_context(ComponentProcess(model_components, config, device)) for device in devices]
+        kinds = [model.facts["device"] for model in models]
+        if len(set(kinds)) < len(kinds):
+            raise UserError(
+                f"--device {','.join(devices)} means {' and '.join(kinds)} here; name cpu and gpu once each"
+            )
+        measured = {
+            kind: _measure(config, device, host, model, seconds, say)
+            for kind, device, model in zip(kinds, devices, models, strict=True)
+        }
+    return {
+        "machine": {**machine(), "gpus": models[0].facts["gpus"]},
+        **source_version(),
+        "versions": package_versions(),
+        "settings": dataclasses.asdict(config),
+        "network": models[0].facts["network"],
+        "rounds": ROUNDS,
+        "windows": ROUNDS * WINDOWS_PER_ROUND,
+        "window_s": seconds / (ROUNDS * WINDOWS_PER_ROUND),
+        "devices": measured,
+        "took_s": round(time.monotonic() - start, 1),
+    }
+
+
+def _measure(
+    config: Config,
+    device: str,
+    host: ComponentProcess,
+    model: ComponentProcess,
+    seconds: float,
+    say: Callable[[str], None],
+) -> dict:
+    """Measures components and system in turn, and sums up."""
+    kind = model.facts["device"]
+    gpu = gpu_id(device) if kind == "gpu" else None
+    minutes, window_s = (10 * seconds + 2 * START_SECONDS) / 60, seconds / (ROUNDS * WINDOWS_PER_ROUND)
+    rounds, phases = [], []
+    say(f"{kind}: starting the system")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        System(config.replace(device=device), Path(folder), window_s, minutes) as system,
+    ):
+        system.warm_up(WARM_UP_SHARE * seconds)
+        for number in range(ROUNDS):
+            say(f"{kind}: round {number + 1} of {ROUNDS}")
+            rounds.append({**host.measure(COMPONENT_SHARE * seconds), **model.measure(COMPONENT_SHARE * seconds)})
+            phases.append(system.measure(WINDOWS_PER_ROUND, gpu))
+    return summarise(config, kind, host.facts["group"], rounds, phases, usable_cores())
+
+
+# ----------------------------------------------------------------------------------------------------- the whole system
+
+
+class System:
+    """`ga3c-tf train` in a folder of its own, at work only during `warm_up` and `measure`.
+
+    Its processes are a group of this session: should this process die while they are stopped, the kernel ends them.
+    Otherwise the budget `minutes` does.
+
+    Raises:
+        UserError: the system refused its settings.
+        RuntimeError: it ended by itself, with the end of what it printed.
+    """
+
+    def __init__(self, config: Config, folder: Path, window_s: float, minutes: float):
+        self._run, self._output, self._window_s = folder / "run", folder / "output.txt", window_s
+        settings = config.replace(
+            run_dir=str(self._run), minutes=minutes, log_seconds=window_s, checkpoint_minutes=2 * minutes
+        )
+        with self._output.open("w") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "ga3c_tf", "train", *settings.arguments()],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
+
+    def __enter__(self) -> System:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """Ends the system as Ctrl-C would, then with force."""
+        self._signal(signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            self._signal(signal.SIGKILL)
+            self._process.wait()
+
+    def warm_up(self, seconds: float) -> None:
+        """Lets it work until its agents step, and for `seconds` more."""
+        deadline = time.monotonic() + START_SECONDS
+        while not any(float(row["agent_steps"]) for row in self._rows()):
+            self._wait(deadline, "no agent has stepped")
+        time.sleep(seconds)
+        self._signal(signal.SIGSTOP)
+
+    def measure(self, count: int, gpu: str | None = None) -> dict:
+        """Lets it work for `count` windows.
+
+        Returns:
+            'windows' as of `window`; 'cpu_utilization', the share of the cores' time that the system used, and
+            'others_utilization' that everybody else did, the hypervisor included; 'gpu_utilization', the share of the
+            time that the GPU was busy, for each time it was asked; 'memory' as of `memory`.
+        """
+        first, own_before, all_before, start = len(self._rows()), self._cpu_seconds(), busy_seconds(), time.monotonic()
+        deadline = start + 5 * count * self._window_s + START_SECONDS
+        self._signal(signal.SIGCONT)
+        gpu_busy: list[float] = []
+        while len(windows := self._windows_since(first)) < count:
+            self._wait(deadline, f"only {len(windows)} of {count} windows were logged")
+            if gpu is not None:
+                gpu_busy += gpu_utilization(gpu)
+        cores_s = (time.monotonic() - start) * usable_cores()
+        self._signal(signal.SIGSTOP)
+        own, everybody = self._cpu_seconds() - own_before, busy_seconds() - all_before
+        return {
+            "windows": windows[:count],
+            "cpu_utilization": own / cores_s,
+            "others_utilization": max(0.0, everybody - own) / cores_s,
+            "gpu_utilization": gpu_busy,
+            "memory": memory(self._process.pid, process_group(self._process.pid)),
+        }
+
+    def _windows_since(self, first: int) -> list[dict]:
+        """The windows of this phase: the row of index `first` is the first after the stop, and still covers it."""
+        rows = self._rows()[first:]
+        windows = [window(before, after) for before, after in itertools.pairwise(rows)]
+        return [each for each in windows if each["seconds"] > self._window_s / 2]
+
+    def _rows(self) -> list[dict[str, str]]:
+        return read_rows(self._run / "metrics.csv", METRIC_COLUMNS)
+
+    def _wait(self, deadline: float, problem: str) -> None:
+        time.sleep(min(1.0, self._window_s))
+        ended = self._process.poll()
+        if ended is None and time.monotonic() < deadline:
+            return
+        said = self._output.read_text(errors="replace").strip().splitlines() or [""]
+        if ended == 2:
+            raise UserError(said[-1].removeprefix("ga3c-tf: "))
+        fate = "came to no result" if ended is None else f"ended, exit code {ended}"
+        raise RuntimeError("\n".join([f"the system {fate}: {problem}", *said[-20:]]))
+
+    def _cpu_seconds(self) -> float:
+        return sum(member["cpu_s"] for member in process_group(self._process.pid).values())
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+
+def window(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, Any]:
+    """What happened between two rows of metrics.csv.
+
+    Returns:
+        Its 'seconds'; 'pps' and 'tps', true agent steps and updates per second; and of the second row the mean batches,
+        the policy lag and the queue lengths, None where nothing happened.
+    """
+    seconds, steps, updates = (
+        float(after[name]) - float(before[name]) for name in ("time_s", "agent_steps", "updates")
+    )
+    rates = {"pps": steps / seconds, "tps": updates / seconds} if seconds > 0 else {"pps": None, "tps": None}
+    return {"seconds": seconds, **rates, **{name: float(after[name]) if after[name] else None for name in COPIED}}
+
+
+def process_group(leader: int) -> dict[int, dict]:
+    """The processes of a group by id, each with its 'parent' and 'cpu_s'; none where /proc does not tell."""
+    members = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            fields = file.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == leader:
+                ticks = int(fields[11]) + int(fields[12])
+                members[int(file.parent.name)] = {"parent": int(fields[1]), "cpu_s": ticks / os.sysconf("SC_CLK_TCK")}
+    return members
+
+
+def busy_seconds() -> float:
+    """Seconds that the cores this process may use have not been idle, taken away by the hypervisor or not.
+
+    From /proc/stat: all columns but idle and iowait; guests' time is part of the first two.
+    """
+    cores = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+    ticks = sum(int(word) for line in lines if line[0] in cores for word in (*line[1:4], *line[6:9]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def memory(server: int, members: Mapping[int, dict]) -> dict[str, float | int | None]:
+    """Proportional memory (PSS) in MiB: the median and the largest agent process, the server, and all together.
+
+    Agent processes are those whose parent, the forkserver, is the server's child.
+    """
+    pss = {number: proportional_mib(number) for number in members}
+    agents = [pss[number] for number, member in members.items() if number != server and member["parent"] != server]
+    known = [value for value in agents if value is not None]
+    return {
+        "agent_processes": len(agents),
+        "agent_process_pss_mib": statistics.median(known) if known else None,
+        "agent_process_pss_mib_max": max(known, default=None),
+        "server_pss_mib": pss.get(server),
+        "total_pss_mib": sum(value for value in pss.values() if value is not None) or None,
+    }
+
+
+def proportional_mib(process: int) -> float | None:
+    """The process's memory in MiB, each page divided among those that share it; None where /proc does not tell."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
+    return None
+
+
+def gpu_id(device: str) -> str:
+    """What nvidia-smi calls TensorFlow's device 'gpu' or 'gpu:N'."""
+    number = int(device.partition(":")[2] or 0)
+    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    return visible[number] if number < len(visible) else str(number)
+
+
+def gpu_utilization(gpu: str) -> list[float]:
+    """Share of its last sampling period in which the GPU was busy, from nvidia-smi; empty where that does not work."""
+    command = ["nvidia-smi", f"--id={gpu}", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
+        return [float(said.strip()) / 100]
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return []
+
+
+# ------------------------------------------------------------------------------------------------------------ the limit
+
+
+def time_at(times: Mapping[int, float], size: float) -> float:
+    """The time of a batch of `size` states, between the measured sizes by a straight line, beyond them the last one."""
+    sizes = sorted(times)
+    return float(np.interp(size, sizes, [times[each] for each in sizes]))
+
+
+def limits(
+    environment_ms: float, prediction_ms: float, update_ms: float, cores: int, on_gpu: bool
+) -> dict[str, float | None]:
+    """The most agent steps per second that the components allow, each time being milliseconds per agent step.
+
+    Without a GPU the cores share all the work: cores / (environment + prediction + update). With one there are two
+    bounds, and the slower holds: the cores have the environments, and the GPU predicts and trains. The host's work for
+    those is not counted, and several threads may overlap transfers and computation: the GPU's bound is an estimate.
+    """
+    model_ms = prediction_ms + update_ms
+    host = 1000 * cores / (environment_ms if on_gpu else environment_ms + model_ms)
+    device = 1000 / model_ms if on_gpu else None
+    return {"host_pps": host, "device_pps": device, "pps_limit": min(host, device) if device else host}
+
+
+def summarise(
+    config: Config, kind: str, group: int, rounds: Sequence[dict], phases: Sequence[dict], cores: int
+) -> dict:
+    """Medians, the limit and the efficiency, beside everything they come from.
+
+    Args:
+        kind: 'cpu' or 'gpu'.
+        group: requests of a queue's round trip.
+        rounds: what the components measured, a dict for each round.
+        phases: what `System.measure` returned, one for each round.
+        cores: of the host.
+    """
+    windows = [each for phase in phases for each in phase["windows"]]
+    if not any(each["training_batch"] for each in windows):
+        raise UserError("no update happened in any window; give more --seconds")
+    system = {name: median_of([each[name] for each in windows]) for name in windows[0]}
+    components = {name: median_of([each[name] for each in rounds]) for name in rounds[0]}
+    prediction, update = system["prediction_batch"], system["training_batch"]
+    call_ms = {
+        "environment": components["environment_ms"],
+        "prediction": time_at(components["prediction_ms"], prediction),
+        "update": time_at(components["update_ms"], update),
+        "queue": components["queue_ms"],
+    }
+    calls = {"environment": 1, "prediction": prediction, "update": update, "queue": group}
+    step_ms = {name: milliseconds / calls[name] for name, milliseconds in call_ms.items()}
+    limit = limits(step_ms["environment"], step_ms["prediction"], step_ms["update"], cores, kind == "gpu")
+    busy = [sample for phase in phases for sample in phase["gpu_utilization"]]
+    return {
+        "device": kind,
+        **{name: value for name, value in system.items() if name != "seconds"},
+        "pps_min": min(each["pps"] for each in windows),
+        "pps_max": max(each["pps"] for each in windows),
+        "pps_as_the_authors_count": system["pps"] * (config.t_max + 1) / config.t_max,
+        **limit,
+        "efficiency": system["pps"] / limit["pps_limit"],
+        "cores": cores,
+        "components": components,
+        "call_ms": call_ms,
+        "step_ms": step_ms,
+        "step_shares": shares(step_ms, system["pps"], cores, kind == "gpu"),
+        "cpu_utilization": median_of([phase["cpu_utilization"] for phase in phases]),
+        "others_utilization": max(phase["others_utilization"] for phase in phases),
+        "gpu_utilization": median_of(busy),
+        "memory": phases[-1]["memory"],
+        "windows": windows,
+        "rounds": list(rounds),
+    }
+
+
+def median_of(values: Sequence) -> Any:
+    """The median of numbers, of dicts of numbers entry by entry; None is left out, and is the median of nothing."""
+    known = [value for value in values if value is not None]
+    if known and isinstance(known[0], dict):
+        return {name: median_of([each[name] for each in known]) for name in known[0]}
+    return statistics.median(known) if known else None
+
+
+def shares(step_ms: Mapping[str, float], pps: float, cores: int, on_gpu: bool) -> dict[str, float]:
+    """Each component's share of the time of one agent step in the whole system.
+
+    That time is cores / pps, all cores being paid for; on a GPU prediction and update have their share of 1 / pps, the
+    GPU's time. Without a GPU the rest of the cores' time is 'rest': waiting, contention, and Python around the model.
+    """
+    host_ms, gpu_ms = 1000 * cores / pps, 1000 / pps
+    whole = {"prediction": gpu_ms, "update": gpu_ms} if on_gpu else {}
+    found = {name: milliseconds / whole.get(name, host_ms) for name, milliseconds in step_ms.items()}
+    return found if on_gpu else {**found, "rest": 1 - sum(found.values())}

@@ -1,0 +1,1 @@
+"""Environments: Atari, MinAtar, any registered with Gymnasium, and the user's own."""

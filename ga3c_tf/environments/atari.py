@@ -1,0 +1,196 @@
+"""Atari games: the emulator, and both ways from its frames to states. Importing this loads neither it nor OpenCV."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any, cast
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from ga3c_tf.config import Config
+from ga3c_tf.environments.registered import make_registered
+from ga3c_tf.errors import UserError
+
+FRAME_SIZE = 84
+EMULATOR_HZ = 60
+_LUMA = (0.299, 0.587, 0.114)
+
+
+def load_ale() -> types.ModuleType:
+    """ale_py, which registers its ids on import, with its banner silenced."""
+    try:
+        import ale_py
+        import ale_py.roms
+    except ImportError:
+        raise UserError("Atari games need the package ale-py: pip install ale-py") from None
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    return ale_py
+
+
+class AtariEnvironment(gymnasium.Env):
+    """An Atari game giving uint8 (84, 84, frame_stack) states, newest frame last.
+
+    'standard' is Gymnasium's AtariPreprocessing (Machado et al. 2018): maximum over the last two raw frames of a step,
+    OpenCV area resize, the first frame repeated to fill the stack. It calls the emulator itself, which spares what
+    Gymnasium computes for every raw frame. A step cut short by the end of the episode shows its last raw frame.
+
+    'nvlabs' is the authors' Environment.py: the last raw frame, stretched and resized (`stretch_and_resize`), and no-op
+    steps after a reset until `frame_stack` real frames exist. Rewards of these no-ops count for nothing, as theirs.
+    Gray levels are the emulator's own: the authors' weighted sum of RGB, rounded to whole levels.
+    """
+
+    def __init__(self, config: Config, render_mode: str | None = None):
+        """Loads the game `config.env_id`, an id of `atari_ids`.
+
+        Raises:
+            UserError: a render mode that is not offered.
+        """
+        load_ale()
+        # obs_type 'ram' because a reset of the game fetches an observation that nobody looks at.
+        game = make_registered(
+            config.env_id,
+            render_mode,
+            obs_type="ram",
+            frameskip=1,
+            full_action_space=config.full_action_space,
+            repeat_action_probability=config.repeat_action_probability,
+        )
+        self._game = cast(Any, game.unwrapped)
+        self.ale = self._game.ale
+        self.spec, self.render_mode = self._game.spec, render_mode
+        self.metadata = {**self._game.metadata, "render_fps": max(1, EMULATOR_HZ // config.frame_skip)}
+        self._actions = list(self._game._action_set)
+        self._noop = self._actions[self._game.get_action_meanings().index("NOOP")]
+        self._frame_skip, self._noop_max = config.frame_skip, config.noop_max
+        self._life_loss_ends = config.terminal_on_life_loss
+        self._lives = 0
+
+        self._standard = config.preprocessing == "standard"
+        self._pools = self._standard and config.frame_skip > 1
+        self._before, self._screen = np.empty((2, *self.ale.getScreenDims()), np.uint8)
+        self._stack = np.zeros((FRAME_SIZE, FRAME_SIZE, config.frame_stack), np.uint8)
+        self._flat_stack = self._stack.reshape(-1)
+        self._process = _area_resize() if self._standard else stretch_and_resize
+
+        self.observation_space = spaces.Box(0, 255, self._stack.shape, np.uint8)
+        self.action_space = spaces.Discrete(len(self._actions))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        """Starts an episode; a seed restarts emulator, sticky actions and no-ops alike.
+
+        Returns:
+            The state, and an info dict with 'lives' and 'episode_frame_number' (raw frames).
+        """
+        self._game.reset(seed=seed)
+        while not self._begin():
+            self._game.reset()
+        return self._stack, self._info()
+
+    def step(self, action: int):
+        """Repeats `action` for frame_skip raw frames, or until the episode ends.
+
+        Returns:
+            State, raw reward, terminated, truncated (the game's own limit of raw frames), info as in `reset`.
+        """
+        reward, life_lost = self._emulate(self._actions[action], self._frame_skip)
+        self._push_frame()
+        terminated = life_lost or self.ale.game_over(with_truncation=False)
+        return self._stack, reward, terminated, self.ale.game_truncated(), self._info()
+
+    def render(self) -> np.ndarray | None:
+        """The screen, uint8 (height, width, 3), for render mode 'rgb_array'."""
+        return self._game.render()
+
+    def _emulate(self, action: Any, frames: int) -> tuple[float, bool]:
+        """Plays `frames` raw frames; gives their reward and whether a lost life ended the episode."""
+        ale, reward, life_lost, self._pooled = self.ale, 0.0, False, False
+        for left in range(frames - 1, -1, -1):
+            reward += ale.act(action)
+            if self._life_loss_ends:
+                lives = ale.lives()
+                life_lost, self._lives = lives < self._lives, lives
+            if life_lost or ale.game_over():
+                break
+            if left == 1 and self._pools:
+                ale.getScreenGrayscale(self._before)
+                self._pooled = True
+        return reward, life_lost
+
+    def _begin(self) -> bool:
+        """Plays the no-ops of a new episode and fills the stack; False if the game ended meanwhile."""
+        self._lives = self.ale.lives()
+        if self._noop_max:
+            self._emulate(self._noop, int(self._game.np_random.integers(1, self._noop_max + 1)))
+        self._pooled = False
+        self._push_frame()
+        if self._standard:
+            self._stack[...] = self._stack[..., -1:]
+        else:
+            for _ in range(self._stack.shape[-1] - 1):
+                self._emulate(self._noop, self._frame_skip)
+                self._push_frame()
+        return not self.ale.game_over()
+
+    def _push_frame(self) -> None:
+        """Moves the stack back by one frame and puts the processed screen last."""
+        screen = self._screen
+        self.ale.getScreenGrayscale(screen)
+        if self._pooled:
+            np.maximum(screen, self._before, out=screen)
+        frame = self._process(screen)
+        # One byte to the left moves every channel by one; what crosses into the next pixel is overwritten.
+        self._flat_stack[:-1] = self._flat_stack[1:]
+        self._stack[..., -1] = frame
+
+    def _info(self) -> dict[str, Any]:
+        return {"lives": self.ale.lives(), "episode_frame_number": self.ale.getEpisodeFrameNumber()}
+
+
+def stretch_and_resize(frame: np.ndarray) -> np.ndarray:
+    """One frame as the authors' network saw it, before x / 128 - 1.
+
+    Their Environment.py takes 0.299 R + 0.587 G + 0.114 B and scipy.misc.imresize(..., 'bilinear'), which stretches
+    the frame's own minimum..maximum to 0..255 (a constant frame becomes black) and resizes by Pillow's bilinear
+    filter, whose support grows with the scale. A gray frame of whole levels differs from the RGB one by the rounding of
+    each level, at most half a level times 255 / (maximum - minimum).
+
+    Args:
+        frame: uint8 RGB (height, width, 3) or gray (height, width).
+
+    Returns:
+        uint8 (84, 84), read-only.
+    """
+    from PIL import Image
+
+    height, width = frame.shape[:2]
+    if frame.ndim == 3:
+        gray = frame @ np.array(_LUMA)
+        stretched = _stretch(gray, gray.min(), gray.max()).tobytes()
+    else:
+        stretched = frame.tobytes().translate(_stretch_table(int(frame.min()), int(frame.max())))
+    image = Image.frombuffer("L", (width, height), stretched, "raw", "L", 0, 1)
+    return np.asarray(image.resize((FRAME_SIZE, FRAME_SIZE), Image.Resampling.BILINEAR))
+
+
+def _stretch(gray: np.ndarray, low: float, high: float) -> np.ndarray:
+    """`gray` with low..high stretched to 0..255 and rounded half up, uint8 (scipy's bytescale)."""
+    scaled = (gray - low) * (255.0 / ((high - low) or 1.0))
+    return (scaled.clip(0, 255) + 0.5).astype(np.uint8)
+
+
+@functools.lru_cache(maxsize=1024)
+def _stretch_table(low: int, high: int) -> bytes:
+    """The 256 stretched values of whole gray levels, for bytes.translate."""
+    return _stretch(np.arange(256), low, high).tobytes()
+
+
+def _area_resize() -> Callable[[np.ndarray], np.ndarray]:
+    """OpenCV's area resize of gray uint8 (height, width) to uint8 (84, 84), always into one buffer."""
+    import cv2
+
+    size = (FRAME_SIZE, FRAME_SIZE)
+    return functools.partial(cv2.resize, dsize=size, dst=np.empty(size, np.uint8), interpolation=cv2.INTER_AREA)

@@ -1,0 +1,165 @@
+"""Environments whose observations are the states the network sees.
+
+Atari frames become uint8 (84, 84, frame_stack) with the newest frame last; other small images stay uint8; everything
+else becomes a float32 vector. Rewards stay raw, actions are 0..n-1, and reaching a time limit is reported as truncated.
+
+A state is valid until the next `step` or `reset` of its environment, which may write the next one over it: copy it to
+keep it. Importing this module loads neither OpenCV nor the emulator, so a CartPole agent stays small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from ga3c_tf.config import Config
+from ga3c_tf.environments.atari import AtariEnvironment
+from ga3c_tf.environments.ids import resolve_env_id
+from ga3c_tf.environments.registered import make_registered
+from ga3c_tf.errors import UserError
+
+SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a screen, a smaller one a grid of cells
+
+
+@dataclass(frozen=True)
+class EnvironmentSpec:
+    """What the network and the shared memory must know of an environment.
+
+    Attributes:
+        state_shape: shape of one state, without a batch axis.
+        state_dtype: 'uint8' (images) or 'float32' (vectors).
+        num_actions: actions are 0..num_actions-1.
+    """
+
+    state_shape: tuple[int, ...]
+    state_dtype: str
+    num_actions: int
+
+
+def make_environment(config: Config, render_mode: str | None = None) -> gymnasium.Env:
+    """The environment `config` names, giving states.
+
+    Args:
+        config: the settings; those marked 'Atari' are used for ALE ids only.
+        render_mode: None, 'rgb_array' (`render()` gives uint8 (height, width, 3)) or 'human' (a window).
+
+    Returns:
+        An environment with Gymnasium's interface; `reset(seed=s)` starts the same episode whenever s is the same.
+
+    Raises:
+        UserError: unknown id, missing package, actions that are not Discrete, or a render mode that is not offered.
+    """
+    env_id, _ = resolve_env_id(config.env_id)
+    if env_id.startswith("ALE/"):
+        return AtariEnvironment(config.replace(env_id=env_id), render_mode)
+    env = make_registered(env_id.rpartition(":")[2], render_mode)
+    try:
+        return StateEnvironment(env, env_id)
+    except UserError:
+        env.close()
+        raise
+
+
+def make_limited_environment(config: Config, most_steps: int, render_mode: str | None = None) -> gymnasium.Env:
+    """Makes the environment of `make_environment`, whose episodes are truncated after `most_steps` steps.
+
+    A greedy agent may never end an episode by itself, and not every environment has a time limit of its own.
+    """
+    return gymnasium.wrappers.TimeLimit(make_environment(config, render_mode), most_steps)
+
+
+def describe_environment(config: Config) -> EnvironmentSpec:
+    """State shape, dtype and number of actions of the environment `config` names; makes one and closes it.
+
+    Raises:
+        UserError: as `make_environment`.
+    """
+    env = make_environment(config)
+    states: Any = env.observation_space
+    actions: Any = env.action_space
+    try:
+        return EnvironmentSpec(tuple(states.shape), states.dtype.name, int(actions.n))
+    finally:
+        env.close()
+
+
+class StateEnvironment(gymnasium.Wrapper):
+    """Any other environment, its observations as states and its actions from 0."""
+
+    def __init__(self, env: gymnasium.Env, env_id: str):
+        """Wraps `env`, called `env_id` in messages.
+
+        Raises:
+            UserError: actions that are not Discrete, or observations that cannot become a vector.
+        """
+        super().__init__(env)
+        if not isinstance(env.action_space, spaces.Discrete):
+            raise UserError(
+                f"{env_id} has actions {_one_line(env.action_space)}; this needs Discrete actions (one of "
+                "n), as LunarLander-v3 or CartPole-v1 have"
+            )
+        self._first_action = int(env.action_space.start)
+        self.action_space = spaces.Discrete(int(env.action_space.n))
+        self.observation_space, self._to_state = _state_reader(env.observation_space, env_id)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        """Starts an episode; gives the state and the environment's info."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._to_state(observation), info
+
+    def step(self, action: int):
+        """One step; gives state, raw reward, terminated, truncated and the environment's info."""
+        observation, reward, terminated, truncated, info = self.env.step(int(action) + self._first_action)
+        return self._to_state(observation), float(reward), bool(terminated), bool(truncated), info
+
+    def render(self):
+        """The environment's own picture.
+
+        Raises:
+            UserError: a package for drawing is missing.
+        """
+        try:
+            return self.env.render()
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise UserError(f"cannot draw: {_one_line(error)}") from None
+
+
+def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callable[[Any], np.ndarray]]:
+    """The space of states for observations of `space`, and the function from the one to the other.
+
+    Screens (uint8 of rank 3, or of rank 2 as one channel) and planes of 0 and 1 stay uint8. Other bytes become float32
+    shares of their highest value, as images or vectors; other Boxes and, one-hot where they are discrete, all spaces
+    that Gymnasium can flatten become float32 vectors.
+
+    Raises:
+        UserError: observations of varying size, or of none.
+    """
+    if not space.is_np_flattenable or spaces.flatdim(space) == 0:
+        raise UserError(f"{env_id} has observations {_one_line(space)}; this needs ones of a fixed size, such as Box")
+    vector = spaces.Box(-np.inf, np.inf, (spaces.flatdim(space),), np.float32)
+    if not isinstance(space, spaces.Box):
+        return vector, lambda value: np.asarray(spaces.flatten(space, value), np.float32)
+    if space.dtype not in (np.uint8, np.bool_):
+        return vector, lambda values: np.asarray(values, np.float32).reshape(-1)
+    highest = float(space.high.max())
+    shape = {2: (*space.shape, 1), 3: space.shape}.get(len(space.shape), (space.high.size,))
+    if len(shape) == 3 and (highest <= 1 or min(shape[:2]) >= SMALLEST_SCREEN):
+        return spaces.Box(0, int(highest), shape, np.uint8), lambda image: image.view(np.uint8).reshape(shape)
+    scale = np.float32(1 / max(1.0, highest))
+    return spaces.Box(0, 1, shape, np.float32), lambda values: values.reshape(shape) * scale
+
+
+def _one_line(text: Any) -> str:
+    return " ".join(str(text).split())
+
+
+def modules_used(config: Config) -> list[str]:
+    """Modules that an environment of `config` will import: loaded once, agent processes share them."""
+    if not config.env_id.startswith("ALE/"):
+        return []
+    return ["ale_py", "cv2" if config.preprocessing == "standard" else "PIL.Image"]

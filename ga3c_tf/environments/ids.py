@@ -1,0 +1,96 @@
+"""Which environments there are: today's ids, old ones, and close ones."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+import gymnasium
+
+from ga3c_tf.environments.atari import load_ale
+from ga3c_tf.environments.minatar import MINATAR_IDS, register_minatar
+from ga3c_tf.errors import UserError
+from ga3c_tf.plugins import import_users_module
+
+_LEGACY_ATARI = re.compile(r"([A-Za-z0-9]+?)(Deterministic|NoFrameskip)?(?:-v([045]))?")
+
+
+def resolve_env_id(env_id: str) -> tuple[str, str | None]:
+    """Today's id for `env_id`, and one line to show the user where it differs.
+
+    `PongDeterministic-v0`, `PongNoFrameskip-v4`, `Pong-v4`, `Pong` and the like mean ALE/Pong-v5 with other settings
+    of frame skip and sticky actions, which here come from the Config alone. `module:Name-v0` imports `module` first.
+
+    Returns:
+        The id and None, or the id of today and what the old one meant.
+
+    Raises:
+        UserError: unknown id (close ones are named), or its package is not installed.
+    """
+    module, colon, name = env_id.rpartition(":")
+    if colon:
+        import_users_module(module, env_id)
+        resolved, note = resolve_env_id(name)
+        return (resolved if resolved.startswith("ALE/") else f"{module}:{resolved}"), note
+    if env_id.startswith("MinAtar/"):
+        register_minatar()
+    if _is_registered_outside_ale(env_id):
+        return env_id, None
+    games = {known.removeprefix("ALE/").removesuffix("-v5"): known for known in atari_ids()}
+    if env_id in games.values():
+        return env_id, None
+    legacy = _LEGACY_ATARI.fullmatch(env_id)
+    if legacy and legacy[1] in games:
+        return games[legacy[1]], _legacy_note(env_id, games[legacy[1]], legacy[2], legacy[3])
+    raise UserError(f"unknown environment {env_id!r}{_close_ids(env_id)}")
+
+
+def atari_ids() -> list[str]:
+    """The Atari ids that can be played here, `ALE/<game>-v5`, sorted.
+
+    Raises:
+        UserError: ale-py is not installed.
+    """
+    roms = set(load_ale().roms.get_all_rom_ids())
+    return sorted(
+        env_id
+        for env_id, spec in gymnasium.registry.items()
+        if env_id.startswith("ALE/") and spec.version == 5 and spec.kwargs.get("game") in roms
+    )
+
+
+def _is_registered_outside_ale(env_id: str) -> bool:
+    spec = gymnasium.registry.get(env_id)
+    return spec is not None and not str(spec.entry_point).startswith("ale_py")
+
+
+def _legacy_note(env_id: str, today: str, kind: str | None, version: str | None) -> str:
+    """What a legacy Atari id meant, from Gym's registration of it (SpaceInvaders' skip of 3 is Gym's own exception)."""
+    if version in (None, "5"):
+        return f"{env_id} is called {today} today; --frame-skip and --repeat-action-probability set how it is played"
+    fixed = "3" if today == "ALE/SpaceInvaders-v5" else "4"
+    skip = {"Deterministic": fixed, "NoFrameskip": "1", None: "drawn from 2 to 4"}[kind]
+    sticky = "0.25" if version == "0" else "0"
+    return (
+        f"{env_id} is called {today} today; it meant frame skip {skip} and repeat action probability {sticky}, "
+        "which --frame-skip and --repeat-action-probability now set"
+    )
+
+
+def _close_ids(env_id: str) -> str:
+    """A hint such as '; close: ALE/Pong-v5': compared without namespace, version and case, then ordered with them."""
+
+    def bare(name: str) -> str:
+        return re.sub(r"-v\d+$", "", name.rpartition("/")[2]).casefold()
+
+    known: dict[str, list[str]] = {}
+    registered = [name for name in gymnasium.registry if _is_registered_outside_ale(name)]
+    for name in sorted({*registered, *atari_ids(), *MINATAR_IDS}, reverse=True):
+        known.setdefault(bare(name), []).append(name)
+    close = difflib.get_close_matches(bare(env_id), known, n=3, cutoff=0.6)
+    names = sorted(
+        (name for key in close for name in known[key]),
+        reverse=True,
+        key=lambda name: difflib.SequenceMatcher(None, name, env_id).ratio(),
+    )
+    return f"; close: {', '.join(names[:3])}" if names else "; ALE/Pong-v5 and CartPole-v1 are two that exist"

@@ -1,0 +1,35 @@
+"""Makes what Gymnasium has registered."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gymnasium
+
+from ga3c_tf.environments.minatar import make_minatar
+from ga3c_tf.errors import UserError
+from ga3c_tf.plugins import one_line
+
+
+def make_registered(env_id: str, render_mode: str | None, **kwargs: Any) -> gymnasium.Env:
+    """The registered environment, without checkers and without the warnings of its making.
+
+    Raises:
+        UserError: it cannot be made, or does not offer the render mode.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if env_id.startswith("MinAtar/"):
+                return make_minatar(env_id, render_mode)
+            if render_mode is not None:  # an environment without pictures need not know the word
+                kwargs["render_mode"] = render_mode
+            env = gymnasium.make(env_id, disable_env_checker=True, **kwargs)
+    except Exception as error:  # whatever the maker of an environment raises
+        raise UserError(f"{env_id} cannot be made: {one_line(error)}") from error
+    if render_mode is not None and render_mode not in env.metadata.get("render_modes", ()):
+        offered = ", ".join(env.metadata.get("render_modes", ())) or "none"
+        env.close()
+        raise UserError(f"{env_id} has no render mode {render_mode!r}; it offers: {offered}")
+    return env

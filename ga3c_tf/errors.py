@@ -1,0 +1,5 @@
+"""Errors that the user can put right."""
+
+
+class UserError(ValueError):
+    """Something the user can put right. Its text is one line: what was wrong, and what would be right."""

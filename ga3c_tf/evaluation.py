@@ -1,0 +1,273 @@
+"""What a trained agent scores, and how it looks while it plays."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import forkserver
+from pathlib import Path
+from typing import Any, cast
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode
+
+from ga3c_tf.config import MOST_EPISODE_STEPS, Config
+from ga3c_tf.environments.environment import describe_environment, make_limited_environment
+from ga3c_tf.errors import UserError
+from ga3c_tf.model.model import Model
+from ga3c_tf.runs import weights
+from ga3c_tf.runs.checkpoints import Checkpoints
+from ga3c_tf.runs.folder import read_config
+from ga3c_tf.runs.stats import bootstrap_interval
+from ga3c_tf.signals import left_to_this_process
+
+PARALLEL = 10
+"""Environments stepped at once: fixed, so that a seed gives the same scores on every machine."""
+ACTIONS = 1
+"""Key of the random stream of the actions: without one it would be that of the environment of the same seed."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What whole episodes scored.
+
+    Attributes:
+        scores: raw score of each episode.
+        cut: episodes among them that had not ended after the most steps that they were given.
+        most_steps: agent steps that each was given at most.
+    """
+
+    scores: list[float]
+    cut: int
+    most_steps: int
+
+
+class TrainedAgent:
+    """The policy of a run's checkpoint, or of weights that were handed on.
+
+    Args:
+        run: a run folder, or one that `weights.save_weights` wrote.
+        checkpoint: 'best', 'latest' or the agent steps of one; handed-on weights are the only ones there.
+        greedy: take the most probable action instead of sampling.
+        seed: seed of the sampled actions.
+
+    Attributes:
+        config: the run's settings, for whole games (`terminal_on_life_loss` off).
+        model: the model, with the checkpoint's weights.
+        agent_steps: of the checkpoint.
+        checkpoint: which one it is, in words.
+
+    Raises:
+        UserError: not a run folder, no such checkpoint, or one of another network.
+    """
+
+    def __init__(
+        self, run: Path | str, checkpoint: str | int, greedy: bool, seed: int, device: str, warn: Callable[[str], None]
+    ):
+        self.config: Config = read_config(run).replace(terminal_on_life_loss=False)
+        spec = describe_environment(self.config)
+        self.model = Model(self.config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
+        self.checkpoint = "best (by rolling score)" if checkpoint == "best" else str(checkpoint)
+        self.agent_steps: int
+        if (Path(run) / weights.FILE).exists():
+            if checkpoint != "best":
+                raise UserError(f"{run} has weights, and no checkpoints to choose from; leave --checkpoint out")
+            self.agent_steps = weights.load_weights(Path(run), self.model)
+            self.checkpoint = "published"
+        else:
+            checkpoints = Checkpoints(Path(run), self.model.checkpoint_objects(), warn)
+            self.agent_steps = checkpoints.restore(checkpoint)["agent_steps"]
+        self._greedy, self._rng = greedy, _actions_of(seed)
+
+    def act(self, states: np.ndarray) -> np.ndarray:
+        """Actions int64 [B] for states [B, *state_shape]."""
+        policy, _, _ = self.model.predict(states)
+        if self._greedy:
+            return policy.argmax(axis=1)
+        cumulative = policy.cumsum(axis=1)
+        draws = self._rng.random(len(policy))[:, None] * cumulative[:, -1:]
+        return np.minimum((cumulative <= draws).sum(axis=1), policy.shape[1] - 1)
+
+
+class RandomAgent:
+    """Uniformly random actions in a run's environment: what a score is worth.
+
+    Args:
+        run: a run folder; it needs no checkpoint.
+        seed: seed of the actions.
+
+    Attributes:
+        config, agent_steps: as of `TrainedAgent`.
+        checkpoint: None, since there is no trained policy.
+
+    Raises:
+        UserError: not a run folder, or an environment that is not there.
+    """
+
+    checkpoint = None
+    agent_steps = 0
+
+    def __init__(self, run: Path | str, seed: int):
+        self.config: Config = read_config(run).replace(terminal_on_life_loss=False)
+        self._num_actions = describe_environment(self.config).num_actions
+        self._rng = _actions_of(seed)
+
+    def act(self, states: np.ndarray) -> np.ndarray:
+        """Actions int64 [B] for states [B, *state_shape]."""
+        return self._rng.integers(self._num_actions, size=len(states))
+
+
+def _actions_of(seed: int) -> np.random.Generator:
+    """The random numbers that actions are drawn with."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(ACTIONS,)))
+
+
+def evaluate(
+    agent: TrainedAgent | RandomAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS
+) -> Evaluation:
+    """Plays `episodes` whole episodes, chosen so that their lengths have no influence on which they are.
+
+    Args:
+        agent: who plays.
+        episodes: how many.
+        seed: of the environments.
+        most_steps: agent steps after which an episode is ended.
+    """
+    count = min(episodes, PARALLEL)
+    make = functools.partial(make_limited_environment, agent.config, most_steps)
+    with left_to_this_process():
+        forkserver.ensure_running()
+    environments = AsyncVectorEnv([make] * count, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)
+    try:
+        played = _play_episodes(agent, environments, episodes, seed)
+    except BaseException:
+        environments.close(terminate=True)
+        raise
+    environments.close()
+    cut = sum(length == most_steps and not terminated for _, length, terminated in played)
+    return Evaluation([score for score, _, _ in played], cut, most_steps)
+
+
+def _play_episodes(
+    agent: TrainedAgent | RandomAgent, environments: AsyncVectorEnv, episodes: int, seed: int
+) -> list[tuple[float, int, bool]]:
+    """Score and length of each episode, and whether it was terminated.
+
+    Environment i plays episodes i, i + n, i + 2n, ...: taking the first to end would favour short ones.
+    """
+    count = environments.num_envs
+    quota = [len(range(number, episodes, count)) for number in range(count)]
+    played: list[list[tuple[float, int, bool]]] = [[] for _ in range(count)]
+    scores, lengths = np.zeros(count), np.zeros(count, np.int64)
+    begins = np.zeros(count, bool)  # the call after an episode's end only resets (NEXT_STEP)
+    states, _ = environments.reset(seed=[seed * PARALLEL + number for number in range(count)])
+    while any(len(done) < most for done, most in zip(played, quota, strict=True)):
+        states, rewards, terminated, truncated, _ = environments.step(agent.act(states))
+        scores += rewards
+        lengths += ~begins
+        begins = terminated | truncated
+        for number in np.flatnonzero(begins):
+            played[number].append((float(scores[number]), int(lengths[number]), bool(terminated[number])))
+        scores[begins] = lengths[begins] = 0
+    return [episode for done, most in zip(played, quota, strict=True) for episode in done[:most]]
+
+
+def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: bool, seed: int) -> dict:
+    """The scores with mean, spread, a 95 % bootstrap interval of the mean, and the protocol in words."""
+    config, scores = agent.config, evaluation.scores
+    low, high = bootstrap_interval(scores)
+    policy = [f"{agent.checkpoint} checkpoint", "most probable action" if greedy else "actions sampled"]
+    protocol = [
+        f"{len(scores)} whole episodes",
+        *(policy if agent.checkpoint else ["uniformly random actions"]),
+        f"seed {seed}",
+        *([f"{evaluation.cut} of them ended after {evaluation.most_steps} steps"] if evaluation.cut else []),
+    ]
+    if "ALE/" in config.env_id:
+        protocol += [
+            f"frame skip {config.frame_skip}",
+            f"sticky actions {config.repeat_action_probability:g}",
+            f"at most {config.noop_max} no-ops at the start",
+            f"{config.preprocessing} preprocessing",
+        ]
+    return {
+        "env_id": config.env_id,
+        "agent_steps": agent.agent_steps,
+        "mean": float(np.mean(scores)),
+        "std": float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0,
+        "median": float(np.median(scores)),
+        "interval_95": [low, high],
+        "episodes": len(scores),
+        "episodes_cut": evaluation.cut,
+        "protocol": ", ".join(protocol),
+        "scores": scores,
+    }
+
+
+def record(
+    agent: TrainedAgent, episodes: int, seed: int, file: Path, most_steps: int = MOST_EPISODE_STEPS
+) -> list[float]:
+    """Writes `episodes` episodes to `file`, an .mp4 (H.264) or .gif, at the game's own speed; returns their scores.
+
+    An episode that has not ended after `most_steps` agent steps is ended.
+
+    Raises:
+        UserError: another kind of file, one that cannot be written, or an environment that gives no pictures.
+    """
+    import imageio.v2 as imageio
+
+    kind = file.suffix.lower()
+    if kind not in (".mp4", ".gif"):
+        raise UserError(f"{file} is no video file: name a .mp4 or a .gif")
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame then draws without asking for a display
+    environment = make_limited_environment(agent.config, most_steps, "rgb_array")
+    rate = environment.metadata.get("render_fps", 30)
+    options = {"loop": 0, "duration": 1000 / rate} if kind == ".gif" else {"macro_block_size": 2, "fps": rate}
+    try:
+        with imageio.get_writer(str(file), **options) as writer:
+            video = cast(Any, writer)
+            return _play(agent, environment, episodes, seed, lambda: video.append_data(_picture(environment)))
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.strerror or error}") from None
+    finally:
+        environment.close()
+
+
+def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS) -> list[float]:
+    """Plays `episodes` episodes of at most `most_steps` agent steps in a window; returns their scores.
+
+    Raises:
+        UserError: no display, or an environment that has no window.
+    """
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise UserError("--window needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; --video needs none")
+    environment = make_limited_environment(agent.config, most_steps, "human")
+    try:
+        return _play(agent, environment, episodes, seed, lambda: None)
+    finally:
+        environment.close()
+
+
+def _picture(environment: gymnasium.Env) -> np.ndarray:
+    picture: Any = environment.render()
+    if picture is None:
+        raise UserError("this environment draws no pictures")
+    return picture
+
+
+def _play(agent: TrainedAgent, environment: gymnasium.Env, episodes: int, seed: int, on_state: Callable[[], None]):
+    scores = []
+    for episode in range(episodes):
+        state, _ = environment.reset(seed=seed if episode == 0 else None)
+        score, done = 0.0, False
+        on_state()
+        while not done:
+            state, reward, terminated, truncated, _ = environment.step(int(agent.act(state[None])[0]))
+            score, done = score + float(reward), bool(terminated or truncated)
+            on_state()
+        scores.append(score)
+    return scores

@@ -1,0 +1,112 @@
+"""Files that a reader finds whole: written aside and renamed, or appended to; and locks between processes."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+RETRY_SECONDS = 1.0
+
+
+@contextlib.contextmanager
+def replacing(file: Path, mode: str = "w", **options) -> Iterator[IO]:
+    """Opens a new file that takes the place of `file` at the end, so that a reader sees the old one or the new.
+
+    Args:
+        file: the file to be replaced; it need not exist.
+        mode: "w" for text or "wb" for bytes.
+        options: further arguments of `open`.
+
+    Raises:
+        OSError: it cannot be written; `file` is unchanged.
+    """
+    aside = file.with_name(file.name + ".new")
+    with aside.open(mode, **options) as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
+    aside.rename(file)
+
+
+def write_aside(file: Path, text: str) -> None:
+    """Writes `text` to a new file and renames it to `file`, so that a reader sees the old one or the new."""
+    with replacing(file) as stream:
+        stream.write(text)
+
+
+@contextlib.contextmanager
+def locked(file: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Holds the lock of `file`, and waits for another process that has it.
+
+    Args:
+        file: the lock; made where it does not exist.
+        say: told, in one line, that it has to wait.
+    """
+    with file.open("a") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another process that has {file}")
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+class RetryingWriter:
+    """The end of a file. Safe under threads.
+
+    Args:
+        file: appended to; made where it is not there.
+        warn: told, in one line, that something cannot be written now; once a second at most.
+    """
+
+    def __init__(self, file: Path, warn: Callable[[str], None]):
+        self._file, self._warn, self._lock = file, warn, threading.Lock()
+        self._waiting: deque[bytes] = deque()
+        self._retry_at = 0.0
+        self._descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def write(self, data: bytes) -> None:
+        """Appends `data`, now or with a later call."""
+        with self._lock:
+            self._waiting.append(data)
+            if time.monotonic() >= self._retry_at:
+                self._try()
+
+    def flush(self) -> None:
+        """Has the disk keep everything.
+
+        Raises:
+            OSError: it cannot.
+        """
+        with self._lock:
+            self._write_waiting()
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Closes the file; what still has no room is lost, and told."""
+        with self._lock:
+            self._try()
+            os.close(self._descriptor)
+
+    def _try(self) -> None:
+        try:
+            self._write_waiting()
+        except OSError as error:
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+            self._warn(f"{self._file} cannot be written: {error.strerror}; {len(self._waiting)} rows wait for room")
+
+    def _write_waiting(self) -> None:
+        while self._waiting:
+            data = self._waiting[0]
+            written = os.write(self._descriptor, data)
+            if written < len(data):
+                self._waiting[0] = data[written:]
+            else:
+                self._waiting.popleft()

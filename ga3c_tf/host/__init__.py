@@ -1,0 +1,1 @@
+"""What the machine offers: cores, quotas, memory, scheduling, and its description."""

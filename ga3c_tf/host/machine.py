@@ -1,0 +1,73 @@
+"""What this machine is, and which source and versions ran on it: what a session's record says."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import platform
+import re
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+from ga3c_tf.host.cgroups import cpu_quota
+
+PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGES = (
+    "ga3c_tf",
+    "tensorflow",
+    "tensorflow-cpu",
+    "keras",
+    "numpy",
+    "gymnasium",
+    "ale-py",
+    "opencv-python-headless",
+    "pillow",
+    "minatar",
+)
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of Python and of the installed packages that a run's numbers depend on."""
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def source_version() -> dict:
+    """Git commit of this package's source, and whether it was changed since; None where there is no checkout."""
+
+    def git(*arguments):
+        return subprocess.run(
+            ["git", "-C", str(PACKAGE), *arguments], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", "host/machine.py")  # or the checkout around it is somebody else's
+        return {
+            "commit": git("rev-parse", "HEAD"),
+            "dirty": bool(git("status", "--porcelain", "--", ".", "../reproduce")),
+        }
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+
+
+def machine() -> dict:
+    """Processor, cores this process may use, memory in GiB, and operating system."""
+    cpu = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError, AttributeError):
+        cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[1]  # type: ignore[index]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {"cpu": cpu, "cores": usable_cores(), "memory_gib": round(memory, 1), "os": platform.platform()}
+
+
+def usable_cores() -> int:
+    """Cores that this process may use: those that it may run on, or fewer where a quota gives it less of their time."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cpu_quota()
+    return allowed if quota >= allowed else max(1, math.ceil(quota))

@@ -1,0 +1,1 @@
+"""Networks, losses, the optimizer and the model. The only package that imports TensorFlow."""

@@ -1,0 +1,151 @@
+"""The losses of advantage actor-critic, as pure functions of one batch.
+
+B is the number of states in the batch and A the number of actions. Every loss and entropy is **summed** over the
+batch, as in the authors' code (NetworkVP.py), so a larger batch makes a larger step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.model.tensorflow import tf
+from ga3c_tf.plugins import one_line, users_function
+
+
+class Losses(NamedTuple):
+    """Of one batch: what the optimizer minimises, as its sum or, with `dual_rmsprop`, one by one; and the entropy."""
+
+    policy_loss: tf.Tensor  # scalar float32, summed over the batch, the entropy's term included
+    value_loss: tf.Tensor  # scalar float32, summed over the batch
+    entropy: tf.Tensor  # scalar float32 in nats, summed over the batch; only reported
+
+
+LossFunction = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, Config], tuple]
+
+
+def find_loss(config: Config, num_actions: int) -> LossFunction:
+    """The loss that `config.loss` names: 'paper', or a user's function of the same arguments as `actor_critic`.
+
+    Raises:
+        UserError: an unknown name, or a function that fails on a blank batch or returns other than three scalars.
+    """
+    name = config.loss
+    if name == "paper":
+        return actor_critic
+    if ":" not in name:
+        raise UserError(f"unknown loss {name!r}; it must be paper or 'module:function'")
+    function = users_function(name, f"loss {name!r}")
+    found: list = []
+
+    def on_a_blank_batch():
+        logits, values, actions = tf.zeros((2, num_actions)), tf.zeros(2), tf.zeros(2, tf.int32)
+        found.extend(function(logits, values, actions, values, tf.constant(config.beta), config))
+
+    try:
+        tf.function(on_a_blank_batch, autograph=False).get_concrete_function()  # as a graph, which the training uses
+    except Exception as error:  # whatever a user's function raises
+        raise UserError(f"loss {name!r} failed: {one_line(error)}") from error
+    kinds = [f"{one.dtype.name} {list(one.shape)}" if tf.is_tensor(one) else type(one).__name__ for one in found]
+    if kinds != ["float32 []"] * 3:
+        raise UserError(
+            f"loss {name!r} must return (policy loss, value loss, entropy), three float32 scalars; for 2 states it "
+            f"returned {', '.join(kinds)}"
+        )
+    return function
+
+
+def actor_critic(
+    logits: tf.Tensor, values: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, beta: tf.Tensor, config: Config
+) -> Losses:
+    """The paper's loss (section 3): the advantage objective with the entropy's bonus, and the value's squared error.
+
+    Args:
+        logits: [B, A] float32.
+        values: [B] float32.
+        actions: [B] int32, the actions taken.
+        returns: [B] float32, the n-step returns.
+        beta: Scalar float32, weight of the entropy.
+        config: Of the settings, `min_policy`, `log_epsilon` and `log_softmax` are used.
+    """
+    probabilities = policy(logits, config.min_policy)
+    logarithms = log_policy(logits, config.min_policy, None if config.log_softmax else config.log_epsilon)
+    spread = entropy(probabilities, logarithms)
+    objective = advantage_objective(logarithms, values, actions, returns) + beta * spread
+    return Losses(-objective, value_loss(values, returns), spread)
+
+
+def policy(logits: tf.Tensor, min_policy: float = 0.0) -> tf.Tensor:
+    """Probabilities of the actions: softmax, every one raised by `min_policy` and renormalised.
+
+    Args:
+        logits: [B, A] float32.
+        min_policy: m; the result is (softmax + m) / (1 + m * A), so no action falls below m / (1 + m * A).
+
+    Returns:
+        [B, A] float32; each row sums to one.
+    """
+    softmax = tf.nn.softmax(logits)
+    return (softmax + min_policy) / (1.0 + min_policy * logits.shape[-1]) if min_policy else softmax
+
+
+def log_policy(logits: tf.Tensor, min_policy: float = 0.0, log_epsilon: float | None = 1e-6) -> tf.Tensor:
+    """Logarithms of `policy`'s probabilities.
+
+    Args:
+        logits: [B, A] float32.
+        min_policy: as for `policy`.
+        log_epsilon: floor of a probability: log(max(pi, log_epsilon)), which passes no gradient below the floor.
+            None takes no floor: log-softmax, or with a `min_policy` the plain logarithm, which that keeps finite.
+
+    Returns:
+        [B, A] float32, at most zero.
+    """
+    if log_epsilon is None and not min_policy:
+        return tf.nn.log_softmax(logits)
+    probabilities = policy(logits, min_policy)
+    return tf.math.log(probabilities if log_epsilon is None else tf.maximum(probabilities, log_epsilon))
+
+
+def advantage_objective(log_policy: tf.Tensor, values: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor) -> tf.Tensor:
+    """Sum over the batch of log pi(action) * (R - V), where the advantage R - V is taken as a constant.
+
+    Args:
+        log_policy: [B, A] float32.
+        values: [B] float32, V; no gradient flows into it.
+        actions: [B] int32, the actions taken.
+        returns: [B] float32, R.
+
+    Returns:
+        Scalar float32, to be maximised.
+    """
+    log_taken = tf.reduce_sum(log_policy * tf.one_hot(actions, log_policy.shape[-1]), axis=-1)
+    return tf.reduce_sum(log_taken * (returns - tf.stop_gradient(values)))
+
+
+def entropy(policy: tf.Tensor, log_policy: tf.Tensor) -> tf.Tensor:
+    """Sum over the batch of the policy's entropy in nats, its logarithms floored where `log_policy` is.
+
+    Args:
+        policy: [B, A] float32.
+        log_policy: [B, A] float32.
+
+    Returns:
+        Scalar float32.
+    """
+    return -tf.reduce_sum(policy * log_policy)
+
+
+def value_loss(values: tf.Tensor, returns: tf.Tensor) -> tf.Tensor:
+    """Sum over the batch of 0.5 * (R - V)^2.
+
+    Args:
+        values: [B] float32, V.
+        returns: [B] float32, R.
+
+    Returns:
+        Scalar float32.
+    """
+    return 0.5 * tf.reduce_sum(tf.square(returns - values))

@@ -1,0 +1,191 @@
+"""The networks: states in, policy logits and values out, as Keras models with readable layer names.
+
+Shapes: B states in a batch, A actions. A network takes states of the environment's own type, casts and rescales
+them itself, and returns (logits [B, A] float32, values [B] float32).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ga3c_tf.config import did_you_mean
+from ga3c_tf.errors import UserError
+from ga3c_tf.model.tensorflow import keras, tf
+from ga3c_tf.plugins import one_line, users_function
+
+SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a game's screen, a smaller one a grid of cells
+
+
+def build_network(
+    name: str, state_shape: Sequence[int], state_dtype: np.dtype | str, num_actions: int, seed: int
+) -> keras.Model:
+    """The network called `name`, with every weight and bias drawn uniformly from +-1/sqrt(fan_in).
+
+    Args:
+        name: 'small', 'large-4', 'large-3', 'large-2', 'large-1' (by the first layer's stride; 'large' is 'large-4'),
+            'minatar', 'mlp', 'auto' (by the observation), or 'module:function'. A user's function is called with
+            (state_shape, state_dtype, num_actions) and its weights are left as it made them, after seeding Keras,
+            NumPy and Python.
+        state_shape: Shape of one state, (height, width, channels) or (size,).
+        state_dtype: uint8 for images, float32 for vectors.
+        num_actions: A.
+        seed: The same seed gives the same weights.
+
+    Returns:
+        A model from [B, *state_shape] to (logits [B, A] float32, values [B] float32).
+
+    Raises:
+        UserError: an unknown name, a network that does not fit the observation, or a user's function that fails.
+    """
+    shape, dtype = tuple(int(size) for size in state_shape), np.dtype(state_dtype)
+    if ":" in name:
+        return _user_network(name, shape, dtype, num_actions, seed)
+    name = _for_observation(shape) if name == "auto" else name
+    if name not in _BUILDERS:
+        known = [*_BUILDERS, "auto"]
+        raise UserError(
+            f"unknown network {name!r}; it must be one of {', '.join(known)}, or 'module:function'"
+            f"{did_you_mean(name, known)}"
+        )
+    network = _BUILDERS[name](shape, dtype, num_actions)
+    _initialise(network, seed)
+    return network
+
+
+def _for_observation(shape: tuple[int, ...]) -> str:
+    if len(shape) == 1:
+        return "mlp"
+    if len(shape) == 3 and min(shape[:2]) >= SMALLEST_SCREEN:
+        return "small"
+    if len(shape) == 3 and min(shape[:2]) >= 3:
+        return "minatar"
+    raise UserError(f"no network for states of shape {shape}: give --network module:function")
+
+
+def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
+    """The paper's small network: conv 16 8x8 stride 4, conv 32 4x4 stride 2, FC 256, on gray levels / 128 - 1."""
+    states, hidden = _rescaled_images("small", shape, dtype)
+    hidden = _conv("conv11", 16, 8, 4, "same")(hidden)
+    hidden = _conv("conv12", 32, 4, 2, "same")(hidden)
+    hidden = _dense("dense1", 256)(keras.layers.Flatten(name="flat1")(hidden))
+    return _with_heads("small", states, hidden, num_actions)
+
+
+def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
+    """The paper's large network: conv 32 8x8 of this stride, conv 32 4x4 and conv 64 4x4 of stride 2, FC 256."""
+    name = f"large-{stride}"
+    states, hidden = _rescaled_images(name, shape, dtype)
+    hidden = _conv("conv11", 32, 8, stride, "same")(hidden)
+    hidden = _conv("conv12", 32, 4, 2, "same")(hidden)
+    hidden = _conv("conv13", 64, 4, 2, "same")(hidden)
+    hidden = _dense("dense1", 256)(keras.layers.Flatten(name="flat1")(hidden))
+    return _with_heads(name, states, hidden, num_actions)
+
+
+def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
+    """MinAtar's network (Young and Tian 2019, arXiv 1903.03176): conv 16 3x3 stride 1, FC 128, on planes of 0 and 1."""
+    _expect(
+        "minatar",
+        len(shape) == 3 and min(shape[:2]) >= 3,
+        "images of at least 3x3 cells (height, width, planes)",
+        shape,
+        dtype,
+    )
+    states = keras.Input(shape, dtype=dtype.name)
+    hidden = _conv("conv11", 16, 3, 1, "valid")(_as_float(states))
+    hidden = _dense("dense1", 128)(keras.layers.Flatten(name="flat1")(hidden))
+    return _with_heads("minatar", states, hidden, num_actions)
+
+
+def _mlp(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
+    """Two hidden layers of 64, for vectors of numbers."""
+    _expect("mlp", len(shape) == 1, "vectors (size,)", shape, dtype)
+    states = keras.Input(shape, dtype=dtype.name)
+    hidden = _dense("dense1", 64, "tanh")(_as_float(states))
+    hidden = _dense("dense2", 64, "tanh")(hidden)
+    return _with_heads("mlp", states, hidden, num_actions)
+
+
+_BUILDERS: dict[str, Callable[[tuple[int, ...], np.dtype, int], keras.Model]] = {
+    "small": _small,
+    "large": functools.partial(_large, 4),
+    **{f"large-{stride}": functools.partial(_large, stride) for stride in (4, 3, 2, 1)},
+    "minatar": _minatar,
+    "mlp": _mlp,
+}
+
+
+def _expect(name: str, fits: bool, wanted: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    if not fits:
+        raise UserError(f"network {name!r} takes {wanted}, not {dtype.name} states of shape {shape}")
+
+
+def _rescaled_images(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+    """The input of the network `name`, and its gray levels as x / 128 - 1."""
+    _expect(name, len(shape) == 3 and dtype == np.uint8, "uint8 images (height, width, channels)", shape, dtype)
+    states = keras.Input(shape, dtype=dtype.name)
+    return states, keras.layers.Rescaling(1 / 128, offset=-1, name="rescale")(states)
+
+
+def _as_float(states: keras.KerasTensor) -> keras.KerasTensor:
+    return keras.layers.Rescaling(1.0, name="cast")(states)
+
+
+def _conv(name: str, filters: int, size: int, stride: int, padding: str) -> keras.layers.Layer:
+    return keras.layers.Conv2D(
+        filters, size, strides=stride, padding=padding, activation="relu", kernel_initializer="zeros", name=name
+    )
+
+
+def _dense(name: str, units: int, activation: str | None = "relu") -> keras.layers.Layer:
+    return keras.layers.Dense(units, activation=activation, kernel_initializer="zeros", name=name)
+
+
+def _with_heads(name: str, states: keras.KerasTensor, hidden: keras.KerasTensor, num_actions: int) -> keras.Model:
+    values = keras.ops.squeeze(_dense("logits_v", 1, None)(hidden), axis=-1)
+    logits = _dense("logits_p", num_actions, None)(hidden)
+    return keras.Model(states, (logits, values), name=name)
+
+
+def _initialise(network: keras.Model, seed: int) -> None:
+    """Draws every kernel and its bias from +-1/sqrt(fan_in), fan_in being all of the kernel's sizes but the last."""
+    rng = np.random.default_rng(seed)
+    for layer in network.layers:
+        if layer.weights:
+            bound = 1 / math.sqrt(math.prod(layer.kernel.shape[:-1]))
+            for weight in (layer.kernel, layer.bias):
+                weight.assign(rng.uniform(-bound, bound, weight.shape).astype(np.float32))
+
+
+def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, seed: int) -> keras.Model:
+    build = users_function(name, f"network {name!r}")
+    keras.utils.set_random_seed(seed % 2**32)
+    try:
+        network = build(shape, dtype, num_actions)
+    except Exception as error:
+        raise UserError(f"network {name!r} failed: {one_line(error)}") from error
+    if not isinstance(network, keras.Model):
+        raise UserError(f"network {name!r} returned {type(network).__name__}; it must return a keras.Model")
+    _check_outputs(name, network, shape, dtype, num_actions)
+    return network
+
+
+def _check_outputs(name: str, network: keras.Model, shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> None:
+    """Calls the network on two blank states, which also builds the weights of a subclassed model."""
+    try:
+        outputs = network(tf.zeros((2, *shape), dtype))
+    except Exception as error:
+        raise UserError(
+            f"network {name!r} cannot take {dtype.name} states of shape {shape}: {one_line(error)}"
+        ) from error
+    found = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
+    if not isinstance(outputs, list | tuple) or found != [((2, num_actions), "float32"), ((2,), "float32")]:
+        text = ", ".join(f"{kind} {list(size)}" for size, kind in found)
+        raise UserError(
+            f"network {name!r} must return (logits float32 [B, {num_actions}], values float32 [B]); "
+            f"for B = 2 it returned {text}"
+        )

@@ -1,0 +1,80 @@
+"""TensorFlow 1's RMSProp, which Keras 3 no longer has, and the authors' clipping of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ga3c_tf.model.tensorflow import tf
+
+
+class RMSProp(tf.Module):
+    """Non-centred RMSProp with shared statistics, by TensorFlow 1's own fused kernel.
+
+    For each variable: s = decay * s + (1 - decay) * g^2; m = momentum * m + rate * g / sqrt(s + epsilon); w = w - m.
+    The mean square s starts at **ones** and epsilon is inside the root; Keras 3 starts at zeros, with first steps
+    several times larger. Source: section 3 of the paper and the authors' NetworkVP.py (tf.train.RMSPropOptimizer).
+
+    Several threads may apply gradients at once: the kernel holds the locks of the variable and its slots.
+
+    Attributes:
+        mean_square: One slot per variable, of its shape; starts at ones.
+        momentum_slots: One slot per variable, of its shape; starts at zeros.
+    """
+
+    def __init__(
+        self, variables: Sequence[tf.Variable], decay: float = 0.99, momentum: float = 0.0, epsilon: float = 0.1
+    ):
+        super().__init__(name="rmsprop")
+        self._variables = tuple(variables)
+        self._decay, self._momentum, self._epsilon = decay, momentum, epsilon
+        self.mean_square = [tf.Variable(tf.ones_like(v), trainable=False) for v in self._variables]
+        self.momentum_slots = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
+
+    def apply(self, gradients: Sequence[tf.Tensor | None], learning_rate: float | tf.Tensor) -> list[tf.Operation]:
+        """Takes one step on every variable. Usable eagerly and inside a tf.function.
+
+        Args:
+            gradients: One float32 tensor of its variable's shape each; a variable whose gradient is None is left alone.
+            learning_rate: Scalar float32.
+
+        Returns:
+            The update operations, for control dependencies; empty when called eagerly.
+        """
+        updates = []
+        for variable, square, momentum, gradient in zip(
+            self._variables, self.mean_square, self.momentum_slots, gradients, strict=True
+        ):
+            if gradient is not None:
+                updates.append(
+                    tf.raw_ops.ResourceApplyRMSProp(
+                        var=variable.handle,
+                        ms=square.handle,
+                        mom=momentum.handle,
+                        lr=learning_rate,
+                        rho=self._decay,
+                        momentum=self._momentum,
+                        epsilon=self._epsilon,
+                        grad=gradient,
+                        use_locking=True,
+                    )
+                )
+        return [update for update in updates if update is not None]
+
+
+def clip_by_average_norm(gradient: tf.Tensor | None, clip_norm: float) -> tf.Tensor | None:
+    """Scales the gradient down so that its average norm, ||g|| / size, is at most `clip_norm`.
+
+    With one optimizer the authors clip every variable's gradient by itself, with TensorFlow 1's
+    tf.clip_by_average_norm; with two (DUAL_RMSPROP) they take tf.clip_by_norm instead.
+
+    Args:
+        gradient: Of any shape, float32; None stays None.
+        clip_norm: c; the result is g * c / max(||g|| / size, c).
+
+    Returns:
+        A tensor of the gradient's shape, or None.
+    """
+    if gradient is None:
+        return None
+    average_norm = tf.norm(gradient) / tf.cast(tf.size(gradient), gradient.dtype)
+    return gradient * (clip_norm / tf.maximum(average_norm, clip_norm))

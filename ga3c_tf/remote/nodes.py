@@ -1,0 +1,65 @@
+"""What the agents of each machine do, where some are on other machines."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from ga3c_tf.rollouts.queues import RolloutBuffers
+
+HERE = "server"
+
+
+class NodeRates:
+    """Rates of each machine since the last call.
+
+    Args:
+        memory: shared with the agents; `nodes` says where the agents of a process are.
+        process_of: the process of an agent.
+    """
+
+    def __init__(self, memory: RolloutBuffers, process_of: Callable[[int], int]):
+        self._memory, self._process_of = memory, process_of
+        self._looked, self._steps = time.monotonic(), memory.steps.copy()
+        self._trips = memory.round_trips.copy()
+
+    def rows(self, agents: Iterable[int], lags: np.ndarray, trained: np.ndarray) -> list[dict[str, float | str]]:
+        """One row for each machine.
+
+        Args:
+            agents: those that there are.
+            lags: float64 [num_agents], sum of the policy lags of each agent's states that were trained on.
+            trained: float64 [num_agents], the number of those states.
+
+        Returns:
+            By machine 'node', 'agents', 'pps' (their steps per second), 'policy_lag_mean' (updates) and 'round_trip_ms'
+            of a call to it; not-a-number where there was none.
+        """
+        now, steps, trips = time.monotonic(), self._memory.steps.copy(), self._memory.round_trips.copy()
+        seconds = max(now - self._looked, 1e-9)
+        of_node: dict[str, list[int]] = defaultdict(list)
+        for agent in agents:
+            of_node[self._memory.nodes[self._process_of(agent)].decode() or HERE].append(agent)
+        rows: list[dict[str, float | str]] = []
+        for node, members in of_node.items():
+            processes = list({self._process_of(agent) for agent in members})
+            took, calls = (trips - self._trips)[processes].sum(axis=0)
+            rows.append(
+                {
+                    "node": node,
+                    "agents": len(members),
+                    "pps": float((steps - self._steps)[members].sum()) / seconds,
+                    "policy_lag_mean": _ratio(lags[members].sum(), trained[members].sum()),
+                    "round_trip_ms": 1000 * _ratio(took, calls),
+                }
+            )
+        self._looked, self._steps, self._trips = now, steps, trips
+        return rows
+
+
+def _ratio(total: float, count: float) -> float:
+    return float(total / count) if count else math.nan

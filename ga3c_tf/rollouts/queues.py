@@ -1,0 +1,292 @@
+"""What agents and server share: uint8 frames in memory, and pipes of small records that serve as queues.
+
+A pipe of fixed-size records is a queue that any process or thread may write to and read from without a lock: Linux
+writes and reads records of up to PIPE_BUF bytes whole, and one `os.read` returns every record that waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import struct
+import termios
+import threading
+from multiprocessing import connection, reduction
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.host.memory import available_bytes
+
+INDEX = np.dtype(np.uint32)
+EPISODE = np.dtype([("agent", np.int64), ("length", np.int64), ("score", np.float64)])
+STOP = 0xFFFFFFFF
+"""The record that ends one reader of an index queue."""
+ENDED = 1 << 31
+"""The bit of a record of the training queue that follows the last segment of an agent process that has died."""
+RELEASED, ADDED, REMOVED = 1 << 30, 2 << 30, 3 << 30
+"""Kinds of a record on the way back: a segment slot is free again, an agent begins, an agent ends. Without one of these
+bits a record is the number of an agent whose prediction is there."""
+KIND = 3 << 30
+
+
+class RecordQueue:
+    """A pipe of records of one dtype. Another process that is handed the queue may only write to it."""
+
+    def __init__(self, dtype: np.dtype):
+        self.dtype = dtype
+        self.reader, self.writer = connection.Pipe(duplex=False)
+
+    def __getstate__(self):
+        # a process that held the reading end too would never learn that the server has died
+        return {"dtype": self.dtype, "writer": self.writer}
+
+    def put(self, record) -> None:
+        """Writes one record (or an array of them), whole; it does not block before 64 KiB wait.
+
+        Raises:
+            BrokenPipeError: no process reads this queue any more.
+        """
+        os.write(self.writer.fileno(), np.asarray(record, self.dtype).tobytes())
+
+    def get(self, maximum: int = 1) -> np.ndarray:
+        """Waits for a record, then returns all that are there, oldest first, at most `maximum`; empty when closed."""
+        return np.frombuffer(os.read(self.reader.fileno(), maximum * self.dtype.itemsize), self.dtype)
+
+    def __len__(self) -> int:
+        """Records that wait."""
+        buffer = fcntl.ioctl(self.reader.fileno(), termios.FIONREAD, b"\0" * 4)
+        return struct.unpack("i", buffer)[0] // self.dtype.itemsize
+
+    def close(self) -> None:
+        """Closes both ends in this process."""
+        self.reader.close()
+        self.writer.close()
+
+
+class IndexQueue(RecordQueue):
+    """A queue of indices read by several threads, each of which one STOP record ends."""
+
+    def __init__(self):
+        super().__init__(INDEX)
+        self._reader = threading.local()
+
+    def get(self, maximum: int = 1) -> np.ndarray:
+        """As `RecordQueue.get`; empty once this reader is to end. Indices before a STOP are handed out first."""
+        if getattr(self._reader, "ends", False):
+            self._reader.ends = False
+            return np.empty(0, INDEX)
+        records = super().get(maximum)
+        stops = int(np.count_nonzero(records == STOP))
+        if stops == 0:
+            return records
+        self.stop(stops - 1)  # those that this read took from other readers
+        indices = records[records != STOP]
+        self._reader.ends = len(indices) > 0
+        return indices
+
+    def stop(self, readers: int = 1) -> None:
+        """Ends `readers` of the threads that read this queue."""
+        if readers:
+            self.put(np.full(readers, STOP, INDEX))
+
+
+class SharedMemory:
+    """Bytes that live as long as some process maps them: nothing is left behind however the processes end.
+
+    They come from the kernel's anonymous memory files, which no limit on /dev/shm concerns.
+
+    Raises:
+        UserError: not enough memory; the text names the size needed.
+    """
+
+    def __init__(self, size: int):
+        room = available_bytes()
+        if size > room:  # asking for it all the same would end in the kernel killing some process
+            raise UserError(
+                f"agents and server need {size / 2**20:.0f} MiB of shared memory, and {room / 2**20:.0f} MiB are left "
+                "here; fewer --agents or a smaller --max-training-queue need less"
+            )
+        self.size = size
+        self._fd = os.memfd_create("ga3c_tf", os.MFD_CLOEXEC)
+        os.posix_fallocate(self._fd, 0, size)
+        self.buffer = mmap.mmap(self._fd, size)
+
+    def __getstate__(self):
+        return {"size": self.size, "descriptor": reduction.DupFd(self._fd)}
+
+    def __setstate__(self, state):
+        self.size = state["size"]
+        self._fd = state["descriptor"].detach()
+        self.buffer = mmap.mmap(self._fd, self.size)
+
+    def __del__(self):
+        if hasattr(self, "_fd"):
+            os.close(self._fd)
+
+
+class RolloutBuffers:
+    """The arrays that agents and server share.
+
+    There is room for `config.most_agents` and, after them, the remote agents. Each agent owns `slots_per_agent` segment
+    slots: one that it fills, the others waiting for training. States are written once, into the slot they are trained
+    from, and predicted from there.
+
+    Attributes:
+        states: [slots, t_max + 1, *state_shape]; the last one is the state a full segment bootstraps from.
+        actions: int32 [slots, t_max].
+        returns: float32 [slots, t_max], n-step discounted.
+        versions: int64 [slots, t_max], the model version that each action was chosen with.
+        lengths: int32 [slots], steps in the segment.
+        policy: float32 [num_agents, num_actions], the newest prediction for each agent.
+        value: float32 [num_agents].
+        version: int64 [num_agents], the model version that made it.
+        steps: int64 [num_agents], environment steps taken by each agent.
+        streams: int64 [num_agents], the number of the random stream that the agent begins with.
+        sent: int64 [num_agents], steps of each agent in segments that it has sent to training.
+        busy_since: float64 [num_agents], by process: when it began what it is at (`time.monotonic`), 0 while it waits.
+        nodes: bytes [num_agents], by process: the machine of its agents where that is another one.
+        round_trips: float64 [num_agents, 2], by process: seconds that calls to that machine took, and their number.
+    """
+
+    states: np.ndarray
+    actions: np.ndarray
+    returns: np.ndarray
+    versions: np.ndarray
+    lengths: np.ndarray
+    policy: np.ndarray
+    value: np.ndarray
+    version: np.ndarray
+    steps: np.ndarray
+    streams: np.ndarray
+    sent: np.ndarray
+    busy_since: np.ndarray
+    nodes: np.ndarray
+    round_trips: np.ndarray
+
+    def __init__(self, config: Config, state_shape: tuple[int, ...], state_dtype: str, num_actions: int):
+        self.num_agents, self.t_max = config.most_agents + config.remote_agents, config.t_max
+        self.slots_per_agent = config.segments_per_agent + 1
+        slots = self.num_agents * self.slots_per_agent
+        self._layout: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
+            "steps": ((self.num_agents,), np.int64),
+            "streams": ((self.num_agents,), np.int64),
+            "sent": ((self.num_agents,), np.int64),
+            "busy_since": ((self.num_agents,), np.float64),
+            "nodes": ((self.num_agents,), "S64"),
+            "round_trips": ((self.num_agents, 2), np.float64),
+            "version": ((self.num_agents,), np.int64),
+            "versions": ((slots, self.t_max), np.int64),
+            "policy": ((self.num_agents, num_actions), np.float32),
+            "value": ((self.num_agents,), np.float32),
+            "returns": ((slots, self.t_max), np.float32),
+            "actions": ((slots, self.t_max), np.int32),
+            "lengths": ((slots,), np.int32),
+            "states": ((slots, self.t_max + 1, *state_shape), np.dtype(state_dtype)),
+        }
+        self._memory = SharedMemory(sum(_nbytes(*entry) for entry in self._layout.values()))
+        self._map()
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if not isinstance(value, np.ndarray)}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._map()
+
+    def _map(self) -> None:
+        offset = 0
+        for name, (shape, dtype) in self._layout.items():
+            setattr(self, name, np.ndarray(shape, dtype, self._memory.buffer, offset))
+            offset += _nbytes(shape, dtype)
+        self.flat_states = self.states.reshape(-1, *self.states.shape[2:])
+
+    def state_index(self, slot: int, step: int) -> int:
+        """The index of a slot's state in `flat_states`: what the prediction queue carries."""
+        return slot * (self.t_max + 1) + step
+
+    def agents_of(self, state_indices: np.ndarray) -> np.ndarray:
+        """The agents whose states these are."""
+        return state_indices // ((self.t_max + 1) * self.slots_per_agent)
+
+    def slots_of(self, agent: int) -> range:
+        """The segment slots that an agent owns."""
+        return range(agent * self.slots_per_agent, (agent + 1) * self.slots_per_agent)
+
+
+def _nbytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
+    """Bytes of an array, rounded up so that the next one is aligned."""
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    return -(-size // 64) * 64
+
+
+def homes_of(config: Config, processes: int) -> np.ndarray:
+    """The process of each agent, int64 [num_agents].
+
+    Those of this machine are spread evenly, however many there are; remote ones have a process for each actor.
+
+    Args:
+        processes: of this machine, as `Config.processes` says.
+    """
+    homes = [np.arange(config.most_agents) % processes]
+    homes += [np.full(len(agents), processes + number) for number, agents in enumerate(config.remote_actors)]
+    return np.concatenate(homes)
+
+
+class ReplyPipes:
+    """The way back: one pipe per agent process, on which it learns of predictions, free slots, and its agents.
+
+    Closing a pipe ends its process; so does the end of the server, however it comes.
+
+    Args:
+        homes: int [num_agents], the number of the process that each agent lives in.
+    """
+
+    def __init__(self, memory: RolloutBuffers, homes: np.ndarray):
+        self._memory, self._homes = memory, homes
+        self._writers: dict[int, connection.Connection] = {}
+        self._lock = threading.Lock()  # a number of a closed pipe may already be another file's
+
+    def process_of(self, agent: int) -> int:
+        """The process that an agent lives in."""
+        return int(self._homes[agent])
+
+    def open(self, process: int) -> connection.Connection:
+        """A new pipe for process number `process`; returns the end that the process reads."""
+        reader, self._writers[process] = connection.Pipe(duplex=False)
+        return reader
+
+    def close(self, process: int) -> None:
+        """Ends the process that reads this pipe; what is for its agents goes to nobody until it is opened anew."""
+        with self._lock:
+            self._writers.pop(process).close()
+
+    def predicted(self, agents: np.ndarray) -> None:
+        """Tells each of these agents (uint32 [n]) that its prediction is there."""
+        self._send(agents, agents)
+
+    def released(self, slot: int) -> None:
+        """Hands a segment slot back to its agent."""
+        self._send(slot // self._memory.slots_per_agent, slot | RELEASED)
+
+    def added(self, agent: int) -> None:
+        """Lets an agent begin, with the random stream that the memory names."""
+        self._send(agent, agent | ADDED)
+
+    def removed(self, agent: int) -> None:
+        """Lets an agent end: it gives up its segment and episode."""
+        self._send(agent, agent | REMOVED)
+
+    def _send(self, agents: ArrayLike, records: ArrayLike) -> None:
+        """Sends each agent's record to the process that it lives in."""
+        records, homes = np.atleast_1d(np.asarray(records, INDEX)), self._homes[np.atleast_1d(agents)]
+        with self._lock:
+            for process in set(homes.tolist()):
+                if process in self._writers:
+                    # a process that has ended is the server's to notice
+                    with contextlib.suppress(BrokenPipeError):
+                        os.write(self._writers[process].fileno(), records[homes == process].tobytes())

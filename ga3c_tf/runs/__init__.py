@@ -1,0 +1,1 @@
+"""The folder of a run: settings, logs, statistics, checkpoints and weights."""

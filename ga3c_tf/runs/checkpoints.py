@@ -1,0 +1,210 @@
+"""Checkpoints of a run: each one folder, written aside and renamed; the last three and the best are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.model.tensorflow import tf
+
+KEEP_LAST = 3
+DAMAGE = (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError, LookupError, ValueError)
+"""What TensorFlow raises, besides OpError itself, where files of a checkpoint are truncated, overwritten or missing."""
+
+
+class Checkpoints:
+    """The checkpoints of one run, named by their agent steps.
+
+    Weights, optimizer slots and counters lie in one tf.train.Checkpoint, whose checksums show damage.
+
+    Args:
+        folder: the run folder; checkpoints lie in its subfolder `checkpoints`.
+        objects: what to store and restore: variables by the name of their group, in a fixed order.
+        warn: told, in one line, what was wrong with a checkpoint that is passed over.
+    """
+
+    def __init__(self, folder: Path, objects: dict[str, list[tf.Variable]], warn: Callable[[str], None] = print):
+        self._folder, self._warn = folder / "checkpoints", warn
+        self._damaged: list[int] = []
+        self._counters = tf.Variable("", dtype=tf.string)
+        self._groups = tuple(objects)
+        self._variables = {
+            f"{group}/{number}": variable
+            for group, variables in objects.items()
+            for number, variable in enumerate(variables)
+        }
+        self._checkpoint = tf.train.Checkpoint(**objects, counters=self._counters)
+
+    def steps(self) -> list[int]:
+        """Agent steps of the checkpoints that are there, in order."""
+        return sorted(int(path.name) for path in self._folder.glob("*") if path.name.isdigit() and path.is_dir())
+
+    def best(self) -> int | None:
+        """Agent steps of the checkpoint with the highest rolling score, the newest of equals; None without one."""
+        scored = [(score, step) for step in self.steps() if (score := self._score(step)) is not None]
+        return max(scored)[1] if scored else None
+
+    def save(self, agent_steps: int, counters: dict, rolling_score: float) -> Path:
+        """Writes a checkpoint, then removes those that are neither among the last three nor the best.
+
+        Raises:
+            FloatingPointError: a weight or statistic is infinite or not a number; nothing is written.
+            OSError: it cannot be written, for lack of room say; those that are there stay as they are.
+        """
+        self._check_finite()
+        path = self._path(agent_steps)
+        aside = self._folder / "being-written"
+        try:
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir(parents=True)
+            self._counters.assign(json.dumps(counters))
+            self._checkpoint.write(str(aside / "checkpoint"))
+            (aside / "score.json").write_text(json.dumps({"rolling_score": rolling_score}) + "\n")
+            for file in aside.iterdir():
+                _sync(file)
+        except (OSError, tf.errors.OpError) as error:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise OSError(_reason(error)) from None
+        self._put_in_place(aside, path)
+        best = self.best()
+        for step in self.steps()[:-KEEP_LAST]:
+            if step not in (best, agent_steps):
+                shutil.rmtree(self._path(step), ignore_errors=True)
+        return path
+
+    def _put_in_place(self, aside: Path, path: Path) -> None:
+        """Renames a checkpoint that is written to what it is called."""
+        replaced = self._folder / "being-replaced"
+        shutil.rmtree(replaced, ignore_errors=True)
+        if path.exists():  # the same agent steps again, after a stop without progress
+            path.rename(replaced)
+        aside.rename(path)
+        shutil.rmtree(replaced, ignore_errors=True)
+        _sync(self._folder)
+
+    def restore(self, which: str | int = "latest") -> dict:
+        """Restores weights and slots, and returns the counters, of the 'latest' or 'best' checkpoint or that of a step.
+
+        A damaged latest or best one is passed over, with a warning, for the newest that is whole.
+
+        Raises:
+            UserError: there is none, none is whole, one cannot be read now, or it belongs to another network.
+        """
+        try:
+            there = self.steps()
+        except OSError as error:
+            raise UserError(f"{self._folder} cannot be read now: {_reason(error)}; nothing has been changed") from error
+        if not there:
+            raise UserError(f"{self._folder.parent} has no checkpoint yet")
+        if isinstance(which, int):
+            if which not in there:
+                raise UserError(f"no checkpoint at {which} agent steps; there are {', '.join(map(str, there))}")
+            order = [which]
+        else:
+            order = there[::-1]
+            best = self.best() if which == "best" else None
+            if best is not None:
+                order = [best, *(step for step in order if step != best)]
+        for step in order:
+            try:
+                return self._read(step)
+            except UserError:
+                raise
+            except Exception as error:
+                if not self._is_damage(step, error):
+                    raise UserError(
+                        f"{self._path(step)} cannot be read now: {_reason(error)}; nothing has been changed. If it "
+                        "stays so, rename that folder, and the checkpoint before it is used"
+                    ) from error
+                self._damaged.append(step)
+                reason = f"{self._path(step)} is damaged ({type(error).__name__})"
+                if isinstance(which, int):
+                    raise UserError(f"{reason}; there are {', '.join(map(str, there))}") from None
+                self._warn(f"{reason}; trying the one before it")
+        raise UserError(f"every checkpoint in {self._folder} is damaged")
+
+    def set_damaged_aside(self) -> None:
+        """Renames those that `restore` found damaged: they count no longer, neither as the latest nor as the best.
+
+        Raises:
+            UserError: that is not allowed.
+        """
+        for step in self._damaged:
+            try:
+                self._path(step).rename(self._folder / f"damaged-{step}-{time.time_ns()}")
+            except OSError as error:
+                raise UserError(f"cannot rename {self._path(step)}: {error.strerror}") from None
+        self._damaged.clear()
+
+    def _read(self, step: int) -> dict:
+        prefix = str(self._path(step) / "checkpoint")
+        there = {
+            name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE"): shape
+            for name, shape in tf.train.list_variables(prefix)
+            if name.startswith(tuple(f"{group}/" for group in self._groups))
+        }
+        here = {name: variable.shape.as_list() for name, variable in self._variables.items()}
+        if there != here:
+            name = next(name for name in {**here, **there} if here.get(name) != there.get(name))
+            raise UserError(
+                f"{self._path(step)} is of another network or environment: {name} is "
+                f"{there.get(name, 'missing')} in it and {here.get(name, 'missing')} here"
+            )
+        self._checkpoint.read(prefix).assert_existing_objects_matched()
+        return json.loads(self._counters.numpy())
+
+    def _is_damage(self, step: int, error: Exception) -> bool:
+        """Whether a checkpoint that could not be restored has lost data; else memory, files or rights are short now."""
+        if not isinstance(error, DAMAGE) and type(error) is not tf.errors.OpError:
+            return False
+        try:
+            for file in self._path(step).iterdir():
+                file.read_bytes()
+        except FileNotFoundError:
+            return True
+        except (OSError, MemoryError):
+            return False
+        return True
+
+    def _check_finite(self) -> None:
+        for name, variable in self._variables.items():
+            if variable.dtype.is_floating and not np.isfinite(np.sum(variable.numpy(), dtype=np.float64)):
+                raise FloatingPointError(
+                    f"{name} of the checkpoint to be written is not finite; a lower --learning-rate or "
+                    "--grad-clip-norm may help"
+                )
+
+    def _path(self, step: int) -> Path:
+        return self._folder / f"{step:012d}"
+
+    def _score(self, step: int) -> float | None:
+        try:
+            score = json.loads((self._path(step) / "score.json").read_text())["rolling_score"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return score if isinstance(score, float) and score == score else None
+
+
+def _reason(error: Exception) -> str:
+    """What the system says is wrong, in a few words."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if isinstance(error, tf.errors.OpError):
+        return str(error.message).rpartition(";")[-1].strip()
+    return f"{type(error).__name__}: {error}"
+
+
+def _sync(path: Path) -> None:
+    """Has the disk keep what was written, so that a power cut does not take it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,209 @@
+"""The folder of a run: its settings, command and machine, and the lock of the process that writes to it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import itertools
+import json
+import os
+import re
+import shlex
+import time
+from pathlib import Path
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.files import write_aside
+from ga3c_tf.host.machine import machine, package_versions, source_version
+
+
+class RunFolder:
+    """The folder of one run. `create` and `open` lock it against other processes until `close` or the end.
+
+    Attributes:
+        path: the folder.
+        config: the run's settings.
+    """
+
+    def __init__(self, path: Path, config: Config):
+        self.path, self.config = path, config
+
+    @classmethod
+    def plan(cls, config: Config) -> RunFolder:
+        """The folder that a new run will have; nothing is written yet.
+
+        Raises:
+            UserError: it exists and is not empty.
+        """
+        path = Path(config.run_dir) if config.run_dir else Path("runs") / _default_name(config.env_id)
+        try:
+            taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+        except OSError as error:
+            raise UserError(f"cannot use {path} as a run folder: {error.strerror}") from None
+        if taken:
+            raise UserError(
+                f"{path} exists and is not empty; name another --run-dir, or continue that run with "
+                f"ga3c-tf resume {path}"
+            )
+        return cls(path, config)
+
+    def create(self, command: list[str], hardware: dict) -> None:
+        """Makes the folder, with config.json, command.txt and meta.json.
+
+        Args:
+            command: the command line.
+            hardware: what only TensorFlow knows of the machine, for meta.json: device and GPUs.
+
+        Raises:
+            UserError: it cannot be written, or another process made it meanwhile.
+        """
+        try:
+            self._make_folder()
+            self._take_lock()
+            if (self.path / "config.json").exists():
+                raise UserError(f"{self.path} has become another run's meanwhile; name another --run-dir")
+            self._record_session(command, hardware, 0.0)
+            write_aside(self.path / "command.txt", shlex.join(command) + "\n")
+            write_aside(self.path / "config.json", self.config.to_json())
+        except OSError as error:
+            raise UserError(f"cannot write the run folder {self.path}: {error.strerror}") from None
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Opens an existing run to continue it.
+
+        Raises:
+            UserError: not a run folder, unreadable settings, links that lead elsewhere, or in use.
+        """
+        run = cls(path, read_config(path))
+        check_no_links(path)
+        try:
+            run._take_lock()
+        except OSError as error:
+            raise UserError(f"cannot write to the run folder {path}: {error.strerror}") from None
+        return run
+
+    def continue_with(self, config: Config, command: list[str], hardware: dict, time_s: float) -> None:
+        """Stores the settings and the command that the run is continued with.
+
+        Args:
+            config: the settings.
+            command: the command line.
+            hardware: as for `create`.
+            time_s: seconds of training so far.
+
+        Raises:
+            UserError: they cannot be written.
+        """
+        self.config = config
+        try:
+            self._record_session(command, hardware, time_s)  # first, since it vouches for the settings
+            write_aside(self.path / "config.json", config.to_json())
+        except OSError as error:
+            raise UserError(f"cannot write to the run folder {self.path}: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Lets another process have the folder."""
+        self._lock.close()
+
+    def _make_folder(self) -> None:
+        """A named folder may be there, empty; a default one is this run's alone, with a number where it must be."""
+        if self.config.run_dir:
+            self.path.mkdir(parents=True, exist_ok=True)
+            return
+        name = self.path.name
+        for number in itertools.count(2):
+            try:
+                self.path.mkdir(parents=True)
+                break
+            except FileExistsError:
+                self.path = self.path.with_name(f"{name}-{number}")
+
+    def _take_lock(self) -> None:
+        self._lock = (self.path / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{self.path} is in use by another process") from None
+
+    def _record_session(self, command: list[str], hardware: dict, time_s: float) -> None:
+        """Adds this process to meta.json: versions, commit, machine and command, never environment variables.
+
+        Its `time_s` is where on the run's time axis it begins: a reader of speeds leaves out what follows.
+        """
+        file = self.path / "meta.json"
+        sessions = _sessions(self.path)
+        if not sessions and file.exists():
+            file.rename(file.with_name(f"meta.json.damaged-{time.time_ns()}"))
+        sessions.append(
+            {
+                "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "time_s": round(time_s, 3),
+                "command": shlex.join(command),
+                "config_digests": [*self._digest_before(), _digest(self.config.to_json())],
+                **source_version(),
+                "versions": package_versions(),
+                **machine(),
+                **hardware,
+            }
+        )
+        write_aside(file, json.dumps({"sessions": sessions}, indent=2) + "\n")
+
+    def _digest_before(self) -> list[str]:
+        """Of the settings that are there: they hold until the new ones are written."""
+        file = self.path / "config.json"
+        return [_digest(file.read_text())] if file.exists() else []
+
+
+def _sessions(path: Path) -> list[dict]:
+    """What meta.json says of the processes that worked on the run; nothing where it is missing or damaged."""
+    try:
+        return [dict(session) for session in json.loads((path / "meta.json").read_text())["sessions"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check_no_links(path: Path) -> None:
+    """Refuses a folder in which something leads elsewhere.
+
+    Nothing here makes links. Writing would follow them, and copying would hand on what they lead to.
+
+    Raises:
+        UserError: there is a link.
+    """
+    for folder, _, _ in os.walk(path):
+        for entry in os.scandir(folder):
+            if entry.is_symlink():
+                raise UserError(f"{entry.path} is a link, which no run makes; remove it, since it may lead anywhere")
+
+
+def read_config(path: Path | str) -> Config:
+    """The settings of the run in `path`.
+
+    Raises:
+        UserError: not a run folder, or a config.json that cannot be read or is not what the run wrote.
+    """
+    file = Path(path) / "config.json"
+    try:
+        text = file.read_text()
+    except UnicodeDecodeError:
+        raise UserError(f"{file} is damaged: not a text file") from None
+    except OSError:
+        raise UserError(f"{path} is not a run folder: it has no readable config.json") from None
+    try:
+        config = Config.from_json(text)
+    except UserError as error:
+        raise UserError(f"{file} is damaged: {error}") from None
+    digests = [digest for session in _sessions(Path(path)) for digest in session.get("config_digests", [])]
+    if digests and _digest(text) not in digests:
+        raise UserError(f"{file} is not what the run wrote: damaged, or edited; other settings want a run of their own")
+    return config
+
+
+def _default_name(env_id: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", env_id.removeprefix("ALE/")) + time.strftime("-%Y%m%d-%H%M%S")

@@ -1,0 +1,252 @@
+"""The curves of a run: CSV files and TensorBoard events, continued where a checkpoint stands."""
+
+from __future__ import annotations
+
+import array
+import csv
+import io
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.summary.writer.record_writer import RecordWriter
+
+from ga3c_tf.files import RetryingWriter, replacing
+
+EPISODE_COLUMNS = ("time_s", "agent_steps", "episode", "score", "length")
+METRIC_COLUMNS = (
+    "time_s",
+    "agent_steps",
+    "updates",
+    "pps",
+    "tps",
+    "policy_lag_mean",
+    "policy_lag_p95",
+    "prediction_batch",
+    "training_batch",
+    "prediction_queue",
+    "training_queue",
+    "agents",
+    "predictors",
+    "trainers",
+    "policy_loss",
+    "value_loss",
+    "entropy",
+    "rss_mb",
+)
+ADJUSTMENT_COLUMNS = ("time_s", "agents", "predictors", "trainers", "rate", "noise", "accepted", "why")
+EVENT_COLUMNS = ("time_s", "agent_steps", "event", "why")
+NODE_COLUMNS = ("time_s", "agent_steps", "node", "agents", "pps", "policy_lag_mean", "round_trip_ms")
+TEXTS = ("event", "why", "node")
+WARN_SECONDS = 60.0
+BLOCK_BYTES = 65_536
+"""Read at a time from the end of a file."""
+
+
+class RunLog:
+    """Writes the curves of one run.
+
+    Args:
+        folder: the run folder.
+        agent_steps: where the run stands; rows beyond `time_s` and `episodes` are dropped, since they are of a part
+            that was lost and will be run again.
+        time_s: seconds of training so far.
+        episodes: episodes so far.
+        warn: told, at most once a minute, that there is no room for more.
+        nodes: whether there is a nodes.csv.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        agent_steps: int = 0,
+        time_s: float = 0.0,
+        episodes: int = 0,
+        warn: Callable[[str], None] = print,
+        nodes: bool = False,
+    ):
+        def table(
+            name: str, columns: tuple[str, ...], counter: str = "time_s", last: float = time_s + 1e-3
+        ) -> RetryingWriter:
+            _drop_rows(folder / name, columns, counter, last, warn)
+            return RetryingWriter(folder / name, self._no_room)
+
+        self._warn, self._warned = warn, -math.inf
+        self._episodes = table("episodes.csv", EPISODE_COLUMNS, "episode", episodes)
+        self._metrics = table("metrics.csv", METRIC_COLUMNS)
+        self._adjustment = table("adjustment.csv", ADJUSTMENT_COLUMNS)
+        self._event_log = table("events.csv", EVENT_COLUMNS)
+        self._node_log = table("nodes.csv", NODE_COLUMNS) if nodes else None
+        name = f"events.out.tfevents.{time.time():.0f}.{platform.node()}.{os.getpid()}.{time.time_ns() % 10**9}"
+        self._tensorboard = RetryingWriter(folder / name, self._no_room)
+        self._add(event_pb2.Event(file_version="brain.Event:2"))
+        if agent_steps:  # TensorBoard drops what an earlier session wrote from this step on
+            start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+            self._add(event_pb2.Event(step=agent_steps + 1, session_log=start))
+
+    def episode(self, row: dict[str, float], rolling_score: float) -> None:
+        """Adds one row to episodes.csv."""
+        self._write(self._episodes, EPISODE_COLUMNS, row)
+        self._summary(
+            row["agent_steps"],
+            {"episode/score": row["score"], "episode/length": row["length"], "episode/rolling_score": rolling_score},
+        )
+
+    def metrics(self, row: dict[str, float]) -> None:
+        """Adds one row to metrics.csv; further values in `row` go to TensorBoard only."""
+        self._write(self._metrics, METRIC_COLUMNS, row)
+        self._summary(
+            row["agent_steps"],
+            {f"metrics/{name}": value for name, value in row.items() if name not in ("time_s", "agent_steps")},
+        )
+
+    def adjustment(self, row: dict[str, float | str]) -> None:
+        """Adds one row to adjustment.csv; safe in another thread than the rest."""
+        self._write(self._adjustment, ADJUSTMENT_COLUMNS, row)
+
+    def event(self, row: dict[str, float | str]) -> None:
+        """Adds one row to events.csv: something went wrong and was dealt with."""
+        self._write(self._event_log, EVENT_COLUMNS, row)
+
+    def node(self, row: dict[str, float | str]) -> None:
+        """Adds one row to nodes.csv: what the agents of one machine have done. Only where `nodes` was asked for."""
+        assert self._node_log is not None
+        self._write(self._node_log, NODE_COLUMNS, row)
+
+    def flush(self) -> None:
+        """Has the disk keep everything written so far.
+
+        Raises:
+            OSError: it cannot.
+        """
+        for file in self._files():
+            file.flush()
+
+    def close(self) -> None:
+        """Closes all files; tells of what had no room to the last."""
+        self._warned = -math.inf
+        for file in self._files():
+            file.close()
+
+    def _files(self) -> tuple[RetryingWriter, ...]:
+        nodes = (self._node_log,) if self._node_log else ()
+        return self._episodes, self._metrics, self._adjustment, self._event_log, self._tensorboard, *nodes
+
+    @staticmethod
+    def _write(file: RetryingWriter, columns: tuple[str, ...], row: dict) -> None:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow([_text(row[column]) for column in columns])
+        file.write(line.getvalue().encode())
+
+    def _summary(self, agent_steps, values):
+        event = event_pb2.Event(step=int(agent_steps))
+        for name, value in values.items():
+            if not math.isnan(value):
+                event.summary.value.append(summary_pb2.Summary.Value(tag=name, simple_value=value))
+        self._add(event)
+
+    def _add(self, event: event_pb2.Event) -> None:
+        event.wall_time = time.time()
+        record = io.BytesIO()
+        RecordWriter(record).write(event.SerializeToString())
+        self._tensorboard.write(record.getvalue())
+
+    def _no_room(self, text: str) -> None:
+        if time.monotonic() >= self._warned + WARN_SECONDS:
+            self._warned = time.monotonic()
+            self._warn(text)
+
+
+def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
+    """The rows of a run's CSV file as texts; a damaged line, such as a half-written last one, is left out.
+
+    For small files: a row takes about a kilobyte. `read_columns` takes 8 bytes a number.
+    """
+    return [dict(zip(columns, cells, strict=True)) for _, cells in _lines(file, columns) if cells is not None]
+
+
+def read_columns(file: Path, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """The columns of numbers of a run's CSV file, float64; not-a-number where a cell is empty. Texts are left out.
+
+    A damaged line is left out, as by `read_rows`.
+    """
+    numbers = {name: array.array("d") for name in columns if name not in TEXTS}
+    places = [(columns.index(name), values.append) for name, values in numbers.items()]
+    for _, cells in _lines(file, columns):
+        if cells is not None:
+            for place, append in places:
+                append(float(cells[place] or "nan"))
+    return {name: np.array(values) for name, values in numbers.items()}
+
+
+def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dict[str, str]]:
+    """The last rows of a run's CSV file, at most `count`, read from its end; damaged lines are left out."""
+    if not file.exists():
+        return []
+    with file.open("rb") as stream:
+        place = stream.seek(0, os.SEEK_END)
+        end = b""
+        while place and end.count(b"\n") <= count:
+            size = min(BLOCK_BYTES, place)
+            place = stream.seek(place - size)
+            end = stream.read(size) + end
+    lines = end.decode(errors="replace").split("\n")[:-1]  # what follows the last line break is half a line
+    rows = [_cells(line, columns) for line in (lines[1:] if place else lines)]  # and so may be the first line
+    return [dict(zip(columns, cells, strict=True)) for cells in rows[-count:] if cells is not None]
+
+
+def _lines(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, list[str] | None]]:
+    """Each line but the header, and its cells; None for the cells of a damaged one.
+
+    Each line is read by itself, or one wrong quotation mark would swallow all that follow.
+    """
+    if not file.exists():
+        return
+    header = ",".join(columns) + "\n"
+    with file.open(errors="replace", newline="\n") as stream:
+        for number, line in enumerate(stream):
+            if number or line != header:
+                yield line, _cells(line[:-1], columns) if line.endswith("\n") else None
+
+
+def _cells(line: str, columns: tuple[str, ...]) -> list[str] | None:
+    """The cells of a line, given without its line break; None where it is damaged."""
+    try:
+        [cells] = csv.reader([line]) if '"' in line else [line.split(",")]
+        if len(cells) != len(columns) or not cells[0]:
+            return None
+        for name, cell in zip(columns, cells, strict=True):
+            if cell and name not in TEXTS and not isfinite(float(cell)):
+                return None
+        return cells
+    except (csv.Error, ValueError):
+        return None
+
+
+def _drop_rows(file: Path, columns: tuple[str, ...], counter: str, last: float, warn: Callable[[str], None]) -> None:
+    """Writes `file` anew: its header and the rows whose number `counter` is at most `last`; tells of damaged ones."""
+    damaged, place = 0, columns.index(counter)
+    with replacing(file, newline="") as stream:
+        stream.write(",".join(columns) + "\n")
+        for line, cells in _lines(file, columns):
+            if cells is None:
+                damaged += 1
+            elif float(cells[place] or "inf") <= last:
+                stream.write(line)
+    if damaged:
+        warn(f"{file}: {damaged} damaged row{'s are' if damaged > 1 else ' is'} left out")
+
+
+def _text(value: float | str) -> str:
+    """A CSV cell: texts as they are, whole numbers whole, others to six digits, not-a-number empty."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and math.isnan(value):
+        return ""
+    return str(int(value)) if float(value).is_integer() else f"{value:.3f}" if abs(value) >= 1000 else f"{value:.6g}"

@@ -1,0 +1,128 @@
+"""Weights that are handed on: a folder with the settings of the run, its float32 weights, and a card that says more.
+
+The weights lie in a NumPy archive, which cannot hold code. Optimizer slots stay behind: such a folder is for playing
+and scoring, not for resuming.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ga3c_tf.config import did_you_mean
+from ga3c_tf.errors import UserError
+from ga3c_tf.files import write_aside
+from ga3c_tf.runs.folder import check_no_links
+
+if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights need none of it
+    from ga3c_tf.model.model import Model
+
+MOST_BYTES = 5 * 10**6
+FILE, SCORE = "weights.npz", "score.json"
+ORIGIN = "began_with"
+"""The folder in a run folder that has the card, the score and the curve of the weights that the run began with."""
+KEPT = ("README.md", "config.json", SCORE, "curve.csv", "curve.svg", "curve.png", ORIGIN)
+HERE = Path(__file__).resolve().parents[2]
+CHECKOUT, INSTALLED = HERE / "results" / "weights", HERE / "reproduce" / "weights"
+PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
+"""The published ones, each in a folder of its name: in a checkout, or installed beside the package."""
+
+
+def published_folder(name: str) -> Path:
+    """The folder of the published weights called `name`.
+
+    Raises:
+        UserError: there are none of this name.
+    """
+    names = sorted(path.parent.name for path in PUBLISHED.glob(f"*/{FILE}"))
+    if name not in names:
+        hint = did_you_mean(name, names) or f"; there are {', '.join(names) or 'none'}"
+        raise UserError(f"no pretrained weights {name!r}{hint}")
+    return PUBLISHED / name
+
+
+def weights_called(name: str) -> Path:
+    """The folder of weights: itself, or that of the published ones of this name.
+
+    Raises:
+        UserError: there is neither, or something in the folder is a link.
+    """
+    if (Path(name) / "checkpoints").is_dir():
+        raise UserError(
+            f"{name} is a run folder; make weights of it with ga3c-tf publish, or go on with ga3c-tf resume"
+        )
+    if not (Path(name) / FILE).is_file():
+        return published_folder(name)
+    check_no_links(Path(name))  # a new run copies what lies in it, and `publish` hands that on
+    return Path(name)
+
+
+def keep_origin(folder: Path, run: Path) -> None:
+    """Notes in a new run folder what it began with: all that `ga3c-tf publish` wrote, but the weights themselves.
+
+    Raises:
+        UserError: it cannot be copied.
+    """
+    try:
+        shutil.copytree(folder, run / ORIGIN, ignore=lambda _, names: set(names) - set(KEPT))
+    except OSError as error:
+        raise UserError(f"cannot copy {folder} to {run / ORIGIN}: {error.strerror or error}") from None
+
+
+def check_free(folder: Path) -> None:
+    """Refuses, with a UserError, to write weights over anything but weights that were written before."""
+    there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    if folder.is_symlink() or (there and (FILE not in there or "checkpoints" in there)):
+        raise UserError(f"{folder} has something else in it; name a new folder for the weights")
+
+
+def save_weights(folder: Path, model: Model, config_json: str, score: dict) -> Path:
+    """Writes the weights, the settings and the score that they were given; returns the file of the weights.
+
+    Args:
+        folder: made where it is not there; `check_free` says which may be.
+        model: whose weights.
+        config_json: the settings, as `Config.to_json` gives them.
+        score: what `evaluate.summary` says.
+
+    Raises:
+        UserError: the folder cannot be written, or the weights are over 5 MB; nothing is written then.
+    """
+    archive = io.BytesIO()
+    arrays = {str(number): weights for number, weights in enumerate(model.network.get_weights())}
+    np.savez_compressed(archive, **{name: array.astype(np.float32) for name, array in arrays.items()})
+    if (size := len(archive.getvalue())) > MOST_BYTES:
+        raise UserError(f"the weights take {size} bytes; weights that are handed on have at most {MOST_BYTES}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / FILE).write_bytes(archive.getvalue())
+        write_aside(folder / "config.json", config_json)
+        write_aside(folder / SCORE, json.dumps(score, indent=2) + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write to {folder}: {error.strerror}") from None
+    return folder / FILE
+
+
+def load_weights(folder: Path, model: Model) -> int:
+    """Gives the model the weights of a folder; returns the agent steps they were trained for.
+
+    Raises:
+        UserError: the files are damaged, or of another network.
+    """
+    try:
+        with np.load(folder / FILE, allow_pickle=False) as archive:
+            arrays = [archive[name] for name in sorted(archive.files, key=int)]
+        shapes = [array.shape for array in arrays]
+        agent_steps = int(json.loads((folder / SCORE).read_text())["agent_steps"])
+    except Exception as error:  # damage shows in as many ways as there are bytes
+        raise UserError(f"{folder} is damaged: {type(error).__name__}") from None
+    expected = [array.shape for array in model.network.get_weights()]
+    if shapes != expected:
+        raise UserError(f"{folder / FILE} is of another network: weights of {shapes}, and {expected} here")
+    model.network.set_weights(arrays)
+    return agent_steps

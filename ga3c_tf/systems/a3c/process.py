@@ -1,0 +1,141 @@
+"""The agent process of A3C: one agent that predicts and trains by itself, on a replica of the network."""
+
+from __future__ import annotations
+
+import select
+import traceback
+from collections import deque
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from multiprocessing import connection
+
+import numpy as np
+
+from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.model.model import configure_device
+from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, RolloutBuffers
+from ga3c_tf.runs.stats import NO_AGENTS
+from ga3c_tf.systems.a3c.replica import Replica
+from ga3c_tf.systems.a3c.shared_weights import SharedWeights
+from ga3c_tf.workers.agent import random_stream
+from ga3c_tf.workers.failures import FailureBudget
+from ga3c_tf.workers.fresh_agents import FreshAgent
+from ga3c_tf.workers.predictor import answer
+from ga3c_tf.workers.supervisor import DIVERGED
+from ga3c_tf.workers.trainer import BatchBuilder, train
+
+UPDATE = np.dtype(
+    [
+        ("predictions", np.int64),
+        ("states", np.int64),
+        ("lag", np.int64),
+        ("policy_loss", np.float64),
+        ("value_loss", np.float64),
+        ("entropy", np.float64),
+    ]
+)
+"""What an agent tells the server of each update: predictions since the last one, and the update's own numbers; one of
+no states was refused."""
+
+
+class UpdateReport:
+    """Stands in for `Stats` in an agent process: sends one UPDATE record per update."""
+
+    def __init__(self, update_queue: RecordQueue):
+        self._queue, self._predictions = update_queue, 0
+
+    def predicted(self, states: int) -> None:
+        """As `Stats.predicted`."""
+        self._predictions += states
+
+    def trained(
+        self, lags: np.ndarray, policy_loss: float, value_loss: float, entropy: float, agents: np.ndarray = NO_AGENTS
+    ) -> None:
+        """As `Stats.trained`; all states of a segment were chosen with one copy of the weights, so have one lag."""
+        record = self._predictions, len(lags), lags[0], policy_loss, value_loss, entropy
+        self._queue.put(np.array(record, UPDATE))
+        self._predictions = 0
+
+
+class RefusalReport(FailureBudget):
+    """Counts refused updates of one agent, and tells the server of each."""
+
+    def __init__(self, most: int, update_queue: RecordQueue):
+        super().__init__(most)
+        self._queue = update_queue
+
+    def add(self, error: Exception) -> None:
+        self._queue.put(np.zeros((), UPDATE))
+        super().add(error)
+
+
+@dataclass(frozen=True)
+class A3CShared:
+    """What an agent process is handed: shared memory, and the queues that it writes to."""
+
+    memory: RolloutBuffers
+    weights: SharedWeights
+    updates: RecordQueue
+    episodes: RecordQueue
+    errors: connection.Connection
+
+
+def play_and_train(
+    config: Config,
+    number: int,
+    shared: A3CShared,
+    model: Replica,
+    rates: Callable[[], tuple[float, float]],
+    ended: Callable[[], bool],
+) -> None:
+    """Lets agent `number` play, and trains on each of its segments as soon as that is whole, until `ended`."""
+    memory, report, training_queue = shared.memory, UpdateReport(shared.updates), IndexQueue()
+    refused = RefusalReport(config.max_failures, shared.updates)
+    free_slots, builder = deque(memory.slots_of(number)), BatchBuilder(config.replace(min_training_batch=0), memory)
+    seed, environment = random_stream(config, int(memory.streams[number])), make_environment(config)
+    agent = FreshAgent(number, config, environment, memory, training_queue, shared.episodes, free_slots, seed)
+    with closing(agent.run()) as requests:
+        for request in requests:
+            while len(training_queue):
+                slot = int(training_queue.get(1)[0])
+                batch = builder.add(slot)
+                free_slots.append(slot)
+                if batch is not None:
+                    train(batch, model, report, refused, *rates())  # type: ignore[arg-type]
+            if ended():
+                return
+            if request is not None:
+                answer(np.array([request], INDEX), model, memory, report)  # type: ignore[arg-type]
+
+
+def run_agent(config: Config, number: int, shared: A3CShared, steps_before: int, pipe: connection.Connection) -> None:
+    """The agent process. Target of a Process; ends when the server closes `pipe` or dies.
+
+    An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1, a loss that is not
+    finite with DIVERGED.
+    """
+    memory = shared.memory
+    poll = select.poll()
+    poll.register(pipe.fileno(), select.POLLIN)
+    try:
+        configure_device("cpu", 1, 1)
+        states, actions = memory.states, memory.policy.shape[-1]
+        model = Replica(config, states.shape[2:], states.dtype, actions, shared.weights, number)
+        play_and_train(
+            config,
+            number,
+            shared,
+            model,
+            rates=lambda: config.annealed(steps_before + int(memory.steps.sum())),
+            ended=lambda: bool(poll.poll(0)),
+        )
+    except BrokenPipeError:
+        pass  # the server is gone
+    except FloatingPointError as error:
+        shared.errors.send_bytes(str(error).encode())
+        raise SystemExit(DIVERGED) from None
+    except BaseException:
+        shared.errors.send_bytes(traceback.format_exc().encode()[-select.PIPE_BUF + 64 :])
+        raise SystemExit(1) from None

@@ -1,0 +1,1 @@
+"""Agent processes, predictor and trainer threads, and what watches and adjusts them."""

@@ -1,0 +1,280 @@
+"""The agent: steps its environment, asks for predictions, sends segments to training. Never imports TensorFlow."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import time
+import traceback
+from collections import deque
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from multiprocessing import connection
+
+import gymnasium
+import numpy as np
+
+from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.rollouts.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, RecordQueue, RolloutBuffers
+from ga3c_tf.rollouts.returns import nstep_returns
+
+
+def sample_action(policy: np.ndarray, rng: np.random.Generator) -> int:
+    """Draws an action from `policy`, float32 [num_actions], which need not sum to exactly 1."""
+    cumulative = policy.cumsum()
+    return min(int(cumulative.searchsorted(rng.random() * cumulative[-1], side="right")), len(policy) - 1)
+
+
+def random_stream(config: Config, number: int) -> np.random.SeedSequence:
+    """One of the independent random streams that the run's seed gives."""
+    return np.random.SeedSequence(config.seed, spawn_key=(number,))
+
+
+class Segment:
+    """Up to t_max steps of one agent, written straight into its slot of the shared memory."""
+
+    def __init__(self, memory: RolloutBuffers, slot: int, state: np.ndarray):
+        self.slot, self.length = slot, 0
+        self._rewards: list[float] = []
+        self._memory = memory
+        memory.states[slot, 0] = state
+
+    @property
+    def newest(self) -> int:
+        """Index, as the prediction queue carries it, of the state after the last step."""
+        return self._memory.state_index(self.slot, self.length)
+
+    @property
+    def full(self) -> bool:
+        """Whether it has t_max steps."""
+        return self.length == self._memory.t_max
+
+    def append(self, action: int, reward: float, version: int, next_state: np.ndarray) -> None:
+        """Adds one step, chosen with model version `version`, and the state that it led to."""
+        memory, slot, step = self._memory, self.slot, self.length
+        memory.actions[slot, step] = action
+        memory.versions[slot, step] = version
+        memory.states[slot, step + 1] = next_state
+        self._rewards.append(reward)
+        self.length += 1
+
+    def close(self, bootstrap: float, gamma: float) -> None:
+        """Writes the returns, from the value `bootstrap` of the newest state."""
+        self._memory.lengths[self.slot] = self.length
+        self._memory.returns[self.slot, : self.length] = nstep_returns(self._rewards, bootstrap, gamma)
+
+
+class Agent:
+    """One agent with its own environment, episode and random numbers.
+
+    `run` is a generator, so that a process may drive several agents, and the serial mode all of them. It yields the
+    index of a state whose prediction it needs, or None when it needs a free segment slot; it is sent nothing: policy,
+    value and version lie in the shared memory.
+
+    Args:
+        number: which agent of the run this is; also its row in `memory`.
+        environment: a Gymnasium environment whose observations are states.
+        memory: the shared arrays.
+        training_queue: takes the slot of each finished segment.
+        episode_queue: takes (agent, length, raw score) at the end of each episode.
+        free_slots: the segment slots of this agent that are not in training; who trains on one appends it again.
+        seed: seed of the environment and of the sampled actions.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        config: Config,
+        environment: gymnasium.Env,
+        memory: RolloutBuffers,
+        training_queue: RecordQueue,
+        episode_queue: RecordQueue,
+        free_slots: deque[int],
+        seed: np.random.SeedSequence,
+    ):
+        self._number, self._free_slots = number, free_slots
+        self._config, self._environment, self._memory = config, environment, memory
+        self._training_queue, self._episode_queue = training_queue, episode_queue
+        self._rng = np.random.default_rng(seed)
+        self._slot: int | None = None
+
+    def run(self) -> Generator[int | None, None, None]:
+        """Plays episodes until it is closed."""
+        try:
+            yield from self._play()
+        finally:
+            self._environment.close()
+            if self._slot is not None:
+                self._free_slots.append(self._slot)
+
+    def _play(self) -> Generator[int | None, None, None]:
+        config, memory, number = self._config, self._memory, self._number
+        environment_seed: int | None = int(self._rng.integers(2**31))
+        while True:
+            while not self._free_slots:  # of an agent that was here before, all may still be in training
+                yield None
+            state, _ = self._environment.reset(seed=environment_seed)
+            environment_seed = None
+            segment = self._new_segment(state)
+            score, length, done = 0.0, 0, False
+            while not done:
+                yield segment.newest
+                value = float(memory.value[number])
+                if config.train_last_transition and self._is_due(segment):
+                    segment = yield from self._next_segment(segment, value)
+                version = int(memory.version[number])
+                action = sample_action(memory.policy[number], self._rng)
+                state, raw_reward, terminated, truncated, _ = self._environment.step(action)
+                memory.steps[number] += 1
+                reward = float(raw_reward)
+                score, length, done = score + reward, length + 1, bool(terminated or truncated)
+                if not config.train_last_transition:
+                    # as the authors' agent: a segment is cut one step late, and the step that ends an episode dropped
+                    if done:
+                        yield from self._send(segment, 0.0)
+                        break
+                    if segment.full:
+                        segment = yield from self._next_segment(segment, value)
+                segment.append(action, min(1.0, max(-1.0, reward)) if config.clip_rewards else reward, version, state)
+            else:
+                if truncated and not terminated:
+                    yield segment.newest
+                yield from self._send(segment, 0.0 if terminated else float(memory.value[number]))
+            self._episode_queue.put((number, length, score))
+
+    def _is_due(self, segment: Segment) -> bool:
+        """Whether the segment is to be sent before the next step."""
+        return segment.full
+
+    def _new_segment(self, state: np.ndarray) -> Segment:
+        self._slot = self._free_slots.popleft()
+        return Segment(self._memory, self._slot, state)
+
+    def _next_segment(self, segment: Segment, bootstrap: float) -> Generator[int | None, None, Segment]:
+        yield from self._send(segment, bootstrap)
+        return self._new_segment(self._memory.states[segment.slot, segment.length])
+
+    def _send(self, segment: Segment, bootstrap: float) -> Generator[None, None, None]:
+        """Sends a segment to training once there is a free slot for the next one: so many may wait, and no more."""
+        if segment.length:
+            while not self._free_slots:
+                yield None
+            segment.close(bootstrap, self._config.gamma)
+            self._memory.sent[self._number] += segment.length
+            self._training_queue.put(segment.slot)
+        else:
+            self._free_slots.append(segment.slot)
+        self._slot = None
+
+
+@dataclass(frozen=True)
+class AgentQueues:
+    """Where agents write: the queues of design.md's picture, and the pipe for a traceback."""
+
+    prediction: RecordQueue
+    training: RecordQueue
+    episodes: RecordQueue
+    errors: connection.Connection
+
+
+class AgentRunner:
+    """Drives the agents of one process, as the records on its pipe tell it (`queues.ReplyPipes`)."""
+
+    def __init__(self, number: int, config: Config, memory: RolloutBuffers, queues: AgentQueues, kind: type[Agent]):
+        self._number, self._kind = number, kind
+        self._config, self._memory, self._queues = config, memory, queues
+        self._runs: dict[int, Generator[int | None, None, None]] = {}
+        self._free_slots: dict[int, deque[int]] = {}
+        self._without_slot: set[int] = set()
+        self._leaving: set[int] = set()
+
+    def run(self, answers: connection.Connection) -> None:
+        """Works until the pipe is closed."""
+        while records := np.frombuffer(os.read(answers.fileno(), 4096), INDEX).tolist():
+            if requests := self.handle(records):
+                self._queues.prediction.put(requests)
+
+    def handle(self, records: list[int]) -> list[int]:
+        """Lets the agents go on that these records concern; returns the states that they want predictions for."""
+        busy_since, requests = self._memory.busy_since, []
+        for record in records:
+            busy_since[self._number] = time.monotonic()
+            agent = self._agent_to_run(record & KIND, record & ~KIND)
+            if agent is None:
+                continue
+            request = next(self._runs[agent])
+            if request is None:
+                self._without_slot.add(agent)
+            else:
+                requests.append(request)
+        busy_since[self._number] = 0.0
+        return requests
+
+    def _agent_to_run(self, kind: int, index: int) -> int | None:
+        """Takes in one record; returns the agent that can now go on, if any."""
+        if kind == RELEASED:
+            agent = index // self._memory.slots_per_agent
+            self._free_slots[agent].append(index)
+            if agent not in self._without_slot:
+                return None
+            self._without_slot.remove(agent)
+            return agent
+        if kind == ADDED:
+            return self._add(index)
+        if kind == REMOVED:
+            self._leaving.add(index)
+            if index in self._without_slot:
+                self._without_slot.remove(index)
+                self._remove(index)
+            return None
+        if index in self._leaving:  # only now: its prediction was still under way
+            self._remove(index)
+            return None
+        return index
+
+    def _add(self, agent: int) -> int | None:
+        if agent in self._leaving:
+            self._leaving.remove(agent)
+            return None
+        config, memory, queues = self._config, self._memory, self._queues
+        free_slots = self._free_slots.setdefault(agent, deque(memory.slots_of(agent)))
+        seed = random_stream(config, int(memory.streams[agent]))
+        environment = make_environment(config)
+        self._runs[agent] = self._kind(
+            agent, config, environment, memory, queues.training, queues.episodes, free_slots, seed
+        ).run()
+        return agent
+
+    def _remove(self, agent: int) -> None:
+        self._leaving.remove(agent)
+        self._runs.pop(agent).close()
+
+
+def run_agents(
+    number: int,
+    config: Config,
+    memory: RolloutBuffers,
+    queues: AgentQueues,
+    kind: type[Agent],
+    answers: connection.Connection,
+) -> None:
+    """Agent process `number`, with agents of this kind. Target of a Process.
+
+    An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1.
+    """
+    with errors_told(queues.errors):
+        AgentRunner(number, config, memory, queues, kind).run(answers)
+
+
+@contextlib.contextmanager
+def errors_told(errors: connection.Connection) -> Iterator[None]:
+    """Within it, an error is sent, as a traceback, down this pipe, and ends the process with exit code 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        pass  # the server is gone
+    except BaseException:
+        errors.send_bytes(traceback.format_exc().encode()[-select.PIPE_BUF + 64 :])
+        raise SystemExit(1) from None

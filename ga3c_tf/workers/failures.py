@@ -1,0 +1,39 @@
+"""Counts what went wrong and was dealt with, so that a fault that lasts ends the run all the same."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+WINDOW_SECONDS = 60.0
+
+
+class FailureBudget:
+    """Failures of one kind. Safe under threads.
+
+    Args:
+        most: so many within a minute are bad luck.
+        clock: seconds, as `time.monotonic` gives them.
+
+    Attributes:
+        count: of all failures.
+    """
+
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic):
+        self.count = 0
+        self._most, self._clock = most, clock
+        self._recent: deque[float] = deque()
+        self._lock = threading.Lock()
+
+    def add(self, error: Exception) -> None:
+        """Counts `error`; raises it where it is one too many."""
+        with self._lock:
+            now = self._clock()
+            self.count += 1
+            self._recent.append(now)
+            while self._recent[0] < now - WINDOW_SECONDS:
+                self._recent.popleft()
+            if len(self._recent) > self._most:
+                raise error

@@ -1,0 +1,33 @@
+"""Notices that a stage of a run no longer moves, and which."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+STALL_SECONDS = 30.0
+
+
+class StallDetector:
+    """Looks at counters that should rise. As for `Watchdog`, time counts only while someone looks.
+
+    Args:
+        clock: seconds, as `time.monotonic` gives them.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic):
+        self._clock = clock
+        self._looked = clock()
+        self._seen: dict[str, tuple[int, float, float]] = {}  # count, for how long, when of that it was told
+
+    def stalled(self, counters: dict[str, int]) -> dict[str, float]:
+        """The stages that have stood still for STALL_SECONDS, each named again only after as long, and for how long."""
+        now, found = self._clock(), {}
+        passed, self._looked = min(now - self._looked, 1.0), now
+        for name, count in counters.items():
+            before, stood, told = self._seen.get(name, (None, 0.0, 0.0))
+            stood, told = (stood + passed, told) if count == before else (0.0, 0.0)
+            if stood - told >= STALL_SECONDS:
+                told, found[name] = stood, stood
+            self._seen[name] = count, stood, told
+        return found

@@ -1,0 +1,219 @@
+"""The trainer thread: merges segments of the training queue into a batch and updates the model with it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from ga3c_tf.config import Config
+from ga3c_tf.rollouts.queues import ENDED, IndexQueue, ReplyPipes, RolloutBuffers
+from ga3c_tf.runs.stats import Stats
+from ga3c_tf.workers.failures import FailureBudget
+from ga3c_tf.workers.thread import Worker
+
+
+class Batch(NamedTuple):
+    """What one update trains on: states [batch, *state_shape], actions int32, returns float32, versions int64.
+
+    The agents that the states are from, int64, are for statistics only.
+    """
+
+    states: np.ndarray
+    actions: np.ndarray
+    returns: np.ndarray
+    versions: np.ndarray
+    agents: np.ndarray
+
+
+class BatchBuilder:
+    """Merges segments until the batch exceeds the minimum (section 5.4, the authors' ThreadTrainer).
+
+    All trainers share one and take turns at it, so that a batch is whole even where a trainer is removed meanwhile.
+    Each segment is copied out of its slot at once, so that the slot can be filled again while the batch still grows.
+
+    Attributes:
+        turn: held by the trainer that gathers.
+        states: that have been gathered in all.
+        closed: set when the run ends: what waits is then left.
+    """
+
+    def __init__(self, config: Config, memory: RolloutBuffers):
+        self.turn = threading.Lock()
+        self.closed = False
+        self.states = 0
+        self._gathered = self._begun = 0
+        self._beginning = threading.Lock()
+        self._minimum, self._most, self._memory = (
+            config.min_training_batch,
+            config.min_training_batch + config.t_max,
+            memory,
+        )
+        self._begin()
+
+    def add(self, slot: int) -> Batch | None:
+        """Adds the segment in `slot`; returns the batch once it exceeds the minimum."""
+        start, length = self._size, int(self._memory.lengths[slot])
+        self._size += length
+        self.states += length
+        for column, source in zip(self._batch, self._columns(), strict=False):
+            column[start : self._size] = source[slot, :length]
+        self._batch.agents[start : self._size] = slot // self._memory.slots_per_agent
+        if self._size <= self._minimum:
+            return None
+        batch = Batch(*(column[: self._size] for column in self._batch))
+        self._begin()
+        return batch
+
+    def next_number(self) -> int:
+        """The number of the batch that `add` has just returned; for who holds `turn`."""
+        self._gathered += 1
+        return self._gathered
+
+    def begins(self, number: int) -> bool:
+        """Whether an update is to begin on this batch.
+
+        Once the run ends only on one that was overtaken, so that what is trained on has no gap.
+        """
+        with self._beginning:
+            if self.closed and number > self._begun:
+                return False
+            self._begun = max(self._begun, number)
+            return True
+
+    def _begin(self) -> None:
+        self._size = 0
+        columns = (np.empty((self._most, *column.shape[2:]), column.dtype) for column in self._columns())
+        self._batch = Batch._make([*columns, np.empty(self._most, np.int64)])
+
+    def _columns(self):
+        return self._memory.states, self._memory.actions, self._memory.returns, self._memory.versions
+
+
+def train(batch: Batch, model, stats: Stats, refused: FailureBudget, learning_rate: float, beta: float) -> None:
+    """One update of the model, and its policy lag: updates between choosing each action and training on it.
+
+    A batch whose losses or gradients are infinite or not a number changes nothing and is counted in `refused`.
+
+    Raises:
+        FloatingPointError: too many have been refused.
+    """
+    result = model.train(batch.states, batch.actions, batch.returns, learning_rate, beta)
+    if not result.applied:
+        refused.add(
+            FloatingPointError(
+                f"refused update {result.version + 1}: policy loss {result.policy_loss}, value loss "
+                f"{result.value_loss}, {len(batch.states)} states, returns {batch.returns.min()} to "
+                f"{batch.returns.max()}; a lower --learning-rate or --grad-clip-norm may help"
+            )
+        )
+        return
+    lags = result.version - 1 - batch.versions
+    stats.trained(lags, result.policy_loss, result.value_loss, result.entropy, batch.agents)
+
+
+class UpdateGate:
+    """Lets a number of updates run side by side, and none while it is closed, whoever wants to begin one.
+
+    Args:
+        permits: so many at once at first.
+
+    Attributes:
+        permits: so many at once now.
+    """
+
+    def __init__(self, permits: int):
+        self.permits = permits
+        self._running = self._closers = 0
+        self._changed = threading.Condition()
+
+    def permit_one_more(self) -> None:
+        """Lets one more update run beside the others from now on."""
+        with self._changed:
+            self.permits += 1
+            self._changed.notify_all()
+
+    @contextmanager
+    def update(self) -> Iterator[None]:
+        """Waits for a permit and for an open gate, and holds the permit during the block."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._closers and self._running < self.permits)
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Waits for the updates that run; none begins during the block."""
+        with self._changed:
+            self._closers += 1
+            self._changed.wait_for(lambda: not self._running)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._closers -= 1
+                self._changed.notify_all()
+
+
+class Trainer(Worker):
+    """One of N_T trainer threads (section 4.1).
+
+    Args:
+        builder: merges segments; shared by all trainers.
+        rates: gives the learning rate and beta of now.
+        gate: lets an update begin; shared by all trainers.
+        refused: counts the updates that are left out.
+        drained: called with the number of an agent process that has died, once all that it sent has been taken.
+    """
+
+    def __init__(
+        self,
+        builder: BatchBuilder,
+        model,
+        training_queue: IndexQueue,
+        answers: ReplyPipes,
+        stats: Stats,
+        rates: Callable[[], tuple[float, float]],
+        gate: UpdateGate,
+        refused: FailureBudget,
+        drained: Callable[[int], None],
+        on_error: Callable[[], None],
+    ):
+        super().__init__("trainer", on_error)
+        self._builder, self._model, self._stats, self._rates = builder, model, stats, rates
+        self._training_queue, self._answers, self._gate = training_queue, answers, gate
+        self._refused, self._drained = refused, drained
+
+    def work(self) -> None:
+        while (gathered := self._gather()) is not None:
+            number, batch = gathered
+            with self._gate.update():
+                if not self._builder.begins(number):
+                    return
+                try:
+                    train(batch, self._model, self._stats, self._refused, *self._rates())
+                except FloatingPointError as error:
+                    self.error = error  # known before anyone can save these weights
+                    raise
+
+    def _gather(self) -> tuple[int, Batch] | None:
+        """The next batch and its number, or None once this trainer is to end."""
+        with self._builder.turn:
+            while len(slots := self._training_queue.get(1)) and not self._builder.closed:
+                slot = int(slots[0])
+                if slot & ENDED:
+                    self._drained(slot & ~ENDED)
+                    continue
+                batch = self._builder.add(slot)
+                self._answers.released(slot)
+                if batch is not None:
+                    return self._builder.next_number(), batch
+            return None

@@ -1,0 +1,1 @@
+"""Runs the figures' trainings on a Ray cluster."""

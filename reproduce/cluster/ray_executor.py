@@ -1,0 +1,219 @@
+"""Runs on a Ray cluster, as many at once as it has room for."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.remote.cluster import connect
+from reproduce.cluster.ray_task import MARKER, Job
+from reproduce.cluster.scheduler import RUNNING, WAITING, News, State, conductor_of
+from reproduce.cluster.storage import Mirror, Storage
+from reproduce.runs.run import FINISHED, Run
+from reproduce.runs.specs import RunSpec
+
+LOCAL = "local"
+POLL_SECONDS, PROGRESS_SECONDS = 1.0, 30.0
+AGENTS_PER_CPU = 8
+
+
+class RayExecutor:
+    """Each run one task of a Ray cluster, kept in a storage that all nodes see.
+
+    Args:
+        address: of the cluster, host:port or 'auto', or `LOCAL` for one on this machine that ends with the command.
+        storage: path or URL; None for the results folder.
+        cpus: cores for each run; None for one to every `AGENTS_PER_CPU` agents.
+        gpus: GPUs for each run, or the share of one; None for one where the run would use it and the cluster has any.
+        detach: a signal ends this command only, and the runs go on.
+        say: called with one line of progress at a time.
+
+    Raises:
+        UserError: `detach` with `LOCAL`.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        storage: str | None,
+        cpus: int | None,
+        gpus: float | None,
+        detach: bool,
+        say: Callable[[str], None],
+    ):
+        if detach and address == LOCAL:
+            raise UserError("--detach needs a cluster that outlives the command: begin one with ray start --head")
+        self._address, self._storage, self._cpus, self._gpus = address, storage, cpus, gpus
+        self._detach, self._say = detach, say
+
+    def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
+        """As `Executor.execute`.
+
+        Raises:
+            UserError: no such cluster, too small a one, or a storage that cannot be used by all its nodes.
+        """
+        url = _absolute(self._storage or str(runs.parent))
+        try:
+            return self._execute(specs, runs, force, url)
+        except OSError as error:
+            raise UserError(f"--storage {url} or {runs.parent}: {error}") from None
+
+    def _execute(self, specs: Sequence[RunSpec], runs: Path, force: bool, url: str) -> list[Run]:
+        folder, storage = runs.parent.absolute(), Storage(url)
+        left = [spec for spec in specs if force or not Run.of(spec, runs).finished]
+        self._say(f"{len(specs)} runs, {len(specs) - len(left)} of them finished")
+        if not left:
+            return [Run.of(spec, runs) for spec in specs]
+        with self._cluster():
+            jobs = jobs_for(left, self._cpus, self._gpus, _nodes())
+            marker = _marker(storage, url)
+            if storage.is_folder(folder):
+                self._lead(jobs, url, marker, force)
+            else:
+                mirrors = [Mirror(storage, folder, spec.id) for spec in left]
+                for spec, mirror in zip(left, mirrors, strict=True):
+                    if (runs / spec.id).exists() and not storage.names(f"runs/{spec.id}"):
+                        mirror.push()
+                try:
+                    self._lead([job for job in jobs if force or not _finished(storage, job.spec)], url, marker, force)
+                except BaseException:
+                    if not self._detach:
+                        _collect(mirrors)
+                    raise
+                _collect(mirrors)
+        return [Run.of(spec, runs) for spec in specs]
+
+    @contextlib.contextmanager
+    def _cluster(self) -> Iterator[None]:
+        """A connection to the cluster."""
+        own = {"num_cpus": usable_cores(), "include_dashboard": False} if self._address == LOCAL else {}
+        ray._private.worker.print_to_stdstream = lambda *given, **named: None  # or a dead node's log is printed
+        connect(self._address, **own)
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+    def _lead(self, jobs: list[Job], url: str, marker: bytes, force: bool) -> None:
+        """Has the runs carried out; at a signal, stops them or leaves them."""
+        conductor, command = conductor_of(url), uuid.uuid4().hex
+        try:
+            _answer(conductor.add.remote(jobs, force, marker, command, self._detach))
+            self._follow(conductor, command, [job.spec.id for job in jobs])
+        except (KeyboardInterrupt, SystemExit):
+            if self._detach:
+                self._say("the runs go on; the same command again, without --force, follows them")
+            else:
+                self._say("every run that no other command wants saves a checkpoint and ends")
+                _answer(conductor.stop.remote(command))
+            raise
+        except RayActorError:
+            raise UserError("what led the runs has ended, with the head node; the same command again resumes") from None
+
+    def _follow(self, conductor: ray.actor.ActorHandle, command: str, names: list[str]) -> None:
+        """Tells how the runs go until none of them is left."""
+        told, tell_at = 0, time.monotonic() + PROGRESS_SECONDS
+        while True:
+            news: News = _answer(conductor.news.remote(told, command))
+            for line in news.lines:
+                self._say(line)
+            told += len(news.lines)
+            if news.fault:
+                _answer(conductor.stop.remote(command))
+                raise UserError(news.fault)
+            states = {name: news.states[name] for name in names}
+            if not any(state.status in (WAITING, RUNNING) for state in states.values()):
+                return
+            if time.monotonic() >= tell_at:
+                tell_at = time.monotonic() + PROGRESS_SECONDS
+                self._say(summary(states))
+            time.sleep(POLL_SECONDS)
+
+
+def _collect(mirrors: Sequence[Mirror]) -> None:
+    for mirror in mirrors:
+        mirror.pull()
+
+
+def _answer(reference: ray.ObjectRef) -> Any:
+    """What an actor's method returned; unlike `ray.get` it lets a signal handler's SystemExit through as it is."""
+    return reference.future().result()
+
+
+def summary(states: Mapping[str, State]) -> str:
+    """One line: how many runs there are of each status, and how far those are that run."""
+    counts = Counter(state.status for state in states.values())
+    running = [f"{name}: {state.progress}" for name, state in states.items() if state.status == RUNNING]
+    return "; ".join([", ".join(f"{count} {status}" for status, count in counts.items()), *running])
+
+
+def jobs_for(
+    specs: Sequence[RunSpec], cpus: int | None, gpus: float | None, nodes: Sequence[Mapping[str, float]]
+) -> list[Job]:
+    """What each run asks for.
+
+    Args:
+        specs: the runs.
+        cpus, gpus: as for `RayExecutor`.
+        nodes: what each node of the cluster has, 'CPU' and 'GPU'.
+
+    Raises:
+        UserError: no node has as much.
+    """
+    jobs = []
+    for spec in specs:
+        config = spec.config
+        uses_gpu = config.system != "a3c" and config.device != "cpu" and any(node.get("GPU") for node in nodes)
+        wanted = float(uses_gpu) if gpus is None else gpus
+        most = max((int(node.get("CPU", 0)) for node in nodes if node.get("GPU", 0) >= wanted), default=0)
+        if wanted > 1 and wanted % 1:
+            raise UserError(f"--gpus-per-run is {wanted:g}; it must be a share of one GPU, or a whole number of them")
+        job = Job(spec, cpus or max(1, min(config.num_agents // AGENTS_PER_CPU, most)), wanted)
+        if job.cpus > most:
+            largest = max(nodes, key=lambda node: (node.get("GPU", 0) if wanted else 0, node.get("CPU", 0)))
+            raise UserError(
+                f"{spec.id} asks for {job.cpus} CPUs and {job.gpus:g} GPUs of one node; the largest has "
+                f"{largest.get('CPU', 0):g} CPUs and {largest.get('GPU', 0):g} GPUs (--cpus-per-run, --gpus-per-run)"
+            )
+        jobs.append(job)
+    return jobs
+
+
+def _nodes() -> list[dict[str, float]]:
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+def _absolute(url: str) -> str:
+    return url if "://" in url else os.path.abspath(url)
+
+
+def _marker(storage: Storage, url: str) -> bytes:
+    """What tells this storage from others, written where there is none yet."""
+    try:
+        if storage.read(MARKER) is None:
+            storage.write([(MARKER, uuid.uuid4().hex.encode())])
+        return storage.read(MARKER) or b""
+    except Exception as error:  # whatever a file system raises
+        raise UserError(f"--storage {url} cannot be written: {type(error).__name__}: {error}") from None
+
+
+def _finished(storage: Storage, spec: RunSpec) -> bool:
+    result = storage.read(f"runs/{spec.id}/result.json")
+    try:
+        return result is not None and json.loads(result)["status"] == FINISHED
+    except (ValueError, KeyError, TypeError):
+        raise UserError(
+            f"runs/{spec.id}/result.json in the storage is damaged; remove runs/{spec.id} there to run it again"
+        ) from None

@@ -1,0 +1,176 @@
+"""One try of a run, as a task on some node of a cluster: in a scratch folder, stored again and again."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import fcntl
+import platform
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_last_rows
+from reproduce.cluster.cores import pinned
+from reproduce.cluster.storage import Mirror, Storage, TakenOver
+from reproduce.runs.execute import execute_run
+from reproduce.runs.run import FAILED
+from reproduce.runs.specs import RunSpec
+
+MARKER = "logs/storage-id"
+"""The file by which a task knows the storage of the command that sent it."""
+SCRATCH = "ga3c_tf-scratch-"
+POLL_SECONDS, STORE_SECONDS = 0.5, 10.0
+
+
+class NotShared(Exception):
+    """A node does not see the storage of the command; the text is one line."""
+
+
+class Job(NamedTuple):
+    """A run and what it needs of a node.
+
+    Attributes:
+        cpus: cores.
+        gpus: GPUs, or the share of one.
+    """
+
+    spec: RunSpec
+    cpus: int
+    gpus: float
+
+
+class Progress(NamedTuple):
+    """How far a run is.
+
+    Attributes:
+        saved_steps: agent steps of the newest checkpoint in the storage; -1 before there is one.
+        agent_steps: by the newest row of metrics.csv.
+        share: of the budget, 0 to 1.
+        score: mean raw score of the newest episodes, as many as the run's rolling score has; None before the first.
+    """
+
+    saved_steps: int = -1
+    agent_steps: int = 0
+    share: float = 0.0
+    score: float | None = None
+
+    def __str__(self) -> str:
+        score = "" if self.score is None else f", score {self.score:.4g}"
+        return f"{self.share:.0%}, {self.agent_steps} agent steps{score}"
+
+
+def attempt(
+    job: Job, url: str, marker: bytes, say: Callable[[str], None], report: Callable[[Progress], None]
+) -> tuple[str, str]:
+    """Carries the run on from what is stored, as far as it goes.
+
+    Args:
+        job: the run.
+        url: of the storage.
+        marker: what `MARKER` says there.
+        say: told, in one line, what happens.
+        report: told how far the run is, whenever it has been stored.
+
+    Returns:
+        Its status and the reason for it, as in result.json.
+
+    Raises:
+        NotShared: this node sees another storage.
+        TakenOver: another try has taken the run, since this one was thought dead.
+        KeyboardInterrupt: it was cancelled; what it had done is stored.
+        OSError: the storage or the scratch folder cannot be written.
+    """
+    # ray.cancel interrupts as Ctrl-C does, which does nothing where Ray was begun in the background of a shell
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if Storage(url).read(MARKER) != marker:
+        raise NotShared(
+            f"{url} on the node {platform.node()} is not the storage of this command; "
+            "name one that all nodes see with --storage"
+        )
+    with _scratch() as folder, pinned(job.cpus, say):
+        mirror = Mirror(Storage(url), folder, job.spec.id)
+        mirror.take()
+        mirror.pull()
+        saved = _saved_steps(mirror)
+        say(f"on {platform.node()}" + (f", from agent step {saved} on" if saved >= 0 else ""))
+        try:
+            with _stored(
+                mirror, lambda: report(_progress(job.spec.config, folder / "runs" / job.spec.id, mirror)), say
+            ):
+                run = execute_run(job.spec, folder / "runs", say=say)
+        except UserError as error:
+            return FAILED, str(error)
+        return run.result["status"], run.result["reason"]
+
+
+@contextlib.contextmanager
+def _stored(mirror: Mirror, report: Callable[[], None], say: Callable[[str], None]) -> Iterator[None]:
+    """Stores the run while the block lasts, at every checkpoint and every `STORE_SECONDS`, and at its end."""
+    ended = threading.Event()
+
+    def store() -> None:
+        mirror.push()
+        report()
+
+    def keep_stored() -> None:
+        before, at = mirror.checkpoints(), 0.0
+        while not ended.wait(POLL_SECONDS):
+            start, now = time.monotonic(), mirror.checkpoints()
+            if start >= at or now != before:
+                try:
+                    store()
+                except TakenOver:
+                    _thread.interrupt_main()
+                    return
+                except Exception as error:  # whatever a file system raises; the last time it counts
+                    say(f"cannot be stored, the next try follows: {type(error).__name__}: {error}")
+                before, took = now, time.monotonic() - start
+                at = time.monotonic() + max(STORE_SECONDS, 10 * took)
+
+    thread = threading.Thread(target=keep_stored, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        store()
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for the block; those of tasks that were killed are removed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+        with contextlib.suppress(OSError), (folder / "lock").open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True)))
+        fcntl.flock(stack.enter_context((folder / "lock").open("w")), fcntl.LOCK_EX)
+        yield folder
+
+
+def _saved_steps(mirror: Mirror) -> int:
+    return max((int(path.name) for path in mirror.checkpoints()), default=-1)
+
+
+def _progress(config: Config, folder: Path, mirror: Mirror) -> Progress:
+    """What the curves of a run say."""
+    metrics = read_last_rows(folder / "metrics.csv", METRIC_COLUMNS, 1)
+    episodes = read_last_rows(folder / "episodes.csv", EPISODE_COLUMNS, config.rolling_episodes)
+    steps, seconds = (int(metrics[-1]["agent_steps"]), float(metrics[-1]["time_s"])) if metrics else (0, 0.0)
+    ended = int(episodes[-1]["episode"]) if episodes else 0
+    budgets = ((steps, config.steps), (seconds / 60, config.minutes), (ended, config.episodes))
+    share = min(1.0, max((done / budget for done, budget in budgets if budget), default=0.0))
+    scores = [float(row["score"]) for row in episodes]
+    return Progress(_saved_steps(mirror), steps, share, float(np.mean(scores)) if scores else None)

@@ -1,0 +1,203 @@
+"""Where several machines keep run folders together: a shared folder, or whatever fsspec reaches by a URL."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.files import replacing
+
+Stamp = tuple[int, int]
+"""Size in bytes, and time of the last change in ns."""
+
+
+class Storage:
+    """Files by name, such as 'runs/<id>/meta.json'. Each object is for one thread: its transactions are its own.
+
+    Args:
+        url: a path, or a URL such as s3://bucket/folder.
+
+    Raises:
+        UserError: fsspec does not know the URL, or lacks the package for it.
+    """
+
+    def __init__(self, url: str):
+        try:
+            self._files, root = fsspec.core.url_to_fs(url, skip_instance_cache=True)
+        except (ImportError, ValueError) as error:
+            raise UserError(f"--storage {url}: {error}") from None
+        self._root = root.rstrip("/")
+        self._is_local = isinstance(self._files, LocalFileSystem)
+
+    def is_folder(self, folder: Path) -> bool:
+        """Whether this storage is that folder of this machine."""
+        return self._is_local and Path(self._root).resolve() == folder.resolve()
+
+    def read(self, name: str) -> bytes | None:
+        """What a file has; None where there is none."""
+        try:
+            return self._files.cat_file(self._path(name))
+        except FileNotFoundError:
+            return None
+
+    def write(self, files: Iterable[tuple[str, bytes]]) -> None:
+        """Writes files, in this order; each is seen as it was or as a whole.
+
+        Where the file system has transactions, nothing is seen before the last one is written. A folder's files are
+        written aside and renamed one by one: fsspec's own transaction there copies from /tmp, which is not atomic.
+        """
+        if self._is_local:
+            for name, content in files:
+                path = Path(self._path(name))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with replacing(path, "wb") as stream:
+                    stream.write(content)
+            return
+        with self._files.transaction:
+            for name, content in files:
+                with self._files.open(self._path(name), "wb") as stream:
+                    stream.write(content)
+
+    def names(self, prefix: str) -> list[str]:
+        """The files in the folder `prefix`, or the file of that name."""
+        self._files.invalidate_cache()
+        return [path[len(self._root) + 1 :] for path in self._files.find(self._path(prefix))]
+
+    def remove(self, name: str) -> None:
+        """Removes a file, or a folder with all that is in it, where it is there."""
+        self._files.invalidate_cache()
+        with contextlib.suppress(FileNotFoundError):
+            self._files.rm(self._path(name), recursive=True)
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+
+class TakenOver(Exception):
+    """Another try of the run works on what is stored; the text is one line."""
+
+
+class Mirror:
+    """What one run leaves in a results folder of this machine, and its copy in a storage.
+
+    Args:
+        storage: the storage.
+        folder: the results folder; the run's are runs/<id>/ and logs/<id>.txt in it.
+        run_id: of the run.
+    """
+
+    def __init__(self, storage: Storage, folder: Path, run_id: str):
+        self._storage, self._folder = storage, folder
+        self._run, self._log = f"runs/{run_id}", f"logs/{run_id}.txt"
+        self._result, self._holder = f"{self._run}/result.json", f"logs/{run_id}.holder"
+        self._own: bytes | None = None
+        self._stored: dict[str, Stamp] = {}
+
+    def take(self) -> None:
+        """Has the run to itself from now on: a try on a node that was only thought dead stores nothing more."""
+        self._own = uuid.uuid4().hex.encode()
+        self._storage.write([(self._holder, self._own)])
+
+    def pull(self) -> None:
+        """Replaces what is here by what is stored, if anything; result.json comes last: it says that all is there."""
+        names = sorted([*self._storage.names(self._run), *self._storage.names(self._log)], key=_place)
+        if names:
+            shutil.rmtree(self._folder / self._run, ignore_errors=True)
+        for name in names:
+            if ".." in PurePosixPath(name).parts:
+                raise UserError(f"the storage has a file {name!r}, which would lie outside of its folder")
+            content, path = self._storage.read(name), self._folder / name
+            if content is not None and _is_copied(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+                self._stored[name] = _stamp(path)
+
+    def push(self) -> None:
+        """Stores what has changed since the last time, and removes what is gone; the run may go on meanwhile.
+
+        The storage can be resumed from at any time. Checkpoints are read first and written after the curves: rows
+        beyond a checkpoint are dropped at resume, but missing ones are lost.
+
+        Raises:
+            OSError: the storage cannot be written; the next call tries again.
+            TakenOver: another try has taken the run since `take`; nothing is stored.
+        """
+        if self._own is not None and self._storage.read(self._holder) != self._own:
+            raise TakenOver("another try of this run has taken over")
+        stamps: dict[str, Stamp] = {}
+        checkpoints = [sorted(map(self._name, folder.glob("*"))) for folder in self.checkpoints()]
+        contents = [file for names in checkpoints for file in self._changed(names, stamps)]
+        others = sorted(self._other_files(), key=_place)
+
+        def in_order() -> Iterator[tuple[str, bytes]]:
+            for name in others:
+                if name != self._result:
+                    yield from self._changed([name], stamps)
+            yield from contents
+            if self._result in others:
+                yield from self._changed([self._result], stamps)
+
+        self._storage.write(in_order())
+        self._stored |= stamps
+        self._remove_all_but({*others, *itertools.chain(*checkpoints)})
+
+    def checkpoints(self) -> list[Path]:
+        """The folders of the checkpoints that are whole, in order."""
+        return sorted(path for path in (self._folder / self._run / "checkpoints").glob("*") if path.name.isdigit())
+
+    def _other_files(self) -> Iterator[str]:
+        """Names of all files but those of checkpoints."""
+        run, log = self._folder / self._run, self._folder / self._log
+        checkpoints = run / "checkpoints"
+        for path in [log, *run.rglob("*")]:
+            if path.is_file() and _is_copied(path) and checkpoints not in path.parents:
+                yield self._name(path)
+
+    def _changed(self, names: list[str], stamps: dict[str, Stamp]) -> list[tuple[str, bytes]]:
+        """The files, if one of them has changed; none where one has vanished meanwhile.
+
+        Args:
+            names: of files that belong together.
+            stamps: gets theirs.
+        """
+        try:
+            now = {name: _stamp(self._folder / name) for name in names}
+            if all(self._stored.get(name) == stamp for name, stamp in now.items()):
+                return []
+            files = [(name, (self._folder / name).read_bytes()) for name in names]
+        except FileNotFoundError:
+            return []
+        stamps |= now
+        return files
+
+    def _remove_all_but(self, names: set[str]) -> None:
+        for name in sorted(self._stored.keys() - names):
+            parent = PurePosixPath(name).parent
+            self._storage.remove(name if (self._folder / parent).exists() else str(parent))
+            del self._stored[name]
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self._folder).as_posix()
+
+
+def _place(name: str) -> tuple[int, str]:
+    """When a file is copied: meta.json before config.json, for which it vouches, result.json after all."""
+    return {"meta.json": 0, "result.json": 2}.get(PurePosixPath(name).name, 1), name
+
+
+def _is_copied(path: Path) -> bool:
+    """Not what means something on one machine, or for a moment, only."""
+    return path.name != "lock" and path.suffix != ".new"
+
+
+def _stamp(path: Path) -> Stamp:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns

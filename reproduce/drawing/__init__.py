@@ -1,0 +1,1 @@
+"""Draws figures and learning curves. The only package that imports matplotlib."""

@@ -1,0 +1,137 @@
+"""The curves of run folders, what `ga3c-tf plot` draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib import pyplot as plt
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.runs.folder import read_config
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
+from reproduce.drawing.plots import COLOURS
+
+MOST_POINTS = 500
+
+
+def plot_runs(runs: list[Path], file: Path) -> None:
+    """Draws score (against time and agent steps), PPS, TPS, policy lag and queues of `runs` into `file`.
+
+    Where a run was adjusted, also the workers that it had, trials included, and the rate of each period.
+
+    Raises:
+        UserError: not a run folder, no rows yet, or a kind of file matplotlib does not write.
+    """
+    if not file.suffix:
+        raise UserError(f"{file} has no suffix: name a .png, .svg or .pdf")
+    adjusted = any(len(_adjustment(run)["time_s"]) for run in runs)
+    figure, axes = plt.subplots(3 + adjusted, 2, figsize=(9, 9 + 3 * adjusted), layout="constrained")
+    for number, run in enumerate(runs):
+        _draw(axes, run, COLOURS[number % len(COLOURS)], label=run.name if len(runs) > 1 else None)
+    (time, steps), (pps, tps), (lag, queues) = axes[:3]
+    for axis in (time, steps):
+        axis.set_ylabel("score")
+    for axis in (time, pps, tps, lag, queues):
+        axis.set_xlabel("time (minutes)")
+    steps.set_xlabel("agent steps (millions)")
+    pps.set_ylabel("PPS (predictions/s)")
+    tps.set_ylabel("TPS (updates/s)")
+    lag.set_ylabel("policy lag (updates)")
+    queues.set_ylabel("mean batch, queue length")
+    for axis in (pps, tps, lag, queues):
+        axis.set_ylim(bottom=0)
+    for axis in axes.flat:
+        axis.spines[["top", "right"]].set_visible(False)
+    if adjusted:
+        _label_adjustment(*axes[3])
+    for axis in (lag, queues, *axes[3:].flat):
+        axis.legend(frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    if len(runs) > 1:
+        time.legend(frameon=False, fontsize="small")
+    else:
+        figure.suptitle(f"{read_config(runs[0]).env_id}, {runs[0].name}")
+    try:
+        figure.savefig(file, dpi=150)
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot write {file}: {error}") from None
+    finally:
+        plt.close(figure)
+
+
+def _draw(axes, run: Path, colour: str, label: str | None) -> None:
+    rolling = read_config(run).rolling_episodes
+    episodes, metrics = (
+        read_columns(run / "episodes.csv", EPISODE_COLUMNS),
+        read_columns(run / "metrics.csv", METRIC_COLUMNS),
+    )
+    if not len(metrics["time_s"]):
+        raise UserError(f"{run} has no rows in metrics.csv yet")
+    (time, steps), (pps, tps), (lag, queues) = axes[:3]
+    dots = min(0.3, max(0.02, 1000 / max(1, len(episodes["score"]))))
+    for axis, x in ((time, episodes["time_s"] / 60), (steps, episodes["agent_steps"] / 1e6)):
+        axis.plot(x, episodes["score"], ".", color=colour, alpha=dots, markersize=2, rasterized=True)
+        _line(axis, x, _rolling_mean(episodes["score"], rolling), color=colour, label=label)
+    minutes = metrics["time_s"] / 60
+    _line(pps, minutes, metrics["pps"], color=colour)
+    _line(tps, minutes, metrics["tps"], color=colour)
+    first = not lag.lines
+    _line(lag, minutes, metrics["policy_lag_mean"], color=colour, label="mean" if first else None)
+    _line(
+        lag, minutes, metrics["policy_lag_p95"], color=colour, linestyle=":", label="95th percentile" if first else None
+    )
+    for name, style in (("prediction_batch", "-"), ("training_batch", "--"), ("training_queue", ":")):
+        _line(
+            queues,
+            minutes,
+            metrics[name],
+            color=colour,
+            linestyle=style,
+            label=name.replace("_", " ") if first else None,
+        )
+    if len(axes) > 3:
+        workers, rates = axes[3]
+        _draw_adjustment(workers, rates, metrics, _adjustment(run), colour, first)
+
+
+def _draw_adjustment(workers, rates, metrics, periods, colour: str, first: bool) -> None:
+    """The workers at each row of metrics.csv, and the rate of each period."""
+    for name, style in (("agents", "-"), ("predictors", "--"), ("trainers", ":")):
+        label = name if first else None
+        workers.step(metrics["time_s"] / 60, metrics[name], color=colour, linestyle=style, linewidth=1, label=label)
+    kept = periods["accepted"] == 1
+    for chosen, fill, label in ((kept, colour, "accepted"), (~kept, "none", "rejected")):
+        label = f"{label} setting" if first else None
+        minutes, rate = periods["time_s"][chosen] / 60, periods["rate"][chosen]
+        rates.plot(minutes, rate, "o", color=colour, markerfacecolor=fill, markersize=4, label=label)
+
+
+def _label_adjustment(workers, rates) -> None:
+    workers.set_yscale("log", base=2)
+    workers.yaxis.set_major_formatter("{x:g}")
+    workers.set_ylabel("agents, predictors, trainers")
+    rates.set_ylabel("trained samples/s of a period")
+    rates.set_ylim(bottom=0)
+    for axis in (workers, rates):
+        axis.set_xlabel("time (minutes)")
+
+
+def _adjustment(run: Path) -> dict[str, np.ndarray]:
+    """The columns of adjustment.csv that are drawn."""
+    columns = read_columns(run / "adjustment.csv", ADJUSTMENT_COLUMNS)
+    return {name: columns[name] for name in ("time_s", "rate", "accepted")}
+
+
+def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
+    """Draws y against x, averaged over runs of points where there are more than the picture can show."""
+    width = -(-len(x) // MOST_POINTS)
+    starts = np.arange(0, len(x), width)
+    axis.plot(*(np.add.reduceat(values, starts) / np.diff(np.append(starts, len(x))) for values in (x, y)), **style)
+
+
+def _rolling_mean(values: np.ndarray, width: int) -> np.ndarray:
+    """Mean of the last `width` values at each point, of fewer at the start."""
+    sums = np.concatenate([[0.0], values.cumsum()])
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(0, ends - width)
+    return (sums[ends] - sums[starts]) / (ends - starts)

@@ -1,0 +1,150 @@
+"""Environments other than Atari, which the paper has none of: score against agent steps of GA3C, A3C and A2C."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from reproduce.figures import learning_curves, pps
+from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from reproduce.measures.text import number, spread, table
+from reproduce.measures.verdicts import Finding, greater
+from reproduce.runs.run import Run
+from reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
+
+GAMES = (
+    "cartpole",
+    "minatar_breakout",
+    "minatar_asterix",
+    "minatar_freeway",
+    "minatar_seaquest",
+    "minatar_space_invaders",
+)
+STEPS = {"quick": 500_000, "paper": 5_000_000}
+START = "rolling score at the start"
+
+
+def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
+    """The three systems, for the same number of agent steps."""
+    if budget == "smoke":
+        return [smoke_spec(game, seed), smoke_spec(game, seed, "a3c")]
+    return [
+        run_spec(
+            game,
+            seed,
+            system,
+            num_agents=pps.AGENTS[budget][system],
+            num_predictors=2,
+            num_trainers=2,
+            min_training_batch=20,
+            steps=STEPS[budget],
+            checkpoint_minutes=15.0,
+        )
+        for system in SYSTEMS
+    ]
+
+
+def measures(run: Run) -> list[Measure]:
+    """The rolling score at the end, at its best, and at the start, where little has been learnt yet."""
+    window, curve = run.spec.config.rolling_episodes, run.curve
+    whole = curve["episodes"] >= window
+    start = Measure(
+        START,
+        float(curve["rolling_score"][whole][0]) if whole.any() else float("nan"),
+        "points",
+        f"mean score of the last {window} episodes, at the first point of the curve with as many",
+        f"fewer than {window} episodes ended",
+        agent_steps=int(curve["agent_steps"][whole][0]) if whole.any() else None,
+    )
+    return [*learning_curves.measures(run), start]
+
+
+def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
+    """The runs by game, and by system."""
+    found: dict[str, dict[str, list[Run]]] = {}
+    for run in results.runs:
+        found.setdefault(run.spec.game, {}).setdefault(SYSTEMS[run.spec.system], []).append(run)
+    return found
+
+
+def section(results: Results) -> list[str]:
+    """The score at the end, and whether GA3C's is greater."""
+    rows, findings = [], []
+    for game, systems in groups(results).items():
+        ends = {system: results.values(learning_curves.FINAL, runs) for system, runs in systems.items()}
+        reasons = [
+            f"{system}, seed {run.spec.seed}: {results.status(run)}"
+            for system, runs in systems.items()
+            for run in runs
+            if not run.finished
+        ]
+        scores = [spread(ends.get(system, [])) for system in SYSTEMS.values()]
+        minutes = " / ".join(_minutes(systems.get(system, [])) for system in SYSTEMS.values())
+        rows.append([game, _start(results, game), *scores, minutes, "; ".join(reasons)])
+        findings += [
+            Finding(
+                f"{game}: GA3C scores more than {other} after the same agent steps",
+                greater(ends.get("GA3C", []), end),
+                "final rolling score",
+                f"{spread(ends.get('GA3C', []))} against {spread(end)}",
+            )
+            for other, end in ends.items()
+            if other != "GA3C"
+        ]
+    return [
+        *table(["game", "start", *SYSTEMS.values(), f"minutes ({' / '.join(SYSTEMS.values())})", "not finished"], rows),
+        "",
+        "Rolling score at the end, over seeds, and at the start, over all runs: the first 100 episodes to end, among "
+        "which short ones are too many. An end no higher than a start that was over early in the run means that "
+        "nothing has been learnt yet. The paper has Atari only, so there is nothing to compare with. Agent steps do "
+        "not depend on the machine's speed as minutes do, but the policy lag of GA3C does. Minutes are those that the "
+        "same steps took, mean over seeds, one run after another.",
+        "",
+        "The picture: the mean of the seeds and a band from the lowest to the highest; rolling means of 10 episodes at "
+        "first, of 100 later; against time as far as the fastest seed went.",
+        "",
+        f"Of {len(findings)} comparisons one or more may hold by chance, and they are of the last 100 episodes only. "
+        "Where scores end near a limit (CartPole: 500), look at the curves.",
+        "",
+        *(finding.line() for finding in findings),
+    ]
+
+
+def _start(results: Results, game: str) -> str:
+    found = [record for record in results.records if record.game == game and record.metric == START]
+    scores = [record.value for record in found if record.value is not None]
+    by = max((record.agent_steps or 0 for record in found), default=0)
+    return f"{number(float(np.mean(scores)))} (by {by:,} steps)" if scores else "-"
+
+
+def _minutes(runs: list[Run]) -> str:
+    minutes = [60 * run.hours for run in runs if run.finished]
+    return f"{np.mean(minutes):.2f}" if minutes else "-"
+
+
+def plot(results: Results, stem: Path) -> None:
+    """Score against time and against agent steps, a row for each game."""
+    from reproduce.drawing import plots
+
+    curves = {
+        game.replace("_", " "): {
+            system: [run.curve for run in runs if run.finished] for system, runs in systems.items()
+        }
+        for game, systems in groups(results).items()
+    }
+    plots.score_curves(curves, stem)
+
+
+FIGURE = Figure(
+    name="environments",
+    paper="not in the paper",
+    shows="score against time and agent steps on CartPole and MinAtar, GA3C, A3C and A2C",
+    games={"smoke": ("cartpole",), "quick": GAMES, "paper": GAMES},
+    seeds=seeds_by_budget(quick=3, paper=5),
+    specs=specs,
+    measures=measures,
+    main=(learning_curves.FINAL, "points"),
+    section=section,
+    plot=plot,
+)

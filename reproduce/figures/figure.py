@@ -1,0 +1,237 @@
+"""What a table or figure of the paper consists of here, and what its parts are handed."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ga3c_tf.errors import UserError
+from reproduce.measures.records import MEASURED, NOT_RUN, Record, read_records
+from reproduce.runs.run import Run
+from reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
+
+
+class Measure(NamedTuple):
+    """One number of a run; not-a-number where it has none, and then why."""
+
+    metric: str
+    value: float
+    unit: str
+    protocol: str
+    why_not: str = "nothing to measure"
+    method: str | None = None  # where it is not that of the run's system
+    agent_steps: int | None = None  # where it is not of the end of the run
+
+
+@dataclass(frozen=True)
+class Results:
+    """What is known of one figure at one budget.
+
+    Attributes:
+        budget: of `BUDGETS`.
+        command: that makes it.
+        paper: the paper's records, of all tables.
+        runs: all runs of the figure, finished or not, in the order of their specifications.
+        records: our own records of them.
+    """
+
+    budget: str
+    command: str
+    paper: list[Record]
+    runs: list[Run]
+    records: list[Record]
+
+    @functools.cached_property
+    def _by_run(self) -> dict[tuple[str, str], Record]:
+        return {(str(record.run_id), record.metric): record for record in self.records}
+
+    @functools.cached_property
+    def _statuses(self) -> dict[str, str]:
+        """By run id the first status that is not 'measured', if any record of the run has one."""
+        found: dict[str, str] = {}
+        for record in self.records:
+            if found.get(str(record.run_id), MEASURED) == MEASURED:
+                found[str(record.run_id)] = record.status
+        return found
+
+    def of_game(self, game: str) -> Results:
+        """The part that is of one game."""
+        runs = [run for run in self.runs if run.spec.game == game]
+        return dataclasses.replace(self, runs=runs, records=[each for each in self.records if each.game == game])
+
+    def value(self, run: Run, metric: str) -> float | None:
+        """The number of this run, or None."""
+        record = self._by_run.get((run.spec.id, metric))
+        return record.value if record else None
+
+    def status(self, run: Run) -> str:
+        """'measured', or as recorded what went wrong; 'not run' without a record."""
+        return self._statuses.get(run.spec.id, NOT_RUN)
+
+    @property
+    def one_machine(self) -> bool:
+        """Whether everything that is finished ran on the same hardware."""
+        return len({run.hardware for run in self.runs if run.finished}) == 1
+
+    @property
+    def begun(self) -> bool:
+        """Whether any run is finished, or is known to have failed."""
+        return any(run.finished or self.status(run) != NOT_RUN for run in self.runs)
+
+    def values(self, metric: str, runs: Iterable[Run]) -> list[float]:
+        """The numbers of these runs that have one."""
+        return [value for run in runs if (value := self.value(run, metric)) is not None]
+
+    def papers(self, table: str, **cells: str) -> Record | None:
+        """The paper's record with these cells, or None."""
+        found = (record for record in self.paper if record.table == table)
+        return next((each for each in found if all(getattr(each, name) == text for name, text in cells.items())), None)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One table or figure of the paper.
+
+    Attributes:
+        name: as in `--figure`.
+        paper: where it stands in the paper.
+        shows: what it plots, in one line.
+        games: that it can be made for by default.
+        seeds: how many by default, of a budget and a game.
+        specs: the runs of one game and seed at a budget.
+        measures: the numbers of a finished run.
+        main: metric and unit of the row that an unfinished run leaves.
+        section: lines of Markdown: tables and verdicts.
+        plot: draws what is there into the files of this stem (.svg and .png).
+        by_game: section and plot are made for each game by itself; where there are several, of those with a run.
+    """
+
+    name: str
+    paper: str
+    shows: str
+    games: dict[str, tuple[str, ...]]
+    seeds: Callable[[str, str], int]
+    specs: Callable[[str, str, int], list[RunSpec]]
+    measures: Callable[[Run], list[Measure]]
+    main: tuple[str, str]
+    section: Callable[[Results], list[str]]
+    plot: Callable[[Results, Path], None]
+    by_game: bool = False
+
+    def all_specs(self, budget: str, seeds: int | None = None, games: Sequence[str] = ()) -> list[RunSpec]:
+        """The runs at a budget, seed by seed, so that an early end leaves all games and settings with the first."""
+        chosen = []
+        for seed in range(1, (seeds or max(self.seeds(budget, game) for game in games or self.games[budget])) + 1):
+            for game in games or self.games[budget]:
+                if seed <= (seeds or self.seeds(budget, game)):
+                    chosen += self.specs(budget, game, seed)
+        return list(dict.fromkeys(chosen))
+
+    def changed_specs(
+        self, budget: str, changes: Mapping[str, Any], seeds: int | None = None, games: Sequence[str] = ()
+    ) -> list[RunSpec]:
+        """The same runs by a method of the user's own.
+
+        Raises:
+            UserError: they are no longer told apart: the figure itself is about what is changed.
+        """
+        plain = self.all_specs(budget, seeds, games)
+        for name in changes:
+            if self.compares(name, plain):
+                raise UserError(f"the figure {self.name} compares settings of --{name}; it does not go with --{name}")
+        return [spec.changed(changes) for spec in plain]
+
+    @staticmethod
+    def compares(name: str, specs: Sequence[RunSpec]) -> bool:
+        """Whether these runs, of any one game, differ in this setting."""
+        values: dict[str, set] = {}
+        for spec in specs:
+            values.setdefault(spec.game, set()).add(dict(spec.settings).get(name))
+        return any(len(each) > 1 for each in values.values())
+
+    def sections(self, results: Results) -> list[str]:
+        """The lines of Markdown, for each game where there are several."""
+        games = dict.fromkeys(run.spec.game for run in results.runs) if self.by_game else {}
+        parts = self._parts(results)
+        lines = []
+        for game, part in parts.items():
+            lines += [*([f"**{game}**", ""] if len(games) > 1 else []), *self.section(part), ""]
+        without = [game for game in games if game not in parts]
+        return [*lines, *([f"Not run: {', '.join(without)}.", ""] if without else [])]
+
+    def plots(self, results: Results, stem: Path) -> None:
+        """Draws all pictures."""
+        for game, part in self._parts(results).items():
+            self.plot(
+                part, stem.with_name(f"{stem.name}-{as_file_name(game).replace('_', '-')}") if self.by_game else stem
+            )
+
+    def _parts(self, results: Results) -> dict[str, Results]:
+        if not self.by_game:
+            return {"": results}
+        games = dict.fromkeys(run.spec.game for run in results.runs)
+        parts = {game: results.of_game(game) for game in games}
+        return {game: part for game, part in parts.items() if part.begun or len(parts) == 1}
+
+    def records(self, runs: Sequence[Run]) -> list[Record]:
+        """The rows of these runs; one that is not finished has one row, with the reason."""
+        return [record for run in runs for record in self._records_of(run)]
+
+    def _records_of(self, run: Run) -> list[Record]:
+        spec = run.spec
+        if not run.finished:
+            measures = [Measure(self.main[0], float("nan"), self.main[1], "", run.fate)]
+        else:
+            measures = self.measures(run)
+        has_meta = (run.path / "meta.json").exists()
+        return [
+            Record(
+                table=self.name,
+                game=spec.game,
+                method=each.method or spec.method,
+                metric=each.metric,
+                value=each.value if each.value == each.value else None,
+                unit=each.unit,
+                protocol=each.protocol,
+                source="this package",
+                status=MEASURED if each.value == each.value else " ".join(each.why_not.split()),
+                seed=spec.seed,
+                run_id=spec.id,
+                commit=run.commit if has_meta else None,
+                dirty=run.dirty if has_meta else None,
+                hours=round(run.hours, 4) if has_meta else None,
+                agent_steps=(run.agent_steps if each.agent_steps is None else each.agent_steps) if has_meta else None,
+                hardware=run.hardware if has_meta else None,
+            )
+            for each in measures
+        ]
+
+
+def seeds_by_budget(smoke: int = 1, quick: int = 1, paper: int = 3) -> Callable[[str, str], int]:
+    """As many seeds at each budget, whatever the game."""
+    return lambda budget, game: {"smoke": smoke, "quick": quick, "paper": paper}[budget]
+
+
+def read_paper(folder: Path) -> list[Record]:
+    """The paper's records in `folder`, of all files."""
+    return [record for file in sorted(folder.glob("*.csv")) for record in read_records(file)]
+
+
+def smoke_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:
+    """A run of seconds that shows nothing but that everything works; figures share these. None drops a setting."""
+    small: dict[str, Any] = {
+        "num_agents": 4,
+        "num_predictors": 1,
+        "num_trainers": 1,
+        "min_training_batch": 20,
+        "steps": 3000,
+        "log_seconds": 1.0,
+    }
+    scores = game in NINE_GAMES or game not in GAMES
+    scored: dict[str, Any] = {"evaluation_episodes": 1, "random_play": True} if scores else {}
+    given = {name: value for name, value in {**small, **settings}.items() if value is not None}
+    return run_spec(game, seed, system, **scored, **given)

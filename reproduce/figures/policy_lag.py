@@ -1,0 +1,261 @@
+"""Figure 7 and slide 40: what a minimum training batch does to the policy lag, to stability and to speed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from reproduce.figures.figure import Figure, Measure, Results, smoke_spec
+from reproduce.measures.records import NOT_RUN
+from reproduce.measures.text import spread, table
+from reproduce.measures.verdicts import (
+    FAILS,
+    HOLDS,
+    LEAST_SEEDS,
+    UNKNOWN,
+    Finding,
+    chance_rise,
+    collapsed,
+    greater,
+    worst_drop,
+)
+from reproduce.runs.run import Run
+from reproduce.runs.specs import RunSpec, run_spec
+
+MINIMA = (0, 20, 40, 160)
+RATES = {"normal": 1e-3, "large": 4e-3}
+MINUTES = {"quick": 12.0, "paper": 24 * 60.0}
+LONG_QUEUE: dict[str, Any] = {
+    "num_agents": 128,
+    "num_predictors": 4,
+    "num_trainers": 1,
+    "min_training_batch": 0,
+    "max_training_queue": 2000,
+}
+SCORE, DROP, COLLAPSED = "score at the end", "worst drop", "collapsed"
+LAG, LAG_P95, LAG_STATES, PPS = "policy lag, mean", "policy lag, 95th percentile", "policy lag in states", "pps"
+COLUMNS = [
+    ("policy lag, mean", LAG),
+    ("95 %", LAG_P95),
+    ("in states", LAG_STATES),
+    ("PPS", PPS),
+    ("score at the end", SCORE),
+    ("worst drop", DROP),
+]
+"""What the table shows of each way to make batches: heading and metric."""
+
+
+class Label(NamedTuple):
+    """What a run is called: how its batches are made, and its learning rate."""
+
+    setting: str
+    rate: str
+
+
+def labelled(budget: str, game: str, seed: int) -> dict[Label, RunSpec]:
+    """The runs by what they are called. A2C is the control: its policy lag is zero."""
+    if budget == "smoke":
+        return {
+            Label("minimum 0", "normal"): smoke_spec(game, seed, min_training_batch=0),
+            Label("minimum 20", "normal"): smoke_spec(game, seed),
+            Label("A2C", "normal"): smoke_spec(game, seed, "a2c"),
+        }
+    thirty_two: dict[str, Any] = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2}
+    systems: dict[str, tuple[str, dict[str, Any]]] = {
+        **{f"minimum {size}": ("ga3c", {**thirty_two, "min_training_batch": size}) for size in MINIMA},
+        "long queue": ("ga3c", LONG_QUEUE),
+        "A2C": ("a2c", {"num_agents": 32}),
+    }
+    return {
+        Label(setting, rate): run_spec(
+            game,
+            seed,
+            system,
+            **settings,
+            learning_rate=value,
+            minutes=MINUTES[budget],
+            log_seconds=5.0 if budget == "quick" else 60.0,
+            checkpoint_minutes=30.0,
+        )
+        for rate, value in RATES.items()
+        for setting, (system, settings) in systems.items()
+    }
+
+
+def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
+    """Six ways to make batches at two learning rates."""
+    return list(labelled(budget, game, seed).values())
+
+
+def seeds(budget: str, game: str) -> int:
+    """Five on MinAtar, where minutes are enough to learn; on Atari more than one would take days at quick budget."""
+    return {"smoke": 1, "quick": 5 if game.startswith("minatar") else 1, "paper": 3}[budget]
+
+
+def measures(run: Run) -> list[Measure]:
+    """Score, instability, speed, and lag in updates and in the states that those train on."""
+    curve, rolling = run.curve, run.spec.config.rolling_episodes
+    kept = curve["episodes"] >= rolling
+    kept |= not kept.any()  # a run with fewer has only means of fewer
+    settled, episodes = (curve[name][kept].tolist() for name in ("rolling_score", "episodes"))
+    chance = chance_rise(settled, episodes, rolling)
+    steady = run.steady(0.1 * 3600 * run.hours)
+    protocol = f"rolling score (training, {rolling} episodes)"
+    flat = "the rolling score never improved on its first value by more than chance does"
+    lag = "mean over the rows of metrics.csv after the first tenth"
+    states = steady["policy_lag_mean"] * steady["training_batch"]
+    return [
+        Measure(SCORE, run.final_score, "points", f"mean of the {protocol} over the last tenth", "no episode ended"),
+        Measure(DROP, worst_drop(settled, chance), "share", protocol, flat),
+        Measure(COLLAPSED, collapsed(settled, chance), "0 or 1", protocol, flat),
+        Measure(LAG, steady["policy_lag_mean"], "updates", f"{lag}, of each row's mean", "no update"),
+        Measure(LAG_P95, steady["policy_lag_p95"], "updates", f"{lag}, of each row's percentile", "no update"),
+        Measure(LAG_STATES, states, "states", f"{lag}: of the lag times of the batch", "no update"),
+        Measure(PPS, steady["pps"], "predictions/s", "after the first tenth"),
+    ]
+
+
+def groups(results: Results) -> dict[Label, list[Run]]:
+    """The runs of one game by what they are called."""
+    found: dict[Label, list[Run]] = {}
+    for run in results.runs:
+        labels = labelled(results.budget, run.spec.game, run.spec.seed)
+        [label] = [label for label, spec in labels.items() if spec == run.spec.plain]
+        found.setdefault(label, []).append(run)
+    return found
+
+
+def ruined(results: Results, runs: Iterable[Run]) -> int:
+    """Runs that collapsed, diverged or never improved."""
+    known = [run for run in runs if results.status(run) != NOT_RUN]
+    return sum(diverged(results, run) or (run.finished and results.value(run, COLLAPSED) != 0) for run in known)
+
+
+def diverged(results: Results, run: Run) -> bool:
+    """Whether its training ended so."""
+    return "diverged" in results.status(run)
+
+
+def section(results: Results) -> list[str]:
+    """A table and the findings of one game."""
+    runs, rows = groups(results), []
+    for label, each in runs.items():
+        cells = [spread(results.values(metric, each)) for _, metric in COLUMNS]
+        reasons = Counter(results.status(run) for run in each if not run.finished)
+        ended = sum(run.finished or diverged(results, run) for run in each)
+        rows.append([*label, *cells, f"{ruined(results, each)} of {ended}", _counted(reasons)])
+    rates = ", ".join(f"{name} {value:g}" for name, value in RATES.items())
+    return [
+        *table(["batches", "learning rate", *(name for name, _ in COLUMNS), "ruined", "not finished"], rows),
+        "",
+        f"Learning rates: {rates}. 'Long queue' forces lag: 128 agents, 4 predictors, 1 trainer, room for 2000 "
+        "segments. Scores are those of training. The lag is in updates; with a minimum batch updates are fewer and "
+        "larger, and it would fall for that reason alone. 'In states' it is the mean lag times the mean training "
+        "batch: about as many states were trained on between a prediction and the training on it, in batches before "
+        "its own. The batch, the rate of updates and what an update weighs change with the minimum, too, not only the "
+        "lag. Worst drops are of the runs that improved, of rolling scores seconds apart, however short they were; a "
+        "run that stays at its best has one too, by the scatter of 100 episodes. Diverged runs have no score. Ruined: "
+        "collapsed, diverged or never improved. The picture's lags are of both rates. Runs "
+        "follow one another, the large rate last, and speeds differ with the hour (D18). The paper's curves could not "
+        "be read.",
+        "",
+        *(finding.line() for finding in findings(results, results.runs[0].spec.game, runs)),
+    ]
+
+
+def _counted(reasons: Counter[str]) -> str:
+    """Such as '4 not run'."""
+    return "; ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+
+
+def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[Finding]:
+    """What the paper says of the minimum batch, for one game."""
+
+    def values(metric: str, *settings: str, rate: str = "normal") -> list[float]:
+        """One number for each seed that has all of the settings: their mean."""
+        by_seed: dict[int, list[float]] = {}
+        for run in (run for setting in settings for run in runs.get(Label(setting, rate), [])):
+            value = results.value(run, metric)
+            if metric == DROP and value is None and (run.finished or diverged(results, run)):
+                value = 1.0  # nothing learnt, or nothing left of it
+            if value is not None:
+                by_seed.setdefault(run.spec.seed, []).append(value)
+        return [sum(each) / len(each) for each in by_seed.values() if len(each) == len(settings)]
+
+    good = ("minimum 20", "minimum 40")
+    drops = values(DROP, "minimum 0", rate="large"), values(DROP, *good, rate="large")
+    found = [
+        Finding(
+            "a minimum batch lowers the policy lag in updates (not a claim of the paper)",
+            greater(values(LAG, "minimum 0"), values(LAG, "minimum 40")),
+            "mean lag at minimum 0 greater than at 40, normal rate",
+            f"{spread(values(LAG, 'minimum 0'))} against {spread(values(LAG, 'minimum 40'))}",
+        ),
+        Finding(
+            "a minimum batch of 20 to 40 stabilises",
+            greater(*drops),
+            "worst drop at minimum 0 greater than the mean of 20 and 40, large rate; 1 for a run that diverged or "
+            "never improved",
+            f"{spread(drops[0])} against {spread(drops[1])}",
+        ),
+        Finding(
+            "20 to 40 is generally faster",
+            greater(values(SCORE, *good), values(SCORE, "minimum 0")),
+            "score after the same time, mean of 20 and 40, greater than at minimum 0, normal rate",
+            f"{spread(values(SCORE, *good))} against {spread(values(SCORE, 'minimum 0'))}",
+        ),
+        Finding(
+            "a larger minimum is slower",
+            greater(values(SCORE, *good), values(SCORE, "minimum 160")),
+            "score after the same time, mean of 20 and 40, greater than at 160, normal rate",
+            f"{spread(values(SCORE, *good))} against {spread(values(SCORE, 'minimum 160'))}",
+        ),
+    ]
+    if game in ("pong", "breakout"):
+        runs_at_zero = runs.get(Label("minimum 0", "large"), [])
+        done = [run for run in runs_at_zero if run.finished or diverged(results, run)]
+        lost, can_be = ruined(results, done), game == "breakout"
+        learnt = [run for run in runs.get(Label("minimum 20", "normal"), []) if run.finished]
+        judged = len(done) >= LEAST_SEEDS and bool(learnt) and ruined(results, learnt) == 0
+        verdict = UNKNOWN if not judged else HOLDS if (lost > 0) == can_be else FAILS
+        claim = (
+            "can be ruined by a large learning rate" if can_be else "is hardly affected, even at a large learning rate"
+        )
+        some = "some" if can_be else "no"
+        rule = (
+            f"{some} run collapsed, diverged or never improved at minimum 0, large rate; takes {LEAST_SEEDS} seeds, "
+            "and that all at minimum 20, normal rate, learn in that time"
+        )
+        found.append(Finding(f"{game.upper()} {claim}", verdict, rule, f"{lost} of {len(done)}"))
+    return found
+
+
+def plot(results: Results, stem: Path) -> None:
+    """Curves at both learning rates, and the distribution of the measured lag beside them."""
+    from reproduce.drawing import plots
+
+    rates: dict[str, dict[str, list[Run]]] = {}
+    for label, runs in groups(results).items():
+        rates.setdefault(f"{label.rate} learning rate", {})[label.setting] = [run for run in runs if run.finished]
+    plots.lag_picture(rates, stem)
+
+
+FIGURE = Figure(
+    name="policy-lag",
+    paper="Figure 7, slide 40",
+    shows="learning curves without and with a minimum training batch, the measured lag beside them",
+    games={
+        "smoke": ("cartpole",),
+        "quick": ("minatar_breakout", "minatar_asterix", "pong", "breakout"),
+        "paper": ("pong", "breakout"),
+    },
+    seeds=seeds,
+    specs=specs,
+    measures=measures,
+    main=(SCORE, "points"),
+    section=section,
+    plot=plot,
+    by_game=True,
+)

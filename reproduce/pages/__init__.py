@@ -1,0 +1,1 @@
+"""Writes the results page and the part of the README that shows results."""

@@ -1,0 +1,1 @@
+"""The results folder, the published weights, and how weights are published."""

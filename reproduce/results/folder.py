@@ -1,0 +1,237 @@
+"""The results folder: paper/ and measured/ (records), runs/, figures/, logs/ and the page README.md.
+
+superseded.json lists runs that a fault has falsified, until they are measured again. methods.json lists the methods of
+the user's own that figures were also made with, each as the settings that it changes. Smoke runs show that everything
+works and are no results, so a folder has either smoke records or others.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+from ga3c_tf.config import Config, option_of
+from ga3c_tf.errors import UserError
+from ga3c_tf.files import locked, write_aside
+from reproduce.figures import comparison as beside
+from reproduce.figures.figure import Figure, Results, read_paper
+from reproduce.measures.records import Record, read_records, write_records
+from reproduce.runs.run import Run
+from reproduce.runs.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
+
+DEFAULT = {"smoke": Path("runs/smoke"), "quick": Path("results"), "paper": Path("results")}
+HERE = Path(__file__).resolve().parents[1]
+PAPER = next((each for each in (HERE / "paper", HERE.parent / "results" / "paper") if each.is_dir()), HERE / "paper")
+"""The paper's records, copied into every results folder: installed as a part of this package, results/paper in a
+checkout."""
+METHODS = "methods.json"
+SUPERSEDED = "superseded.json"
+NONE: Mapping[str, str] = MappingProxyType({})
+"""No changes: the paper's method."""
+
+
+class ResultsFolder:
+    """One results folder.
+
+    Args:
+        path: the folder; it need not be there.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.runs, self.figures, self.logs = path / "runs", path / "figures", path / "logs"
+
+    def prepare(self, budget: str) -> None:
+        """Makes the folder, with the paper's records, for runs at this budget.
+
+        Raises:
+            UserError: it has records of the other kind, or cannot be written.
+        """
+        self.check_kind(budget)
+        try:
+            self.runs.mkdir(parents=True, exist_ok=True)
+            self.logs.mkdir(exist_ok=True)
+            if not (self.path / "paper").exists():
+                shutil.copytree(PAPER, self.path / "paper", copy_function=shutil.copyfile)
+        except OSError as error:
+            raise UserError(f"cannot write the results folder {self.path}: {error.strerror}") from None
+
+    def check_kind(self, budget: str) -> None:
+        """Refuses to mix smoke runs with results, with a UserError."""
+        mixed = [other for other in self.budgets() if (other == "smoke") != (budget == "smoke")]
+        if mixed:
+            raise UserError(
+                f"{self.path} has records of the {mixed[0]} budget, and smoke runs are no results; "
+                f"name another --out for the {budget} budget"
+            )
+
+    def budgets(self) -> list[str]:
+        """The budgets that there are records of."""
+        return [budget for budget in BUDGETS if any((self.path / "measured").glob(f"*-{budget}.csv"))]
+
+    def measured_file(self, figure: Figure, budget: str) -> Path:
+        """Where the records of a figure at a budget lie."""
+        return self.path / "measured" / f"{figure.name}-{budget}.csv"
+
+    def records(self, figure: Figure, budget: str) -> list[Record]:
+        """Our records of a figure at a budget, none where there is no file."""
+        file = self.measured_file(figure, budget)
+        return read_records(file, measured=True) if file.exists() else []
+
+    def paper(self) -> list[Record]:
+        """The paper's records.
+
+        Raises:
+            UserError: there are none.
+        """
+        records = read_paper(self.path / "paper")
+        if not records:
+            raise UserError(f"{self.path} is no results folder: it has no paper/*.csv")
+        return records
+
+    def methods(self) -> list[dict[str, str]]:
+        """The methods of the user's own, each as the settings that it changes.
+
+        Raises:
+            UserError: methods.json is damaged.
+        """
+        file = self.path / METHODS
+        try:
+            methods = json.loads(file.read_text(encoding="utf-8"))
+            for changes in methods:
+                Config.from_values(changes)
+            return methods
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
+
+    def superseded(self, runs: Iterable[Run]) -> dict[str, list[Run]]:
+        """Returns those of the runs that a fault has falsified, by what it was.
+
+        superseded.json has a list of objects with the `reason`, a sentence, and the `runs` as an object of run ids and
+        commits: a run that was measured again has another commit and is no longer superseded.
+
+        Raises:
+            UserError: superseded.json is damaged.
+        """
+        file = self.path / SUPERSEDED
+        try:
+            entries = {str(entry["reason"]): dict(entry["runs"]) for entry in json.loads(file.read_text("utf-8"))}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
+        finished = [run for run in runs if run.finished]
+        found = {
+            reason: [run for run in finished if commits.get(run.spec.id) == run.commit]
+            for reason, commits in entries.items()
+        }
+        return {reason: runs for reason, runs in found.items() if runs}
+
+    def superseded_notes(self, runs: Iterable[Run]) -> list[str]:
+        """Returns a paragraph for each fault that has falsified some of the runs: how many, of which systems, why."""
+        notes = []
+        for reason, falsified in self.superseded(runs).items():
+            systems = " and ".join(dict.fromkeys(SYSTEMS[run.spec.system] for run in falsified))
+            notes.append(f"**Superseded: {len(falsified)} runs of {systems}, to be measured again.** {reason}")
+        return notes
+
+    def add_method(self, changes: Mapping[str, str], say: Callable[[str], None]) -> None:
+        """Notes a method of the user's own, once."""
+        with locked(self.logs / "update.lock", say):
+            methods = self.methods()
+            if changes and changes not in methods:
+                write_aside(self.path / METHODS, json.dumps([*methods, dict(changes)], indent=2) + "\n")
+
+    def results(
+        self,
+        figure: Figure,
+        budget: str,
+        games: Sequence[str] = (),
+        seeds: int = 0,
+        changes: Mapping[str, str] = NONE,
+    ) -> Results:
+        """What is known of a figure, by its records, with the runs that they are of and those not made yet.
+
+        Args:
+            figure: the figure.
+            budget: its budget.
+            games, seeds: that were asked for, beyond the default and what was recorded before.
+            changes: of a method of the user's own; its runs that have a folder instead of those of the paper's.
+        """
+        recorded = self.records(figure, budget)
+        specs = self._known_specs(figure, budget, recorded, games, seeds, changes)
+        ids = {spec.id for spec in specs}
+        runs = [Run.of(spec, self.runs) for spec in specs]
+        records = [record for record in recorded if record.run_id in ids]
+        return Results(budget, _command(figure, budget, specs, changes), self.paper(), runs, records)
+
+    def update(self, figure: Figure, budget: str, games: Sequence[str], seeds: int, say: Callable[[str], None]) -> None:
+        """Records and draws the runs of a figure as they are now.
+
+        Args:
+            figure: the figure.
+            budget: its budget.
+            games, seeds: that were asked for, beyond the default and what was recorded before.
+            say: told, in one line, what is waited for.
+        """
+        with locked(self.logs / "update.lock", say):
+            records = []
+            for changes in (NONE, *self.methods()):
+                before = self.results(figure, budget, games, seeds, changes)
+                results = replace(before, records=figure.records(before.runs))
+                stem = self._stem(figure, budget, changes)
+                if not changes:
+                    paper = results
+                elif results.runs:
+                    beside.plot(paper, results, stem.with_name(f"{stem.name}-beside"))
+                if results.runs:
+                    figure.plots(results, stem)
+                    records += results.records
+            write_records(self.measured_file(figure, budget), records)
+
+    def pictures(self, figure: Figure, budget: str, changes: Mapping[str, str] = NONE) -> list[Path]:
+        """The stems of the pictures of a figure at a budget, relative to the folder."""
+        stem = self._stem(figure, budget, changes)
+        files = [*stem.parent.glob(f"{stem.name}.svg"), *sorted(stem.parent.glob(f"{stem.name}-*.svg"))]
+        return [file.relative_to(self.path).with_suffix("") for file in files]
+
+    def _stem(self, figure: Figure, budget: str, changes: Mapping[str, str]) -> Path:
+        """Of the files of the pictures; those of a method of the user's own have a folder."""
+        return self.figures / as_file_name("-".join(changes.values())) / f"{figure.name}-{budget}"
+
+    def _known_specs(
+        self,
+        figure: Figure,
+        budget: str,
+        records: list[Record],
+        games: Sequence[str],
+        seeds: int,
+        changes: Mapping[str, str],
+    ) -> list[RunSpec]:
+        """The default runs of the figure, and of further games, seeds and methods those that have a folder."""
+        default = figure.all_specs(budget)
+        known_games = list(dict.fromkeys([*figure.games[budget], *games, *(record.game for record in records)]))
+        most_seeds = max(seeds, 1, *(spec.seed for spec in default), *(record.seed or 0 for record in records))
+        further = [spec.changed(changes) for spec in figure.all_specs(budget, most_seeds, known_games)]
+        there = [spec for spec in further if (self.runs / spec.id).exists()]
+        return list(dict.fromkeys([*(() if changes else default), *there]))
+
+
+def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping[str, str]) -> str:
+    """The command that makes these runs of a figure."""
+    words = ["ga3c-tf", "reproduce", "--figure", figure.name, "--budget", budget]
+    games = list(dict.fromkeys(spec.game for spec in specs))
+    if games and set(games) != set(figure.games[budget]):
+        words += ["--games", ",".join(games)]
+    seeds = max((spec.seed for spec in specs), default=1)
+    if seeds > max((figure.seeds(budget, game) for game in games), default=1):
+        words += ["--seeds", str(seeds)]
+    for name, value in changes.items():
+        words += [f"--{option_of(name)}", value]
+    return " ".join(words)

@@ -1,0 +1,46 @@
+"""The published weights as a table: what each scored, beside the paper."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.runs.weights import SCORE
+from reproduce.measures.records import Record
+from reproduce.measures.text import number, table
+from reproduce.runs.specs import GAMES
+
+
+def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
+    """The lines of the table, none where nothing is published.
+
+    Args:
+        weights: the folder that has a folder for each.
+        paper: the paper's records.
+        link: to `weights`, from the page that the table is on.
+
+    Raises:
+        UserError: a score.json is damaged.
+    """
+    found = []
+    for file in sorted(weights.glob(f"*/{SCORE}")):
+        try:
+            score = json.loads(file.read_text(encoding="utf-8"))
+            low, high = score["interval_95"]
+            env_id, steps = score["env_id"], f"{score['agent_steps']:,}"
+            ours = f"{number(score['mean'])} [{number(low)}, {number(high)}] ({score['episodes']} episodes)"
+            training = score["training"]
+            trained = [number(training["minutes"]), str(training["seed"]), training["machine"]]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UserError(f"{file} is damaged; write it anew with ga3c-tf publish") from None
+        name = file.parent.name
+        values = [
+            record.value
+            for record in paper
+            if (record.table, record.method) == ("scores", "GA3C (1 day, GPU)") and GAMES.get(record.game) == env_id
+        ]
+        found.append([f"[{name}]({link}/{name})", env_id, ours, steps, *trained, number(next(iter(values), None))])
+    header = ["weights", "environment", "mean score", "agent steps", "minutes", "seed", "machine"]
+    header.append("GA3C, 1 day on a GPU (paper)")
+    return table(header, found) if found else []

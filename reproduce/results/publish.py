@@ -1,0 +1,167 @@
+"""Weights that are handed on, with a card that says how they were trained and how they were scored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.evaluation import TrainedAgent, evaluate, summary
+from ga3c_tf.files import write_aside
+from ga3c_tf.runs.folder import check_no_links, read_config
+from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
+from ga3c_tf.runs.weights import FILE, ORIGIN, SCORE, check_free, save_weights
+from reproduce.measures.text import number, table
+from reproduce.runs.run import Columns, curve_of, machine_of, read_curve, write_curve
+
+
+def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: int, command: str) -> dict:
+    """Scores the agent, with sampled actions, and writes its weights with settings, score, learning curve and card.
+
+    Args:
+        run: the run folder that the agent is from.
+        folder: to write to.
+        agent: of the checkpoint to publish.
+        episodes: to score it by.
+        seed: of the evaluation.
+        command: of this, for the card.
+
+    Returns:
+        What `evaluate.summary` says.
+
+    Raises:
+        UserError: the run's meta.json, or the score of the weights it began with, is damaged, something in the run
+            folder is a link, the folder has something else in it or cannot be written, or the weights are over 5 MB.
+    """
+    check_free(folder)
+    before = _before(run)
+    try:
+        sessions = [_row(session) for session in json.loads((run / "meta.json").read_text())["sessions"]]
+        machines = list(dict.fromkeys(machine for *_, machine, _ in sessions))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{run / 'meta.json'} is missing or damaged") from None
+    config = read_config(run).replace(run_dir=None)
+    score = summary(agent, evaluate(agent, episodes, seed), False, seed)
+    score["training"] = {
+        "seed": config.seed,
+        "minutes": _minutes(run, score["agent_steps"]),
+        "machine": "; ".join(machines),
+    }
+    if before:
+        _count(before, score)
+    curve = curve_of(run, config.rolling_episodes)
+    if before:
+        curve = _after(before, read_curve(run / ORIGIN), curve)
+    save_weights(folder, agent.model, config.to_json(), score)
+    write_curve(folder, curve)
+    shutil.rmtree(folder / ORIGIN, ignore_errors=True)
+    if before:
+        shutil.copytree(run / ORIGIN, folder / ORIGIN)
+    _plot(curve, config, folder / "curve")
+    write_aside(folder / "README.md", "\n".join(_card(run, folder, score, curve, sessions, before, command)) + "\n")
+    return score
+
+
+def _before(run: Path) -> dict | None:
+    """The score of the weights that a run began with; None where it began with random ones."""
+    if not (run / ORIGIN).is_dir():
+        return None
+    check_no_links(run)
+    try:
+        score = json.loads((run / ORIGIN / SCORE).read_text())
+        return {"agent_steps": int(score["agent_steps"]), "minutes": score["training"]["minutes"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{run / ORIGIN / SCORE} is missing or damaged") from None
+
+
+def _count(before: dict, score: dict) -> None:
+    """Adds to a score's training that of the weights that the run began with."""
+    score["agent_steps"] += before["agent_steps"]
+    minutes = (before["minutes"], score["training"]["minutes"])
+    score["training"]["minutes"] = None if None in minutes else round(sum(minutes), 1)
+
+
+def _after(before: dict, earlier: Columns, curve: Columns) -> Columns:
+    """The curve of a run behind that of the weights that it began with, as far as that led to them."""
+    led = {name: column[earlier["agent_steps"] <= before["agent_steps"]] for name, column in earlier.items()}
+    add = {
+        "time_s": 60 * (before["minutes"] or 0),
+        "agent_steps": before["agent_steps"],
+        "episodes": led["episodes"].max(initial=0),
+        "rolling_score": 0,
+    }
+    return {name: np.concatenate([led[name], column + add[name]]) for name, column in curve.items()}
+
+
+def _beginning(before: dict) -> str:
+    """The line of the card on the weights that the run began with."""
+    return (
+        f"- It began with other weights ([their card]({ORIGIN}/README.md)), of {before['agent_steps']:,} agent steps "
+        f"and {number(before['minutes'])} minutes, which this card and its curve count; the sessions are of "
+        "this run alone, whose first points of the curve are means of few episodes."
+    )
+
+
+def _row(session: dict) -> list[str]:
+    """One session of meta.json as a row of the card."""
+    versions = session["versions"]
+    return [
+        str(session["started"]),
+        f"`{session['command']}`",
+        f"{str(session['commit'] or 'unknown')[:12]}{', changed' if session['dirty'] else ''}",
+        machine_of(session),
+        f"Python {versions['python']}, TensorFlow {versions.get('tensorflow') or versions.get('tensorflow-cpu')}",
+    ]
+
+
+def _minutes(run: Path, agent_steps: int) -> float | None:
+    """Minutes of training after which the run had made so many agent steps; None where it logged nothing."""
+    metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
+    times, steps = metrics["time_s"], metrics["agent_steps"]
+    return round(float(np.interp(agent_steps, steps, times)) / 60, 1) if len(times) else None
+
+
+def _plot(curve: Columns, config: Config, stem: Path) -> None:
+    from reproduce.drawing import plots
+
+    label = f"mean of the last {config.rolling_episodes} episodes of training, seed {config.seed}"
+    plots.score_curves({config.env_id: {label: [curve]}}, stem)
+
+
+def _card(
+    run: Path, folder: Path, score: dict, curve: Columns, sessions: list[list[str]], before: dict | None, command: str
+) -> list[str]:
+    """The lines of the card."""
+    (low, high), training = score["interval_95"], score["training"]
+    content = (folder / FILE).read_bytes()
+    ended = (
+        f" The last episode of training ended in minute {curve['time_s'][-1] / 60:.1f}, at "
+        f"{int(curve['agent_steps'][-1]):,} agent steps."
+        if len(curve["time_s"])
+        else ""
+    )
+    return [
+        f"# {folder.name}: {score['env_id']}",
+        "",
+        f"Mean raw score **{score['mean']:.2f}** (95 % interval {low:.2f} to {high:.2f}, standard deviation "
+        f"{score['std']:.2f}, median {score['median']:.1f}) after {score['agent_steps']:,} agent steps, reached in "
+        f"minute {number(training['minutes'])} of training with seed {training['seed']}.",
+        "",
+        f"- How it was scored: {score['protocol']}. Scores: {', '.join(f'{each:g}' for each in score['scores'])}.",
+        f"- How it was trained: the sessions below, all of them; `config.json` has every setting.{ended}",
+        *([_beginning(before)] if before else []),
+        f"- `{FILE}`: {len(content):,} bytes, float32, the network's weights in its own order, without the optimizer's "
+        f"statistics; SHA-256 `{hashlib.sha256(content).hexdigest()}`. `{SCORE}` has the score's numbers, `curve.csv` "
+        "the learning curve's.",
+        f"- Written by `{command}`, from the run folder {shlex.quote(run.name)}.",
+        "",
+        *table(["session", "command", "commit", "machine", "versions"], sessions),
+        "",
+        "![Score against time and against agent steps](curve.svg)",
+    ]

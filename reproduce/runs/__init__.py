@@ -1,0 +1,1 @@
+"""Specifications of runs, their execution, and what they recorded."""

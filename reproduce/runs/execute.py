@@ -1,0 +1,247 @@
+"""Carries out one run: training and evaluation by `ga3c-tf` in processes of their own, and result.json at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ga3c_tf.bench.run import gpu_id, gpu_utilization, process_group
+from ga3c_tf.files import locked, write_aside
+from ga3c_tf.host.machine import usable_cores
+from reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run, curve_of, read_result, write_curve
+from reproduce.runs.specs import RunSpec
+
+POLL_SECONDS = 0.25
+SAMPLE_SECONDS = 2.0
+CLOSE_SECONDS = 60.0
+NO_TRAINING_LEFT = "has reached its budget"
+NO_ROOM = "what was saved before stands"
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+class ChildEnded(Exception):
+    """A command did not succeed.
+
+    Attributes:
+        status: `FAILED`, or `INTERRUPTED` where a signal or a full disk ended it and it can be resumed.
+    """
+
+    def __init__(self, status: str, reason: str):
+        super().__init__(reason)
+        self.status = status
+
+
+def execute_run(spec: RunSpec, runs: Path, force: bool = False, say: Callable[[str], None] = print) -> Run:
+    """Brings the run to its end in `runs`/<its id>, from wherever it stands.
+
+    A finished run is left alone, and so is one that diverged, since that is a result. Any other run is resumed from
+    its newest checkpoint, or begun anew where there is none. result.json is written last: a run without it has not
+    come to an end.
+
+    Args:
+        spec: what to run.
+        runs: the folder of all run folders.
+        force: repeat the run, whatever came of it; what it left is removed.
+        say: told, in one line, what is waited for, set aside, or cannot be written.
+
+    Returns:
+        The run, finished or not; a run that fails, or cannot be recorded, raises nothing.
+    """
+    try:
+        _bring_to_its_end(spec, runs, force, say)
+    except OSError as error:
+        say(f"{spec.id}: {error.filename or runs}: {error.strerror or error}; the same command again goes on from here")
+    return Run.of(spec, runs)
+
+
+def _bring_to_its_end(spec: RunSpec, runs: Path, force: bool, say: Callable[[str], None]) -> None:
+    folder, logs = runs / spec.id, runs.parent / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    with locked(logs / f"{spec.id}.lock", say):
+        before = Run.of(spec, runs)
+        if not force and (before.finished or before.diverged):
+            return
+        if folder.exists():
+            with locked(folder / "lock", say):  # its training may outlive a `reproduce` that was killed
+                _make_ready(folder, force, say)
+        result = _result(spec, folder, logs / f"{spec.id}.txt")
+        folder.mkdir(parents=True, exist_ok=True)
+        write_aside(folder / "result.json", json.dumps(result, indent=2) + "\n")
+
+
+def _make_ready(folder: Path, force: bool, say: Callable[[str], None]) -> None:
+    """Leaves of an earlier try what a resumed training needs, or no folder at all."""
+    if force:
+        _remove(folder)
+    elif _has_checkpoint(folder):
+        (folder / "result.json").unlink(missing_ok=True)
+    elif (folder / "config.json").exists() and read_result(folder).get("status") == FAILED:
+        aside = folder.with_name(f"{folder.name}.failed-{time.time_ns()}")
+        folder.rename(aside)
+        say(f"{folder.name} failed before its first checkpoint and is begun anew; what it left is kept in {aside}")
+    else:
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Removes a folder, renamed first: half of it would look like a run that can be resumed."""
+    aside = folder.with_name(f"{folder.name}.removed")
+    shutil.rmtree(aside, ignore_errors=True)
+    folder.rename(aside)
+    shutil.rmtree(aside)
+
+
+def _has_checkpoint(folder: Path) -> bool:
+    return any(path.name.isdigit() for path in (folder / "checkpoints").glob("*"))
+
+
+def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
+    """Runs the commands; returns what goes into result.json."""
+    result: dict = {"status": FINISHED, "reason": "", "spec": json.loads(spec.to_json())}
+    try:
+        result |= _train(spec, folder, log)
+        for name, words in spec.evaluate_commands(folder).items():
+            result[name] = _json(_call(words, log))
+    except ChildEnded as ended:
+        result |= {"status": ended.status, "reason": str(ended)}
+    if (folder / "config.json").exists():
+        write_curve(folder, curve_of(folder, spec.config.rolling_episodes))
+    return result
+
+
+def _json(printed: str) -> dict:
+    """The last object of JSON that was printed on a line of its own.
+
+    Raises:
+        ChildEnded: there is none, because the disk was full when the command ended.
+    """
+    objects = [line for line in printed.splitlines() if line.startswith("{")]
+    try:
+        return json.loads(objects[-1])
+    except (IndexError, ValueError):
+        raise ChildEnded(INTERRUPTED, "what it printed could not be written: is the disk full?") from None
+
+
+def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
+    watch = _Watch(folder, spec.config.device)
+    resume = ["resume", str(folder), *spec.trust]
+    words = resume if folder.exists() else spec.train_command(folder)
+    summary = None
+    try:
+        summary = _json(_call([*words, "--json"], log, watch))
+    except ChildEnded as ended:
+        if NO_TRAINING_LEFT not in str(ended):
+            raise
+    return {"training": summary, **watch.utilization()}
+
+
+def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda process: None) -> str:
+    """Runs `ga3c-tf` with these words, its output going to `log`; ends it where this process is ended.
+
+    Returns:
+        What it printed to standard output and standard error.
+
+    Raises:
+        ChildEnded: its exit code is not 0.
+    """
+    with log.open("a") as output:
+        start = output.tell()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ga3c_tf", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+            preexec_fn=_end_with_parent,
+        )
+        try:
+            while process.poll() is None:
+                watch(process.pid)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(POLL_SECONDS)
+        finally:
+            if process.poll() is None:
+                _end(process)
+    printed = log.read_bytes()[start:].decode(errors="replace")
+    if process.returncode == 0:
+        return printed
+    lines = printed.strip().splitlines() or ["it printed nothing"]
+    reason = f"{words[0]}: {lines[-1].removeprefix('ga3c-tf: ')}"
+    signalled = process.returncode < 0 or process.returncode - 128 in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    if signalled:
+        number = -process.returncode if process.returncode < 0 else process.returncode - 128
+        raise ChildEnded(INTERRUPTED, f"{words[0]}: ended by {signal.Signals(number).name}")
+    raise ChildEnded(INTERRUPTED if NO_ROOM in reason else FAILED, reason)
+
+
+def _end(process: subprocess.Popen) -> None:
+    """As Ctrl-C would, so that a training saves a checkpoint; then with force."""
+    process.send_signal(signal.SIGINT)
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(CLOSE_SECONDS)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _end_with_parent() -> None:
+    """Has the kernel send SIGINT to this process when its parent ends, be it by kill -9; a parent may block SIGINT."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+class _Watch:
+    """Samples how busy processor and GPU are, once metrics.csv has a row: before, the run only starts."""
+
+    def __init__(self, folder: Path, device: str):
+        self._folder = folder
+        self._gpu = gpu_id(device if device.startswith("gpu") else "gpu") if shutil.which("nvidia-smi") else None
+        self._next = 0.0
+        self._rows_before: int | None = None
+        self._samples: list[tuple[float, float]] = []
+        self._gpu_busy: list[float] = []
+
+    def __call__(self, process: int) -> None:
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + SAMPLE_SECONDS
+        rows = self._rows()
+        if self._rows_before is None:
+            self._rows_before = rows
+        if rows <= max(1, self._rows_before):
+            return
+        cpu_s = sum(member["cpu_s"] for member in process_group(process).values())
+        if not self._samples or cpu_s >= self._samples[-1][1]:  # it falls when the agents end
+            self._samples.append((time.monotonic(), cpu_s))
+            self._gpu_busy += gpu_utilization(self._gpu) if self._gpu is not None else []
+
+    def utilization(self) -> dict:
+        """Shares of the cores' and of the GPU's time, None where there were too few samples."""
+        cpu = None
+        if len(self._samples) > 1:
+            (start, before), (end, after) = self._samples[0], self._samples[-1]
+            cpu = (after - before) / ((end - start) * usable_cores())
+        return {
+            "cpu_utilization": cpu,
+            "gpu_utilization": statistics.median(self._gpu_busy) if self._gpu_busy else None,
+        }
+
+    def _rows(self) -> int:
+        """Lines of metrics.csv, its header included."""
+        try:
+            return (self._folder / "metrics.csv").read_bytes().count(b"\n")
+        except OSError:
+            return 0

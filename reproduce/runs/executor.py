@@ -1,0 +1,67 @@
+"""Who carries out a list of runs: here one after another on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from reproduce.runs.execute import execute_run
+from reproduce.runs.run import Run
+from reproduce.runs.specs import RunSpec
+
+
+class Executor(Protocol):
+    """Executes runs, one `execute_run` each, which is safe to repeat."""
+
+    def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
+        """Brings every run to its end; one that fails does not end the others.
+
+        Args:
+            specs: what to run.
+            runs: the folder of the run folders.
+            force: repeat runs that are finished.
+
+        Returns:
+            The runs, in the order of the specs.
+        """
+
+
+class LocalExecutor:
+    """One run after another, each having the machine to itself.
+
+    Args:
+        say: called with one line of progress at a time.
+    """
+
+    def __init__(self, say: Callable[[str], None]):
+        self._say = say
+
+    def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
+        """As `Executor.execute`."""
+        done = [not force and Run.of(spec, runs).finished for spec in specs]
+        left = sum(spec.seconds for spec, finished in zip(specs, done, strict=True) if not finished)
+        self._say(f"{len(specs)} runs, {sum(done)} of them finished; about {duration(left)} left")
+        estimated, start, results = 0.0, time.monotonic(), []
+        for number, (spec, finished) in enumerate(zip(specs, done, strict=True), 1):
+            if not finished:
+                self._say(f"[{number}/{len(specs)}] {spec.id}")
+            run = execute_run(spec, runs, force, self._say)
+            results.append(run)
+            if finished:
+                continue
+            estimated += spec.seconds
+            took = time.monotonic() - start
+            remaining = max(0.0, left - estimated) * took / estimated
+            self._say(f"[{number}/{len(specs)}] {run.fate}; about {duration(remaining)} left")
+        return results
+
+
+def duration(seconds: float) -> str:
+    """Such as '40 s', '12 min', '3.5 h' or '2.1 days'."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"

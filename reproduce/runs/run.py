@@ -1,0 +1,239 @@
+"""What a run has left in its folder, as numbers."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.files import write_aside
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
+from reproduce.measures.records import NOT_RUN
+from reproduce.runs.specs import RunSpec
+
+FINISHED, FAILED, INTERRUPTED = "finished", "failed", "interrupted"
+CURVE_COLUMNS = ("time_s", "agent_steps", "episodes", "rolling_score")
+CURVE_POINTS = 300
+Columns = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run and what came of it.
+
+    Attributes:
+        spec: what was to be run.
+        path: its folder, which may not be there.
+        result: what result.json says, or {} before the run has come to an end.
+    """
+
+    spec: RunSpec
+    path: Path
+    result: dict
+
+    @classmethod
+    def of(cls, spec: RunSpec, runs: Path) -> Run:
+        """The run of this specification in the folder `runs`."""
+        return cls(spec, runs / spec.id, read_result(runs / spec.id))
+
+    @property
+    def finished(self) -> bool:
+        """It came to its end: training and evaluation."""
+        return self.result.get("status") == FINISHED
+
+    @property
+    def diverged(self) -> bool:
+        """Its training ended because losses or weights were not finite: a result, which is not tried again."""
+        return self.result.get("status") == FAILED and "diverged" in self.result["reason"]
+
+    @property
+    def fate(self) -> str:
+        """In words: 'finished', 'not run', or what went wrong."""
+        if not self.result:
+            return "not finished: it was interrupted" if (self.path / "config.json").exists() else NOT_RUN
+        return FINISHED if self.finished else f"{self.result['status']}: {self.result['reason']}"
+
+    @functools.cached_property
+    def metrics(self) -> Columns:
+        """The columns of metrics.csv; not-a-number where a cell is empty."""
+        return read_columns(self.path / "metrics.csv", METRIC_COLUMNS)
+
+    @functools.cached_property
+    def curve(self) -> Columns:
+        """The columns of curve.csv: the rolling score over time and agent steps."""
+        return read_curve(self.path)
+
+    @functools.cached_property
+    def adjustment(self) -> Columns:
+        """The columns of adjustment.csv but `why`."""
+        return read_columns(self.path / "adjustment.csv", ADJUSTMENT_COLUMNS)
+
+    @property
+    def hours(self) -> float:
+        """Hours of training."""
+        return self._total("time_s") / 3600
+
+    @property
+    def agent_steps(self) -> int:
+        """Agent steps of training."""
+        return int(self._total("agent_steps"))
+
+    @functools.cached_property
+    def sessions(self) -> list[dict]:
+        """What meta.json says of the processes that trained it, oldest first."""
+        try:
+            return list(json.loads((self.path / "meta.json").read_text())["sessions"])
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UserError(f"{self.path / 'meta.json'} is missing or damaged") from None
+
+    @property
+    def commit(self) -> str | None:
+        """The commit of the source, of its last session."""
+        return self.sessions[-1]["commit"]
+
+    @property
+    def dirty(self) -> bool | None:
+        """Whether any session ran with a changed source, or another commit than the last."""
+        if self.commit is None:
+            return None
+        return any(session["dirty"] or session["commit"] != self.commit for session in self.sessions)
+
+    @property
+    def hardware(self) -> str:
+        """The machine in words; several where it was resumed on another."""
+        return "; ".join(dict.fromkeys(machine_of(session) for session in self.sessions))
+
+    @property
+    def processor(self) -> str:
+        """The machine's cores in words, whether or not a GPU was used besides."""
+        return "; ".join(dict.fromkeys(f"{session['cores']} cores of {session['cpu']}" for session in self.sessions))
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the model was on a GPU."""
+        return "GPU" in self.sessions[-1]["device"].upper()
+
+    @property
+    def final_score(self) -> float:
+        """The mean of the rolling score over the last tenth of the time; not-a-number where no episode ended."""
+        scores = self.curve["rolling_score"]
+        last = scores[self.curve["time_s"] >= 0.9 * 3600 * self.hours]
+        if not len(last):  # no episode ended then: the rolling score is still the last one
+            last = scores[-1:]
+        return float(last.mean()) if len(last) else float("nan")
+
+    def _total(self, name: str) -> float:
+        """What the training said at its end; of one that was killed, what was logged last."""
+        return (self.result.get("training") or {}).get(name, _last(self.metrics[name]))
+
+    def steady(self, after_s: float) -> dict[str, float]:
+        """Rates and means without the start of each session, in which processes start and queues fill.
+
+        Args:
+            after_s: seconds of each session that are left out.
+
+        Returns:
+            'seconds' that it covers; 'pps' and 'tps', agent steps and updates per second; means over the rows of
+            'prediction_batch', 'training_batch', 'training_queue', 'prediction_queue', 'policy_lag_mean' and
+            'policy_lag_p95', not-a-number where nothing was logged. A run without two such rows of one session is
+            taken as a whole.
+        """
+        metrics = self.metrics
+        times = metrics["time_s"]
+        starts = [float(session.get("time_s", 0.0)) for session in self.sessions]
+        ends = [*starts[1:], math.inf]
+        parts = [
+            np.flatnonzero((times >= start + after_s) & (times <= end)) for start, end in zip(starts, ends, strict=True)
+        ]
+        parts = [rows for rows in parts if len(rows) > 1]
+        counted = ("time_s", "agent_steps", "updates")
+        if parts:
+            seconds, steps, updates = (
+                sum(metrics[name][rows[-1]] - metrics[name][rows[0]] for rows in parts) for name in counted
+            )
+            # A row is about the time since the one before, so the first of a part is only where that begins.
+            inside = np.concatenate([rows[1:] for rows in parts])
+        else:
+            seconds, steps, updates = (metrics[name][-1] for name in counted)
+            inside = np.arange(len(times))
+        averaged = (
+            "prediction_batch",
+            "training_batch",
+            "training_queue",
+            "prediction_queue",
+            "policy_lag_mean",
+            "policy_lag_p95",
+        )
+        means = {name: _mean(metrics[name][inside]) for name in averaged}
+        return {"seconds": float(seconds), "pps": float(steps / seconds), "tps": float(updates / seconds), **means}
+
+
+def read_result(folder: Path) -> dict:
+    """What the result.json of a run folder says; {} where there is none.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    file = folder / "result.json"
+    try:
+        result = json.loads(file.read_text())
+        if not {"spec", "status", "reason"} <= set(result):
+            raise ValueError("it lacks spec, status or reason")
+        return result
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{file} is damaged: {error}; remove {folder} to run it again") from None
+
+
+def read_curve(folder: Path) -> Columns:
+    """The columns of curve.csv in a folder: the rolling score over time and agent steps."""
+    return read_columns(folder / "curve.csv", CURVE_COLUMNS)
+
+
+def curve_of(run: Path, rolling_episodes: int) -> Columns:
+    """The columns of a curve.csv: the rolling score at evenly spaced times, few where episodes.csv has many.
+
+    Args:
+        run: the run folder.
+        rolling_episodes: episodes that the rolling score is the mean of; of fewer at the start.
+    """
+    episodes = read_columns(run / "episodes.csv", EPISODE_COLUMNS)
+    times, count = episodes["time_s"], len(episodes["time_s"])
+    places = np.linspace(times[0], times[-1], min(CURVE_POINTS, count)) if count else times
+    ends = np.unique(np.searchsorted(times, places, side="right"))
+    scores = [episodes["score"][max(0, end - rolling_episodes) : end].mean() for end in ends]
+    return {
+        "time_s": times[ends - 1],
+        "agent_steps": episodes["agent_steps"][ends - 1],
+        "episodes": ends.astype(float),
+        "rolling_score": np.array(scores),
+    }
+
+
+def write_curve(folder: Path, curve: Columns) -> None:
+    """Writes curve.csv to a folder."""
+    lines = [
+        f"{time_s:.6g},{int(agent_steps)},{int(episodes)},{score:.6g}"
+        for time_s, agent_steps, episodes, score in zip(*(curve[name] for name in CURVE_COLUMNS), strict=True)
+    ]
+    write_aside(folder / "curve.csv", "\n".join([",".join(CURVE_COLUMNS), *lines]) + "\n")
+
+
+def _last(values: np.ndarray) -> float:
+    return float(values[-1]) if len(values) else 0.0
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+
+
+def machine_of(session: dict) -> str:
+    """The machine of a session of meta.json, in words."""
+    gpus = ", ".join(session["gpus"]) if "GPU" in session["device"].upper() else "no GPU used"
+    return f"{session['cores']} cores of {session['cpu']}, {gpus}"

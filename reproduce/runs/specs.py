@@ -1,0 +1,231 @@
+"""What to run: specifications with an identity that depends on nothing but what they say."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ga3c_tf.config import Config, did_you_mean, has_effect, plain_text
+from ga3c_tf.errors import UserError
+
+BUDGETS = ("smoke", "quick", "paper")
+"""Seconds, to see that everything works; minutes on 2 cores; what the paper spent."""
+SYSTEMS = {"ga3c": "GA3C", "a3c": "A3C", "a2c": "A2C"}
+GAMES = {
+    "amidar": "ALE/Amidar-v5",
+    "boxing": "ALE/Boxing-v5",
+    "centipede": "ALE/Centipede-v5",
+    "name_this_game": "ALE/NameThisGame-v5",
+    "ms_pacman": "ALE/MsPacman-v5",
+    "pong": "ALE/Pong-v5",
+    "qbert": "ALE/Qbert-v5",
+    "seaquest": "ALE/Seaquest-v5",
+    "up_n_down": "ALE/UpNDown-v5",
+    "breakout": "ALE/Breakout-v5",
+    "minatar_breakout": "MinAtar/Breakout-v1",
+    "minatar_asterix": "MinAtar/Asterix-v1",
+    "minatar_freeway": "MinAtar/Freeway-v1",
+    "minatar_seaquest": "MinAtar/Seaquest-v1",
+    "minatar_space_invaders": "MinAtar/SpaceInvaders-v1",
+    "cartpole": "CartPole-v1",
+}
+NINE_GAMES = tuple(GAMES)[:9]
+"""Those of the paper's Table 3."""
+AN_ENVIRONMENT = re.compile(r"([\w.]+:)?[\w./-]+-v\d+")
+"""A game of the user's own, by its Gymnasium id."""
+Changes = tuple[tuple[str, Any], ...]
+"""Names and values of settings, sorted by name."""
+# For the estimate of what a run costs, roughly as on 2 cores.
+START_SECONDS, SECONDS_PER_EPISODE = 8.0, 2.0
+STEPS_PER_SECOND = {"ALE": 500.0, "others": 5000.0}
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run: a system, a game, a seed, settings with a budget, and how it is scored. Made by `run_spec`.
+
+    Attributes:
+        settings: that are given.
+        evaluation_episodes: whole episodes that its best checkpoint plays afterwards.
+        random_play: as many are played at random, for comparison.
+        changes: settings of a method of the user's own, which stand above `settings`.
+    """
+
+    system: str
+    game: str
+    seed: int
+    settings: Changes
+    evaluation_episodes: int = 0
+    random_play: bool = False
+    changes: Changes = ()
+
+    @functools.cached_property
+    def config(self) -> Config:
+        """The settings of the run, those not given by their defaults."""
+        values = {**dict(self.settings), **dict(self.changes)}
+        return Config.from_values({**values, "env_id": env_id_of(self.game), "system": self.system, "seed": self.seed})
+
+    @property
+    def plain(self) -> RunSpec:
+        """The run of the figure itself, without the user's changes."""
+        return replace(self, changes=())
+
+    def changed(self, changes: Mapping[str, Any]) -> RunSpec:
+        """This run by a method of the user's own.
+
+        Raises:
+            UserError: a bad setting.
+        """
+        changed = replace(self, changes=tuple(sorted(changes.items())))
+        Config.from_values(dict(changed.changes))
+        return changed
+
+    @property
+    def method(self) -> str:
+        """Such as 'GA3C', or 'GA3C with loss mine:huber'."""
+        return f"{SYSTEMS[self.system]}{' with ' + described(self.changes) if self.changes else ''}"
+
+    @property
+    def trust(self) -> list[str]:
+        """The word that lets its run folder name code, where the user has named some."""
+        return ["--trust-code"] if any(":" in text for text in (self.game, *dict(self.changes).values())) else []
+
+    @functools.cached_property
+    def id(self) -> str:
+        """Readable and stable: the run's main traits, its seed, and a hash of everything it says."""
+        return f"{self.traits}-s{self.seed}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:8]}"
+
+    @property
+    def traits(self) -> str:
+        """What tells it from other runs of a figure, whatever the seed."""
+        config, given = self.config, dict(self.settings)
+        numbers = [config.num_agents] if self.system != "ga3c" else list(workers_of(config))
+        parts = [self.game.replace("_", "-"), self.system, "x".join(map(str, numbers))]
+        parts += [str(value) for _, value in self.changes]
+        parts += [given["network"]] if "network" in given else []
+        parts += [f"m{config.min_training_batch}"] if "min_training_batch" in given else []
+        parts += [f"lr{config.learning_rate:g}"] if "learning_rate" in given else []
+        parts += [config.adjustment] if config.adjustment != "off" else []
+        budgets = (("minutes", "min"), ("steps", "steps"), ("episodes", "episodes"))
+        parts += [f"{plain_text(given[name])}{unit}" for name, unit in budgets if name in given]
+        return as_file_name("-".join(parts))
+
+    @property
+    def seconds(self) -> float:
+        """About how long it takes."""
+        config = self.config
+        rate = STEPS_PER_SECOND["ALE" if config.env_id.startswith("ALE/") else "others"]
+        training = 60 * config.minutes if config.minutes else (config.steps or 0) / rate
+        plays = (self.evaluation_episodes > 0) * (1 + self.random_play)
+        evaluation = plays * (START_SECONDS + SECONDS_PER_EPISODE * self.evaluation_episodes)
+        return START_SECONDS + training + evaluation
+
+    def train_command(self, folder: Path) -> list[str]:
+        """The words after `ga3c-tf` that begin this run in `folder`."""
+        return ["train", *self.config.replace(run_dir=str(folder)).arguments()]
+
+    def evaluate_commands(self, folder: Path) -> dict[str, list[str]]:
+        """The words after `ga3c-tf` that score it, by the name of what they give: 'evaluation' and 'random'."""
+        if not self.evaluation_episodes:
+            return {}
+        words = ["evaluate", str(folder), "--episodes", str(self.evaluation_episodes), "--json"]
+        words += self.trust
+        return {"evaluation": words, **({"random": [*words, "--random"]} if self.random_play else {})}
+
+    def to_json(self) -> str:
+        """Everything it says, in one line that is the same for equal specifications."""
+        values = {
+            "system": self.system,
+            "game": self.game,
+            "env_id": env_id_of(self.game),
+            "seed": self.seed,
+            "settings": dict(self.settings),
+            "evaluation_episodes": self.evaluation_episodes,
+            "random_play": self.random_play,
+            **({"changes": dict(self.changes)} if self.changes else {}),
+        }
+        return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_values(cls, values: dict[str, Any]) -> RunSpec:
+        """The specification that `to_json` wrote, parsed.
+
+        Raises:
+            UserError: something is missing or wrong.
+        """
+        try:
+            spec = run_spec(
+                values["game"],
+                values["seed"],
+                values["system"],
+                evaluation_episodes=values["evaluation_episodes"],
+                random_play=values["random_play"],
+                **values["settings"],
+            )
+            return spec.changed(values.get("changes", {}))
+        except (KeyError, TypeError) as error:
+            raise UserError(f"a run's specification lacks or mistakes {error}") from None
+
+
+def run_spec(
+    game: str,
+    seed: int,
+    system: str = "ga3c",
+    *,
+    evaluation_episodes: int = 0,
+    random_play: bool = False,
+    **settings: Any,
+) -> RunSpec:
+    """A specification whose settings have been checked. Those that only GA3C has are left out for other systems.
+
+    Raises:
+        UserError: unknown game or system, a bad setting, or no budget.
+    """
+    check_games([game])
+    if system not in SYSTEMS:
+        raise UserError(f"unknown system {system!r}; there are {', '.join(SYSTEMS)}")
+    if system == "ga3c":
+        settings = {"adjustment": "off", **settings}  # `train` would otherwise adjust what the figure is about
+    else:
+        settings = {
+            name: value for name, value in settings.items() if name != "adjustment" and has_effect(name, system)
+        }
+    config = Config.from_values({**settings, "env_id": env_id_of(game), "system": system, "seed": seed})
+    if not (config.minutes or config.steps or config.episodes):
+        raise UserError(f"a run of {game} needs a budget: minutes, steps or episodes")
+    values = tuple((name, getattr(config, name)) for name in sorted(settings))
+    return RunSpec(system, game, seed, values, evaluation_episodes, random_play)
+
+
+def described(changes: Changes) -> str:
+    """Such as 'loss mine:huber, network mine:wide'."""
+    return ", ".join(f"{name} {value}" for name, value in changes)
+
+
+def as_file_name(text: str) -> str:
+    """The text with nothing in it that a file's name should not have."""
+    return re.sub(r"[^\w.-]", ".", text)
+
+
+def workers_of(config: Config) -> tuple[int, int, int]:
+    """N_A, N_P and N_T of the settings."""
+    return config.num_agents, config.num_predictors, config.num_trainers
+
+
+def env_id_of(game: str) -> str:
+    """The Gymnasium id of a game of `GAMES`; any other game is called by its id."""
+    return GAMES.get(game, game)
+
+
+def check_games(games: Sequence[str]) -> None:
+    """Raises a UserError that names the first unknown game, and close ones."""
+    for game in games:
+        if game not in GAMES and not AN_ENVIRONMENT.fullmatch(game):
+            hint = did_you_mean(game, list(GAMES)) or "; " + ", ".join(GAMES)
+            raise UserError(f"unknown game {game!r}{hint}, or the Gymnasium id of an environment")

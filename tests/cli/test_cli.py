@@ -1,0 +1,520 @@
+"""The command line as a user meets it: help, bad input, and one run from training to its video."""
+
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import warm
+from commands import ENVIRONMENT, ga3c_tf
+from PIL import Image, ImageSequence
+
+from ga3c_tf.cli import main as cli_module
+from ga3c_tf.cli.main import cli
+from ga3c_tf.config import USUAL_PRESET, Config
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+
+COMMANDS = sorted(cli.commands)
+
+
+def refused(*arguments, **options) -> str:
+    """The one line that a refused command prints."""
+    done = ga3c_tf(*arguments, **options)
+    assert done.returncode == 2, done.stdout + done.stderr
+    [line] = done.stderr.splitlines()
+    assert line.startswith("ga3c-tf: ")
+    return line
+
+
+# help
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_every_command_and_option_has_help(command):
+    done = ga3c_tf(*([command] if command else []), "--help")
+    assert done.returncode == 0 and "Usage:" in done.stdout
+    target = cli.commands[command] if command else cli
+    assert target.help
+    assert all(option.help for option in target.params if option.param_type_name == "option")
+
+
+def test_train_has_an_option_for_every_setting():
+    text = ga3c_tf("train", "--help").stdout
+    for option in (
+        "--agents",
+        "--predictors",
+        "--trainers",
+        "--min-training-batch",
+        "--t-max",
+        "--learning-rate",
+        "--beta",
+        "--network",
+        "--seed",
+        "--run-dir",
+        "--steps",
+        "--minutes",
+        "--episodes",
+        "--serial",
+        "--preset",
+        "--json",
+        "--preprocessing",
+        "--grad-clip-norm",
+        "--device",
+    ):
+        assert option in text
+
+
+@pytest.mark.parametrize("name", ["train", "bench"])
+def test_the_help_shows_the_value_that_the_command_starts_with(name):
+    """As the config of the run has it, not as the field's default."""
+    command = cli.commands[name]
+    usual = Config.from_preset(USUAL_PRESET, {}) if name == "train" else Config(adjustment="off")
+    shown = 0
+    for option in command.params:
+        if option.name not in Config.__dataclass_fields__ or option.name == "env_id" or option.show_default:
+            continue  # no setting, or click itself shows its default
+        value, found = getattr(usual, option.name), re.findall(r"\[default: (.*?)\]", option.help)
+        words = ("off", "on")[value] if isinstance(value, bool) else str(value)
+        assert found == ([] if value is None else [words]), option.name
+        shown += len(found)
+    assert shown >= 6
+    if name == "train":
+        assert "[default: fast]" in next(option.help for option in command.params if option.name == "adjustment")
+
+
+def test_help_comes_at_once_and_without_tensorflow():
+    times = []
+    for _ in range(3):
+        started = time.monotonic()
+        ga3c_tf("--help", fresh=True)
+        times.append(time.monotonic() - started)
+    assert min(times) < 0.5
+
+
+def test_games_lists_the_atari_ids():
+    games = ga3c_tf("games").stdout.split()
+    assert "ALE/Pong-v5" in games and "ALE/Breakout-v5" in games and len(games) > 60 and games == sorted(games)
+
+
+# bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "ALE/Pongg-v5"], "unknown environment 'ALE/Pongg-v5'; close: ALE/Pong-v5"),
+        (["train", "Pendulum-v1"], "Pendulum-v1"),
+        (["train", "CartPole-v1", "--agents", "0"], "num_agents (--agents) is 0; it must be at least 1"),
+        (["train", "CartPole-v1", "--agents", "many"], "'many' is not a valid integer"),
+        (["train", "CartPole-v1", "--gamma", "nan"], "it must be finite"),
+        (["train", "CartPole-v1", "--preset", "best"], "'best' is not one of 'paper', 'nvlabs', 'smoke'"),
+        (["train", "CartPole-v1", "--lerning-rate", "1"], "No such option '--lerning-rate'"),
+        (["train"], "Missing argument 'ENV_ID'"),
+        (["trian"], "No such command 'trian'"),
+        (["train", "CartPole-v1", "--network", "no_such_module:build"], "no_such_module"),
+        (["train", "CartPole-v1", "--network", "tiny"], "unknown network 'tiny'"),
+        (["train", "CartPole-v1", "--network", "small"], "small"),
+        (["train", "CartPole-v1", "--loss", "tiny"], "unknown loss 'tiny'; it must be paper or 'module:function'"),
+        (["train", "CartPole-v1", "--device", "gpu:7"], "gpu:7"),
+        (["train", "CartPole-v1", "--device", "abacus"], "it must be auto, cpu, gpu or gpu:N"),
+        (["train", "CartPole-v1", "--anneal-steps", "5"], "--anneal-steps does nothing without"),
+        (["train", "CartPole-v1", "--system", "ppo"], "'ppo' is not one of 'ga3c', 'a2c', 'a3c'"),
+        (["train", "CartPole-v1", "--system", "a2c", "--adjustment", "fast"], "it goes with --adjustment off"),
+        (["train", "CartPole-v1", "--system", "a3c", "--serial"], "--serial is GA3C in turn"),
+        (["train", "CartPole-v1", "--system", "a3c", "--device", "gpu"], "--system a3c computes on the CPU"),
+        (
+            ["train", "CartPole-v1", "--system", "a2c", "--min-training-batch", "0"],
+            "--min-training-batch has no effect with --system a2c; it is for ga3c",
+        ),
+        (["resume", "nowhere"], "nowhere is not a run folder"),
+        (["evaluate", "nowhere"], "nowhere is not a run folder"),
+        (["evaluate", "nowhere", "--episodes", "0"], "0 is not in the range"),
+        (["evaluate", "nowhere", "--checkpoint", "newest"], "it must be 'best', 'latest' or the agent steps"),
+        (["play", "nowhere"], "play needs either --video FILE or --window"),
+        (["plot", "nowhere", "-o", "x.png"], "nowhere is not a run folder"),
+    ],
+)
+def test_bad_input_is_one_line_with_exit_code_2_and_writes_nothing(tmp_path, arguments, words):
+    assert words in refused(*arguments, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+WITHOUT_TENSORFLOW = """
+import json, sys
+from ga3c_tf.cli import main as cli
+for code, words in json.loads(sys.argv[1]):
+    sys.argv = ["ga3c-tf", *words]
+    try:
+        cli.main()
+    except SystemExit as ended:
+        assert (ended.code or 0) == code, (words, ended.code)
+    assert "tensorflow" not in sys.modules, words
+"""
+
+
+def test_bad_input_is_refused_before_tensorflow_starts(tmp_path):
+    """Seconds that nobody should wait to learn of a slip of the pen."""
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "notes.txt").write_text("mine")
+    cases = [
+        (2, ["train", "CartPole-v1", "--agents", "0"]),
+        (2, ["train", "ALE/Pongg-v5"]),
+        (2, ["train", "Pendulum-v1"]),
+        (2, ["train", "CartPole-v1", "--run-dir", "taken"]),
+        (2, ["train", "CartPole-v1", "--initial-weights", "pongg"]),
+        (2, ["resume", "nowhere"]),
+        (2, ["evaluate", "nowhere"]),
+        (2, ["evaluate", "--pretrained", "pongg"]),
+        (2, ["play", "nowhere", "--video", "film.mp4"]),
+        (2, ["publish", "nowhere", "weights"]),
+        (2, ["plot", "nowhere", "-o", "x.png"]),
+        (2, ["reproduce", "--figure", "nothing"]),
+        (0, ["reproduce", "--list"]),
+        (2, ["report", "--check"]),
+    ]
+    command = [sys.executable, "-c", WITHOUT_TENSORFLOW, json.dumps(cases)]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_folder_that_is_taken_is_refused_and_left_alone(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert "exists and is not empty" in refused("train", "CartPole-v1", "--run-dir", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+# a run, from training to its video
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A short CartPole run; tests copy it before they change it."""
+    folder = tmp_path_factory.mktemp("runs") / "cartpole"
+    done = ga3c_tf("train", "CartPole-v1", "--preset", "smoke", "--run-dir", folder, "--seed", 4, "--json")
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout.splitlines()
+
+
+@pytest.fixture
+def copy(run, tmp_path):
+    return Path(shutil.copytree(run[0], tmp_path / "copy"))
+
+
+def test_a_run_prints_plain_lines_and_a_summary(run):
+    folder, lines = run
+    assert any(line.startswith("[Time:") and "Lag:" in line and "NT: 1 NP: 1 NA: 4" in line for line in lines)
+    summary = json.loads(lines[-1])
+    assert summary["ended"] == "steps" and summary["agent_steps"] >= 2000 and summary["seed"] == 4
+    assert Path(summary["checkpoint"]).is_dir() and Path(summary["run"]) == folder
+    assert {path.name for path in folder.iterdir()} >= {
+        "config.json",
+        "command.txt",
+        "meta.json",
+        "episodes.csv",
+        "metrics.csv",
+        "checkpoints",
+    }
+    assert "train CartPole-v1 --preset smoke" in (folder / "command.txt").read_text()
+
+
+def test_a_run_that_reached_its_budget_wants_a_larger_one(copy):
+    assert "has reached its budget" in refused("resume", copy)
+
+
+def test_resume_continues_counters_and_curves(copy):
+    before = read_rows(copy / "episodes.csv", EPISODE_COLUMNS)
+    done = ga3c_tf("resume", copy, "--steps", 6000, "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout.splitlines()[-1])
+    episodes = read_rows(copy / "episodes.csv", EPISODE_COLUMNS)
+    assert episodes[: len(before)] == before and len(episodes) == summary["episodes"] > len(before)
+    assert [int(row["episode"]) for row in episodes] == list(range(1, len(episodes) + 1))
+    for rows in (episodes, read_rows(copy / "metrics.csv", METRIC_COLUMNS)):
+        for column in ("time_s", "agent_steps"):
+            values = [float(row[column]) for row in rows]
+            assert values == sorted(values)
+    assert 6000 <= summary["agent_steps"] < 12_000
+    assert len(json.loads((copy / "meta.json").read_text())["sessions"]) == 2
+
+
+@pytest.fixture
+def handlers():
+    """Restores the signal handlers that the test changes."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+class Signalled:
+    """Stands in for a training: sends itself a signal while it runs."""
+
+    def __init__(self, number):
+        self.number, self.stopped = number, []
+
+    def stop(self, reason):
+        self.stopped.append(reason)
+
+    def run(self, report):
+        os.kill(os.getpid(), self.number)
+        time.sleep(0.01)
+        return {"ended": ", ".join(self.stopped)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_asks_a_training_to_end_and_is_its_exit_code(handlers, capsys, number):
+    """SIGHUP is what a closed terminal and a lost ssh connection send."""
+    run = SimpleNamespace(path="here", config=SimpleNamespace(env_id="CartPole-v1", seed=1), close=lambda: None)
+    assert cli_module._run(Signalled(number), run, False) == 128 + number
+    assert capsys.readouterr().out.splitlines()[-1] == "ended interrupted"
+
+
+def test_a_hangup_that_nohup_has_ignored_stays_ignored(handlers):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    run = SimpleNamespace(path="here", config=SimpleNamespace(env_id="CartPole-v1", seed=1), close=lambda: None)
+    training = Signalled(signal.SIGHUP)
+    assert cli_module._run(training, run, False) == 0 and not training.stopped
+
+
+def test_resume_after_kill_9_continues_from_the_last_checkpoint(tmp_path):
+    folder = tmp_path / "run"
+    words = ["train", "CartPole-v1", "--agents", 8, "--run-dir", folder, "--log-seconds", 0.2]
+    words += ["--checkpoint-minutes", 0.02]
+    process = warm.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
+    while len(list((folder / "checkpoints").glob("0*"))) < 3 and process.poll() is None:
+        time.sleep(0.05)
+    time.sleep(0.7)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    newest = max(int(path.name) for path in (folder / "checkpoints").glob("0*"))
+    assert int(read_rows(folder / "metrics.csv", METRIC_COLUMNS)[-1]["agent_steps"]) > newest
+    done = ga3c_tf("resume", folder, "--steps", newest + 3000, "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert newest + 3000 <= summary["agent_steps"] < newest + 20_000
+    metrics = read_rows(folder / "metrics.csv", METRIC_COLUMNS)
+    steps = [int(row["agent_steps"]) for row in metrics]
+    updates = [int(row["updates"]) for row in metrics]
+    times = [float(row["time_s"]) for row in metrics]
+    assert max(later - earlier for earlier, later in itertools.pairwise(times)) < 3
+    assert steps == sorted(steps) and updates == sorted(updates) and times == sorted(times)
+    episodes = [int(row["episode"]) for row in read_rows(folder / "episodes.csv", EPISODE_COLUMNS)]
+    assert episodes == list(range(1, summary["episodes"] + 1))
+
+
+def test_evaluate_gives_the_same_scores_for_the_same_seed(run):
+    first, again, other = (
+        json.loads(ga3c_tf("evaluate", run[0], "--episodes", 12, "--seed", seed, "--json").stdout) for seed in (1, 1, 2)
+    )
+    assert first == again and first["scores"] != other["scores"]
+    scores = first["scores"]
+    assert len(scores) == first["episodes"] == 12 and first["mean"] == pytest.approx(sum(scores) / 12)
+    assert first["interval_95"][0] <= first["mean"] <= first["interval_95"][1]
+    assert "12 whole episodes, best (by rolling score) checkpoint, actions sampled, seed 1" in first["protocol"]
+
+
+def test_evaluate_in_words(run):
+    done = ga3c_tf("evaluate", run[0], "--episodes", 2, "--greedy", "--checkpoint", "latest")
+    assert done.returncode == 0 and "95 % interval" in done.stdout and "most probable action" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["game.mp4", "game.gif"])
+def test_play_writes_a_video_of_the_whole_episode(run, tmp_path, name):
+    import imageio.v2 as imageio
+
+    done = ga3c_tf("play", run[0], "--video", tmp_path / name, "--seed", 3)
+    assert done.returncode == 0, done.stderr
+    score = float(done.stdout.split()[-1])
+    frames = sum(1 for _ in imageio.get_reader(tmp_path / name))
+    if name.endswith(".gif"):  # which shows equal frames as one that lasts longer, at CartPole's 20 ms each
+        with Image.open(tmp_path / name) as image:
+            frames = sum(frame.info["duration"] for frame in ImageSequence.Iterator(image)) / 20
+    assert frames == score + 1  # CartPole gives one point a step
+
+
+def test_a_window_needs_a_display(run):
+    headless = {name: value for name, value in ENVIRONMENT.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    done = ga3c_tf("play", run[0], "--window", env=headless)
+    assert done.returncode == 2 and done.stderr.startswith("ga3c-tf: --window needs a display")
+
+
+def test_play_refuses_another_kind_of_file(run, tmp_path):
+    assert "name a .mp4 or a .gif" in refused("play", run[0], "--video", tmp_path / "game.txt")
+
+
+@pytest.mark.parametrize("name", ["curves.png", "curves.svg"])
+def test_plot_draws_one_or_more_runs(run, copy, tmp_path, name):
+    done = ga3c_tf("plot", run[0], copy, "-o", tmp_path / name)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / name).stat().st_size > 10_000
+
+
+def test_plot_shows_what_was_adjusted(copy, tmp_path):
+    heights = []
+    rows = ["10,4,1,1,500,5,1,first setting\n", "20,8,1,1,400,5,0,agents 4 to 8: rejected\n"]
+    for number in range(3):
+        with (copy / "adjustment.csv").open("w") as stream:
+            stream.write(",".join(ADJUSTMENT_COLUMNS) + "\n" + "".join(rows[:number]))
+        assert ga3c_tf("plot", copy, "-o", tmp_path / "curves.png").returncode == 0
+        with Image.open(tmp_path / "curves.png") as image:
+            heights.append(image.height)
+    assert heights[0] < heights[1] == heights[2]
+
+
+def test_a_checkpoint_of_another_network_is_refused(copy):
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, "env_id": "Acrobot-v1"}))
+    (copy / "meta.json").unlink()  # or the settings would be refused at once
+    for command in (["evaluate", copy], ["resume", copy, "--steps", 9000]):
+        assert "is of another network or environment" in refused(*command)
+
+
+def test_a_corrupt_checkpoint_falls_back_to_the_one_before(copy):
+    first = max((copy / "checkpoints").iterdir())
+    broken = Path(shutil.copytree(first, first.with_name("000009999999")))
+    os.truncate(next(broken.glob("*.data*")), 10)
+    done = ga3c_tf("evaluate", copy, "--episodes", 1, "--checkpoint", "latest", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["agent_steps"] == int(first.name)
+    assert "000009999999 is damaged" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_run_killed_before_its_first_checkpoint_can_be_resumed(tmp_path):
+    folder = tmp_path / "run"
+    words = ["train", "CartPole-v1", "--agents", 4, "--run-dir", folder]
+    process = warm.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True)
+    while not (folder / "checkpoints" / f"{0:012d}").exists() and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = ga3c_tf("resume", folder, "--steps", 500, "--json")
+    assert done.returncode == 0 and json.loads(done.stdout.splitlines()[-1])["agent_steps"] >= 500
+
+
+def test_resume_sets_damaged_checkpoints_aside(copy):
+    newest = max((copy / "checkpoints").iterdir())
+    broken = Path(shutil.copytree(newest, newest.with_name("000009999999")))
+    os.truncate(next(broken.glob("*.data*")), 10)
+    done = ga3c_tf("resume", copy, "--steps", 4000, "--json")
+    assert done.returncode == 0 and "000009999999 is damaged" in done.stderr
+    saved = Path(json.loads(done.stdout.splitlines()[-1])["checkpoint"])
+    assert saved.is_dir() and max(path.name for path in (copy / "checkpoints").glob("0*")) == saved.name
+    assert len(list((copy / "checkpoints").glob("damaged-9999999-*"))) == 1
+
+
+def test_a_training_that_diverges_says_so_and_keeps_the_last_checkpoint(tmp_path):
+    options = ["--agents", 4, "--steps", 3000, "--learning-rate", 1e38, "--run-dir", tmp_path / "run"]
+    done = ga3c_tf("train", "CartPole-v1", *options)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("ga3c-tf: the training diverged") and "Traceback" not in done.stderr
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000000000"]
+
+
+def test_a_budget_replaces_the_presets(tmp_path):
+    done = ga3c_tf(
+        "train", "CartPole-v1", "--preset", "smoke", "--episodes", 5, "--run-dir", tmp_path / "run", "--json"
+    )
+    assert json.loads(done.stdout.splitlines()[-1])["ended"] == "episodes"
+
+
+@pytest.mark.slow
+def test_runs_started_in_the_same_second_have_folders_of_their_own(tmp_path):
+    command = [sys.executable, "-m", "ga3c_tf", "train", "CartPole-v1", "--preset", "smoke", "--steps", "200"]
+    runs = [subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) for _ in range(3)]
+    assert [run.wait() for run in runs] == [0, 0, 0]
+    assert len(list((tmp_path / "runs").iterdir())) == 3
+
+
+def test_a_users_environment_and_network_are_found_in_the_current_folder(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import gymnasium, keras\n"
+        "from gymnasium.envs.classic_control import CartPoleEnv\n"
+        "gymnasium.register('Mine-v0', CartPoleEnv, max_episode_steps=50)\n"
+        "def build(shape, dtype, actions):\n"
+        "    states = keras.Input(shape, dtype=dtype.name)\n"
+        "    hidden = keras.layers.Dense(8, activation='relu')(states)\n"
+        "    values = keras.layers.Reshape(())(keras.layers.Dense(1)(hidden))\n"
+        "    return keras.Model(states, [keras.layers.Dense(actions)(hidden), values])\n"
+    )
+    (tmp_path / "broken.py").write_text("import gymnasium\n1 / 0\n")
+    script = str(Path(sys.executable).with_name("ga3c-tf"))
+    command = [script, "train", "mine:Mine-v0", "--network", "mine:build", "--preset", "smoke", "--steps", "300"]
+    another = {**ENVIRONMENT, "KERAS_BACKEND": "jax"}  # which is not for us, though `mine` imports Keras first
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=another)
+    assert done.returncode == 0, done.stderr
+    assert "ZeroDivisionError: division by zero" in refused("train", "broken:Mine-v0", cwd=tmp_path)
+
+
+def test_a_legacy_id_is_mapped_with_a_note(tmp_path):
+    done = ga3c_tf(
+        "train", "PongDeterministic-v0", "--preset", "smoke", "--steps", 50, "--run-dir", tmp_path / "run", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "PongDeterministic-v0 is called ALE/Pong-v5 today" in done.stderr
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["env_id"] == "ALE/Pong-v5"
+
+
+# serial
+
+
+def test_serial_gives_the_same_weights_to_the_last_bit(tmp_path):
+    from ga3c_tf.config import Config
+
+    weights = []
+    for number, seed in enumerate((1, 1, 2)):
+        folder = tmp_path / str(number)
+        done = ga3c_tf(
+            "train",
+            "ALE/Pong-v5",
+            "--serial",
+            "--agents",
+            4,
+            "--seed",
+            seed,
+            "--steps",
+            200,
+            "--min-training-batch",
+            0,
+            "--run-dir",
+            folder,
+        )
+        assert done.returncode == 0, done.stderr
+        assert Config.from_json((folder / "config.json").read_text()).serial
+        checkpoint = max((folder / "checkpoints").iterdir())
+        import tensorflow as tf
+
+        reader = tf.train.load_checkpoint(str(checkpoint / "checkpoint"))
+        weights.append(
+            {
+                name: reader.get_tensor(name).tobytes()
+                for name in reader.get_variable_to_shape_map()
+                if name.startswith(("weights", "mean_square", "version"))
+            }
+        )
+    assert weights[0] == weights[1] != weights[2]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_agents": 3, "clip_rewards": False, "serial": True, "minutes": 0.25, "network": "large-2"},
+        {},
+        {"adjustment": "fast", "max_agents": 64},
+        {"system": "a2c", "steps": 7, "t_max": 3},
+    ],
+)
+def test_train_understands_the_arguments_that_a_config_gives(settings):
+    config = Config(env_id="CartPole-v1", seed=0, **settings)
+    context = cli.commands["train"].make_context("train", config.arguments())
+    given = {name: value for name, value in context.params.items() if name != "as_json"}
+    assert Config.from_preset(given.pop("preset"), given) == config

@@ -1,0 +1,120 @@
+"""The losses against slow NumPy, and their gradients against hand-derived ones."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from ga3c_tf.model import losses
+
+B, A, BETA = 7, 5, 0.3
+FLOOR = 0.1  # high enough that some probabilities of the batch lie below it
+
+
+@pytest.fixture
+def batch():
+    rng = np.random.default_rng(3)
+    return (
+        rng.normal(0, 1.5, (B, A)).astype(np.float32),
+        rng.normal(size=B).astype(np.float32),
+        rng.integers(0, A, B).astype(np.int32),
+        rng.normal(size=B).astype(np.float32),
+    )
+
+
+def softmax(logits):
+    return np.array([[np.exp(x) / sum(np.exp(y) for y in row) for x in row] for row in logits.astype(np.float64)])
+
+
+def raised(probabilities, min_policy):
+    return (probabilities + min_policy) / (1 + min_policy * probabilities.shape[-1])
+
+
+def tf_losses(batch, min_policy, log_epsilon):
+    logits, values, actions, returns = map(tf.constant, batch)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([logits, values])
+        policy = losses.policy(logits, min_policy)
+        log_policy = losses.log_policy(logits, min_policy, log_epsilon)
+        objective = losses.advantage_objective(log_policy, values, actions, returns)
+        entropy = losses.entropy(policy, log_policy)
+        policy_loss = -(objective + BETA * entropy)
+        value_loss = losses.value_loss(values, returns)
+    return (
+        objective,
+        entropy,
+        value_loss,
+        tape.gradient(policy_loss, [logits, values]),
+        tape.gradient(value_loss, [logits, values]),
+    )
+
+
+CASES = [(0.0, 1e-6), (0.0, None), (0.0, FLOOR), (0.2, 1e-6), (0.2, None), (0.2, FLOOR)]
+
+
+@pytest.mark.parametrize(("min_policy", "log_epsilon"), CASES)
+def test_losses_are_the_slow_sums(batch, min_policy, log_epsilon):
+    logits, values, actions, returns = batch
+    pi = raised(softmax(logits), min_policy)
+    objective = entropy = value_loss = 0.0
+    for b in range(B):
+        logs = [np.log(max(p, log_epsilon or 0)) for p in pi[b]]
+        objective += logs[actions[b]] * (returns[b] - values[b])
+        entropy -= sum(p * log for p, log in zip(pi[b], logs, strict=True))
+        value_loss += 0.5 * (returns[b] - values[b]) ** 2
+    found = tf_losses(batch, min_policy, log_epsilon)[:3]
+    np.testing.assert_allclose([float(x) for x in found], [objective, entropy, value_loss], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("min_policy", "log_epsilon"), CASES)
+def test_gradient_of_the_policy_loss_by_hand(batch, min_policy, log_epsilon):
+    """With s = softmax, pi = (s + m) / (1 + m A), l = log(max(pi, floor)), k = [pi > floor], D = R - V:
+
+    dL/dpi_j = -k_j D [j = a] / pi_j + beta (l_j + k_j); dpi_j/ds_j = 1 / (1 + m A); ds_j/dz_i = s_j ([i = j] - s_i).
+    """
+    logits, values, actions, returns = batch
+    s = softmax(logits)
+    pi, taken = raised(s, min_policy), np.eye(A)[actions]
+    kept = (pi > (log_epsilon or 0)).astype(np.float64)
+    if log_epsilon == FLOOR and not min_policy:
+        assert 0 < kept.sum() < kept.size and 0 < (kept * taken).sum() < B, "the floor must matter here"
+    advantages = (returns - values).astype(np.float64)[:, None]
+    by_pi = -kept * advantages * taken / pi + BETA * (np.log(np.maximum(pi, log_epsilon or 0)) + kept)
+    by_s = by_pi / (1 + min_policy * A)
+    by_logits = s * (by_s - (by_s * s).sum(axis=1, keepdims=True))
+    found_logits, found_values = tf_losses(batch, min_policy, log_epsilon)[3]
+    np.testing.assert_allclose(found_logits, by_logits, rtol=1e-4, atol=1e-6)
+    assert found_values is None, "the advantage is a constant: the policy loss must not teach the values"
+
+
+def test_gradient_without_floor_in_its_well_known_form(batch):
+    """-(onehot - pi) (R - V) + beta pi (log pi + H)."""
+    logits, values, actions, returns = batch
+    pi = softmax(logits)
+    entropy = -(pi * np.log(pi)).sum(axis=1, keepdims=True)
+    by_logits = -(np.eye(A)[actions] - pi) * (returns - values)[:, None] + BETA * pi * (np.log(pi) + entropy)
+    np.testing.assert_allclose(tf_losses(batch, 0.0, None)[3][0], by_logits, rtol=1e-4, atol=1e-6)
+
+
+def test_gradient_of_the_value_loss_by_hand(batch):
+    found_logits, found_values = tf_losses(batch, 0.0, 1e-6)[4]
+    np.testing.assert_allclose(found_values, batch[1] - batch[3], rtol=1e-6)
+    assert found_logits is None
+
+
+def test_policy_sums_to_one_and_keeps_its_minimum():
+    logits = tf.constant([[0.0, 100.0, -100.0], [1.0, 1.0, 1.0]])
+    policy = losses.policy(logits, 0.1).numpy()
+    np.testing.assert_allclose(policy, [[0.1 / 1.3, 1.1 / 1.3, 0.1 / 1.3], [1 / 3] * 3], rtol=1e-6)
+    np.testing.assert_allclose(losses.policy(logits).numpy(), [[0, 1, 0], [1 / 3] * 3], atol=1e-7)
+
+
+def test_the_floor_bounds_the_logarithm_and_log_softmax_does_not():
+    logits = tf.constant([[0.0, -50.0]])
+    np.testing.assert_allclose(losses.log_policy(logits, log_epsilon=1e-6), [[0, np.log(1e-6)]], atol=1e-6)
+    np.testing.assert_allclose(losses.log_policy(logits, log_epsilon=None), [[0, -50]], atol=1e-6)
+
+
+def test_losses_are_summed_over_the_batch(batch):
+    doubled = tuple(np.concatenate([part, part]) for part in batch)
+    once, twice = tf_losses(batch, 0.0, 1e-6)[:3], tf_losses(doubled, 0.0, 1e-6)[:3]
+    np.testing.assert_allclose([float(x) for x in twice], [2 * float(x) for x in once], rtol=1e-5)

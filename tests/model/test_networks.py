@@ -1,0 +1,252 @@
+"""The networks: shapes, the paper's forward pass in NumPy, initial weights, users' networks, and errors."""
+
+import math
+import sys
+import textwrap
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.model.networks import build_network
+
+OBSERVATIONS = {"small": ((84, 84, 4), np.uint8), "minatar": ((10, 10, 6), np.uint8), "mlp": ((4,), np.float32)}
+LARGE = {"large-4": 6, "large-3": 7, "large-2": 11, "large-1": 21}  # with the height and width after its convolutions
+SHAPES = {
+    "small": {
+        "conv11": (8, 8, 4, 16),
+        "conv12": (4, 4, 16, 32),
+        "dense1": (11 * 11 * 32, 256),
+        "logits_v": (256, 1),
+        "logits_p": (256, 3),
+    },
+    "minatar": {"conv11": (3, 3, 6, 16), "dense1": (8 * 8 * 16, 128), "logits_v": (128, 1), "logits_p": (128, 3)},
+    "mlp": {"dense1": (4, 64), "dense2": (64, 64), "logits_v": (64, 1), "logits_p": (64, 3)},
+    **{
+        name: {
+            "conv11": (8, 8, 4, 32),
+            "conv12": (4, 4, 32, 32),
+            "conv13": (4, 4, 32, 64),
+            "dense1": (size * size * 64, 256),
+            "logits_v": (256, 1),
+            "logits_p": (256, 3),
+        }
+        for name, size in LARGE.items()
+    },
+}
+OBSERVATIONS |= dict.fromkeys(LARGE, OBSERVATIONS["small"])
+
+
+def build(name, seed=0, num_actions=3, observation=None):
+    return build_network(name, *(observation or OBSERVATIONS[name]), num_actions, seed)
+
+
+def states_for(name, count=2):
+    shape, dtype = OBSERVATIONS[name]
+    rng = np.random.default_rng(5)
+    return (
+        rng.integers(0, 256, (count, *shape)).astype(np.uint8)
+        if dtype == np.uint8
+        else rng.normal(size=(count, *shape)).astype(np.float32)
+    )
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_layers_and_outputs(name):
+    network = build(name)
+    assert {layer.name: layer.kernel.shape for layer in network.layers if layer.weights} == SHAPES[name]
+    assert network.input.dtype == np.dtype(OBSERVATIONS[name][1]).name
+    logits, values = network(states_for(name))
+    assert (logits.shape, logits.dtype, values.shape, values.dtype) == ((2, 3), tf.float32, (2,), tf.float32)
+
+
+@pytest.mark.parametrize(
+    ("observation", "name"),
+    [
+        (((84, 84, 4), np.uint8), "small"),
+        (((36, 40, 1), np.uint8), "small"),
+        (((10, 10, 4), np.uint8), "minatar"),
+        (((84, 35, 4), np.uint8), "minatar"),
+        (((8,), np.float32), "mlp"),
+    ],
+)
+def test_auto_goes_by_the_observation(observation, name):
+    assert build("auto", observation=observation).name == name
+
+
+def slow_conv(x, kernel, bias, stride, same):
+    size, out = kernel.shape[0], []
+    if same:
+        rows = -(-x.shape[0] // stride)
+        pad = max((rows - 1) * stride + size - x.shape[0], 0)
+        x = np.pad(x, ((pad // 2, pad - pad // 2), (pad // 2, pad - pad // 2), (0, 0)))
+    for i in range(0, x.shape[0] - size + 1, stride):
+        out.append(
+            [
+                np.tensordot(x[i : i + size, j : j + size], kernel, 3) + bias
+                for j in range(0, x.shape[1] - size + 1, stride)
+            ]
+        )
+    return np.maximum(np.array(out), 0)
+
+
+def slow_forward(name, network, state):
+    weights = {
+        layer.name: [np.asarray(w, np.float64) for w in (layer.kernel, layer.bias)]
+        for layer in network.layers
+        if layer.weights
+    }
+
+    def dense(layer, x):
+        return x @ weights[layer][0] + weights[layer][1]
+
+    x = state.astype(np.float64)
+    if name == "small":
+        x = slow_conv(x / 128 - 1, *weights["conv11"], 4, True)
+        x = slow_conv(x, *weights["conv12"], 2, True)
+    if name in LARGE:
+        x = slow_conv(x / 128 - 1, *weights["conv11"], int(name[-1]), True)
+        x = slow_conv(slow_conv(x, *weights["conv12"], 2, True), *weights["conv13"], 2, True)
+    if name == "minatar":
+        x = slow_conv(x, *weights["conv11"], 1, False)
+    if name == "mlp":
+        x = np.tanh(dense("dense2", np.tanh(dense("dense1", x))))
+    else:
+        x = np.maximum(dense("dense1", x.ravel()), 0)
+    return dense("logits_p", x), dense("logits_v", x)[0]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_forward_pass_is_the_slow_one(name):
+    network, states = build(name), states_for(name)
+    logits, values = network(states)
+    for b, state in enumerate(states):
+        slow_logits, slow_value = slow_forward(name, network, state)
+        scale = 1e-5 * max(1.0, np.abs(slow_logits).max(), abs(slow_value))
+        np.testing.assert_allclose(logits[b], slow_logits, rtol=1e-4, atol=scale)
+        np.testing.assert_allclose(values[b], slow_value, rtol=1e-4, atol=scale)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_weights_start_uniform_within_the_fan_in(name):
+    for layer in build(name, num_actions=18).layers:
+        if layer.weights:
+            bound = 1 / math.sqrt(math.prod(layer.kernel.shape[:-1]))
+            for weight in (np.asarray(layer.kernel), np.asarray(layer.bias)):
+                assert np.abs(weight).max() <= bound
+                assert len(np.unique(weight)) > 0.85 * weight.size
+                if weight.size >= 1000:
+                    assert np.abs(weight).max() > 0.98 * bound
+                    assert abs(weight.std() * math.sqrt(3) / bound - 1) < 0.05
+
+
+def test_the_seed_decides_the_weights():
+    def weights(seed, elsewhere):
+        keras.utils.set_random_seed(elsewhere)  # the process's other random numbers must not matter
+        return [np.asarray(w) for w in build("mlp", seed).weights]
+
+    for first, again, other in zip(weights(2**40 + 1, 0), weights(2**40 + 1, 1), weights(2, 0), strict=True):
+        assert np.array_equal(first, again) and not np.array_equal(first, other)
+
+
+USER_MODULE = """
+import keras
+
+def good(state_shape, state_dtype, num_actions):
+    states = keras.Input(state_shape, dtype=state_dtype.name)
+    hidden = keras.layers.Dense(5)(states)
+    values = keras.layers.Dense(1)(hidden)
+    return keras.Model(states, (keras.layers.Dense(num_actions)(hidden), keras.ops.squeeze(values, -1)))
+
+def column_of_values(state_shape, state_dtype, num_actions):
+    states = keras.Input(state_shape)
+    return keras.Model(states, (keras.layers.Dense(num_actions)(states), keras.layers.Dense(1)(states)))
+
+def logits_only(state_shape, state_dtype, num_actions):
+    states = keras.Input(state_shape)
+    return keras.Model(states, keras.layers.Dense(num_actions)(states))
+
+def other_shape(state_shape, state_dtype, num_actions):
+    return good((9,), state_dtype, num_actions)
+
+def no_model(state_shape, state_dtype, num_actions):
+    return 3
+
+def failing(state_shape, state_dtype, num_actions):
+    raise RuntimeError("two\\nlines")
+
+number = 3
+"""
+
+
+@pytest.fixture
+def user_module(tmp_path, monkeypatch):
+    (tmp_path / "my_networks.py").write_text(textwrap.dedent(USER_MODULE))
+    (tmp_path / "my_broken_module.py").write_text("import no_such_module\n")
+    monkeypatch.chdir(tmp_path)  # found from the current folder, as users expect
+    monkeypatch.setattr("sys.path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "my_networks", raising=False)
+
+
+def test_a_users_network(user_module):
+    first, again, other = (build("my_networks:good", seed, observation=((4,), np.float32)) for seed in (1, 1, 2))
+    assert [tuple(output.shape) for output in first(np.zeros((6, 4), np.float32))] == [(6, 3), (6,)]
+    for a, b in zip(first.weights, again.weights, strict=True):
+        assert np.array_equal(np.asarray(a), np.asarray(b))
+    assert not np.array_equal(np.asarray(first.weights[0]), np.asarray(other.weights[0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("my_networks:god", "has no function 'god'; close: good"),
+        ("my_networks:number", "has no function 'number'"),
+        ("my_networks:", "has no function ''"),
+        ("no_such_networks:good", "'no_such_networks' cannot be imported"),
+        ("my_broken_module:good", "'my_broken_module' cannot be imported"),
+        (":good", "'' cannot be imported"),
+        ("my_networks:no_model", "returned int; it must return a keras.Model"),
+        ("my_networks:failing", "failed: RuntimeError: two lines"),
+        ("my_networks:column_of_values", r"must return .*it returned float32 \[2, 3\], float32 \[2, 1\]"),
+        ("my_networks:logits_only", r"must return .*it returned float32 \[2, 3\]"),
+        ("my_networks:other_shape", r"cannot take float32 states of shape \(4,\)"),
+    ],
+)
+def test_a_users_mistakes_are_told_in_one_line(user_module, name, message):
+    with pytest.raises(UserError, match=message) as error:
+        build(name, observation=((4,), np.float32))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "observation", "message"),
+    [
+        ("small", ((4,), np.float32), "'small' takes uint8 images .* not float32 states of shape"),
+        ("small", ((84, 84, 4), np.float32), "'small' takes uint8 images"),
+        ("minatar", ((4,), np.float32), "'minatar' takes images"),
+        ("minatar", ((2, 9, 1), np.uint8), "at least 3x3"),
+        ("mlp", ((84, 84, 4), np.uint8), "'mlp' takes vectors"),
+        ("auto", ((4, 4), np.float32), "no network for states of shape"),
+        ("smal", ((84, 84, 4), np.uint8), "unknown network 'smal'.*close: small"),
+    ],
+)
+def test_a_network_that_does_not_fit(name, observation, message):
+    with pytest.raises(UserError, match=message) as error:
+        build(name, observation=observation)
+    assert "\n" not in str(error.value)
+
+
+def test_large_is_large_4():
+    short, full = build("large", observation=OBSERVATIONS["small"]), build("large-4")
+    assert short.name == full.name == "large-4"
+    for first, second in zip(short.weights, full.weights, strict=True):
+        assert np.array_equal(np.asarray(first), np.asarray(second))
+
+
+def test_a_large_network_takes_images_only():
+    with pytest.raises(UserError, match="'large-2' takes uint8 images"):
+        build("large-2", observation=((4,), np.float32))
+    with pytest.raises(UserError, match=r"unknown network 'large-5'.*close: large-4"):
+        build("large-5", observation=OBSERVATIONS["small"])

@@ -1,0 +1,108 @@
+"""RMSProp against TensorFlow 1's formula in NumPy, under threads too, and the clipping by average norm."""
+
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from ga3c_tf.model.rmsprop import RMSProp, clip_by_average_norm
+
+
+class SlowRMSProp:
+    def __init__(self, weights, decay, momentum, epsilon):
+        self.weights = [w.astype(np.float64) for w in weights]
+        self.decay, self.momentum, self.epsilon = decay, momentum, epsilon
+        self.squares, self.moments = [np.ones_like(w) for w in self.weights], [np.zeros_like(w) for w in self.weights]
+
+    def apply(self, gradients, rate):
+        for w, s, m, g in zip(self.weights, self.squares, self.moments, gradients, strict=True):
+            s[...] = self.decay * s + (1 - self.decay) * g * g
+            m[...] = self.momentum * m + rate * g / np.sqrt(s + self.epsilon)
+            w -= m
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("decay", "momentum", "epsilon"), [(0.99, 0.0, 0.1), (0.9, 0.0, 0.001), (0.95, 0.9, 0.1)])
+def test_follows_tensorflow_1(decay, momentum, epsilon, compiled):
+    rng = np.random.default_rng(0)
+    start = [rng.normal(size=(3, 4)).astype(np.float32), rng.normal(size=5).astype(np.float32)]
+    variables = [tf.Variable(w) for w in start]
+    fast, slow = RMSProp(variables, decay, momentum, epsilon), SlowRMSProp(start, decay, momentum, epsilon)
+
+    def apply(gradients, rate):
+        fast.apply(gradients, rate)
+
+    apply = tf.function(apply) if compiled else apply
+    for step in range(5):
+        gradients = [rng.normal(0, 3, w.shape).astype(np.float32) for w in start]
+        rate = tf.constant(0.01 * (step + 1))
+        apply([tf.constant(g) for g in gradients], rate)
+        slow.apply(gradients, float(rate))
+        for variable, expected in zip(variables, slow.weights, strict=True):
+            np.testing.assert_allclose(variable, expected, rtol=1e-5, atol=1e-6)
+    for slots, expected in ((fast.mean_square, slow.squares), (fast.momentum_slots, slow.moments)):
+        for slot, value in zip(slots, expected, strict=True):
+            np.testing.assert_allclose(slot, value, rtol=1e-5, atol=1e-6)
+
+
+def test_first_step_is_that_of_a_mean_square_of_ones():
+    variable = tf.Variable([0.0])
+    RMSProp([variable], decay=0.99, epsilon=0.1).apply([tf.constant([1.0])], 1.0)
+    np.testing.assert_allclose(variable, [-1 / np.sqrt(1.1)], rtol=1e-6)
+
+
+def test_a_variable_without_gradient_is_left_alone():
+    variables = [tf.Variable([1.0]), tf.Variable([1.0])]
+    optimizer = RMSProp(variables, momentum=0.9)
+    optimizer.apply([None, tf.constant([1.0])], 0.1)
+    assert variables[0].numpy() == 1 and variables[1].numpy() != 1
+    assert optimizer.mean_square[0].numpy() == 1
+
+
+def test_too_few_gradients_are_refused():
+    with pytest.raises(ValueError, match="zip"):
+        RMSProp([tf.Variable([1.0]), tf.Variable([1.0])]).apply([tf.constant([1.0])], 0.1)
+
+
+def test_threads_lose_no_step():
+    variable = tf.Variable(tf.zeros(2000))
+    # decay 1 keeps the mean square at one and epsilon 3 makes the root two: every step is exactly -0.5
+    optimizer = RMSProp([variable], decay=1.0, epsilon=3.0)
+
+    @tf.function
+    def step():
+        optimizer.apply([tf.ones(2000)], 1.0)
+
+    threads = [threading.Thread(target=lambda: [step() for _ in range(200)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(variable, np.full(2000, -400.0))
+
+
+def test_slots_come_back_from_a_checkpoint(tmp_path):
+    def optimizer():
+        return RMSProp([tf.Variable([1.0, 2.0])], momentum=0.5)
+
+    first, second = optimizer(), optimizer()
+    first.apply([tf.constant([3.0, 4.0])], 0.1)
+    path = tf.train.Checkpoint(optimizer=first).write(str(tmp_path / "c"))
+    tf.train.Checkpoint(optimizer=second).read(path).assert_existing_objects_matched()
+    for name in ("mean_square", "momentum_slots"):
+        np.testing.assert_array_equal(getattr(second, name)[0], getattr(first, name)[0])
+        assert not np.array_equal(getattr(first, name)[0], getattr(optimizer(), name)[0])
+
+
+@pytest.mark.parametrize("scale", [0.001, 1.0, 100.0])
+def test_clips_by_the_average_norm(scale):
+    gradient = scale * np.random.default_rng(1).normal(size=(4, 6)).astype(np.float32)
+    average = np.sqrt((gradient.astype(np.float64) ** 2).sum()) / gradient.size
+    expected = gradient * 0.05 / max(average, 0.05)
+    np.testing.assert_allclose(clip_by_average_norm(tf.constant(gradient), 0.05), expected, rtol=1e-5)
+
+
+def test_clipping_keeps_no_gradient_and_zero():
+    assert clip_by_average_norm(None, 1.0) is None
+    assert clip_by_average_norm(tf.zeros(3), 1.0).numpy().tolist() == [0, 0, 0]

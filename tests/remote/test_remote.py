@@ -1,0 +1,276 @@
+"""Agents on other machines: the same promises as for those here, and real Ray nodes that die."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import helpers
+import numpy as np
+import pytest
+from checks import Killed, alive, check_nothing_lost_or_repeated, check_segment, descendants, run_counting
+
+import ga3c_tf.systems.ga3c
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.remote.cluster import environment_of_processes
+from ga3c_tf.remote.nodes import NodeRates
+from ga3c_tf.rollouts.queues import RolloutBuffers, homes_of
+from ga3c_tf.runs.log import EVENT_COLUMNS, NODE_COLUMNS, read_rows
+from ga3c_tf.systems.ga3c import Server
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+HERE_AND_THERE = {"num_agents": 2, "agent_processes": 2, "remote_agents": 5, "agents_per_actor": 3}
+
+
+class UntilAllAgentsHaveStepped(Server):
+    def _ended(self):
+        return super()._ended() if self.memory.steps.min() > 50 else None
+
+
+def check(model, agents=None):
+    for rows in model.batches:
+        check_segment(rows, 5)
+    trained = [row for rows in model.batches for row in rows]
+    check_nothing_lost_or_repeated(trained, agents=agents or len({place[0] for place, _, _ in trained}))
+
+
+# the bridge, with the actor's agents in its own process
+
+
+@pytest.fixture
+def without_ray(monkeypatch):
+    monkeypatch.setattr(ga3c_tf.systems.ga3c, "run_bridge", helpers.run_bridge_without_ray)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"max_training_queue": 1}, {"max_training_queue": 60}, {"agents_per_actor": 1}]
+)
+def test_every_step_of_a_remote_agent_is_trained_on_once(tmp_path, monkeypatch, without_ray, settings):
+    settings = {**HERE_AND_THERE, **settings}
+    model, training, summary = run_counting(tmp_path, monkeypatch, UntilAllAgentsHaveStepped, **settings)
+    check(model, agents=7)
+    assert summary["agent_steps"] == training.memory.steps.sum() >= 3000
+    assert summary["trained_steps"] == sum(map(len, model.batches)) <= summary["sent_steps"] <= summary["agent_steps"]
+    waiting = 7 * (training.config.segments_per_agent + 1) * 5
+    assert summary["agent_steps"] <= summary["trained_steps"] + waiting
+
+
+def test_the_authors_way_to_cut_segments_goes_with_remote_agents(tmp_path, monkeypatch, without_ray):
+    """A segment is then cut one step late, and the last step of an episode is dropped: the states must still fit."""
+    settings = {**HERE_AND_THERE, "train_last_transition": False}
+    model, _, _ = run_counting(tmp_path, monkeypatch, UntilAllAgentsHaveStepped, **settings)
+    seen = set()
+    for rows in model.batches:
+        (identity, episode, first), _, _ = rows[0]
+        places = [(identity, episode, first + number) for number in range(len(rows))]
+        assert [place for place, _, _ in rows] == places and not seen & set(places)
+        assert [action for _, action, _ in rows] == [helpers.action_at(*place) for place in places]
+        seen |= set(places)
+    assert len({place[0] for place in seen}) == 7
+
+
+def test_bridges_that_are_killed_are_replaced_as_agent_processes_are(tmp_path, monkeypatch, without_ray):
+    settings = {"num_agents": 4, "agent_processes": 2, "remote_agents": 8, "agents_per_actor": 4, "steps": None}
+    model, training, summary = run_counting(
+        tmp_path, monkeypatch, Killed, minutes=2.0, max_failures=100, max_training_queue=24, **settings
+    )
+    assert summary["ended"] == "all again" and summary["replaced_processes"] == training.lost.count == Killed.kills
+    check(model)
+    assert summary["trained_steps"] == sum(map(len, model.batches))
+
+
+def test_a_machine_that_takes_all_its_actors_along_is_one_piece_of_bad_luck(tmp_path, monkeypatch, without_ray):
+    class AllDie(Killed):
+        kills = 12
+
+        def work(self, seconds):
+            Server.work(self, min(seconds, 0.05))
+            if not self._killed and self.memory.steps.min() > 50:
+                self._killed = self.kills
+                for number in list(self._processes)[1:]:
+                    os.kill(self._processes._processes[number].pid, signal.SIGKILL)
+            elif self._killed and self.lost.count >= self.kills and not self._replacing and self._after is None:
+                self._after = self.memory.steps.copy()
+
+    settings = {"num_agents": 1, "agent_processes": 1, "remote_agents": 12, "agents_per_actor": 1, "steps": None}
+    model, training, summary = run_counting(tmp_path, monkeypatch, AllDie, minutes=2.0, max_failures=0, **settings)
+    assert summary["ended"] == "all again" and training.lost.count == 12
+    check(model, agents=1 + 12 + 12)
+
+
+def test_what_each_machine_did_is_logged(tmp_path, monkeypatch, without_ray):
+    settings = {**HERE_AND_THERE, "log_seconds": 0.2, "minutes": 0.05, "steps": None}
+    _, training, _ = run_counting(tmp_path, monkeypatch, UntilAllAgentsHaveStepped, **settings)
+    rows = [row for row in read_rows(tmp_path / "run" / "nodes.csv", NODE_COLUMNS) if row["node"] != "connecting"]
+    there = [row for row in rows if row["node"] == "there"]
+    assert {row["node"]: row["agents"] for row in rows} == {"server": "2", "there": "5"}
+    assert all(row["round_trip_ms"] == "" for row in rows if row["node"] == "server")
+    assert max(float(row["round_trip_ms"]) for row in there if row["round_trip_ms"]) > 0
+    steps = sum(float(row["pps"]) for row in there) * training.config.log_seconds
+    assert steps == pytest.approx(training.memory.steps[2:].sum(), rel=0.35)
+
+
+def test_rates_of_machines_are_of_their_own_agents_and_of_the_time_since_the_last_look():
+    config = Config(env_id="CartPole-v1", num_agents=3, remote_agents=4, agents_per_actor=2, agent_processes=1)
+    memory, homes = RolloutBuffers(config, (4,), "float32", 2), homes_of(config, 1)
+    assert homes.tolist() == [0, 0, 0, 1, 1, 2, 2]
+    memory.nodes[1], memory.nodes[2] = b"a", b"b"
+    memory.steps[:] = 1000
+    rates = NodeRates(memory, lambda agent: int(homes[agent]))
+    memory.steps[:] += [10, 10, 10, 0, 0, 7, 0]
+    memory.round_trips[2] += 0.5, 100
+    lags, trained = np.array([4.0, 0, 0, 0, 0, 9, 3]), np.array([2.0, 0, 0, 0, 0, 3, 1])
+    here, a, b = rates.rows(range(7), lags, trained)
+    assert (here["node"], here["agents"], here["policy_lag_mean"]) == ("server", 3, 2.0)
+    assert (a["node"], a["agents"], a["pps"]) == ("a", 2, 0.0) and np.isnan(
+        [a["policy_lag_mean"], a["round_trip_ms"]]
+    ).all()
+    assert (b["node"], b["policy_lag_mean"]) == ("b", 3.0) and b["round_trip_ms"] == pytest.approx(5.0)
+    assert here["pps"] / b["pps"] == pytest.approx(30 / 7)
+    assert all(row["pps"] == 0 for row in rates.rows(range(7), lags, trained))
+
+
+# real Ray
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A head without CPUs, as the server's machine should be, and two nodes with room for all agents each."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    for _ in range(2):
+        cluster.add_node(num_cpus=2)
+    yield cluster
+    cluster.shutdown()
+
+
+def train(address, folder, *options):
+    words = ["train", "helpers:Paced-v0", "--agents", "2", "--remote-agents", "4", "--agents-per-actor", "2"]
+    words += ["--adjustment", "off", "--ray", address, "--run-dir", str(folder), "--log-seconds", "0.5", *options]
+    return subprocess.run([sys.executable, "-m", "ga3c_tf", *words], capture_output=True, text=True, env=ENVIRONMENT)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_node_that_dies_loses_no_step_and_its_agents_go_on_elsewhere(tmp_path, monkeypatch, cluster):
+    class NodeDies(Server):
+        """Kills the node of one actor once all agents have stepped, and goes on until they do elsewhere."""
+
+        def __init__(self, *args):
+            super().__init__(*args, ray=cluster.address)
+            self.victim = self._elsewhere = None
+
+        def places(self):
+            return {self.memory.nodes[process].decode()[-8:] for process in (1, 2)}
+
+        def work(self, seconds):
+            super().work(min(seconds, 0.1))
+            if self.victim is None and self.memory.steps.min() > 50:
+                self.victim = sorted(self.places())[0]
+                [node] = [each for each in cluster.worker_nodes if each.node_id.startswith(self.victim)]
+                cluster.remove_node(node, allow_graceful=False)
+            if self.victim and self._elsewhere is None and not self.places() & {self.victim, "connecting"[-8:]}:
+                self._elsewhere = self.memory.steps.copy()
+
+        def _ended(self):
+            again = self._elsewhere is not None and (self.memory.steps - self._elsewhere).min() > 50
+            return super()._ended() or ("all again" if again else None)
+
+    settings = {"num_agents": 2, "agent_processes": 1, "remote_agents": 4, "agents_per_actor": 2, "steps": None}
+    model, training, summary = run_counting(
+        tmp_path, monkeypatch, NodeDies, env_id="helpers:Counting-v0", minutes=3.0, **settings
+    )
+    assert summary["ended"] == "all again" and summary["replaced_processes"] >= 1
+    check(model)
+    assert summary["trained_steps"] == sum(map(len, model.batches)) <= summary["sent_steps"]
+    events = read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
+    assert all(row["event"] == "lost" for row in events) and "agents begin anew" in events[0]["why"]
+    assert training.victim not in training.places()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_run_with_remote_agents_from_the_command_line_and_again(tmp_path, cluster):
+    done = train(cluster.address, tmp_path / "run", "--steps", "12000", "--seed", "1")
+    assert done.returncode == 0, done.stderr
+    rows = read_rows(tmp_path / "run" / "nodes.csv", NODE_COLUMNS)
+    assert sum(float(row["pps"]) > 0 for row in rows if row["node"] not in ("server", "connecting")) > 0
+    words = [sys.executable, "-m", "ga3c_tf", "resume", str(tmp_path / "run"), "--steps", "14000"]
+    words.append("--trust-code")
+    refused = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
+    assert refused.returncode == 2 and "4 remote agents need a Ray cluster: --ray ADDRESS" in refused.stderr
+    words += ["--ray", cluster.address]
+    resumed = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
+    assert resumed.returncode == 0, resumed.stderr
+
+
+@pytest.mark.slow
+def test_what_the_cluster_can_never_do_is_refused_at_once(tmp_path, cluster):
+    done = train(cluster.address, tmp_path / "run", "--remote-agents", "100")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "the remote agents want 50 CPUs" in done.stderr and not (tmp_path / "run").exists()
+
+
+def test_no_cluster_is_one_clear_line(tmp_path):
+    pytest.importorskip("ray")
+    done = train("127.0.0.1:1", tmp_path / "run")
+    assert done.returncode == 2 and "--ray 127.0.0.1:1: no cluster to use there" in done.stderr, done.stderr
+    assert done.stderr.count("\n") == 1 and not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_the_server_killed_leaves_no_actor_behind(tmp_path, cluster):
+    words = ["train", "CartPole-v1", "--agents", "1", "--remote-agents", "2", "--adjustment", "off", "--seed", "1"]
+    words += ["--ray", cluster.address, "--run-dir", str(tmp_path / "run"), "--log-seconds", "0.5"]
+    process = subprocess.Popen([sys.executable, "-m", "ga3c_tf", *words], stderr=subprocess.DEVNULL)
+    actors = set()
+    while not actors and process.poll() is None:
+        time.sleep(0.2)
+        actors = {
+            pid
+            for node in cluster.list_all_nodes()
+            for pid in descendants(os.getpid())
+            if _title(pid).startswith("ray::RemoteAgents")
+        }
+    assert actors
+    family = descendants(process.pid) | {process.pid}
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    deadline = time.monotonic() + 10
+    while alive(family | actors) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not alive(family | actors)
+
+
+def _title(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline") as stream:
+            return stream.read().replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def test_settings_that_do_not_go_together_are_refused():
+    with pytest.raises(UserError, match="--serial is one process; it does not go with --remote-agents"):
+        Config(serial=True, remote_agents=2)
+    with pytest.raises(UserError, match="--system a3c has no --remote-agents"):
+        Config(system="a3c", remote_agents=2)
+
+
+def test_a_file_of_the_users_is_not_taken_for_a_module_of_pythons_own_elsewhere(tmp_path, monkeypatch):
+    """What other machines are told of where code is, by a process in a folder with a queue.py."""
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    (here / "queue.py").write_text("raise RuntimeError('this is no module of Python')")
+    (here / "only_here.py").write_text("def loss(): pass")
+    monkeypatch.chdir(here)
+    program = "import queue; from ga3c_tf.plugins import users_function; users_function('only_here:loss', 'loss')"
+    environment = {**os.environ, **environment_of_processes()}
+    subprocess.run([sys.executable, "-c", program], cwd=elsewhere, env=environment, check=True)

@@ -1,0 +1,473 @@
+"""Figures made of invented runs, written into run folders as training would: numbers, findings, reasons."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
+from reproduce.figures import comparison as beside
+from reproduce.figures import environments, policy_lag, pps, queues, speed, tps
+from reproduce.figures.registry import FIGURES
+from reproduce.measures.records import write_records
+from reproduce.measures.verdicts import FAILS, HOLDS, UNKNOWN
+from reproduce.pages.report import page
+from reproduce.results.folder import ResultsFolder
+from reproduce.runs import execute
+from reproduce.runs.run import Run, curve_of, write_curve
+from reproduce.runs.specs import workers_of
+
+SESSION = {"commit": "c" * 40, "dirty": False, "cores": 2, "cpu": "an abacus", "device": "/CPU:0", "gpus": []}
+ON_GPU = {**SESSION, "device": "/GPU:0", "gpus": ["a loom"]}
+
+
+def write_table(file, columns, rows):
+    lines = [",".join(columns), *(",".join(str(row.get(name, 1.0)) for name in columns) for row in rows)]
+    file.write_text("\n".join(lines) + "\n")
+
+
+def invent(
+    runs,
+    spec,
+    rate=100.0,
+    lag=3.0,
+    batch=5,
+    prediction=1.0,
+    queue=1.0,
+    scores=(0.0, 1.0),
+    sessions=(SESSION,),
+    **result,
+):
+    """A finished run: constant rates, scores that go through the given values, one a minute."""
+    folder = runs / spec.id
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(spec.config.to_json())
+    (folder / "command.txt").write_text("ga3c-tf train\n")
+    (folder / "meta.json").write_text(json.dumps({"sessions": list(sessions)}))
+    minutes = spec.config.minutes or 1.0
+    times = np.arange(1, 41) * 60 * minutes / 40
+    rows = [
+        {
+            "time_s": time,
+            "agent_steps": int(time * rate),
+            "updates": int(time * rate / batch),
+            "prediction_batch": prediction,
+            "training_batch": batch,
+            "training_queue": queue,
+            "policy_lag_mean": lag,
+            "policy_lag_p95": 2 * lag,
+        }
+        for time in times
+    ]
+    write_table(folder / "metrics.csv", METRIC_COLUMNS, rows)
+    course = np.interp(np.linspace(0, 1, 800), np.linspace(0, 1, len(scores)), scores)
+    episodes = [
+        {"time_s": 60 * minutes * (number + 1) / 801, "agent_steps": number, "episode": number + 1, "score": score}
+        for number, score in enumerate(course)
+    ]
+    write_table(folder / "episodes.csv", EPISODE_COLUMNS, episodes)
+    write_table(folder / "adjustment.csv", ADJUSTMENT_COLUMNS, [])
+    write_curve(folder, curve_of(folder, spec.config.rolling_episodes))
+    common = {"status": "finished", "reason": "", "spec": json.loads(spec.to_json())}
+    (folder / "result.json").write_text(
+        json.dumps({**common, "cpu_utilization": 0.5, "gpu_utilization": None, **result})
+    )
+    return Run.of(spec, runs)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = ResultsFolder(tmp_path)
+    folder.prepare("quick")
+    return folder
+
+
+def failed(folder, spec, reason):
+    """A run that ended so."""
+    (folder.runs / spec.id).mkdir(parents=True)
+    result = {"status": "failed", "reason": reason, "spec": json.loads(spec.to_json())}
+    (folder.runs / spec.id / "result.json").write_text(json.dumps(result))
+
+
+def made(folder, name, games=(), seeds=0):
+    """What `ResultsFolder.update` records, without the pictures."""
+    results = folder.results(FIGURES[name], "quick", games, seeds)
+    write_records(folder.measured_file(FIGURES[name], "quick"), FIGURES[name].records(results.runs))
+    return folder.results(FIGURES[name], "quick")
+
+
+# what a run says
+
+
+def test_the_rates_are_those_after_the_warm_up(tmp_path):
+    [spec, *_] = tps.specs("quick", "pong", 1)
+    steady = invent(tmp_path, spec, rate=100.0, batch=4).steady(15.0)
+    assert steady["pps"] == pytest.approx(100, rel=0.02) and steady["tps"] == pytest.approx(25, rel=0.05)
+    assert 28 < steady["seconds"] <= 30
+
+
+def test_the_start_of_a_resumed_session_is_left_out_too(tmp_path):
+    """100 steps/s in both sessions, and in the first 10 s of each none, since processes start."""
+    [spec, *_] = tps.specs("quick", "pong", 1)
+    run = invent(tmp_path, spec, sessions=[SESSION, {**SESSION, "time_s": 25.0}])
+    steps = {time: 100 * (max(0, min(time, 25) - 10) + max(0, time - 35)) for time in range(5, 51, 5)}
+    rows = [
+        {"time_s": time, "agent_steps": count, "updates": count / 4, "training_batch": 4 if count else 1}
+        for time, count in steps.items()
+    ]
+    write_table(run.path / "metrics.csv", METRIC_COLUMNS, rows)
+    steady = Run.of(spec, tmp_path).steady(10.0)
+    assert steady["pps"] == 100 and steady["tps"] == 25 and steady["training_batch"] == 4
+    assert steady["seconds"] == 15 + 15
+
+
+def test_a_run_with_one_row_is_taken_as_a_whole(tmp_path):
+    [spec, *_] = tps.specs("quick", "pong", 1)
+    run = invent(tmp_path, spec)
+    row = {"time_s": 10.0, "agent_steps": 500, "updates": 100, "training_batch": ""}
+    write_table(run.path / "metrics.csv", METRIC_COLUMNS, [row])
+    steady = Run.of(spec, tmp_path).steady(15.0)
+    assert (steady["seconds"], steady["pps"], steady["tps"]) == (10.0, 50.0, 10.0)
+    assert np.isnan(steady["training_batch"])
+
+
+def test_the_curve_is_the_rolling_mean(tmp_path):
+    rng = np.random.default_rng(1)
+    times, scores = np.sort(rng.uniform(0, 1000, 700)), rng.normal(size=700)
+    rows = [
+        {"time_s": time, "agent_steps": 10 * number, "episode": number, "score": score}
+        for number, (time, score) in enumerate(zip(times, scores, strict=True), 1)
+    ]
+    write_table(tmp_path / "episodes.csv", EPISODE_COLUMNS, rows)
+    write_curve(tmp_path, curve_of(tmp_path, 100))
+    [spec, *_] = tps.specs("quick", "pong", 1)
+    curve = Run(spec, tmp_path, {}).curve
+    assert 100 < len(curve["time_s"]) <= 300 and (np.diff(curve["episodes"]) > 0).all()
+    assert curve["episodes"][-1] == 700 and curve["agent_steps"][-1] == 7000
+    for count, score in zip(curve["episodes"].astype(int), curve["rolling_score"], strict=True):
+        assert score == pytest.approx(scores[max(0, count - 100) : count].mean(), rel=1e-4, abs=1e-5)
+
+
+def test_a_run_of_two_sources_or_machines_says_so(tmp_path):
+    [one, other, *_] = tps.specs("quick", "pong", 1)
+    assert invent(tmp_path, one).dirty is False
+    changed = {**SESSION, "commit": "d" * 40, "cpu": "two abaci"}
+    run = invent(tmp_path, other, sessions=(SESSION, changed))
+    assert run.dirty is True and run.commit == "d" * 40
+    assert run.hardware == "2 cores of an abacus, no GPU used; 2 cores of two abaci, no GPU used"
+
+
+def test_how_busy_a_run_is(tmp_path, monkeypatch):
+    clock, cpu = [0.0], [0.0]
+    monkeypatch.setattr(execute.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(execute, "process_group", lambda leader: {leader: {"cpu_s": cpu[0]}})
+    monkeypatch.setattr(execute, "usable_cores", lambda: 4)
+    watch = execute._Watch(tmp_path, "cpu")
+    for second, cpu_s, lines in ((10, 50, 0), (20, 60, 1), (30, 80, 2), (40, 100, 3), (50, 110, 4), (60, 1, 4)):
+        clock[0], cpu[0] = second, cpu_s
+        (tmp_path / "metrics.csv").write_text("line\n" * lines)
+        watch(1)
+    assert watch.utilization()["cpu_utilization"] == (110 - 80) / (20 * 4)  # from the first row until agents ended
+    assert execute._Watch(tmp_path, "cpu").utilization()["cpu_utilization"] is None
+
+
+# findings
+
+
+def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
+    speeds = {"small": 4, "large-4": 11, "large-3": 12, "large-2": 20, "large-1": 45}
+    for spec in FIGURES["pps"].all_specs("quick"):
+        ratio = speeds[spec.config.network]
+        session = ON_GPU if spec.system == "ga3c" else SESSION
+        rate = {"ga3c": 100.0 * ratio, "a3c": 100.0, "a2c": 50.0}[spec.system]
+        invent(folder.runs, spec, rate=rate, sessions=[session])
+    results = made(folder, "pps")
+    assert [round(pps.speed_ups(results, each, "a3c")[0]) for each in speeds] == list(speeds.values())
+    text = "\n".join(pps.section(results))
+    assert f"grows with the network: **{HOLDS}**" in text and "| large stride 1 | 4,5" in text
+    assert "A2C: 32 agents, 5 states an update, cores 50 % busy" in text
+    [fast] = pps.runs_of(results, "large-1", "ga3c")
+    (fast.path / "meta.json").write_text(json.dumps({"sessions": [SESSION]}))  # on the CPU, as A3C
+    text = "\n".join(pps.section(made(folder, "pps")))
+    assert f"grows with the network: **{UNKNOWN}**" in text and "| large stride 1 | 4,5" in text
+    [slow] = pps.runs_of(results, "large-1", "a3c")
+    meta = json.dumps({"sessions": [{**SESSION, "cpu": "another"}]})
+    (slow.path / "meta.json").write_text(meta)
+    results = made(folder, "pps")
+    assert pps.speed_ups(results, "large-1", "a3c") == []
+    assert f"grows with the network: **{UNKNOWN}**" in "\n".join(pps.section(results))
+
+
+def test_the_best_setting_is_found(folder):
+    for spec in FIGURES["tps"].all_specs("quick"):
+        agents, predictors, trainers = workers_of(spec.config)
+        invent(folder.runs, spec, rate=1000.0 + 60 * (agents == 64) - 10 * predictors - trainers)
+    results = made(folder, "tps")
+    found = tps.by_setting(results, "tps")
+    assert max(found, key=found.__getitem__) == (64, 1, 1)
+    verdicts = [finding.verdict for finding in tps.findings(found, set(found), True)]
+    assert verdicts == [HOLDS, UNKNOWN, HOLDS]  # nothing above 4 predictors was tried
+    gap = {each: 1000.0 if each[0] == 64 else 870.0 for each in found}  # 13 %, and 14 is the limit
+    assert tps.findings(gap, set(found), True)[2].verdict == UNKNOWN
+    wide = {each: 1000.0 if each[0] == 64 else 700.0 for each in found}
+    assert tps.findings(wide, set(found), True)[2].verdict == FAILS
+    near = {each: 1000.0 + each[0] for each in found}  # 3 % from 32 to 64 agents: that may be noise
+    assert tps.findings(near, set(found), True)[0].verdict == UNKNOWN
+    assert tps.findings({each: 1000.0 - 5 * each[0] for each in found}, set(found), True)[0].verdict == FAILS
+    assert [finding.verdict for finding in tps.findings({}, set(found), True)] == [UNKNOWN] * 3
+
+
+def test_what_a_minimum_batch_does_is_computed(folder):
+    game = "minatar_breakout"
+    for seed in (1, 2, 3):
+        for label, spec in policy_lag.labelled("quick", game, seed).items():
+            ruined = label.setting == "minimum 0" and label.rate == "large"
+            best = {"minimum 20": 20.0, "minimum 40": 20.0}.get(label.setting, 10.0)
+            scores = (0.0, 10.0, 1.0) if ruined else (0.0, best + 0.1 * seed)
+            invent(folder.runs, spec, lag={"minimum 0": 60.0 + seed, "A2C": 0.0}.get(label.setting, 5.0), scores=scores)
+    results = made(folder, "policy-lag", seeds=3).of_game(game)
+    runs = policy_lag.groups(results)
+    found = {finding.claim: finding.verdict for finding in policy_lag.findings(results, game, runs)}
+    assert list(found.values()) == [HOLDS] * 4, found
+    assert policy_lag.ruined(results, runs[policy_lag.Label("minimum 0", "large")]) == 3
+    [_, _, faster, _] = policy_lag.findings(results, game, runs)
+    assert faster.because.count("(3 seeds)") == 2  # those at 20 and 40 of one seed count once
+    del runs[policy_lag.Label("minimum 40", "normal")][0]
+    assert "(2 seeds)" in policy_lag.findings(results, game, runs)[2].because
+    text = "\n".join(policy_lag.section(results))
+    assert "| minimum 0 | large |" in text and "| 3 of 3 |" in text and "0 [0, 0] (3 seeds)" in text
+    assert text.count("| 2 not run |") == 12  # seeds 4 and 5
+    for run in (run for run in results.runs if run.finished):  # a mean lag of up to 63 updates, of 5 states each
+        assert results.value(run, policy_lag.LAG_STATES) == results.value(run, policy_lag.LAG) * 5
+        assert results.value(run, policy_lag.PPS) == pytest.approx(100.0, rel=0.01)
+
+
+def test_a_run_that_diverged_has_lost_the_whole_way(folder):
+    game = "minatar_breakout"
+    for seed in (1, 2, 3):
+        runs = policy_lag.labelled("quick", game, seed)
+        for size in (20, 40):
+            spec = runs[policy_lag.Label(f"minimum {size}", "large")]
+            invent(folder.runs, spec, scores=(0.0, 10.0 + seed, 9.0 + seed))
+        spec = runs[policy_lag.Label("minimum 0", "large")]
+        failed(folder, spec, "train: the training diverged")
+    results = made(folder, "policy-lag").of_game(game)
+    found = policy_lag.groups(results)
+    assert policy_lag.ruined(results, found[policy_lag.Label("minimum 0", "large")]) == 3
+    [_, stabilises, *_] = policy_lag.findings(results, game, found)
+    assert stabilises.verdict == HOLDS and stabilises.because.startswith("1 [1, 1] (3 seeds) against 0.0")
+
+
+def test_a_run_that_never_improved_has_lost_the_whole_way_too(folder):
+    """Left out, it would make its setting look more stable than one that learns and loses a little."""
+    game = "minatar_breakout"
+    for seed in (1, 2, 3):
+        runs = policy_lag.labelled("quick", game, seed)
+        for size in (20, 40):
+            spec = runs[policy_lag.Label(f"minimum {size}", "large")]
+            invent(folder.runs, spec, scores=(0.0, 10.0 + seed, 9.0 + seed))
+        invent(folder.runs, runs[policy_lag.Label("minimum 0", "large")], scores=(2.0, 1.0, 0.0))
+    results = made(folder, "policy-lag").of_game(game)
+    [_, stabilises, *_] = policy_lag.findings(results, game, policy_lag.groups(results))
+    assert stabilises.verdict == HOLDS and stabilises.because.startswith("1 [1, 1] (3 seeds) against 0.0")
+
+
+def test_a_run_of_few_episodes_has_improved_where_they_did(folder):
+    spec = policy_lag.labelled("quick", "pong", 1)[policy_lag.Label("minimum 0", "normal")]
+    run = invent(folder.runs, spec)
+    for scores, expected in ((("-21.0", "-19.0", "-20.0"), (0.5, 0.0)), (("-19.0", "-20.0", "-21.0"), (None, None))):
+        rows = [f"{place}.0,{place}00,{place}0,{score}" for place, score in enumerate(scores, 1)]
+        (run.path / "curve.csv").write_text("\n".join(["time_s,agent_steps,episodes,rolling_score", *rows]) + "\n")
+        results = made(folder, "policy-lag").of_game("pong")
+        [run] = [each for each in results.runs if each.finished]
+        assert tuple(results.value(run, metric) for metric in (policy_lag.DROP, policy_lag.COLLAPSED)) == expected
+
+
+def test_a_game_that_has_not_been_run_is_one_line_and_no_picture(folder):
+    spec = policy_lag.labelled("quick", "minatar_breakout", 1)[policy_lag.Label("minimum 0", "normal")]
+    figure = FIGURES["policy-lag"]
+    everything = "Not run: minatar_breakout, minatar_asterix, pong, breakout."
+    assert figure.sections(made(folder, "policy-lag"))[0] == everything
+    invent(folder.runs, spec)
+    folder.update(figure, "quick", (), 0, print)
+    text = "\n".join(figure.sections(folder.results(figure, "quick")))
+    assert "**minatar_breakout**" in text and "| minimum 0 | normal | 3 (1 seed) |" in text
+    assert text.count("| minimum 0 | normal |") == 1 and "Not run: minatar_asterix, pong, breakout." in text
+    assert [stem.name for stem in folder.pictures(figure, "quick")] == ["policy-lag-quick-minatar-breakout"]
+
+
+def test_pong_must_not_be_ruined_and_breakout_must(folder):
+    for game in ("pong", "breakout"):
+        for seed in (1, 2, 3):
+            spec = policy_lag.labelled("quick", game, seed)[policy_lag.Label("minimum 0", "large")]
+            invent(folder.runs, spec, scores=(0.0, 10.0, 1.0))
+        assert last_verdict(folder, game) == UNKNOWN  # whether anything is learnt in that time at all
+        invent(folder.runs, policy_lag.labelled("quick", game, 1)[policy_lag.Label("minimum 20", "normal")])
+        assert last_verdict(folder, game) == {"pong": FAILS, "breakout": HOLDS}[game]
+        invent(
+            folder.runs,
+            policy_lag.labelled("quick", game, 2)[policy_lag.Label("minimum 20", "normal")],
+            scores=(1.0, 0.0),
+        )
+        assert last_verdict(folder, game) == UNKNOWN
+
+
+def last_verdict(folder, game):
+    part = made(folder, "policy-lag", seeds=3).of_game(game)
+    return policy_lag.findings(part, game, policy_lag.groups(part))[-1].verdict
+
+
+@pytest.mark.parametrize(
+    ("session", "queue", "share", "verdict"),
+    [(SESSION, 1.0, 1, UNKNOWN), (ON_GPU, 1.0, 1, HOLDS), (ON_GPU, 60.0, 70, FAILS)],
+)
+def test_queues_are_judged_by_the_room_of_each_setting_with_several_seeds(folder, session, queue, share, verdict):
+    for seed in (1, 2):
+        for spec in FIGURES["tps"].specs("quick", "pong", seed):
+            invent(folder.runs, spec, sessions=[session], queue=queue)
+            assert queues.room_of(Run.of(spec, folder.runs)) == {8: 96, 16: 96, 32: 96, 64: 64}[spec.config.num_agents]
+    text = "\n".join(queues.section(made(folder, "queues", seeds=2)))
+    assert f"far below its maximum: **{verdict}** - {share}% of" in text
+    assert f"prediction batches: **{UNKNOWN}**" in text  # all batches are equal: none is among the largest
+
+
+@pytest.mark.parametrize(("second", "batch", "verdict"), [(0.97, 20.0, UNKNOWN), (0.9, 20.0, HOLDS), (0.9, 2.0, FAILS)])
+def test_the_fastest_setting_is_only_judged_by_its_batch_where_no_other_may_be_it(folder, second, batch, verdict):
+    for spec in FIGURES["tps"].specs("quick", "pong", 1):
+        one, other = spec.config.num_agents == 64, spec.config.num_agents == 32
+        rate = 100.0 if one else 100.0 * second if other else 10.0
+        invent(folder.runs, spec, rate=rate, prediction=batch if one else 1.0 if other else 5.0)
+    assert f"prediction batches: **{verdict}**" in "\n".join(queues.section(made(folder, "queues")))
+
+
+def test_other_environments_compare_the_systems_by_agent_steps(folder):
+    for seed in (1, 2, 3):
+        for spec in environments.specs("quick", "cartpole", seed):
+            end = {"ga3c": 50.0, "a3c": 20.0, "a2c": 90.0}[spec.system] + seed
+            training = {"time_s": {"ga3c": 60.0, "a3c": 240.0, "a2c": 120.0}[spec.system], "agent_steps": 4000}
+            course = (0.0, *[end] * 8)  # rises to `end` within the first 100 episodes
+            run = invent(folder.runs, spec, scores=course, training=training)
+            assert 100 <= environments.measures(run)[-1].agent_steps < 110
+    text = "\n".join(environments.section(made(folder, "environments")))
+    assert f"cartpole: GA3C scores more than A3C after the same agent steps: **{HOLDS}**" in text
+    assert f"cartpole: GA3C scores more than A2C after the same agent steps: **{FAILS}**" in text
+    assert "| minatar_freeway | - | - | - | - | - / - / - | GA3C, seed 1: not run" in text
+    [row] = [line.split(" | ") for line in text.splitlines() if line.startswith("| cartpole |")]
+    assert 0.45 < float(row[1].split()[0]) / np.mean([52, 22, 92]) < 0.6 and row[5] == "1.00 / 4.00 / 2.00"
+
+
+@pytest.mark.parametrize(("dynamic", "verdict"), [(290.0, FAILS), (330.0, UNKNOWN), (360.0, HOLDS)])
+def test_dynamic_adjustment_is_held_against_the_best(folder, dynamic, verdict):
+    for seed in (1, 2, 3):
+        for label, spec in speed.labelled("quick", "boxing", seed).items():
+            rate = {"1/1/1": 100.0, "16/1/1": 300.0, "dynamic from 1/1/1": dynamic}.get(label, 400.0)
+            invent(folder.runs, spec, rate=rate, scores=(0.0, rate + seed))
+    text = "\n".join(speed.section(made(folder, "speed", seeds=3)))
+    assert (
+        f"faster convergence: **{HOLDS}**" in text and f"best fixed setting: **{verdict}** - {dynamic / 4:.0f}" in text
+    )
+
+
+def test_the_rate_of_a_setting_is_that_of_all_its_periods(folder):
+    [spec, *_] = FIGURES["adjustment"].all_specs("quick")
+    run = invent(folder.runs, spec)
+    periods = [(1, 100.0, 1), (2, 300.0, 1), (1, 140.0, 0), (2, 200.0, 1), (3, 900.0, 0)]
+    rows = [{"agents": agents, "rate": rate, "accepted": accepted} for agents, rate, accepted in periods]
+    write_table(run.path / "adjustment.csv", ADJUSTMENT_COLUMNS, rows)
+    results = made(folder, "adjustment")
+    values = [results.value(run, metric) for metric in ("final agents", "first rate", "final rate")]
+    assert values == [2.0, 120.0, 250.0]
+
+
+def test_a_score_is_of_its_checkpoint_and_says_where_the_policy_repeats_itself(folder):
+    for spec in FIGURES["scores"].all_specs("quick"):
+        scores = [7.0] * 15 + list(range(15)) if spec.game == "amidar" else list(range(30))
+        played = {"protocol": "30 whole episodes", "agent_steps": 1234, "scores": scores}
+        invent(folder.runs, spec, evaluation=played)
+    results = made(folder, "scores")
+    text = "\n".join(FIGURES["scores"].section(results))
+    assert text.count("episodes scored") == 1 and "- amidar: 16 of the 30 episodes scored 7." in text
+    assert {record.agent_steps for record in results.records} == {1234}
+
+
+def test_learning_curves_stand_beside_random_play_and_their_best_is_of_full_windows(folder):
+    for spec in FIGURES["learning-curves"].all_specs("quick"):
+        played = {"random": {"scores": [1.0, 3.0]}} if spec.game == "boxing" and spec.system == "ga3c" else {}
+        run = invent(folder.runs, spec, **played)
+        rows = ["1.0,10,8,99.0", "2.0,900,99,50.0", "3.0,1000,100,4.0", "4.0,2000,200,3.0"]
+        (run.path / "curve.csv").write_text("\n".join(["time_s,agent_steps,episodes,rolling_score", *rows]) + "\n")
+    text = "\n".join(FIGURES["learning-curves"].section(made(folder, "learning-curves")))
+    assert text.count("| 2 | 3 (1 seed) | 4 (1 seed) |") == text.count("| - | 3 (1 seed) | 4 (1 seed) |") == 3
+
+
+def test_what_failed_and_what_was_not_run_stays_on_the_page(folder):
+    [spec, *_] = FIGURES["adjustment"].all_specs("quick")
+    failed(folder, spec, "train: no | power")
+    results = made(folder, "adjustment")
+    text = "\n".join(FIGURES["adjustment"].sections(results))
+    assert "failed: train: no \\| power" in text and "not run" in text
+
+
+def test_what_a_fault_has_falsified_is_superseded_until_it_is_measured_again(folder):
+    spec = next(spec for spec in FIGURES["pps"].all_specs("quick") if spec.system == "a3c")
+    others = next(spec for spec in FIGURES["pps"].all_specs("quick") if spec.system == "ga3c")
+    for each in (spec, others):
+        invent(folder.runs, each, sessions=[{**SESSION, "commit": "before"}])
+    entry = {"reason": "The steps of other agents were applied.", "runs": {spec.id: "before"}}
+    (folder.path / "superseded.json").write_text(json.dumps([entry]))
+    note = "**Superseded: 1 runs of A3C, to be measured again.** The steps of other agents were applied."
+    made(folder, "pps")
+    assert note in page(folder) and "1 measured, 1 superseded, 13 not run" in page(folder)
+    shutil.rmtree(folder.runs / spec.id)
+    invent(folder.runs, spec, sessions=[{**SESSION, "commit": "after"}])
+    made(folder, "pps")
+    assert "uperseded" not in page(folder) and "2 measured, 13 not run" in page(folder)
+
+
+@pytest.mark.parametrize("text", ["{", "[3]", '[{"reason": "none"}]', '[{"reason": "", "runs": 3}]'])
+def test_a_damaged_list_of_what_is_superseded_is_refused_by_name(folder, text):
+    (folder.path / "superseded.json").write_text(text)
+    with pytest.raises(UserError, match=r"superseded\.json is damaged"):
+        page(folder)
+
+
+# a method of the user's own
+
+
+def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
+    """Better in one setting, level in the others; what was run by it alone is its own section's."""
+    huber = {"loss": "mine:huber"}
+    for seed in (1, 2, 3):
+        for label, spec in speed.labelled("quick", "boxing", seed).items():
+            invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
+            invent(folder.runs, spec.changed(huber), scores=(0.0, (30.0 if label == "1/1/1" else 10.0) + seed))
+    folder.add_method(huber, print)
+    folder.add_method(huber, print)
+    assert folder.methods() == [huber]
+    folder.update(FIGURES["speed"], "quick", (), 3, print)
+    methods = {record.method for record in folder.records(FIGURES["speed"], "quick")}
+    assert methods == {"GA3C", "GA3C with loss mine:huber"}
+    paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
+    assert len(paper.runs) == len(own.runs) == 12
+    lines = beside.section(FIGURES["speed"], paper, own)
+    [better] = [line for line in lines if "1x1x1" in line and "paper" not in line]
+    assert f"| {HOLDS} |" in better and 15 < float(better.split(" | ")[3]) < 20
+    assert sum(f"| {UNKNOWN} |" in line for line in lines) == 3
+    text = page(folder)
+    plain, huber_part = text.split("### speed, quick budget, loss mine:huber\n")
+    assert "`ga3c-tf reproduce --figure speed --budget quick --seeds 3 --loss mine:huber`" in huber_part
+    pictures = folder.pictures(FIGURES["speed"], "quick", huber)
+    assert [picture.as_posix() for picture in pictures] == [
+        "figures/mine.huber/speed-quick-beside",
+        "figures/mine.huber/speed-quick-boxing",
+    ]
+    assert all(f"({picture}.svg)" in huber_part and f"({picture}.svg)" not in plain for picture in pictures)
+
+
+def test_a_damaged_list_of_methods_is_refused_by_name(folder):
+    for text in ("{", '{"loss": 3}', '[{"los": "mine:huber"}]', "[3]"):
+        (folder.path / "methods.json").write_text(text)
+        with pytest.raises(UserError, match=r"methods\.json is damaged"):
+            folder.methods()

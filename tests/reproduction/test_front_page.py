@@ -1,0 +1,95 @@
+"""What the README beside a results folder shows of it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ga3c_tf.errors import UserError
+from reproduce.pages import front_page
+from reproduce.pages.report import stale_pages, write_pages
+from reproduce.results.folder import ResultsFolder
+
+ROOT = Path(__file__).resolve().parents[2]
+BEGIN = "<!-- generated from results/ by ga3c-tf report; do not edit -->"
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A README with the marks, and a results folder in which nothing has been run."""
+    (tmp_path / "README.md").write_text(f"before\n{BEGIN}\nold\n{front_page.END}\nafter\n")
+    shutil.copytree(ROOT / "results" / "paper", tmp_path / "results" / "paper")
+    return tmp_path
+
+
+def published(checkout, mean):
+    folder = checkout / "results" / "weights" / "pong"
+    folder.mkdir(parents=True)
+    score = {
+        "env_id": "ALE/Pong-v5",
+        "agent_steps": 11_000_000,
+        "mean": mean,
+        "interval_95": [18.0, 20.0],
+        "episodes": 30,
+        "training": {"seed": 1, "minutes": 92.5, "machine": "an abacus"},
+    }
+    (folder / "score.json").write_text(json.dumps(score))
+    (folder / "curve.svg").write_text("<svg/>")
+
+
+def test_only_what_is_between_the_marks_is_written(checkout):
+    folder = ResultsFolder(checkout / "results")
+    write_pages(folder)
+    text = (checkout / "README.md").read_text()
+    assert text.startswith(f"before\n{BEGIN}\n\n| game |") and text.endswith(f"\n{front_page.END}\nafter\n")
+    assert "\nold\n" not in text and "`ga3c-tf reproduce --figure scores --budget quick` (not run)" in text
+    assert stale_pages(folder) == [] and "curve.svg" not in text
+    write_pages(folder)
+    assert (checkout / "README.md").read_text() == text
+
+
+def test_published_weights_stand_beside_the_papers_score(checkout):
+    folder = ResultsFolder(checkout / "results")
+    write_pages(folder)
+    published(checkout, 19.25)
+    assert stale_pages(folder) == [checkout / "results" / "README.md", checkout / "README.md"]
+    write_pages(folder)
+    row = "| ALE/Pong-v5 | 19.25 [18, 20] (30 episodes) | 11,000,000 | 92.5 | 1 | an abacus | 18 |"
+    assert f"| [pong](results/weights/pong) {row}" in (checkout / "README.md").read_text()
+    assert f"| [pong](weights/pong) {row}" in (folder.path / "README.md").read_text()
+    assert (
+        "![Score against time and agent steps](results/weights/pong/curve.svg)" in (checkout / "README.md").read_text()
+    )
+
+
+def test_another_results_folder_leaves_the_readme_alone(checkout):
+    (checkout / "results").rename(checkout / "mine")
+    before = (checkout / "README.md").read_bytes()
+    write_pages(ResultsFolder(checkout / "mine"))
+    assert (checkout / "README.md").read_bytes() == before and stale_pages(ResultsFolder(checkout / "mine")) == []
+
+
+@pytest.mark.parametrize(
+    "text", [f"{BEGIN}\n", f"{front_page.END}\n{BEGIN}\n", f"{BEGIN}\n{BEGIN}\n{front_page.END}\n"]
+)
+def test_marks_that_are_not_a_pair_are_refused(checkout, text):
+    (checkout / "README.md").write_text(text)
+    with pytest.raises(UserError, match="needs the line"):
+        write_pages(ResultsFolder(checkout / "results"))
+    assert (checkout / "README.md").read_text() == text and not (checkout / "results" / "README.md").exists()
+
+
+def test_a_damaged_score_is_named(checkout):
+    published(checkout, 19.25)
+    (checkout / "results" / "weights" / "pong" / "score.json").write_text("{}")
+    with pytest.raises(UserError, match=r"score\.json is damaged"):
+        write_pages(ResultsFolder(checkout / "results"))
+
+
+def test_every_picture_of_the_readme_is_there():
+    text = (ROOT / "README.md").read_text()
+    assert text.count("<!-- generated from results/") == 1
+    for line in text.splitlines():
+        if line.startswith("!["):
+            assert (ROOT / line.rpartition("(")[2].rstrip(")")).is_file(), line

@@ -1,0 +1,488 @@
+"""`ga3c-tf reproduce` from runs to page: every figure at smoke budget, interruptions, failures, bad input."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from commands import children_of, ga3c_tf
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
+from reproduce import command
+from reproduce.figures.registry import FIGURES
+from reproduce.measures.records import MEASURED, NOT_RUN
+from reproduce.pages.report import stale_pages
+from reproduce.results.folder import ResultsFolder
+from reproduce.runs import execute, specs
+from reproduce.runs.executor import LocalExecutor, duration
+from reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run
+from reproduce.runs.specs import run_spec
+
+pytestmark = pytest.mark.timeout(600)  # whole runs, on a machine that may be slow
+
+
+def quiet(text):
+    pass
+
+
+def mtimes(folder: Path) -> dict[str, int]:
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def tiny(seed, steps=300, **settings):
+    common = {"num_agents": 2, "num_predictors": 1, "num_trainers": 1, "agent_processes": 1, "log_seconds": 0.2}
+    return run_spec("cartpole", seed, steps=steps, **{**common, **settings})
+
+
+# every figure
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """All figures at smoke budget."""
+    folder, said = tmp_path_factory.mktemp("smoke") / "out", []
+    with children_of(execute):
+        executor = LocalExecutor(said.append)
+        runs = command.reproduce("all", "smoke", None, (), {}, folder, False, executor, said.append)
+    assert all(run.finished for run in runs)
+    assert f"{len(runs)} runs, 0 of them finished; about" in said[0] and said[2].endswith("left")
+    return folder
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_leaves_records_pictures_and_a_section(smoke, name):
+    folder, figure = ResultsFolder(smoke), FIGURES[name]
+    records = folder.records(figure, "smoke")
+    assert {record.run_id for record in records} == {spec.id for spec in figure.all_specs("smoke")}
+    main = [record for record in records if record.metric == figure.main[0]]
+    assert main and all(record.status == MEASURED or name == "utilization" for record in main)
+    pictures = folder.pictures(figure, "smoke")
+    assert pictures
+    page = (smoke / "README.md").read_text()
+    for picture in pictures:
+        assert (smoke / picture).with_suffix(".svg").read_text().startswith("<?xml")
+        assert (smoke / picture).with_suffix(".png").stat().st_size > 2000
+        assert f"({picture}.svg)" in page
+    section = page.split(f"\n## {name}\n")[1].split("\n## ")[0]
+    assert section.strip().lower().startswith(figure.paper.lower())
+    assert f"--figure {name} --budget smoke" in section and " train " in section
+
+
+def test_the_smoke_page_says_that_it_is_no_result_and_is_current(smoke):
+    page = (smoke / "README.md").read_text()
+    assert "These are smoke runs, not results" in page and page.startswith("# Smoke runs")
+    assert not stale_pages(ResultsFolder(smoke))
+    assert ga3c_tf("report", "--check", "--out", smoke).returncode == 0
+
+
+def test_the_measured_numbers_are_those_of_the_runs(smoke):
+    folder = ResultsFolder(smoke)
+    [run] = folder.results(FIGURES["scores"], "smoke").runs
+    records = {record.metric: record for record in folder.records(FIGURES["scores"], "smoke")}
+    evaluation = json.loads((run.path / "result.json").read_text())["evaluation"]
+    assert records["score"].value == evaluation["mean"] and records["score"].method == "GA3C"
+    assert "best" in records["score"].protocol
+    assert "uniformly random actions" in records["score of random play"].protocol
+    assert records["score"].agent_steps == max(int(path.name) for path in run.path.glob("checkpoints/0*")) >= 3000
+    assert records["score"].seed == 1 and "cores of" in records["score"].hardware
+
+
+def test_the_control_of_the_policy_lag_has_none(smoke):
+    records = ResultsFolder(smoke).records(FIGURES["policy-lag"], "smoke")
+    lags = {record.method: record.value for record in records if record.metric == "policy lag, mean"}
+    assert lags["A2C"] == 0 and lags["GA3C"] > 0
+
+
+def test_again_nothing_is_run_and_every_file_is_the_same(smoke, tmp_path):
+    copy = shutil.copytree(smoke, tmp_path / "out")
+    shutil.rmtree(copy / "figures")
+    runs = mtimes(copy / "runs")
+    done = ga3c_tf("reproduce", "--figure", "scores", "--budget", "smoke", "--out", copy)
+    assert done.returncode == 0 and done.stdout.startswith("1 runs, 1 of them finished"), done.stdout + done.stderr
+    # all that has been recorded is drawn anew
+    assert mtimes(copy / "runs") == runs
+    for part in ("figures", "measured"):
+        contents = [{path.name: path.read_bytes() for path in (out / part).iterdir()} for out in (smoke, copy)]
+        assert contents[0] == contents[1]
+    assert (copy / "README.md").read_bytes() == (smoke / "README.md").read_bytes()
+
+
+def test_smoke_runs_do_not_mix_with_results(smoke, tmp_path):
+    (tmp_path / "measured").mkdir()
+    shutil.copyfile(smoke / "measured" / "tps-smoke.csv", tmp_path / "measured" / "tps-quick.csv")
+    for budget, out in (("smoke", tmp_path), ("quick", smoke)):
+        done = ga3c_tf("reproduce", "--figure", "tps", "--budget", budget, "--out", out)
+        assert (
+            done.returncode == 2 and "smoke runs are no results" in done.stderr and len(done.stderr.splitlines()) == 1
+        )
+
+
+# interruptions
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def children(process: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+EXECUTE = """
+import json, sys
+from pathlib import Path
+from ga3c_tf.cli.main import _exit_on_signals
+from reproduce.runs.executor import LocalExecutor
+from reproduce.runs.specs import RunSpec
+_exit_on_signals()
+specs = [RunSpec.from_values(json.loads(text)) for text in sys.argv[2:]]
+runs = LocalExecutor(lambda text: print(text, flush=True)).execute(specs, Path(sys.argv[1]), False)
+print(*[run.fate for run in runs])
+"""
+
+
+def start(folder, wanted) -> subprocess.Popen:
+    words = [sys.executable, "-c", EXECUTE, str(folder), *(spec.to_json() for spec in wanted)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def saved_steps(folder: Path) -> int:
+    return max((int(path.name) for path in folder.glob("checkpoints/0*")), default=0)
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
+    runs, first, endless = tmp_path / "runs", tiny(1), tiny(2, steps=10**9)
+    folder, process = runs / endless.id, start(runs, [first, endless])
+    while not any(int(row["agent_steps"]) for row in read_rows(folder / "metrics.csv", METRIC_COLUMNS)):
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.05)
+    training = children(process.pid)
+    process.kill()
+    process.wait()
+    while any(map(alive, training)):  # the kernel has told it to end
+        time.sleep(0.05)
+    assert Run.of(first, runs).finished and Run.of(endless, runs).fate.startswith("not finished")
+    untouched, before = mtimes(runs / first.id), saved_steps(folder)
+    assert before > 0
+    config = json.loads((folder / "config.json").read_text())  # so that it comes to an end in this test
+    (folder / "config.json").write_text(json.dumps({**config, "steps": before + 200}))
+    meta = json.loads((folder / "meta.json").read_text())
+    del meta["sessions"][0]["config_digests"]
+    (folder / "meta.json").write_text(json.dumps(meta))
+
+    assert "finished finished" in start(runs, [first, endless]).communicate()[0]
+    assert mtimes(runs / first.id) == untouched
+    run = Run.of(endless, runs)
+    assert run.finished and len(run.sessions) == 2 and "resume" in run.sessions[1]["command"]
+    assert run.agent_steps >= before + 200
+    assert (run.metrics["agent_steps"][1:] >= run.metrics["agent_steps"][:-1]).all()
+
+
+CHILD = """
+import pathlib, signal, sys, time
+def on_signal(number, frame):
+    pathlib.Path(sys.argv[1]).write_text("saved")
+    sys.exit(130)
+signal.signal(signal.SIGINT, signal.SIG_IGN if sys.argv[2] == "deaf" else on_signal)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(("kind", "code"), [("hearing", 130), ("deaf", -signal.SIGKILL)])
+def test_a_child_is_asked_to_end_and_then_made_to(tmp_path, monkeypatch, kind, code):
+    words = [sys.executable, "-c", CHILD, str(tmp_path / "file"), kind]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, process_group=0)
+    assert child.stdout.readline() == b"ready\n"
+    if kind == "deaf":
+        monkeypatch.setattr(execute, "CLOSE_SECONDS", 0.1)
+    execute._end(child)
+    child.stdout.close()
+    assert child.returncode == code and (tmp_path / "file").exists() == (kind == "hearing")
+
+
+def test_a_child_hears_a_signal_that_its_parent_blocks():
+    program = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    words = [sys.executable, "-c", program]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        said = [
+            subprocess.run(words, preexec_fn=each, capture_output=True, text=True).stdout.strip()
+            for each in (None, execute._end_with_parent)
+        ]
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert said == ["True", "False"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_with_its_exit_code_and_no_result(tmp_path, number):
+    spec = tiny(1)
+    (tmp_path / "logs").mkdir()
+    with execute.locked(tmp_path / "logs" / f"{spec.id}.lock", quiet):
+        process = start(tmp_path / "runs", [spec])
+        while "waiting for another process" not in process.stdout.readline():
+            assert process.poll() is None
+        process.send_signal(number)
+        assert process.wait() == 128 + number
+    process.stdout.close()
+    assert not (tmp_path / "runs" / spec.id).exists()
+
+
+def test_a_killed_training_is_resumed_next_time(tmp_path, monkeypatch):
+    spec, calls = tiny(1), []
+
+    def call(words, log, watch=quiet):
+        calls.append(words[0])
+        (tmp_path / "runs" / spec.id / "checkpoints" / "000000000000").mkdir(parents=True, exist_ok=True)
+        if len(calls) == 1:
+            raise execute.ChildEnded(INTERRUPTED, "train: ended by SIGKILL")
+        return "{}"
+
+    monkeypatch.setattr(execute, "_call", call)
+    monkeypatch.setattr(execute, "write_curve", lambda folder, curve: None)
+    run = execute.execute_run(spec, tmp_path / "runs")
+    assert run.fate == "interrupted: train: ended by SIGKILL"
+    assert execute.execute_run(spec, tmp_path / "runs").fate == FINISHED
+    assert execute.execute_run(spec, tmp_path / "runs").finished and calls == ["train", "resume"]
+    execute.execute_run(spec, tmp_path / "runs", force=True)
+    assert calls == ["train", "resume", "train"]
+
+
+def test_without_a_checkpoint_it_begins_anew(tmp_path, monkeypatch):
+    spec, calls = tiny(1), []
+    folder = tmp_path / "runs" / spec.id
+    folder.mkdir(parents=True)
+    (folder / "metrics.csv").write_text("half a")
+    monkeypatch.setattr(execute, "_call", lambda words, log, watch=quiet: calls.append(words[0]) or "{}")
+    assert execute.execute_run(spec, tmp_path / "runs").finished
+    assert calls == ["train"] and not (folder / "metrics.csv").exists()
+
+
+def test_a_training_that_was_over_is_not_an_error(smoke, tmp_path):
+    [spec] = FIGURES["utilization"].all_specs("smoke")
+    copy = shutil.copytree(smoke / "runs" / spec.id, tmp_path / "runs" / spec.id)
+    (copy / "result.json").unlink()  # killed between the end of the training and this
+    with children_of(execute):
+        run = execute.execute_run(spec, tmp_path / "runs")
+    assert run.finished and len(run.sessions) == 1 and run.agent_steps > 0
+
+
+def test_two_at_once_run_it_once(tmp_path):
+    runs, spec = tmp_path / "runs", tiny(1, steps=2000)
+    both = [start(runs, [spec]) for _ in range(2)]
+    assert all("finished" in process.communicate()[0].splitlines()[-1] for process in both)
+    assert len(Run.of(spec, runs).sessions) == 1
+
+
+# failures
+
+
+def test_a_failed_run_is_recorded_and_the_rest_go_on(tmp_path, monkeypatch):
+    monkeypatch.setitem(specs.GAMES, "gone", "ALE/Gone-v5")
+    gone, good, said = run_spec("gone", 1, steps=300), tiny(2), []
+    with children_of(execute):
+        runs = LocalExecutor(said.append).execute([gone, good], tmp_path / "runs", False)
+    assert [run.result["status"] for run in runs] == [FAILED, FINISHED]
+    assert runs[0].fate.startswith("failed: train: unknown environment 'ALE/Gone-v5'")
+    assert f"[1/2] {runs[0].fate}; about" in said[2] and "0 s left" in said[-1]
+    records = FIGURES["tps"].records([*runs, Run.of(tiny(3), tmp_path / "runs")])
+    statuses = [record.status for record in records if record.metric == "tps"]
+    assert statuses == [runs[0].fate, MEASURED, NOT_RUN]
+    assert [record.value is None for record in records if record.metric == "tps"] == [True, False, True]
+
+
+class Calls(list):
+    """Stands in for `_call`: notes the commands, and fails in the first of them.
+
+    Args:
+        folder: the run folder.
+        reason: why the first command fails.
+        leaves: files and folders that the first command leaves in the run folder.
+    """
+
+    def __init__(self, folder, reason, leaves=()):
+        super().__init__()
+        self._folder, self._reason, self._leaves = folder, reason, leaves
+
+    def __call__(self, words, log, watch=quiet):
+        self.append(words[0])
+        if len(self) > 1:
+            return "{}"
+        for name in self._leaves:
+            path = self._folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix:
+                path.write_text("left by the first try")
+            else:
+                path.mkdir()
+        raise execute.ChildEnded(FAILED, self._reason)
+
+
+def carried_out_twice(tmp_path, monkeypatch, reason, leaves, force=False):
+    """What a run that fails the first time comes to the second time: it, the commands, and what was said."""
+    spec, said = tiny(1), []
+    calls = Calls(tmp_path / "runs" / spec.id, reason, leaves)
+    monkeypatch.setattr(execute, "_call", calls)
+    monkeypatch.setattr(execute, "curve_of", lambda folder, episodes: {})
+    monkeypatch.setattr(execute, "write_curve", lambda folder, curve: None)
+    assert execute.execute_run(spec, tmp_path / "runs").fate == f"failed: {reason}"
+    return execute.execute_run(spec, tmp_path / "runs", force=force, say=said.append), calls, said
+
+
+CHECKPOINT = "checkpoints/000000000100"
+
+
+def test_a_failed_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    """Out of memory in hour 23, say."""
+    left = ["config.json", "episodes.csv", CHECKPOINT]
+    run, calls, said = carried_out_twice(tmp_path, monkeypatch, "train: exit code 1", left)
+    assert run.finished and calls == ["train", "resume"] and not said
+    assert (run.path / CHECKPOINT).is_dir() and (run.path / "episodes.csv").exists()
+
+
+def test_a_failed_run_without_a_checkpoint_is_kept_aside_and_begun_anew(tmp_path, monkeypatch):
+    left = ["config.json", "episodes.csv"]
+    run, calls, said = carried_out_twice(tmp_path, monkeypatch, "train: exit code 1", left)
+    assert run.finished and calls == ["train", "train"] and not (run.path / "episodes.csv").exists()
+    [aside] = (tmp_path / "runs").glob(f"{run.spec.id}.failed-*")
+    assert (aside / "episodes.csv").exists() and json.loads((aside / "result.json").read_text())["status"] == FAILED
+    [line] = said
+    assert "failed before its first checkpoint" in line and str(aside) in line
+
+
+def test_a_run_that_diverged_is_a_result_and_is_not_tried_again(tmp_path, monkeypatch):
+    run, calls, _ = carried_out_twice(
+        tmp_path, monkeypatch, "train: the training diverged", ["config.json", CHECKPOINT]
+    )
+    assert run.diverged and calls == ["train"]
+    assert execute.execute_run(run.spec, tmp_path / "runs", force=True).finished and calls == ["train", "train"]
+
+
+def test_a_run_folder_is_never_half_removed(tmp_path, monkeypatch):
+    """A kill in the middle of the removal leaves nothing that looks like a run."""
+    spec = tiny(1)
+    folder = tmp_path / "runs" / spec.id
+    (folder / "checkpoints" / "000000000000").mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    remove, removed = shutil.rmtree, []
+
+    def killed(path, **options):
+        removed.append(Path(path))
+        if removed[-1].exists():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        execute.execute_run(spec, tmp_path / "runs", force=True)
+    assert not folder.exists() and folder not in removed
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    monkeypatch.setattr(execute, "_call", lambda words, log, watch=quiet: "{}")
+    assert execute.execute_run(spec, tmp_path / "runs", force=True).finished
+    assert execute.execute_run(spec, tmp_path / "runs", force=True).finished
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [spec.id]
+
+
+@pytest.mark.parametrize("name", ["result.json", "curve.csv"])
+def test_a_result_that_cannot_be_written_ends_neither_the_rest_nor_the_run(tmp_path, monkeypatch, name):
+    runs, specs, said, full = tmp_path / "runs", [tiny(1), tiny(2)], [], True
+
+    def call(words, log, watch=quiet):
+        folder = runs / specs[0].id if specs[0].id in str(words) else runs / specs[1].id
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").write_text("{}")
+        return "{}"
+
+    def write(file, text):
+        if full and file.name == name and specs[0].id in str(file):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
+        file.write_text(text)
+
+    monkeypatch.setattr(execute, "_call", call)
+    monkeypatch.setattr(execute, "write_aside", write)
+    monkeypatch.setattr("reproduce.runs.run.write_aside", write)
+    first, second = LocalExecutor(said.append).execute(specs, runs, False)
+    assert not first.finished and second.finished
+    assert any("No space left on device; the same command again goes on" in line for line in said)
+    full = False
+    assert all(run.finished for run in LocalExecutor(said.append).execute(specs, runs, False))
+
+
+def test_a_command_whose_output_was_lost_is_asked_again(tmp_path, monkeypatch):
+    """The disk was full when it printed its summary."""
+    monkeypatch.setattr(execute, "_call", lambda words, log, watch=quiet: "")
+    run = execute.execute_run(tiny(1), tmp_path / "runs")
+    assert run.fate == "interrupted: what it printed could not be written: is the disk full?"
+
+
+def test_a_damaged_result_is_refused_by_name(tmp_path):
+    spec = tiny(1)
+    (tmp_path / spec.id).mkdir()
+    (tmp_path / spec.id / "result.json").write_text('{"status": "finished"}')
+    with pytest.raises(UserError, match=r"result\.json is damaged: it lacks"):
+        Run.of(spec, tmp_path)
+
+
+# the command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["reproduce"], "name a --figure, or ask for the --list"),
+        (["reproduce", "--figure", "score"], "unknown figure 'score'; close: scores"),
+        (["reproduce", "--figure", "pps", "--games", "pongg"], "unknown game 'pongg'; close: pong"),
+        (["reproduce", "--figure", "pps", "--seeds", "0"], "0 is not in the range"),
+        (["reproduce", "--figure", "tps", "--games", "Pole-v7"], "unknown environment 'Pole-v7'"),
+        (["reproduce", "--figure", "tps", "--loss", "mine:huber"], "the module 'mine' cannot be imported"),
+        (["reproduce", "--figure", "pps", "--network", "large-1"], "compares settings of --network; it does not go"),
+        (["reproduce", "--figure", "pps", "--budget", "tiny"], "'tiny' is not one of 'smoke', 'quick', 'paper'"),
+        (["report", "--out", "nowhere"], "nowhere is no results folder"),
+        (["report", "--out", "nowhere", "--check"], "nowhere is no results folder"),
+    ],
+)
+def test_bad_input_is_one_line_with_exit_code_2_and_writes_nothing(tmp_path, arguments, words):
+    done = ga3c_tf(*arguments, cwd=tmp_path)
+    assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_list_and_dry_run_write_nothing(tmp_path):
+    listed = ga3c_tf("reproduce", "--list", cwd=tmp_path)
+    assert listed.returncode == 0, listed.stderr
+    for name, figure in FIGURES.items():
+        assert f"{name}: {figure.shows}" in listed.stdout
+    assert "paper 27 runs, about 27.0 days" in listed.stdout and "nothing yet" in listed.stdout
+    dry = ga3c_tf("reproduce", "--figure", "pps", "--dry-run", cwd=tmp_path)
+    assert dry.returncode == 0 and len(dry.stdout.splitlines()) == 15
+    assert all(line.startswith("ga3c-tf train ALE/Pong-v5 ") for line in dry.stdout.splitlines())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stale_page_is_noticed(smoke, tmp_path):
+    copy = shutil.copytree(smoke, tmp_path / "out")
+    (copy / "README.md").write_text((copy / "README.md").read_text().replace("| pong |", "| ping |"))
+    done = ga3c_tf("report", "--check", "--out", copy)
+    assert done.returncode == 1 and "is stale" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert ga3c_tf("report", "--out", copy).returncode == 0
+    assert ga3c_tf("report", "--check", "--out", copy).returncode == 0
+
+
+def test_durations():
+    assert [duration(seconds) for seconds in (40, 720, 3.5 * 3600, 2.1 * 86400)] == [
+        "40 s",
+        "12 min",
+        "3.5 h",
+        "2.1 days",
+    ]

@@ -1,0 +1,112 @@
+"""The committed results: readable, complete, and the page is what the records say."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ga3c_tf.config import Config
+from ga3c_tf.runs.folder import read_config
+from ga3c_tf.runs.weights import FILE, MOST_BYTES
+from reproduce.figures import environments
+from reproduce.figures.figure import read_paper
+from reproduce.figures.registry import FIGURES
+from reproduce.measures.records import NOT_RUN, read_records
+from reproduce.pages.report import stale_pages
+from reproduce.results.folder import NONE, ResultsFolder
+from reproduce.runs.run import Run, read_result
+from reproduce.runs.specs import NINE_GAMES, RunSpec
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ResultsFolder(ROOT / "results")
+MEASURED_FILES = sorted((RESULTS.path / "measured").glob("*.csv"))
+
+
+def test_the_page_is_current_and_soon_written(monkeypatch):
+    """Settings are checked a few thousand times; it took a minute where each look at a run checked them again."""
+    checked = []
+    check = Config.__post_init__
+    monkeypatch.setattr(Config, "__post_init__", lambda config: checked.append(1) or check(config))
+    assert not stale_pages(RESULTS), "write it anew with: ga3c-tf report"
+    assert 100 < len(checked) < 10_000
+
+
+def test_the_papers_records_are_there():
+    records = read_paper(RESULTS.path / "paper")
+    assert {"scores", "pps", "reference"} <= {record.table for record in records}
+    for game in NINE_GAMES:
+        assert sum(record.table == "scores" and record.game == game for record in records) == 4
+    scores = {record.game: record.value for record in records if record.method == "GA3C (1 day, GPU)"}
+    assert scores == {
+        "amidar": 218,
+        "boxing": 92,
+        "centipede": 7386,
+        "name_this_game": 5643,
+        "ms_pacman": 1978,
+        "pong": 18,
+        "qbert": 14966,
+        "seaquest": 1706,
+        "up_n_down": 8623,
+    }
+    speed_ups = [record.value for record in records if record.metric.startswith("speed-up, ")]
+    assert speed_ups == [4, 11, 12, 20, 45]
+    assert {re.split("[;,(]", record.source)[0].strip() for record in records if record.table != "reference"} == {
+        "GA3C paper",
+        "authors' slides",
+    }
+    assert {record.status.partition(";")[0] for record in records} == {"printed", "second hand"}
+
+
+def test_no_smoke_run_is_among_the_results():
+    assert "smoke" not in RESULTS.budgets()
+
+
+def test_every_file_of_records_belongs_to_a_figure():
+    assert set(MEASURED_FILES) <= {
+        RESULTS.measured_file(figure, budget) for figure in FIGURES.values() for budget in ("quick", "paper")
+    }
+
+
+@pytest.mark.parametrize("file", MEASURED_FILES, ids=lambda file: file.stem)
+def test_every_measured_row_has_its_run(file):
+    for record in read_records(file, measured=True):
+        folder = RESULTS.runs / record.run_id
+        if record.status != NOT_RUN:
+            run = Run.of(RunSpec.from_values(read_result(folder)["spec"]), RESULTS.runs)
+            assert run.spec.id == record.run_id and run.spec.seed == record.seed
+        if record.value is not None:
+            assert run.finished and read_config(folder).seed == record.seed
+            played = {"score": "evaluation", "score of random play": "random"}.get(record.metric)
+            steps = run.result[played]["agent_steps"] if played else run.agent_steps
+            if record.metric == environments.START:
+                steps = environments.measures(run)[-1].agent_steps
+            assert (record.agent_steps, record.commit) == (steps, run.commit)
+            assert len(run.metrics["time_s"]) and (folder / "command.txt").exists()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_records_are_what_the_runs_say(name):
+    figure = FIGURES[name]
+    for budget in ("quick", "paper"):
+        recorded = RESULTS.records(figure, budget)
+        if recorded:
+            results = [RESULTS.results(figure, budget, changes=changes) for changes in (NONE, *RESULTS.methods())]
+            assert [record for each in results for record in figure.records(each.runs)] == recorded
+
+
+def test_large_files_are_not_committed():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "results"], capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    files = [ROOT / name for name in listed.stdout.split("\0") if name]
+    assert files
+    most = {file: MOST_BYTES if file.name == FILE else 500_000 for file in files if file.exists()}
+    assert not [file for file in most if file.stat().st_size > most[file]]
+    assert not [file for file in files if "checkpoints" in file.parts or "tfevents" in file.name]
+
+
+def test_the_differences_are_numbered_without_a_gap():
+    lines = (RESULTS.path / "DIFFERENCES.md").read_text().splitlines()
+    numbers = [line.split("|")[1].strip(" *") for line in lines if line.startswith("| D")]
+    assert numbers == [f"D{number}" for number in range(1, len(numbers) + 1)] and len(numbers) > 10

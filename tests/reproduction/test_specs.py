@@ -1,0 +1,137 @@
+"""Specifications of runs: an identity that depends on what they say and on nothing else."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ga3c_tf.cli.main import train
+from ga3c_tf.errors import UserError
+from reproduce.figures.registry import FIGURES
+from reproduce.runs.specs import BUDGETS, GAMES, RunSpec, run_spec
+
+SETTINGS = st.fixed_dictionaries(
+    {"steps": st.integers(1, 10**9)},
+    optional={
+        "num_agents": st.integers(1, 4096),
+        "learning_rate": st.floats(1e-6, 1),
+        "min_training_batch": st.integers(0, 1000),
+        "network": st.sampled_from(["small", "large-1", "my.module:build"]),
+        "clip_rewards": st.booleans(),
+    },
+)
+CHANGES = st.fixed_dictionaries({}, optional={"loss": st.just("my.module:loss"), "network": st.just("mine:wide")})
+SPECS = st.builds(
+    lambda game, seed, settings, episodes, changes: run_spec(
+        game, seed, evaluation_episodes=episodes, **settings
+    ).changed(changes),
+    st.sampled_from([*GAMES, "mine:Pole-v0"]),
+    st.integers(0, 2**31),
+    SETTINGS,
+    st.integers(0, 30),
+    CHANGES,
+)
+
+
+@given(SPECS)
+def test_a_specification_survives_its_json(spec):
+    again = RunSpec.from_values(json.loads(spec.to_json()))
+    assert again == spec and again.id == spec.id
+
+
+@given(SPECS, SPECS)
+def test_equal_ids_mean_equal_runs(one, other):
+    assert (one.id == other.id) == (one == other)
+
+
+@given(SPECS)
+def test_an_id_is_a_file_name(spec):
+    assert re.fullmatch(r"[A-Za-z0-9._-]{1,200}", spec.id) and spec.id.startswith(re.split("[_:]", spec.game)[0])
+
+
+def test_the_id_does_not_depend_on_order_or_on_how_a_number_is_written():
+    one = run_spec("pong", 1, minutes=12, num_agents=8)
+    assert one.id == run_spec("pong", 1, num_agents=8, minutes=12.0).id
+    assert one.id != run_spec("pong", 1, num_agents=8, minutes=13).id
+    assert one.id != run_spec("pong", 2, num_agents=8, minutes=12).id
+
+
+def test_an_id_stays_what_it_is():
+    """Folders are called by it: a change of it loses every run that was made."""
+    assert run_spec("pong", 1, minutes=12, num_agents=8).id == "pong-ga3c-8x2x2-12min-s1-ea762319"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "words"),
+    [
+        (("pongg", 1), {"steps": 1}, "unknown game 'pongg'; close: pong"),
+        (("pong", 1, "ppo"), {"steps": 1}, "unknown system 'ppo'"),
+        (("pong", 1), {}, "needs a budget"),
+        (("pong", 1), {"steps": 0}, "steps (--steps) is 0"),
+        (("pong", 1), {"agents": 3, "steps": 1}, "unknown setting 'agents'"),
+    ],
+)
+def test_a_bad_specification_is_refused(arguments, settings, words):
+    with pytest.raises(UserError) as caught:
+        run_spec(*arguments, **settings)
+    assert words in str(caught.value)
+
+
+def test_the_command_gives_the_settings(monkeypatch):
+    given_settings = {"minutes": 0.75, "num_agents": 8, "clip_rewards": False, "learning_rate": 3e-4}
+    spec = run_spec("pong", 3, **given_settings)
+    seen = {}
+    monkeypatch.setattr(train, "callback", lambda **values: seen.update(values))
+    words = spec.train_command(Path("a b"))
+    assert words[0] == "train" and CliRunner().invoke(train, words[1:]).exit_code == 0
+    assert {name: seen[name] for name in given_settings} == given_settings
+    assert (seen["env_id"], seen["seed"], seen["run_dir"]) == ("ALE/Pong-v5", 3, "a b")
+    assert "--system" not in words and "a2c" in run_spec("pong", 3, "a2c", steps=1).train_command(Path("x"))
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_nothing_is_adjusted_but_where_the_figure_is_about_that(budget):
+    for name, figure in FIGURES.items():
+        for spec in figure.all_specs(budget):
+            words = spec.train_command(Path("x"))
+            if spec.system == "ga3c":
+                kind = words[words.index("--adjustment") + 1]
+                assert kind == "off" or (kind == "paper" and name in ("adjustment", "speed"))
+            else:
+                assert "--adjustment" not in words
+
+
+def test_settings_that_only_ga3c_has_are_left_out_for_others():
+    common = {"steps": 10, "num_agents": 4, "num_predictors": 1, "num_trainers": 1, "min_training_batch": 0}
+    assert dict(run_spec("pong", 1, "a3c", **common).settings) == {"steps": 10, "num_agents": 4}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_every_figure_has_runs_at_every_budget(name, budget):
+    specs = FIGURES[name].all_specs(budget)
+    assert specs and len({spec.id for spec in specs}) == len(specs)
+    assert all(spec.seconds > 0 for spec in specs)
+    most = max(spec.seconds for spec in specs)
+    assert {"smoke": most < 120, "quick": 30 < most < 3600, "paper": most > 300}[budget]
+    assert len(FIGURES[name].all_specs(budget, seeds=7)) >= 7
+
+
+def test_figures_that_share_runs_share_their_ids():
+    ids = {name: {spec.id for spec in figure.all_specs("quick")} for name, figure in FIGURES.items()}
+    assert ids["queues"] == ids["tps"] and ids["utilization"] < ids["pps"] and ids["learning-curves"] & ids["scores"]
+
+
+def test_a_method_of_ones_own_goes_with_figures_that_are_not_about_it():
+    games = ("pong", "mine:Pole-v0")  # of different networks, each by itself of one
+    specs = FIGURES["scores"].changed_specs("quick", {"network": "mine:wide"}, 1, games)
+    assert [(spec.game, spec.config.network) for spec in specs] == [(game, "mine:wide") for game in games]
+    assert all(spec.plain in FIGURES["scores"].all_specs("quick", 1, games) for spec in specs)
+    assert specs[0].trust == ["--trust-code"] and specs[0].plain.trust == []
+    with pytest.raises(UserError, match="compares settings of --network"):
+        FIGURES["pps"].changed_specs("quick", {"network": "mine:wide"})
+    assert FIGURES["pps"].changed_specs("quick", {"loss": "mine:huber"})

@@ -1,0 +1,173 @@
+"""The rules of the results page, against cases worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reproduce.figures.adjustment import different_optimum
+from reproduce.measures.text import number, spread, table
+from reproduce.measures.verdicts import (
+    FAILS,
+    HOLDS,
+    UNKNOWN,
+    chance_rise,
+    collapsed,
+    falls,
+    greater,
+    grows,
+    score_verdict,
+    worst_drop,
+)
+
+NUMBERS = st.floats(-1e6, 1e6)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "paper", "random", "verdict"),
+    [
+        ([], 18.0, -20.0, "not run"),
+        ([18.0, 18.0], 18.0, -20.0, "fewer than 3 seeds"),
+        ([18.0, 18.0, 18.0], 18.0, -20.0, "reproduced"),
+        ([18.5, 18.2, 19.0], 18.0, -20.0, "reproduced"),
+        ([15.0, 17.0, 19.0], 18.0, -20.0, "undecided"),  # a mean of 17 does not reproduce 18
+        ([18.0, -20.0, -20.0], 18.0, -20.0, "undecided"),  # nor does one lucky seed
+        ([10.0, 10.5, 11.0], 18.0, -20.0, "short by 20 %"),
+        ([-1.0, -1.0, -1.0], 18.0, -20.0, "short by 50 %"),
+        ([-20.0, -20.0, -20.0], 18.0, -20.0, "short by 100 %"),
+        ([1.0, 1.0, 1.0], None, 0.0, "nothing to compare with"),
+        ([1.0, 1.0, 1.0], 5.0, None, "short, random play unknown"),
+    ],
+)
+def test_scores(seeds, paper, random, verdict):
+    assert score_verdict(seeds, paper, random) == verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([4, 11, 12, 20, 45], HOLDS),
+        ([4, 3.9, 5], HOLDS),
+        ([4, 3, 5], FAILS),
+        ([4, 4, 4], FAILS),
+        ([45, 20, 4], FAILS),
+        ([4, None, 12, 20], UNKNOWN),  # the one that is missing may be the one that falls
+        ([4, 11, None], UNKNOWN),
+        ([None, None, None], UNKNOWN),
+        ([1, 2], UNKNOWN),
+    ],
+)
+def test_what_grows(values, verdict):
+    assert grows(values) == verdict
+    if None not in values and values != [4, 4, 4]:
+        assert (falls(values[::-1]) == HOLDS) == (verdict == HOLDS)
+
+
+@given(st.lists(NUMBERS, min_size=3, max_size=8), st.floats(1, 1e3))
+def test_greater_is_antisymmetric_and_sees_a_clear_difference(values, gap):
+    higher = [value + 4 * (max(values) - min(values)) + gap for value in values]
+    assert greater(higher, values) == HOLDS and greater(values, higher) == FAILS
+    assert greater(values, values) == UNKNOWN
+
+
+def test_greater_of_equal_groups_is_seldom_anything():
+    rng = np.random.default_rng(0)
+    verdicts = [greater(*rng.normal(size=(2, 3))) for _ in range(2000)]
+    assert 1 - verdicts.count(UNKNOWN) / len(verdicts) < 0.06
+
+
+def test_greater_needs_three_seeds_on_both_sides():
+    assert greater([9, 9], [1, 1, 1]) == greater([9, 9, 9], [1, 1]) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("scores", "drop", "has_collapsed"),
+    [
+        ([0, 5, 10], 0.0, 0.0),
+        ([0, 10, 4], 0.6, 1.0),
+        ([0, 10, 2, 10], 0.8, 0.0),
+        ([-20, 0, -10, -5], 0.5, 0.0),
+        ([0, 10, -10], 2.0, 1.0),
+        ([0, 1, 0.5, 10, 9], 0.5, 0.0),
+        ([0, 10, 0, 40], 1.0, 0.0),  # all was lost, whatever came after
+    ],
+)
+def test_instability(scores, drop, has_collapsed):
+    assert worst_drop(scores) == pytest.approx(drop) and collapsed(scores) == has_collapsed
+
+
+@pytest.mark.parametrize("scores", [[], [3.0], [5, 4, 3], [2, 2, 2]])
+def test_a_run_that_never_improved_is_neither_stable_nor_unstable(scores):
+    assert math.isnan(worst_drop(scores)) and math.isnan(collapsed(scores))
+
+
+def test_a_dip_before_anything_is_learnt_is_no_drop():
+    scores = [0.40, 0.41, 0.33, 12.40, 11.80]  # as of MinAtar's Breakout
+    assert worst_drop(scores) == pytest.approx(8) and worst_drop(scores, 0.3) == pytest.approx(0.05)
+    assert collapsed(scores, 0.3) == 0 and math.isnan(worst_drop(scores, 12)) and math.isnan(collapsed(scores, 12))
+
+
+def improved(scores, episodes):
+    return not math.isnan(worst_drop(scores, chance_rise(scores, episodes, 100)))
+
+
+def rolling(scores, window=100, points=300):
+    """Rolling scores at evenly spaced episodes, as curve.csv has them, and those episodes."""
+    ends = np.unique(np.linspace(window, len(scores), points).astype(int))
+    return [float(scores[end - window : end].mean()) for end in ends], ends
+
+
+@pytest.mark.parametrize("episodes", [1500, 20_000])
+@pytest.mark.parametrize("share", [None, 0.001, 0.002, 0.008, 0.02])
+def test_chance_is_seldom_an_improvement(episodes, share):
+    """Scores that vary around their mean, or are 0 but for a small share, and never get better."""
+    rng = np.random.default_rng(0)
+
+    def scores():
+        return rng.exponential(size=episodes) if share is None else 1.0 * (rng.random(episodes) < share)
+
+    assert sum(improved(*rolling(scores())) for _ in range(100)) <= 7
+
+
+@pytest.mark.parametrize("episodes", [1500, 20_000])
+@pytest.mark.parametrize("course", ["rises to the end", "rises early", "rises and is lost"])
+def test_what_is_learnt_is_an_improvement_whatever_comes_after(episodes, course):
+    part = np.linspace(0, 1, episodes)
+    level = {
+        "rises to the end": part,
+        "rises early": np.minimum(1, 4 * part),
+        "rises and is lost": np.sin(np.pi * part),
+    }
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        assert improved(*rolling((1 + 9 * level[course]) * rng.gamma(4, 1 / 4, size=episodes)))
+
+
+def test_a_short_run_has_improved_where_its_score_rose():
+    assert improved([1.0, 2.0, 1.0], [100, 250, 900]) and not improved([2.0, 1.0], [100, 150])
+    assert not improved([], [])
+
+
+@given(st.lists(st.integers(-1000, 1000), max_size=30), st.sampled_from([0.25, 2.0, 8.0]), st.integers(-500, 500))
+def test_instability_does_not_depend_on_the_unit(scores, scale, shift):
+    moved = [scale * score + shift for score in scores]
+    assert worst_drop(moved) == pytest.approx(worst_drop(scores), nan_ok=True)
+    assert collapsed(moved) == pytest.approx(collapsed(scores), nan_ok=True)
+
+
+def test_games_differ_if_they_are_farther_apart_than_seeds():
+    near, far = np.log2([[8, 2, 2], [9, 2, 2], [8, 2, 1]]), np.log2([[64, 4, 1], [70, 4, 1], [64, 4, 2]])
+    assert different_optimum({"pong": near, "boxing": far}).verdict == HOLDS
+    mixed = {"pong": np.stack([near[0], far[0], near[1]]), "boxing": np.stack([far[1], near[2], far[2]])}
+    assert different_optimum(mixed).verdict == FAILS
+    assert different_optimum({"pong": near[:2], "boxing": far}).verdict == UNKNOWN
+    assert different_optimum({"pong": near}).verdict == UNKNOWN
+
+
+def test_numbers_as_text():
+    assert [number(value) for value in (None, 0.12345, 12.0, 1234.6, -20.5)] == ["-", "0.1235", "12", "1,235", "-20.5"]
+    assert spread([]) == "-" and spread([3.0]) == "3 (1 seed)"
+    assert spread([1.0, 1.0, 1.0]) == "1 [1, 1] (3 seeds)"
+    assert table(["a", "b"], [["1", "x|y"]]) == ["| a | b |", "| --- | --- |", "| 1 | x\\|y |"]

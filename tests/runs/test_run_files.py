@@ -1,0 +1,325 @@
+"""The run folder, its curves and its checkpoints: written, continued, damaged, refused."""
+
+import json
+import os
+import resource
+import shutil
+import tracemalloc
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.runs import log as run_log
+from ga3c_tf.runs.checkpoints import Checkpoints
+from ga3c_tf.runs.folder import RunFolder, read_config
+from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, RunLog, read_rows
+
+
+def metrics_row(time_s, agent_steps):
+    return {**dict.fromkeys(METRIC_COLUMNS, 1.5), "time_s": time_s, "agent_steps": agent_steps}
+
+
+def episode_row(episode, time_s):
+    return {"time_s": time_s, "agent_steps": 10 * episode, "episode": episode, "score": -20.5, "length": 10}
+
+
+# the folder
+
+
+def test_a_new_run_keeps_settings_command_and_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("A_SECRET", "do-not-store-me")
+    config = Config(seed=1, run_dir=str(tmp_path / "a" / "run"))
+    run = RunFolder.plan(config)
+    assert not (tmp_path / "a").exists()
+    run.create(["ga3c-tf", "train", "ALE/Pong-v5", "--run-dir", "a b"], {"device": "/CPU:0", "gpus": []})
+    run.close()
+    assert read_config(tmp_path / "a" / "run") == config
+    assert (run.path / "command.txt").read_text() == "ga3c-tf train ALE/Pong-v5 --run-dir 'a b'\n"
+    text = (run.path / "meta.json").read_text()
+    [session] = json.loads(text)["sessions"]
+    assert {"started", "command", "commit", "dirty", "versions", "cpu", "cores", "memory_gib", "device"} <= set(session)
+    assert session["versions"]["tensorflow"] == tf.__version__
+    assert "do-not-store-me" not in text
+
+
+def test_the_default_folder_is_named_after_the_environment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert str(RunFolder.plan(Config(env_id="ALE/Pong-v5")).path).startswith("runs/Pong-v5-20")
+    assert "/" not in RunFolder.plan(Config(env_id="../x:Y-v0")).path.name
+
+
+def test_a_folder_that_is_not_empty_is_refused_and_left_alone(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UserError, match="exists and is not empty"):
+        RunFolder.plan(Config(run_dir=str(tmp_path)))
+    with pytest.raises(UserError, match="exists and is not empty"):
+        RunFolder.plan(Config(run_dir=str(tmp_path / "file")))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_second_process_is_refused_until_the_first_lets_go(tmp_path):
+    run = RunFolder.plan(Config(run_dir=str(tmp_path / "run")))
+    run.create([], {})
+    with pytest.raises(UserError, match="in use by another process"):
+        RunFolder.open(run.path)
+    run.close()
+    RunFolder.open(run.path).close()
+
+
+@pytest.mark.parametrize("text", [None, "", "{}x", '{"num_agents": -1}', b"\xff\xfe"])
+def test_what_is_not_a_run_folder_is_refused(tmp_path, text):
+    if text is not None:
+        (tmp_path / "config.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(UserError, match=r"is not a run folder|is damaged"):
+        read_config(tmp_path)
+
+
+# the curves
+
+
+def test_rows_are_read_as_they_were_written(tmp_path):
+    log = RunLog(tmp_path)
+    log.metrics({**metrics_row(1.25, 100), "policy_loss": float("nan"), "policy_lag_max": 3.0})
+    log.episode(episode_row(1, 1.5), rolling_score=-20.5)
+    log.close()
+    [row] = read_rows(tmp_path / "metrics.csv", METRIC_COLUMNS)
+    assert (row["time_s"], row["agent_steps"], row["policy_loss"], row["pps"]) == ("1.25", "100", "", "1.5")
+    assert read_rows(tmp_path / "episodes.csv", EPISODE_COLUMNS) == [
+        {"time_s": "1.5", "agent_steps": "10", "episode": "1", "score": "-20.5", "length": "10"}
+    ]
+
+
+def test_numbers_keep_their_digits():
+    from ga3c_tf.runs.log import _text
+
+    assert [_text(value) for value in (123456789, 12345.6789, 0.000123456789, -21.0, float("nan"), 1e15 + 0.5)] == [
+        "123456789",
+        "12345.679",
+        "0.000123457",
+        "-21",
+        "",
+        "1000000000000000.500",
+    ]
+
+
+def test_a_resumed_log_has_no_gap_and_no_repeat(tmp_path):
+    log = RunLog(tmp_path)
+    for number in range(1, 11):
+        log.metrics(metrics_row(number, 100 * number))
+        log.episode(episode_row(number, number), 0.0)
+    log.close()
+    with (tmp_path / "metrics.csv").open("a") as stream:
+        stream.write("11,1100,7")  # the server was killed here
+    log = RunLog(tmp_path, agent_steps=600, time_s=6.0004, episodes=6)
+    log.metrics(metrics_row(7, 700))
+    log.episode(episode_row(7, 7), 0.0)
+    log.close()
+    assert [row["time_s"] for row in read_rows(tmp_path / "metrics.csv", METRIC_COLUMNS)] == [*"1234567"]
+    assert [row["episode"] for row in read_rows(tmp_path / "episodes.csv", EPISODE_COLUMNS)] == [*"1234567"]
+
+
+def write_episodes(folder, count):
+    lines = [f"{number / 8},{10 * number},{number},-20.5,10" for number in range(1, count + 1)]
+    (folder / "episodes.csv").write_text("\n".join([",".join(EPISODE_COLUMNS), *lines]) + "\n")
+
+
+def test_a_long_run_takes_no_more_memory_to_resume_than_a_short_one(tmp_path):
+    """A day of MinAtar is four million episodes."""
+    write_episodes(tmp_path, 30_000)
+    RunLog(tmp_path, agent_steps=1, time_s=10.0**6, episodes=29_000).close()  # whatever is made but once
+    tracemalloc.start()
+    RunLog(tmp_path, agent_steps=1, time_s=10.0**6, episodes=28_000).close()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10**6
+    assert [row["episode"] for row in read_rows(tmp_path / "episodes.csv", EPISODE_COLUMNS)][-1] == "28000"
+
+
+def test_columns_and_the_last_rows_are_those_of_all_rows(tmp_path, monkeypatch):
+    file = tmp_path / "episodes.csv"
+    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 5) == []
+    assert len(run_log.read_columns(file, EPISODE_COLUMNS)["score"]) == 0
+    write_episodes(tmp_path, 400)
+    lines = file.read_text().splitlines()
+    lines[300], lines[398] = lines[300].replace("-20.5", ""), '"' + lines[398]
+    file.write_text("\n".join(lines) + "\n401,2,")
+    rows = read_rows(file, EPISODE_COLUMNS)
+    assert len(rows) == 399
+    columns = run_log.read_columns(file, EPISODE_COLUMNS)
+    assert columns["episode"].tolist() == [float(row["episode"]) for row in rows]
+    assert np.isnan(columns["score"]).sum() == 1 and columns["score"].dtype == np.float64
+    monkeypatch.setattr(run_log, "BLOCK_BYTES", 64)
+    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 1) == rows[-1:]
+    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 50) == rows[-49:]  # one of the last 50 lines is damaged
+    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 1000) == rows
+
+
+def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path):
+    log = RunLog(tmp_path)
+    for number in range(1, 11):
+        log.metrics(metrics_row(number, 100 * number))
+    log.close()
+    log = RunLog(tmp_path, agent_steps=600, time_s=6.0, episodes=0)
+    log.metrics(metrics_row(7, 700))
+    log.close()
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    assert [event.step for event in events.Scalars("metrics/pps")] == [100, 200, 300, 400, 500, 600, 700]
+
+
+# checkpoints
+
+
+@pytest.fixture
+def weights():
+    return tf.Variable([1.0, 2.0, 3.0])
+
+
+def make(tmp_path, weights, warnings=None):
+    return Checkpoints(tmp_path, {"weights": [weights]}, (warnings if warnings is not None else []).append)
+
+
+def test_a_checkpoint_gives_back_weights_and_counters(tmp_path, weights):
+    make(tmp_path, weights).save(100, {"agent_steps": 100, "scores": [1.5]}, 2.0)
+    weights.assign([0.0, 0.0, 0.0])
+    assert make(tmp_path, weights).restore() == {"agent_steps": 100, "scores": [1.5]}
+    assert weights.numpy().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_the_last_three_and_the_best_are_kept(tmp_path, weights):
+    checkpoints = make(tmp_path, weights)
+    for step, score in enumerate([float("nan"), 1.0, 5.0, 2.0, 3.0, 1.0, 4.0]):
+        weights.assign([step, step, step])
+        checkpoints.save(step, {"step": step}, score)
+    assert checkpoints.steps() == [2, 4, 5, 6] and checkpoints.best() == 2
+    assert checkpoints.restore("best") == {"step": 2} and weights.numpy()[0] == 2
+    assert checkpoints.restore("latest") == {"step": 6}
+    assert checkpoints.restore(5) == {"step": 5}
+    with pytest.raises(UserError, match="no checkpoint at 3 agent steps; there are 2, 4, 5, 6"):
+        checkpoints.restore(3)
+
+
+def damage(path, kind):
+    data = next(path.glob("checkpoint.data*"))
+    if kind == "truncated":
+        os.truncate(data, data.stat().st_size // 2)
+    elif kind == "flipped":
+        content = bytearray(data.read_bytes())
+        content[3] ^= 4
+        data.write_bytes(content)
+    elif kind == "index":
+        (path / "checkpoint.index").write_bytes(b"\0" * 100)
+    elif kind == "empty":
+        shutil.rmtree(path)
+        path.mkdir()
+
+
+@pytest.mark.parametrize("kind", ["truncated", "flipped", "index", "empty"])
+def test_a_damaged_checkpoint_is_passed_over_and_named(tmp_path, weights, kind):
+    warnings: list[str] = []
+    checkpoints = make(tmp_path, weights, warnings)
+    for step in (1, 2):
+        weights.assign([step, step, step])
+        checkpoints.save(step, {"step": step}, float(step))
+    damage(tmp_path / "checkpoints" / f"{2:012d}", kind)
+    for which in ("latest", "best"):
+        warnings.clear()
+        assert checkpoints.restore(which) == {"step": 1} and weights.numpy()[0] == 1
+        if which == "latest" or kind != "empty":  # a folder without a score is no candidate for the best
+            assert len(warnings) == 1 and "000000000002 is damaged" in warnings[0]
+    with pytest.raises(UserError, match="is damaged"):
+        checkpoints.restore(2)
+    damage(tmp_path / "checkpoints" / f"{1:012d}", kind)
+    with pytest.raises(UserError, match=r"every checkpoint in .* is damaged"):
+        checkpoints.restore()
+
+
+def without_memory(*arguments):
+    raise tf.errors.ResourceExhaustedError(None, None, "out of memory")
+
+
+def descriptors_left(count):
+    """Allows this process to open `count` more files at a time."""
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + count, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+@pytest.mark.parametrize("short_of", ["memory", "files", "a file"])
+def test_a_checkpoint_that_cannot_be_read_now_is_not_taken_for_damaged(tmp_path, weights, monkeypatch, short_of):
+    warnings: list[str] = []
+    checkpoints = make(tmp_path, weights, warnings)
+    for step in (1, 2):
+        checkpoints.save(step, {"step": step}, float(step))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        if short_of == "memory":
+            monkeypatch.setattr(tf.train, "list_variables", without_memory)
+        else:
+            descriptors_left(0 if short_of == "files" else 1)
+        with pytest.raises(UserError, match=r"cannot be read now: .*nothing has been changed"):
+            checkpoints.restore("latest")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        monkeypatch.undo()
+    checkpoints.set_damaged_aside()
+    assert not warnings and checkpoints.steps() == [1, 2] and checkpoints.restore() == {"step": 2}
+
+
+def test_damaged_checkpoints_are_set_aside_and_push_out_nothing(tmp_path, weights):
+    checkpoints = make(tmp_path, weights)
+    for step, score in ((1000, 9.0), (2000, 8.0), (3000, 7.0), (4000, 7.0)):
+        checkpoints.save(step, {"step": step}, score)
+    for step in (2000, 3000, 4000):
+        damage(tmp_path / "checkpoints" / f"{step:012d}", "truncated")
+    assert checkpoints.restore() == {"step": 1000}
+    checkpoints.set_damaged_aside()
+    assert checkpoints.save(1500, {"step": 1500}, 6.0).is_dir()
+    assert checkpoints.steps() == [1000, 1500]
+
+
+def test_what_was_just_saved_is_kept_whatever_else_is_there(tmp_path, weights):
+    checkpoints = make(tmp_path, weights)
+    for step in (5000, 6000, 7000, 1500):
+        assert checkpoints.save(step, {}, 1.0).is_dir()
+
+
+def test_a_leftover_of_a_replaced_checkpoint_does_no_harm(tmp_path, weights):
+    checkpoints = make(tmp_path, weights)
+    checkpoints.save(1, {}, 1.0)
+    (tmp_path / "checkpoints" / "being-replaced").mkdir()
+    (tmp_path / "checkpoints" / "being-replaced" / "file").write_text("old")
+    checkpoints.save(1, {"again": True}, 1.0)
+    assert checkpoints.restore() == {"again": True} and checkpoints.steps() == [1]
+
+
+@pytest.mark.parametrize("other", [[tf.Variable([1.0])], [tf.Variable([1.0, 2.0, 3.0]), tf.Variable(1.0)], []])
+def test_a_checkpoint_of_another_network_is_refused(tmp_path, weights, other):
+    Checkpoints(tmp_path, {"weights": other}).save(1, {}, 0.0)
+    with pytest.raises(UserError, match="is of another network"):
+        make(tmp_path, weights).restore()
+    assert weights.numpy().tolist() == [1.0, 2.0, 3.0]
+
+
+def test_weights_that_are_not_finite_are_not_written(tmp_path, weights):
+    checkpoints = make(tmp_path, weights)
+    checkpoints.save(100, {"agent_steps": 100}, 1.0)
+    before = sorted(path for path in tmp_path.rglob("*"))
+    weights.assign([1.0, float("nan"), 3.0])
+    with pytest.raises(FloatingPointError, match="weights/0 of the checkpoint to be written is not finite"):
+        checkpoints.save(200, {"agent_steps": 200}, 2.0)
+    assert checkpoints.steps() == [100] and sorted(path for path in tmp_path.rglob("*")) == before
+
+
+def test_a_checkpoint_that_was_not_finished_does_not_count(tmp_path, weights):
+    checkpoints = make(tmp_path, weights)
+    (tmp_path / "checkpoints" / "being-written").mkdir(parents=True)
+    assert checkpoints.steps() == []
+    with pytest.raises(UserError, match="has no checkpoint yet"):
+        checkpoints.restore()
+    checkpoints.save(1, {}, 0.0)
+    assert checkpoints.steps() == [1]

@@ -1,0 +1,120 @@
+"""Rates, policy lag, rolling score and interval against hand-made numbers."""
+
+import math
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ga3c_tf.runs.stats import Stats, bootstrap_interval
+
+
+def test_rates_and_means_of_a_window():
+    stats = Stats(rolling_episodes=2)
+    stats.predicted(10)
+    stats.predicted(30)
+    stats.trained(np.array([0, 1, 2, 3]), policy_loss=-4.0, value_loss=8.0, entropy=1.5)
+    stats.trained(np.array([10, 10]), policy_loss=1.0, value_loss=1.0, entropy=0.0)
+    row = stats.window(4.0)
+    assert row["tps"] == 0.5
+    assert row["prediction_batch"] == 20 and row["training_batch"] == 3
+    assert row["policy_lag_mean"] == pytest.approx(26 / 6)
+    assert row["policy_lag_p95"] == 10 and row["policy_lag_max"] == 10
+    assert row["policy_loss"] == -0.5 and row["value_loss"] == 1.5 and row["entropy"] == 1.0
+    assert (stats.predictions, stats.updates, stats.trained_samples) == (40, 2, 6)
+
+
+def test_a_window_starts_empty_and_the_totals_stay():
+    stats = Stats(rolling_episodes=2)
+    stats.predicted(10)
+    stats.trained(np.array([5]), 1.0, 1.0, 1.0)
+    stats.window(1.0)
+    row = stats.window(1.0)
+    assert row["tps"] == 0
+    assert all(math.isnan(row[name]) for name in ("policy_lag_mean", "policy_lag_max", "training_batch", "policy_loss"))
+    assert stats.predictions == 10 and stats.updates == 1
+
+
+def test_lags_take_no_more_memory_the_longer_a_window_is():
+    """With --log-seconds 3600 a window has millions of states."""
+    stats, rng, lags, agents = Stats(rolling_episodes=2), np.random.default_rng(0), [], []
+    batches = [(rng.geometric(0.05, size=45) - 1, rng.integers(6, size=45)) for _ in range(300)]
+    tracemalloc.start()
+    for _ in range(10):
+        for batch in batches:
+            stats.trained(batch[0], 0.0, 0.0, 0.0, batch[1])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100_000
+    lags, agents = (10 * [*np.concatenate(column)] for column in zip(*batches, strict=True))
+    sums, counts = stats.lags_of(8)
+    np.testing.assert_array_equal(sums, np.bincount(agents, lags, 8))
+    np.testing.assert_array_equal(counts, np.bincount(agents, minlength=8))
+    row = stats.window(1.0)
+    assert row["policy_lag_mean"] == pytest.approx(np.mean(lags)) and row["policy_lag_max"] == max(lags)
+    assert row["policy_lag_p95"] == np.percentile(lags, 95) and row["training_batch"] == 45
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=30))
+def test_the_percentile_of_the_lags_is_numpys(lags):
+    stats = Stats(rolling_episodes=2)
+    stats.trained(np.array(lags), 0.0, 0.0, 0.0)
+    assert stats.window(1.0)["policy_lag_p95"] == pytest.approx(np.percentile(lags, 95))
+
+
+def test_the_rolling_score_takes_no_longer_the_more_episodes_it_is_of():
+    stats, few = Stats(rolling_episodes=10**6), Stats(rolling_episodes=7)
+    scores = np.random.default_rng(0).normal(size=200_000)
+    for score in scores:
+        stats.episode(float(score))
+        few.episode(float(score))
+    started = time.monotonic()
+    for _ in range(200):
+        assert stats.rolling_score == pytest.approx(scores.mean())
+    assert time.monotonic() - started < 1
+    assert few.rolling_score == pytest.approx(scores[-7:].mean(), rel=1e-12)
+
+
+def test_the_rolling_score_is_the_mean_of_the_last_episodes():
+    stats = Stats(rolling_episodes=3)
+    assert math.isnan(stats.rolling_score)
+    for score in (100.0, 1.0):
+        stats.episode(score)
+    assert stats.rolling_score == 50.5 and math.isnan(stats.settled_score)
+    for score in (2.0, 6.0):
+        stats.episode(score)
+    assert stats.settled_score == 3.0
+    assert stats.rolling_score == 3.0 and stats.episodes == 4
+
+
+def test_totals_continue_from_a_stored_state():
+    stats = Stats(rolling_episodes=3)
+    for score in (1.0, 2.0):
+        stats.episode(score)
+    stats.predicted(7)
+    stats.trained(np.array([1, 2]), 0.0, 0.0, 0.0)
+    again = Stats(rolling_episodes=3)
+    again.restore(stats.state())
+    again.episode(6.0)
+    assert again.rolling_score == 3.0
+    assert (again.episodes, again.predictions, again.updates, again.trained_samples) == (3, 7, 1, 2)
+
+
+def test_the_interval_of_the_mean_is_near_the_normal_one_and_repeats():
+    scores = np.random.default_rng(5).normal(10, 2, size=400)
+    low, high = bootstrap_interval(scores)
+    assert (low, high) == bootstrap_interval(scores)
+    assert low == pytest.approx(scores.mean() - 1.96 * 0.1, abs=0.03)
+    assert high == pytest.approx(scores.mean() + 1.96 * 0.1, abs=0.03)
+    assert bootstrap_interval([3.0, 3.0]) == (3.0, 3.0)
+
+
+def test_the_interval_is_the_same_however_many_resamples_are_held_at_once(monkeypatch):
+    scores = np.random.default_rng(5).normal(size=7)
+    expected = bootstrap_interval(scores)
+    for entries in (1, 50, 10**9):
+        monkeypatch.setattr("ga3c_tf.runs.stats.BOOTSTRAP_ENTRIES", entries)
+        assert bootstrap_interval(scores) == expected

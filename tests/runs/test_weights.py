@@ -1,0 +1,217 @@
+"""Weights that are handed on: the same agent as the run's, no code in them, damage told in one line."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from commands import ga3c_tf
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.evaluation import TrainedAgent
+from ga3c_tf.model.model import Model
+from ga3c_tf.runs import weights
+from ga3c_tf.runs.log import EPISODE_COLUMNS, read_rows
+from reproduce.results import publish
+from reproduce.runs.run import curve_of, read_curve
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """A CartPole run of seconds, and what `publish` writes of it."""
+    folder = tmp_path_factory.mktemp("weights")
+    done = ga3c_tf("train", "CartPole-v1", "--preset", "smoke", "--seed", 1, "--run-dir", folder / "run")
+    assert done.returncode == 0, done.stderr
+    done = ga3c_tf("publish", folder / "run", folder / "pole", "--episodes", 4)
+    assert done.returncode == 0, done.stderr
+    return folder / "pole"
+
+
+@pytest.fixture
+def copy(published, tmp_path):
+    return shutil.copytree(published, tmp_path / "pole")
+
+
+def test_published_weights_act_as_the_run_does(published):
+    of_run = json.loads((published / "score.json").read_text())  # the checkpoint's own, as `publish` scored it
+    again = json.loads(ga3c_tf("evaluate", published, "--episodes", 4, "--json").stdout)
+    assert again["scores"] == of_run["scores"] and again["agent_steps"] == of_run["agent_steps"] >= 2000
+    assert "best (by rolling score) checkpoint" in of_run["protocol"] and "published checkpoint" in again["protocol"]
+
+
+def test_the_card_says_how_they_were_trained_and_scored(published):
+    card, session = (
+        (published / "README.md").read_text(),
+        json.loads((published.parent / "run" / "meta.json").read_text()),
+    )
+    [session] = session["sessions"]
+    score = json.loads((published / "score.json").read_text())
+    assert f"**{score['mean']:.2f}**" in card and f"{score['agent_steps']:,} agent steps" in card
+    assert f"`{session['command']}`" in card and session["cpu"] in card and score["protocol"] in card
+    assert Config.from_json((published / "config.json").read_text()).run_dir is None
+
+
+def test_the_card_has_the_learning_curve(published):
+    curve, run = read_curve(published), read_rows(published.parent / "run" / "episodes.csv", EPISODE_COLUMNS)
+    assert curve["agent_steps"][-1] == float(run[-1]["agent_steps"]) and (np.diff(curve["time_s"]) > 0).all()
+    assert curve["rolling_score"][-1] == pytest.approx(np.mean([float(row["score"]) for row in run[-100:]]), rel=1e-5)
+    card = (published / "README.md").read_text()
+    assert (
+        "with seed 1." in card and f"at {int(curve['agent_steps'][-1]):,} agent steps" in card and "(curve.svg)" in card
+    )
+    assert (published / "curve.svg").read_text().startswith("<?xml")
+
+
+def test_every_weight_is_there_as_float32(published):
+    agent = TrainedAgent(published, "best", True, 0, "/CPU:0", print)
+    with np.load(published / weights.FILE, allow_pickle=False) as archive:
+        stored = [archive[name] for name in sorted(archive.files)]
+    assert all(array.dtype == np.float32 for array in stored)
+    for array, own in zip(stored, agent.model.network.get_weights(), strict=True):
+        np.testing.assert_array_equal(array, own)
+    fresh = Model(agent.config, (4,), np.float32, 2, seed=5)
+    states = np.random.default_rng(0).normal(size=(7, 4)).astype(np.float32)
+    assert not np.allclose(fresh.predict(states)[0], agent.model.predict(states)[0])
+    weights.load_weights(published, fresh)
+    np.testing.assert_array_equal(fresh.predict(states)[0], agent.model.predict(states)[0])
+
+
+def test_damaged_weights_are_refused(copy):
+    """Or, where the damage is in a time or the like, they are the same."""
+    whole = (copy / weights.FILE).read_bytes()
+    rng, refused = np.random.default_rng(0), 0
+    own = TrainedAgent(copy, "best", True, 0, "/CPU:0", print).model
+    model = Model(Config(network="mlp"), (4,), np.float32, 2, seed=0)
+    for cut in (0, 10, len(whole) // 2, len(whole) - 1):
+        (copy / weights.FILE).write_bytes(whole[:cut])
+        with pytest.raises(UserError, match="is damaged"):
+            TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
+    for _ in range(300):
+        damaged = bytearray(whole)
+        damaged[int(rng.integers(len(whole)))] ^= 1 << int(rng.integers(8))
+        (copy / weights.FILE).write_bytes(damaged)
+        try:
+            weights.load_weights(copy, model)
+            for array, expected in zip(model.network.get_weights(), own.network.get_weights(), strict=True):
+                np.testing.assert_array_equal(array, expected)
+        except UserError:
+            refused += 1
+    assert refused > 200
+
+
+def test_a_run_goes_on_from_published_weights(copy, tmp_path):
+    """With no learning rate to speak of it ends with the weights it began with."""
+    before = json.loads((copy / "score.json").read_text())
+    before["training"]["minutes"] = 7.5
+    (copy / "score.json").write_text(json.dumps(before))
+    options = ("--preset", "smoke", "--seed", 2, "--learning-rate", 1e-30, "--initial-weights", copy)
+    done = ga3c_tf("train", "CartPole-v1", "--run-dir", tmp_path / "run", *options)
+    assert done.returncode == 0, done.stderr
+    began, ended = (TrainedAgent(folder, "best", True, 0, "/CPU:0", print) for folder in (copy, tmp_path / "run"))
+    for ours, theirs in zip(ended.model.network.get_weights(), began.model.network.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    done = ga3c_tf("publish", tmp_path / "run", tmp_path / "again", "--episodes", 2)
+    assert done.returncode == 0, done.stderr
+    score = json.loads((tmp_path / "again" / "score.json").read_text())
+    assert score["agent_steps"] == ended.agent_steps + before["agent_steps"]
+    assert 7.5 <= score["training"]["minutes"] < 8.5
+    card, origin = (tmp_path / "again" / "README.md").read_text(), tmp_path / "again" / weights.ORIGIN
+    assert f"of {before['agent_steps']:,} agent steps and" in card and f"({weights.ORIGIN}/README.md)" in card
+    assert (origin / "README.md").read_text() == (copy / "README.md").read_text()
+    assert (origin / "curve.csv").exists() and not (origin / weights.FILE).exists()
+    whole, led, own = read_curve(tmp_path / "again"), read_curve(copy), curve_of(tmp_path / "run", 100)
+    count = np.searchsorted(led["agent_steps"], before["agent_steps"], side="right")
+    added = {"time_s": 450, "agent_steps": before["agent_steps"], "episodes": led["episodes"][count - 1]}
+    assert count > 1
+    for name, column in whole.items():
+        np.testing.assert_array_equal(column[:count], led[name][:count])
+        np.testing.assert_allclose(column[count:], own[name] + added.get(name, 0), rtol=1e-5)
+    (tmp_path / "run" / weights.ORIGIN / "score.json").write_text("{")
+    done = ga3c_tf("publish", tmp_path / "run", tmp_path / "third")
+    assert done.returncode == 2 and "score.json is missing or damaged" in done.stderr
+    assert not (tmp_path / "third").exists()
+
+
+@pytest.mark.parametrize(
+    ("env_id", "origin", "words"),
+    [
+        ("CartPole-v1", "nowhere", "no pretrained weights 'nowhere'"),
+        ("CartPole-v1", "../run", "is a run folder; make weights of it with ga3c-tf publish"),
+        ("Acrobot-v1", "", "is of another network"),
+    ],
+)
+def test_weights_that_a_run_cannot_begin_with_are_refused_and_nothing_is_written(
+    published, tmp_path, env_id, origin, words
+):
+    options = (
+        "--run-dir",
+        tmp_path / "run",
+        "--initial-weights",
+        published / origin if origin != "nowhere" else origin,
+    )
+    done = ga3c_tf("train", env_id, "--preset", "smoke", *options)
+    assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_links_are_neither_copied_nor_handed_on(tmp_path):
+    """A linked private file would be copied into the run, and published with it."""
+    (tmp_path / "private").write_text("mine")
+    handed, run = tmp_path / "handed", tmp_path / "run"
+    for folder in (handed, run / weights.ORIGIN):
+        folder.mkdir(parents=True)
+        (folder / weights.SCORE).write_text('{"agent_steps": 1, "training": {"minutes": 1.0}}')
+        (folder / "README.md").symlink_to(tmp_path / "private")
+    (handed / weights.FILE).write_bytes(b"")
+    for refuse in (lambda: weights.weights_called(str(handed)), lambda: publish._before(run)):
+        with pytest.raises(UserError, match=r"README\.md is a link"):
+            refuse()
+
+
+@pytest.mark.parametrize("place", ["run", "file", "link"])
+def test_nothing_else_is_overwritten(published, tmp_path, place):
+    """A run's settings above all, without which it could not be resumed."""
+    folder = shutil.copytree(published.parent / "run", tmp_path / "run")
+    if place == "file":
+        folder = tmp_path / "other"
+        folder.mkdir()
+        (folder / "README.md").write_text("mine")
+    if place == "link":
+        folder = tmp_path / "link"
+        folder.symlink_to(published)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    done = ga3c_tf("publish", published.parent / "run", folder)
+    assert done.returncode == 2 and "name a new folder for the weights" in done.stderr
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_there_is_no_checkpoint_to_choose(published):
+    done = ga3c_tf("evaluate", published, "--checkpoint", "latest")
+    assert done.returncode == 2 and "no checkpoints to choose from" in done.stderr
+
+
+def test_pickled_objects_are_not_loaded(copy):
+    np.savez(copy / weights.FILE, **{"00": np.array([print], object)})
+    with pytest.raises(UserError, match="is damaged"):
+        TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
+
+
+def test_weights_of_another_network_are_refused(copy):
+    with pytest.raises(UserError, match="of another network"):
+        weights.load_weights(copy, Model(Config(network="mlp"), (5,), np.float32, 2, seed=0))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["evaluate"], "name either a folder RUN or --pretrained"),
+        (["play", "--video", "x.mp4"], "name either a folder RUN or --pretrained"),
+        (["evaluate", "a", "--pretrained", "pong"], "name either a folder RUN or --pretrained"),
+        (["evaluate", "--pretrained", "pond"], "no pretrained weights 'pond'"),
+        (["publish", "nowhere", "x"], "nowhere is not a run folder"),
+    ],
+)
+def test_what_is_not_there_is_one_line(words, line):
+    done = ga3c_tf(*words)
+    assert done.returncode == 2 and line in done.stderr and done.stderr.count("\n") == 1

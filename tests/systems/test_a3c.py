@@ -1,0 +1,322 @@
+"""A3C on the CPU: shared weights without locks, every agent's batches whole, its runs as GA3C's."""
+
+import multiprocessing
+from multiprocessing import forkserver
+from types import SimpleNamespace
+
+import checks
+import helpers
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from checks import batches_of_agents, check_nothing_lost_or_repeated, check_segment, run_counting, shared_weights_of
+
+from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import describe_environment
+from ga3c_tf.errors import UserError
+from ga3c_tf.model.model import Model
+from ga3c_tf.model.rmsprop import RMSProp
+from ga3c_tf.rollouts.queues import RecordQueue
+from ga3c_tf.runs.folder import RunFolder
+from ga3c_tf.systems.a2c import A2C
+from ga3c_tf.systems.a3c import system as a3c
+from ga3c_tf.systems.a3c.process import UPDATE, UpdateReport
+from ga3c_tf.systems.a3c.replica import Replica
+from ga3c_tf.systems.a3c.shared_weights import BLOCK, SharedWeights, rmsprop_step
+from ga3c_tf.systems.a3c.system import A3C
+from ga3c_tf.systems.ga3c import Server
+from ga3c_tf.workers.failures import FailureBudget
+from ga3c_tf.workers.supervisor import AgentError
+from ga3c_tf.workers.trainer import BatchBuilder, train
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forkserver_with_tensorflow():
+    """A3C's agents are forked from a process that has imported TensorFlow, as in a run of their own.
+
+    The forkserver of the tests before has not: each agent would import it. Those after get one of theirs again.
+    """
+    forkserver._forkserver._stop()
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["ga3c_tf.systems.a3c.process"])
+    yield
+    forkserver._forkserver._stop()
+
+
+# the update
+
+
+@pytest.mark.parametrize(("decay", "momentum", "epsilon"), [(0.99, 0.0, 0.1), (0.9, 0.9, 0.001)])
+def test_the_rmsprop_step_is_that_of_the_kernel_for_any_size(decay, momentum, epsilon):
+    rng = np.random.default_rng(0)
+    for shape in [(), (7,), (3, BLOCK), (BLOCK + 1,), (2 * BLOCK,)]:
+        variable = tf.Variable(rng.normal(size=shape).astype(np.float32))
+        kernel = RMSProp([variable], decay, momentum, epsilon)
+        weight, square, slot = variable.numpy().copy(), np.ones(shape, np.float32), np.zeros(shape, np.float32)
+        weight = np.asarray(weight)  # a copy of a number without dimensions is no array
+        for step in range(3):
+            gradient = np.asarray(rng.normal(0, 3, shape), np.float32)
+            kernel.apply([tf.constant(gradient)], 0.01 * (step + 1))
+            rmsprop_step(weight, square, slot, gradient, 0.01 * (step + 1), decay, momentum, epsilon)
+        slot_after = kernel.momentum_slots[0] if momentum else np.zeros(shape, np.float32)  # without it nobody reads it
+        for found, expected in ((weight, variable), (square, kernel.mean_square[0]), (slot, slot_after)):
+            np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-7)
+
+
+OPTIONS = [
+    {},
+    {"dual_rmsprop": True},
+    {"rmsprop_momentum": 0.9, "rmsprop_decay": 0.8, "rmsprop_epsilon": 0.01},
+    {"grad_clip_norm": 1e-2},
+    {"grad_clip_norm": 1e-2, "dual_rmsprop": True},
+    {"min_policy": 0.1},
+    {"log_softmax": True},
+    {"log_epsilon": 0.3},
+]
+
+
+def batch(config, number):
+    rng = np.random.default_rng(number)
+    return (
+        rng.normal(size=(config.t_max, 4)).astype(np.float32),
+        rng.integers(0, 3, config.t_max).astype(np.int32),
+        rng.normal(0, 2, config.t_max).astype(np.float32),
+    )
+
+
+def weights_of(model):
+    return [weight.numpy() for weight in model.network.weights]
+
+
+def systems_of(config, tmp_path):
+    """For each system: a function that trains on the segment in slot 0 as the system does, and its model or replica."""
+    spec = SimpleNamespace(state_shape=(4,), state_dtype="float32", num_actions=3)
+    folder = RunFolder(tmp_path, config)
+    server = Server(config, spec, folder, "/CPU:0", print)
+    synchronous = A2C(config.replace(system="a2c"), spec, folder, "/CPU:0", print)
+    replica = checks.replica_of(server.model, config, (4,), np.float32, 3)
+    updates = RecordQueue(UPDATE)
+
+    def step_server():
+        train(server._builder.add(0), server.model, server.stats, server.refused, *server.rates())
+
+    def step_synchronous():
+        synchronous.training_queue.put(0)
+        synchronous._prediction_queue.put(synchronous.memory.state_index(1, 0))
+        synchronous._take_in()
+        synchronous._answer()
+
+    def step_replica():
+        builder = BatchBuilder(config, server.memory)
+        train(builder.add(0), replica, UpdateReport(updates), FailureBudget(0), *config.annealed(0))
+
+    memories = {"ga3c": server.memory, "a2c": synchronous.memory}
+    return memories, {
+        "ga3c": (step_server, server.model),
+        "a2c": (step_synchronous, synchronous.model),
+        "a3c": (step_replica, replica),
+    }
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_three_systems_make_the_same_updates_of_the_same_data(tmp_path, options):
+    config = Config(network="mlp", seed=1, num_agents=1, min_training_batch=0, learning_rate=0.01, beta=0.1, **options)
+    memories, systems = systems_of(config, tmp_path)
+    start = weights_of(systems["ga3c"][1])
+    for number in range(3):
+        for memory in memories.values():
+            memory.states[0, : config.t_max], memory.actions[0], memory.returns[0] = batch(config, number)
+            memory.lengths[0], memory.versions[0] = config.t_max, number
+        for step, _ in systems.values():
+            step()
+    expected = weights_of(systems["ga3c"][1])
+    for _, model in systems.values():
+        for before, found, right in zip(start, weights_of(model), expected, strict=True):
+            movement = np.abs(right - before).max()
+            assert movement > 1e-5 and np.abs(found - right).max() < 1e-7 + 1e-3 * movement
+    statistics = systems["ga3c"][1].checkpoint_objects()
+    for group, arrays in systems["a3c"][1]._shared.groups.items():
+        if "momentum" in group and not config.rmsprop_momentum:
+            continue
+        for found, right in zip(arrays, statistics[group], strict=True):
+            np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
+
+
+def mlp(agents=1, **settings):
+    config = Config(network="mlp", **settings)
+    model = Model(config, (4,), np.float32, 3, seed=0)
+    shared = shared_weights_of(model, agents)
+    return config, shared, [Replica(config, (4,), np.float32, 3, shared, agent) for agent in range(agents)]
+
+
+def test_the_policy_lag_is_the_updates_of_all_agents_since_the_copy_that_chose(tmp_path):
+    config, shared, (one, other) = mlp(agents=2)
+    shared.updates[-1] = 100  # of an earlier session
+    one.synchronise()
+    other.synchronise()
+    *_, chosen_by = one.predict(batch(config, 0)[0])
+    before = one.predict(batch(config, 0)[0])[0].copy()
+    for number in range(3):
+        assert other.train(*batch(config, number), 0.01, 0.1).version == 101 + number
+    assert chosen_by == one.predict(batch(config, 0)[0])[2] == 100
+    assert np.array_equal(before, one.predict(batch(config, 0)[0])[0])  # a copy of its own until it trains
+    assert one.train(*batch(config, 0), 0.01, 0.1).version - 1 - chosen_by == 3
+    assert one.predict(batch(config, 0)[0])[2] == shared.version == 104
+    for variable, weight in zip(one.network.trainable_variables, shared.groups["weights"], strict=True):
+        assert np.array_equal(variable.numpy(), weight)
+
+
+def test_a_loss_that_is_not_finite_is_not_applied():
+    config, shared, [replica] = mlp()
+    states, actions, returns = batch(config, 0)
+    before = [array.copy() for array in shared.groups["weights"]]
+    result = replica.train(states, actions, returns * np.inf, 0.01, 0.1)
+    assert not np.isfinite(result.value_loss) and not result.applied and shared.version == result.version == 0
+    assert all(np.array_equal(a, b) for a, b in zip(before, shared.groups["weights"], strict=True))
+
+
+def test_of_two_processes_that_update_at_once_none_takes_the_steps_of_the_other():
+    """The steps of one process are 1, those of the other 1,000, so that a weight tells how many of each it has got.
+
+    Of two steps on one weight at the same moment one may be lost (Hogwild): up to 0.3 % were, with such pauses. No step
+    may be taken by both: with a shared array for the step that was so for 71 to 100 % of the weights.
+    """
+    size, steps = 1_000_000, 100
+    shared = SharedWeights({group: [(size,)] for group in ("weights", "mean_square", "momentum")}, num_agents=2)
+    shared.groups["mean_square"][0][:] = 1
+    context = multiprocessing.get_context("forkserver")
+    begin = context.Barrier(2)
+    processes = [
+        context.Process(target=helpers.take_rmsprop_steps, args=(shared, agent, rate, steps, begin))
+        for agent, rate in enumerate((1.0, 1000.0))
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert shared.version == 2 * steps
+    of_other, of_one = np.divmod(-shared.groups["weights"][0], 1000)
+    assert of_one.max() <= steps and of_other.max() <= steps
+    assert (of_one + of_other).mean() > 0.95 * 2 * steps
+
+
+def test_a_report_is_one_record_with_the_predictions_since_the_last():
+    queue = RecordQueue(UPDATE)
+    report = UpdateReport(queue)
+    for _ in range(3):
+        report.predicted(1)
+    report.trained(np.array([7, 7]), -1.0, 2.0, 0.5)
+    report.trained(np.array([0]), 0.0, 0.0, 0.0)
+    assert queue.get(10).tolist() == [(3, 2, 7, -1.0, 2.0, 0.5), (0, 1, 0, 0.0, 0.0, 0.0)]
+
+
+# whole runs
+
+
+class ServersModel(helpers.CheckingModel):
+    """What the server of A3C needs of a model."""
+
+    network = SimpleNamespace(non_trainable_variables=[])
+
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        self.version = tf.Variable(0, dtype=tf.int64)
+
+    def checkpoint_objects(self):
+        return {"weights": [], "version": [self.version]}
+
+
+def run_checking_a3c(tmp_path, monkeypatch, **settings):
+    monkeypatch.setattr(a3c, "run_agent", checks.run_checking_agent)
+    # an agent that a busy machine holds up is not killed over its last batch
+    monkeypatch.setattr("ga3c_tf.workers.supervisor.STOP_SECONDS", 60)
+    _, training, summary = run_counting(tmp_path, monkeypatch, A3C, model=ServersModel, system="a3c", **settings)
+    return batches_of_agents(tmp_path / "run"), training, summary
+
+
+@pytest.mark.parametrize(
+    "t_max", [pytest.param(1, marks=pytest.mark.slow), 5, pytest.param(100, marks=pytest.mark.slow)]
+)
+def test_every_segment_is_trained_on_once_by_its_own_agent(tmp_path, monkeypatch, t_max):
+    reported: list[np.ndarray] = []
+    monkeypatch.setattr("ga3c_tf.runs.stats.Stats.trained", lambda self, lags, *losses: reported.append(lags))
+    batches, training, summary = run_checking_a3c(tmp_path, monkeypatch, t_max=t_max, num_agents=4, steps=1500)
+    for rows, _ in batches:
+        check_segment(rows, t_max)
+    check_nothing_lost_or_repeated([row for rows, _ in batches for row in rows], agents=4)
+    steps = sum(len(rows) for rows, _ in batches)
+    assert summary["agent_steps"] - 4 * t_max <= steps <= training.agent_steps
+    assert len(reported) == len(batches) == training.model.version.numpy()
+    assert sorted(np.concatenate(reported).tolist()) == sorted(lag for _, lags in batches for lag in lags)
+
+
+def test_an_agent_alone_has_no_policy_lag(tmp_path, monkeypatch):
+    batches, _, _ = run_checking_a3c(tmp_path, monkeypatch, num_agents=1, steps=300)
+    assert len(batches) > 50 and {lag for _, lags in batches for lag in lags} == {0}
+
+
+def test_an_agents_error_ends_the_run_with_its_traceback(tmp_path, monkeypatch):
+    with pytest.raises(AgentError, match="RuntimeError: the emulator is gone"):
+        run_checking_a3c(tmp_path, monkeypatch, env_id="helpers:Failing-v0", num_agents=2)
+
+
+def a3c_of(tmp_path, **settings):
+    config = Config(**{"env_id": "CartPole-v1", "system": "a3c", "num_agents": 2, "seed": 1, **settings})
+    return A3C(config, describe_environment(config), RunFolder(tmp_path, config), "/CPU:0", print)
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path):
+    training = a3c_of(tmp_path)
+    training._weights.updates[0] = 1
+    training._weights.groups["weights"][2][0] = np.nan
+    training._log = SimpleNamespace(flush=lambda: None)
+    with pytest.raises(FloatingPointError, match=r"weights/2 of the checkpoint .* is not finite"):
+        training._save()
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_and_nothing_of_it_is_saved(tmp_path):
+    training = a3c_of(tmp_path, learning_rate=1e38, steps=10**6)
+    with pytest.raises(FloatingPointError, match=r"update \d+: policy loss .*, value loss .*; a lower --learning-rate"):
+        training.run()
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["000000000000"]
+
+
+def test_more_agents_than_memory_has_room_for_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(a3c, "available_bytes", lambda: 2**30)
+    with pytest.raises(UserError, match=r"64 agents need about \d+ MiB, and 1024 MiB are left here; --agents \d+ fit"):
+        a3c_of(tmp_path, num_agents=64)
+    a3c_of(tmp_path, num_agents=2)
+
+
+def network_with_statistics(shape, dtype, num_actions):
+    states = keras.Input(shape, dtype=dtype.name)
+    hidden = keras.layers.BatchNormalization(name="norm")(states)
+    values = keras.layers.Reshape(())(keras.layers.Dense(1)(hidden))
+    return keras.Model(states, [keras.layers.Dense(num_actions)(hidden), values])
+
+
+def test_a_network_with_weights_that_are_not_trained_is_refused(tmp_path):
+    with pytest.raises(UserError, match="shares trainable weights only, and the network has 2 others"):
+        a3c_of(tmp_path, network="test_a3c:network_with_statistics")
+
+
+@pytest.mark.slow
+def test_agents_that_wait_for_room_in_a_full_pipe_end_by_themselves(tmp_path, monkeypatch):
+    class NeverReads(A3C):
+        """Takes in no update before the end, when the pipe has been full for long."""
+
+        def _collect_updates(self):
+            if self._stopping:
+                super()._collect_updates()
+
+        def stop_workers(self):
+            self._stopping = True
+            super().stop_workers()
+
+    NeverReads._stopping = False
+    monkeypatch.setattr(a3c, "run_agent", checks.run_checking_agent)
+    monkeypatch.setattr("ga3c_tf.workers.supervisor.STOP_SECONDS", 60)
+    settings = {"system": "a3c", "num_agents": 2, "t_max": 1, "steps": None, "minutes": 0.2}
+    _, training, _ = run_counting(tmp_path, monkeypatch, NeverReads, model=ServersModel, **settings)
+    assert {process.exitcode for process in training._processes._processes.values()} == {0}

@@ -1,0 +1,512 @@
+"""What goes wrong in hours of training, done for real: processes killed and stuck, disks filled, losses not finite."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from multiprocessing import forkserver
+from pathlib import Path
+
+import helpers
+import numpy as np
+import pytest
+from checks import (
+    Killed,
+    alive,
+    check_nothing_lost_or_repeated,
+    check_segment,
+    descendants,
+    parent_of,
+    run_counting,
+    start_training,
+)
+from commands import ga3c_tf
+
+from ga3c_tf.config import Config
+from ga3c_tf.files import RetryingWriter
+from ga3c_tf.model.model import Model
+from ga3c_tf.runs.log import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.systems.a2c import A2C
+from ga3c_tf.systems.ga3c import Server
+from ga3c_tf.systems.serial import SerialServer
+from ga3c_tf.workers.failures import FailureBudget
+from ga3c_tf.workers.stall_detector import StallDetector
+from ga3c_tf.workers.supervisor import AgentError, Watchdog
+
+# 1. an agent dies
+
+
+@pytest.mark.parametrize("processes", [pytest.param(4, marks=pytest.mark.slow), 16])
+def test_killed_agents_are_replaced_and_nothing_is_lost_repeated_or_mixed(tmp_path, monkeypatch, processes):
+    """An action meant for another agent or state would end its process, and be counted as one more loss."""
+    settings = {"num_agents": 16, "agent_processes": processes, "steps": None, "minutes": 2.0, "max_failures": 100}
+    model, training, summary = run_counting(tmp_path, monkeypatch, Killed, max_training_queue=16, **settings)
+    assert summary["ended"] == "all again" and summary["replaced_processes"] == training.lost.count == Killed.kills
+    for rows in model.batches:
+        check_segment(rows, 5)
+    trained = [row for rows in model.batches for row in rows]
+    check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
+    assert len({place[0] for place, _, _ in trained}) > 16
+    assert summary["trained_steps"] == len(trained)
+    assert summary["trained_steps"] <= summary["sent_steps"] <= summary["trained_steps"] + (16 + 2) * 5
+    given_up = 3 * 5  # at most: an agent's segment under way, a whole one, and one in the training queue
+    assert len(trained) <= summary["agent_steps"] <= len(trained) + (16 + Killed.kills * 16 // processes) * given_up
+    events = read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
+    assert [row["event"] for row in events] == ["lost"] * Killed.kills
+    assert all("exit code -9; its agents begin anew" in row["why"] for row in events)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_ten_kills_in_two_minutes_cost_no_throughput_afterwards(tmp_path, monkeypatch):
+    monkeypatch.setattr(Killed, "pause", 12.0)
+    settings = {"num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 3.0, "max_failures": 100}
+    monkeypatch.setattr(Killed, "_ended", Server._ended)
+    _, training, _ = run_counting(tmp_path, monkeypatch, Killed, **settings, log_seconds=1.0)
+    rows = read_rows(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)
+    losses = [float(row["time_s"]) for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
+    assert len(losses) == training.lost.count == Killed.kills
+
+    def median_pps(start, end):
+        return np.median([float(row["pps"]) for row in rows if start < float(row["time_s"]) <= end])
+
+    before, after = median_pps(0.5, losses[0]), median_pps(losses[-1] + 5, 180)
+    assert after > 0.85 * before, (before, after)
+
+
+def test_agents_that_fail_again_and_again_end_the_run_with_their_traceback(tmp_path, monkeypatch):
+    with pytest.raises(AgentError, match="RuntimeError: the emulator is gone"):
+        run_counting(tmp_path, monkeypatch, Server, env_id="helpers:Failing-v0", max_failures=3)
+    assert len(read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)) == 3
+    assert len(list((tmp_path / "run" / "checkpoints").glob("0*"))) == 2  # of the start and of the end
+
+
+def test_workers_come_and_go_while_agents_die(tmp_path, monkeypatch):
+    class Restless(Killed):
+        kills, pause = 6, 0.2
+
+        def start_workers(self):
+            super().start_workers()
+            self._settings = deque([(16, 1, 3), (3, 3, 1), (9, 2, 2), (1, 1, 1), (16, 2, 2)] * 4)
+            self._restless = threading.Thread(target=self._change, daemon=True)
+            self._restless.start()
+
+        def _change(self):
+            while self._settings:
+                self.set_workers(*self._settings.popleft())
+                time.sleep(0.1)
+
+        def _ended(self):
+            return None if self._restless.is_alive() else super()._ended()
+
+    settings = {"num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 2.0, "max_failures": 100}
+    model, training, summary = run_counting(tmp_path, monkeypatch, Restless, **settings)
+    assert summary["ended"] == "all again" and training.lost.count == Restless.kills
+    for rows in model.batches:
+        check_segment(rows, 5)
+    trained = [row for rows in model.batches for row in rows]
+    check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
+
+
+class KillsForkserver(Server):
+    """Kills the forkserver once all agents have stepped, and goes on until they have stepped again."""
+
+    def start_workers(self):
+        super().start_workers()
+        self._before = self._forkserver = None
+
+    def work(self, seconds):
+        super().work(seconds)
+        if self._forkserver is None and self.memory.steps[: self._num_agents].min() > 50:
+            self._forkserver = forkserver._forkserver._forkserver_pid
+            os.kill(self._forkserver, signal.SIGKILL)
+        if self._before is None and self.lost.count == len(list(self._processes)) and not self._replacing:
+            self._before = self.memory.steps.copy()
+
+    def _ended(self):
+        again = self._before is not None and (self.memory.steps - self._before)[: self._num_agents].min() > 50
+        return super()._ended() or ("all again" if again else None)
+
+    def stop_workers(self):
+        pid = forkserver._forkserver._forkserver_pid
+        self.signals = {pid: deaf_to(pid), **{child: deaf_to(child) for child in descendants(pid)}}
+        super().stop_workers()
+
+
+def deaf_to(pid):
+    """The signals that a process ignores or has blocked, as a bit mask."""
+    fields = dict(line.split(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(fields["SigBlk"], 16) | int(fields["SigIgn"], 16)
+
+
+def test_a_forkserver_that_dies_is_one_fault_and_its_successor_leaves_signals_to_the_server(tmp_path, monkeypatch):
+    settings = {"num_agents": 12, "agent_processes": 12, "steps": None, "minutes": 2.0, "max_failures": 1}
+    model, training, summary = run_counting(tmp_path, monkeypatch, KillsForkserver, **settings)
+    assert summary["ended"] == "all again" and summary["replaced_processes"] == 12
+    trained = [row for rows in model.batches for row in rows]
+    check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
+    ending = sum(1 << number - 1 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    assert len(training.signals) == 13 and training._forkserver not in training.signals
+    assert all(mask & ending == ending for mask in training.signals.values())
+
+
+# 2. an agent hangs
+
+
+def test_agents_that_hang_are_replaced(tmp_path, monkeypatch):
+    """Those with even seeds hang in their second episode: in the end all seeds are odd."""
+    settings = {"agent_processes": 6, "agent_timeout": 0.7, "max_failures": 1000}
+    model, training, summary = run_counting(tmp_path, monkeypatch, Server, env_id="helpers:Hanging-v0", **settings)
+    kinds = [row["event"] for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
+    assert kinds.count("lost") == training.lost.count == summary["replaced_processes"] > 0
+    assert 0 <= kinds.count("hung") - kinds.count("lost") <= 6  # at the end, some have just been noticed
+    trained = [row for rows in model.batches for row in rows]
+    check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
+
+
+def test_only_what_is_busy_with_one_thing_for_too_long_hangs():
+    now = [0.0]
+    watch, found = Watchdog(lambda number: 10.0, clock=lambda: now[0]), []
+    for second in range(1, 40):
+        now[0] = float(second)
+        found.append(watch.hung({0: 0.0, 1: float(second), 2: 5.0}))
+    assert all(hung in ([], [2]) for hung in found)
+    assert found.index([2]) in (10, 11, 15, 16)
+    watch = Watchdog(lambda number: 10.0, clock=lambda: now[0])
+    watch.hung({0: 39.0})
+    now[0] += 3600  # the machine slept
+    assert watch.hung({0: 39.0}) == []
+
+
+@pytest.mark.parametrize("kind", [Server, A2C])
+def test_cores_that_are_taken_away_change_nothing(tmp_path, monkeypatch, kind):
+    """As `taskset -acp 0 PID` does it, from the first step on."""
+    cores = 3
+    monkeypatch.setattr(sys.modules[kind.__module__], "usable_cores", lambda: cores)
+
+    class Deprived(kind):
+        def start_workers(self):
+            nonlocal cores
+            cores = 1
+            super().start_workers()
+
+    model, _, summary = run_counting(tmp_path, monkeypatch, Deprived, agent_processes=None)
+    assert summary["ended"] == "steps" and summary["replaced_processes"] == 0
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
+
+
+# 3. a thread raises
+
+
+@pytest.mark.parametrize("method", ["predict", "train"])
+def test_a_threads_error_ends_the_run_with_a_checkpoint(tmp_path, monkeypatch, method):
+    original, calls = getattr(helpers.CheckingModel, method), []
+
+    def fail(self, *args):
+        calls.append(method)
+        if len(calls) > 200:
+            raise ZeroDivisionError(method)
+        return original(self, *args)
+
+    monkeypatch.setattr(helpers.CheckingModel, method, fail)
+    started = time.monotonic()
+    with pytest.raises(ZeroDivisionError, match=method):
+        run_counting(tmp_path, monkeypatch, Server, steps=10**9)
+    assert time.monotonic() - started < 20
+    assert max(int(path.name) for path in (tmp_path / "run" / "checkpoints").glob("0*")) > 100
+
+
+# 4. a loss is not finite
+
+
+def poisoned(monkeypatch, updates):
+    """The model refuses these updates, as if their losses were not finite."""
+    original, calls = helpers.CheckingModel.train, []
+
+    def train(self, *args):
+        calls.append(len(calls))
+        result = original(self, *args)
+        if calls[-1] in updates:
+            result.value_loss, result.applied = float("nan"), False
+        return result
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+def test_an_update_that_is_not_finite_is_left_out_and_counted(tmp_path, monkeypatch, kind):
+    poisoned(monkeypatch, {20, 40, 60})
+    _, training, summary = run_counting(tmp_path, monkeypatch, kind)
+    assert summary["refused_updates"] == 3 and summary["updates"] == training.stats.updates > 100
+    events = read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
+    assert {row["event"] for row in events} == {"refused"}
+    assert sum(int(row["why"].split()[0]) for row in events) == 3
+
+
+def weights_of(model):
+    return [variable.numpy() for group in model.checkpoint_objects().values() for variable in group]
+
+
+@pytest.mark.parametrize("dual", [False, True])
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan, 1e30])
+def test_a_batch_that_is_not_finite_changes_nothing(bad, dual):
+    model = Model(Config(network="mlp", dual_rmsprop=dual), (4,), np.float32, 2, seed=0)
+    states, actions = np.ones((5, 4), np.float32), np.zeros(5, np.int32)
+    returns = np.ones(5, np.float32)
+    assert model.train(states, actions, returns, 0.01, 0.01)[3:] == (1, True)
+    before = weights_of(model)
+    result = model.train(states, actions, np.where(np.arange(5) == 3, np.float32(bad), returns), 0.01, 0.01)
+    assert result[3:] == (1, False) and not np.isfinite(result.value_loss)
+    assert all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
+    assert model.train(states, actions, returns, 0.01, 0.01)[3:] == (2, True)
+    assert not all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
+
+
+def test_a_gradient_that_is_not_finite_is_refused_though_the_loss_is(tmp_path, monkeypatch):
+    (tmp_path / "steep.py").write_text(
+        "import tensorflow as tf\n"
+        "def loss(logits, values, actions, returns, beta, config):\n"
+        "    zero = tf.reduce_sum(tf.sqrt(values * 0.0))\n"  # 0, with an infinite slope
+        "    return tf.reduce_sum(logits), zero, tf.reduce_sum(logits)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    model = Model(Config(network="mlp", loss="steep:loss"), (4,), np.float32, 2, seed=0)
+    before = weights_of(model)
+    result = model.train(np.ones((5, 4), np.float32), np.zeros(5, np.int32), np.ones(5, np.float32), 0.01, 0.01)
+    assert np.isfinite(result.policy_loss + result.value_loss) and result[3:] == (0, False)
+    assert all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
+
+
+# 6. the disk is full
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 8 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("a small file system needs the right to mount one")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def fill(disk):
+    ballast = disk / "ballast"
+    with contextlib.suppress(OSError), ballast.open("ab", buffering=0) as stream:
+        while True:
+            stream.write(b"\0" * 4096)
+    with contextlib.suppress(OSError), ballast.open("ab", buffering=0) as stream:
+        while stream.write(b"\0"):
+            pass
+    return ballast
+
+
+def whole_episodes(run):
+    numbers = [int(row["episode"]) for row in read_rows(run / "episodes.csv", EPISODE_COLUMNS)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    return len(numbers)
+
+
+def checkpoints_of(run):
+    return {path.name for path in (run / "checkpoints").glob("0*")}
+
+
+@pytest.mark.timeout(180)
+def test_a_full_disk_holds_up_saving_but_not_the_training(small_disk):
+    """The output goes to the full disk too, as `reproduce` directs it."""
+    run, log = small_disk / "run", small_disk / "log.txt"
+    with log.open("w") as output, start_training(run, "--agents", 4, output=output) as (process, _):
+        fill(small_disk)
+        time.sleep(2.5)  # in which a checkpoint that was being written has ended, and given back what it took
+        ballast = fill(small_disk)
+        before = checkpoints_of(run)
+        time.sleep(4)  # in which a checkpoint and many lines are due
+        assert process.poll() is None and checkpoints_of(run) == before
+        ballast.unlink()
+        deadline = time.monotonic() + 60
+        while not checkpoints_of(run) - before:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+    assert "Traceback" not in log.read_text()
+    assert whole_episodes(run) > 100
+    events = read_rows(run / "events.csv", EVENT_COLUMNS)
+    assert {row["event"] for row in events} == {"not saved"}
+    assert all(
+        "No space left on device" in row["why"]
+        and row["why"].endswith("the training goes on, the last checkpoint stands")
+        for row in events
+    )
+
+
+def test_output_that_cannot_be_written_ends_no_training(tmp_path):
+    with open("/dev/full", "w") as full:
+        options = ["--preset", "smoke", "--run-dir", tmp_path / "run"]
+        done = ga3c_tf("train", "CartPole-v1", *options, capture_output=False, stdout=full, stderr=full)
+    assert done.returncode == 0
+    assert max(map(int, checkpoints_of(tmp_path / "run"))) >= 2000
+
+
+def test_output_that_cannot_be_written_is_one_line_where_it_is_all_there_is():
+    with open("/dev/full", "w") as full:
+        done = ga3c_tf("games", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (1, "ga3c-tf: cannot write the output: No space left on device\n")
+
+
+def test_the_last_checkpoint_is_written_whatever_fails_before(tmp_path, monkeypatch):
+    class FailingAtTheEnd(Server):
+        def stop_workers(self):
+            super().stop_workers()
+            raise OSError("standard error cannot be written")
+
+    with pytest.raises(OSError, match="standard error cannot be written"):
+        run_counting(tmp_path, monkeypatch, FailingAtTheEnd)
+    assert max(map(int, checkpoints_of(tmp_path / "run"))) >= 3000
+
+
+def test_a_disk_that_stays_full_ends_in_one_line_and_the_last_checkpoint_stands(small_disk):
+    run = small_disk / "run"
+    with start_training(run, "--agents", 4) as (process, _):
+        fill(small_disk)
+        newest = max(path.name for path in (run / "checkpoints").glob("0*"))
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == 1 and "Traceback" not in output
+    assert "what was saved before stands" in output.splitlines()[-1]
+    assert max(path.name for path in (run / "checkpoints").glob("0*")) == newest
+
+
+def test_what_has_no_room_is_written_later_in_order(small_disk):
+    said = []
+    file = RetryingWriter(small_disk / "rows", said.append)
+    file.write(b"first\n")
+    ballast = fill(small_disk)
+    rows = [b"%d\n" % number for number in range(4000)]
+    for row in rows:
+        file.write(row)
+    assert said and "No space left on device" in said[-1]
+    with pytest.raises(OSError):
+        file.flush()
+    ballast.unlink()
+    file.write(b"last\n")
+    file.flush()
+    file.close()
+    assert (small_disk / "rows").read_bytes() == b"first\n" + b"".join(rows) + b"last\n"
+
+
+# 10. load, and stages that stand still
+
+
+LOADS = {
+    "one agent, 16 predictors": {"num_agents": 1, "agent_processes": 1, "num_predictors": 16},
+    "queues of one": {"max_training_queue": 1, "max_prediction_batch": 1},
+    "a minimum batch beyond all slots": {"min_training_batch": 900, "max_training_queue": 6},
+    "more trainers than agents": {"num_agents": 2, "num_trainers": 16},
+}
+
+
+@pytest.mark.parametrize("load", LOADS.values(), ids=LOADS.keys())
+def test_odd_proportions_do_not_lock_up(tmp_path, monkeypatch, load):
+    model, _, summary = run_counting(tmp_path, monkeypatch, Server, **load)
+    assert summary["ended"] == "steps" and model.batches
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], load.get("num_agents", 6))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_256_agents_for_five_minutes(tmp_path, monkeypatch):
+    settings = {"num_agents": 256, "agent_processes": None, "steps": None, "minutes": 5.0, "max_training_queue": 512}
+    model, training, summary = run_counting(tmp_path, monkeypatch, Server, **settings)
+    assert summary["ended"] == "minutes" and training.lost.count == 0
+    assert training.memory.steps[:256].min() > 100
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=256)
+
+
+def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch):
+    """The trainers stop working: no update any more, and soon no step."""
+    monkeypatch.setattr("ga3c_tf.workers.stall_detector.STALL_SECONDS", 1.0)
+    original, release = helpers.CheckingModel.train, threading.Event()
+
+    def train(self, *args):
+        if self._version > 50:
+            release.wait(30)
+        return original(self, *args)
+
+    class Released(Server):
+        def stop_workers(self):
+            release.set()
+            super().stop_workers()
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    run_counting(tmp_path, monkeypatch, Released, steps=None, minutes=0.06)
+    said = [row["why"] for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
+    assert any(why.startswith("no update for 1 s; ") and why.endswith(" segments for an update") for why in said)
+    assert any(why.startswith("no step for ") for why in said)
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start_and_is_no_stall(tmp_path, monkeypatch, capsys, kind):
+    monkeypatch.setattr("ga3c_tf.workers.stall_detector.STALL_SECONDS", 1.0)
+    monkeypatch.setattr("ga3c_tf.systems.training.SPEED_SECONDS", 0.5)
+    monkeypatch.setattr("ga3c_tf.systems.training.RARE_SECONDS", 1.0)
+    settings = {"num_agents": 2, "steps": None, "minutes": 0.06}
+    _, training, _ = run_counting(tmp_path, monkeypatch, kind, min_training_batch=100_000, **settings)
+    said = capsys.readouterr().out.splitlines()
+    assert training.stats.updates == 0 and not read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
+    [line] = said
+    pattern = r"an update trains on 100001 states or more: at (\d+) steps per second, about (\d+) s for each"
+    speed, seconds = map(int, re.fullmatch(pattern, line).groups())
+    assert speed * seconds == pytest.approx(100_001, rel=0.05)
+
+
+def test_an_ordinary_minimum_batch_is_not_mentioned(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("ga3c_tf.systems.training.SPEED_SECONDS", 0.1)
+    run_counting(tmp_path, monkeypatch, Server, steps=None, minutes=0.03, min_training_batch=40)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_stall_is_told_once_in_a_while():
+    now = [0.0]
+    watch, found = StallDetector(clock=lambda: now[0]), []
+    for second in range(100):
+        now[0] = float(second)
+        found.append(watch.stalled({"step": second, "update": 7}))
+    assert [second for second, stages in enumerate(found) if stages] == [30, 60, 90]
+    assert found[60] == {"update": 60.0}
+
+
+# what is dealt with, up to a limit
+
+
+def test_failures_are_forgiven_up_to_so_many_a_minute():
+    now = [0.0]
+    failures = FailureBudget(2, clock=lambda: now[0])
+    for second in (0, 1, 62, 100, 130):
+        now[0] = float(second)
+        failures.add(ValueError("bad luck"))
+    assert failures.count == 5
+    now[0] = 140.0
+    with pytest.raises(ValueError, match="once too often"):
+        failures.add(ValueError("once too often"))
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_a_run_whose_agents_were_killed(tmp_path):
+    with start_training(tmp_path / "run", "--agents", 8, "--max-failures", 100) as (process, children):
+        agents = set().union(*(descendants(child) for child in children if parent_of(child) == process.pid))
+        os.kill(min(agents), signal.SIGKILL)
+        time.sleep(3)
+        children = descendants(process.pid)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+    assert process.returncode == 130 and "replaced_processes 1" in output.splitlines()[-1]
+    time.sleep(1)
+    assert not alive(children)

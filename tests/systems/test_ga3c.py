@@ -1,0 +1,475 @@
+"""The whole system on an environment that counts: nothing lost, repeated, or mixed between agents."""
+
+import os
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+import helpers
+import numpy as np
+import pytest
+from checks import alive, check_nothing_lost_or_repeated, check_segment, freeze_agents, start_training
+from checks import run_counting as run_counting_with
+
+import ga3c_tf.host.scheduling
+import ga3c_tf.systems.ga3c
+import ga3c_tf.workers.predictor
+from ga3c_tf.config import Config
+from ga3c_tf.host.scheduling import IdleCores
+from ga3c_tf.rollouts.queues import IndexQueue, RolloutBuffers
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.runs.stats import Stats
+from ga3c_tf.systems.ga3c import Server, updates_at_once
+from ga3c_tf.systems.serial import SerialServer
+from ga3c_tf.workers.predictor import Predictor
+from ga3c_tf.workers.trainer import BatchBuilder, Trainer
+
+
+def run_counting(tmp_path, monkeypatch, kind=Server, **settings):
+    return run_counting_with(tmp_path, monkeypatch, kind, **settings)
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+@pytest.mark.parametrize("t_max", [1, 5, 100])
+def test_every_segment_is_whole_and_every_step_is_trained_on_once(tmp_path, monkeypatch, kind, t_max):
+    model, training, summary = run_counting(tmp_path, monkeypatch, kind, t_max=t_max, max_training_queue=6)
+    for rows in model.batches:
+        check_segment(rows, t_max)
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
+    trained = sum(map(len, model.batches))
+    given_up = 6 * 2 * t_max  # at most: of each agent one segment under way and one in the training queue
+    assert summary["agent_steps"] >= 3000
+    assert summary["agent_steps"] - given_up <= trained <= summary["agent_steps"]
+    assert summary["updates"] == len(model.batches) == training.stats.updates
+
+
+def test_one_agent_per_process_many_threads_and_queues_of_one(tmp_path, monkeypatch):
+    model, _, _ = run_counting(
+        tmp_path,
+        monkeypatch,
+        agent_processes=6,
+        num_predictors=4,
+        num_trainers=4,
+        max_training_queue=1,
+        max_prediction_batch=1,
+    )
+    for rows in model.batches:
+        check_segment(rows, 5)
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
+    assert max(model.batch_sizes) == 1
+
+
+def test_the_prediction_batch_has_all_that_wait_up_to_the_maximum(tmp_path, monkeypatch):
+    model, _, _ = run_counting(
+        tmp_path, monkeypatch, num_agents=24, agent_processes=3, max_prediction_batch=7, num_predictors=1
+    )
+    assert max(model.batch_sizes) == 7
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+def test_the_minimum_batch_merges_segments_until_it_is_exceeded(tmp_path, monkeypatch, kind):
+    model, _, _ = run_counting(tmp_path, monkeypatch, kind, min_training_batch=20, num_trainers=1)
+    sizes = {len(rows) for rows in model.batches}
+    assert min(sizes) > 20 and max(sizes) <= 25
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
+
+
+def test_each_state_is_trained_with_the_lag_of_its_own_prediction(tmp_path, monkeypatch):
+    """Where prediction and training take turns, the lag is known: the updates since the state was predicted."""
+    lags = []
+    monkeypatch.setattr("ga3c_tf.runs.stats.Stats.trained", lambda self, lag, *losses: lags.append(lag))
+    model, _, _ = run_counting(tmp_path, monkeypatch, SerialServer, steps=600)
+    for update, (rows, lag) in enumerate(zip(model.batches, lags, strict=True)):
+        assert [update - model.chosen[place] for place, _, _ in rows] == lag.tolist()
+    assert max(lag.max() for lag in lags) > 0
+
+
+@pytest.mark.parametrize("minimum", [0, 20])
+def test_workers_come_and_go_without_a_segment_lost_or_mixed(tmp_path, monkeypatch, minimum):
+    class Changing(Server):
+        def start_workers(self):
+            super().start_workers()
+            self.threads = {*self._predictors, *self._trainers}
+            threading.Thread(target=self.change, daemon=True).start()
+
+        def change(self):
+            rng = np.random.default_rng(0)
+            for setting in [*rng.integers(1, [7, 5, 5], size=(40, 3)).tolist(), (4, 1, 3)]:
+                self.set_workers(*setting)
+                self.threads |= {*self._predictors, *self._trainers}
+                time.sleep(0.05)
+            time.sleep(0.5)
+            self.alive = {
+                kind: sum(thread.is_alive() for thread in self.threads if isinstance(thread, kind))
+                for kind in (Predictor, Trainer)
+            }
+            self.stop("changed")
+
+    model, training, summary = run_counting(tmp_path, monkeypatch, Changing, steps=None, min_training_batch=minimum)
+    assert summary["ended"] == "changed" and training.workers() == {"agents": 4, "predictors": 1, "trainers": 3}
+    assert training.alive == {Predictor: 1, Trainer: 3}
+    places = [place for rows in model.batches for place, _, _ in rows]
+    assert len(places) == len(set(places)) > 1000
+    assert len({identity for identity, _, _ in places}) > 20
+    if minimum == 0:
+        for rows in model.batches:
+            check_segment(rows, 5)
+    else:
+        assert min(map(len, model.batches)) > minimum
+
+
+def test_a_full_training_queue_holds_the_agents_back(tmp_path, monkeypatch):
+    release = threading.Event()
+    original = helpers.CheckingModel.train
+
+    def slow_train(self, *args):
+        release.wait(10)
+        return original(self, *args)
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", slow_train)
+    watched = {}
+
+    def watch():
+        time.sleep(3)
+        steps = [training.agent_steps]
+        time.sleep(1)
+        watched["steps"] = [*steps, training.agent_steps]
+        watched["queue"] = len(training.training_queue)
+        release.set()
+
+    def start(self):
+        nonlocal training
+        training = self
+        threading.Thread(target=watch, daemon=True).start()
+        Server.start_workers(self)
+
+    training = None
+    watched_server = type("WatchedServer", (Server,), {"start_workers": start})
+    model, _, _ = run_counting(tmp_path, monkeypatch, watched_server, max_training_queue=6, num_trainers=1)
+    first, later = watched["steps"]
+    assert first == later > 0
+    assert watched["queue"] <= 6
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+def test_curves_hold_every_episode_with_its_raw_score(tmp_path, monkeypatch, kind):
+    model, _, summary = run_counting(tmp_path, monkeypatch, kind, log_seconds=0.2)
+    episodes = read_rows(tmp_path / "run" / "episodes.csv", EPISODE_COLUMNS)
+    assert [int(row["episode"]) for row in episodes] == list(range(1, summary["episodes"] + 1))
+    identities = {place[0] for rows in model.batches for place, _, _ in rows}
+    possible = {
+        (
+            sum(
+                helpers.reward_at(identity, episode, step) for step in range(helpers.episode_length(identity, episode))
+            ),
+            helpers.episode_length(identity, episode),
+        )
+        for identity in identities
+        for episode in range(1000)
+    }
+    assert {(float(row["score"]), int(row["length"])) for row in episodes} <= possible
+    metrics = read_rows(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)
+    assert 0 < int(metrics[-1]["agent_steps"]) <= summary["agent_steps"]
+    assert int(metrics[-1]["updates"]) <= summary["updates"]
+    times = [float(row["time_s"]) for row in metrics]
+    assert times == sorted(times)
+
+
+def test_every_row_of_metrics_covers_a_whole_period_though_the_run_stood_still(tmp_path, monkeypatch):
+    class Stalled(SerialServer):
+        def work(self, seconds):
+            super().work(seconds)
+            if 1 < time.monotonic() - self._start < 1.4:
+                time.sleep(1.3)  # as a machine that swaps
+
+    run_counting(tmp_path, monkeypatch, Stalled, steps=None, minutes=0.08, log_seconds=0.5)
+    times = [float(row["time_s"]) for row in read_rows(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)]
+    assert max(np.diff(times)) > 1.2 and min(np.diff(times)) > 0.45
+
+
+def test_a_run_stops_when_asked(tmp_path, monkeypatch):
+    class Stopped(Server):
+        def start_workers(self):
+            super().start_workers()
+            threading.Timer(1.0, self.stop, ["asked"]).start()
+
+    _, _, summary = run_counting(tmp_path, monkeypatch, Stopped, steps=None)
+    assert summary["ended"] == "asked" and summary["agent_steps"] > 0
+
+
+@pytest.mark.parametrize(
+    ("budget", "why"),
+    [
+        ({"steps": 500}, "steps"),
+        ({"steps": None, "episodes": 40}, "episodes"),
+        ({"steps": None, "minutes": 0.02}, "minutes"),
+    ],
+)
+def test_each_budget_ends_the_run(tmp_path, monkeypatch, budget, why):
+    _, _, summary = run_counting(tmp_path, monkeypatch, **budget)
+    assert summary["ended"] == why
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+def test_the_rates_are_those_of_the_agent_steps(tmp_path, monkeypatch, kind):
+    used = []
+    original = helpers.CheckingModel.train
+
+    def train(self, states, actions, returns, learning_rate, beta):
+        used.append((learning_rate, beta))
+        return original(self, states, actions, returns, learning_rate, beta)
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    settings = {"learning_rate": 1.0, "learning_rate_end": 0.0, "beta_end": 0.005, "anneal_steps": 2000}
+    run_counting(tmp_path, monkeypatch, kind, **settings)
+    if kind is SerialServer:  # several trainers may report out of turn
+        assert used == sorted(used, reverse=True)
+    assert used[0][0] > 0.95 and used[-1] == (0.0, 0.005)
+    assert {round(rate, 1) for rate, _ in used} == {number / 10 for number in range(11)}
+    assert all(beta == pytest.approx(0.005 + 0.005 * rate) for rate, beta in used)
+
+
+def test_no_update_happens_while_a_checkpoint_is_written(tmp_path, monkeypatch):
+    """Not by trainers that the adjustment adds meanwhile either, with as many permits as on a GPU."""
+    monkeypatch.setattr(ga3c_tf.systems.ga3c, "updates_at_once", lambda device, cores: 16)
+    saves = []
+
+    class Watched(Server):
+        def _save(self):
+            agents, predictors, trainers = self.workers().values()
+            before = self.stats.updates
+            if agents:  # it has begun, and is not at its end
+                self.set_workers(agents, predictors, trainers + 2)
+            time.sleep(0.3)
+            saves.append((before, self.stats.updates))
+            return super()._save()
+
+    _, training, _ = run_counting(
+        tmp_path, monkeypatch, Watched, steps=None, minutes=0.05, checkpoint_minutes=0.01, num_trainers=1
+    )
+    assert len(saves) >= 3 and saves[-1][0] > 0 and training.workers()["trainers"] >= 3
+    assert all(before == after for before, after in saves)
+
+
+@pytest.mark.parametrize("workers", [{"num_predictors": 17}, {"num_trainers": 17}])
+def test_a_run_may_begin_with_more_threads_than_the_adjustment_goes_up_to(tmp_path, monkeypatch, workers):
+    _, training, summary = run_counting(tmp_path, monkeypatch, adjustment="fast", **workers)
+    assert summary["ended"] == "steps" and training._adjustment.error is None
+
+
+@pytest.mark.parametrize("kind", [Server, SerialServer])
+def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_path, monkeypatch, kind):
+    original = helpers.CheckingModel.train
+
+    def train(self, *args):
+        result = original(self, *args)
+        result.applied = result.version < 20
+        result.value_loss = 0.0 if result.applied else float("nan")
+        return result
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    with pytest.raises(FloatingPointError, match=r"update \d+: policy loss 0.0, value loss nan, \d+ states, returns"):
+        run_counting(tmp_path, monkeypatch, kind, max_failures=3)
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000000000"]
+
+
+@pytest.mark.parametrize("permitted", [1, 2])
+def test_so_many_trainers_update_at_once_and_no_more(tmp_path, monkeypatch, permitted):
+    original, lock, running, most = helpers.CheckingModel.train, threading.Lock(), 0, 0
+
+    def train(self, *args):
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.01)
+        with lock:
+            running -= 1
+        return original(self, *args)
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    monkeypatch.setattr(ga3c_tf.systems.ga3c, "updates_at_once", lambda device, cores: permitted)
+    run_counting(tmp_path, monkeypatch, num_trainers=4, steps=600)
+    assert most == permitted
+
+
+def test_half_the_cores_update_and_on_a_gpu_all_trainers():
+    assert [updates_at_once("/CPU:0", cores) for cores in (1, 2, 3, 16)] == [1, 1, 1, 8]
+    assert updates_at_once("/GPU:0", 2) >= 16
+
+
+@pytest.mark.parametrize(("idle", "most"), [(0.3, 3), (0.05, 1)])
+def test_idle_cores_let_more_trainers_update_at_once(tmp_path, monkeypatch, idle, most):
+    original = helpers.CheckingModel.train
+
+    def train(self, *args):
+        time.sleep(0.02)  # slow enough for the training queue to be full
+        return original(self, *args)
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    monkeypatch.setattr(ga3c_tf.systems.ga3c, "usable_cores", lambda: 3)
+    monkeypatch.setattr(ga3c_tf.systems.ga3c.IdleCores, "share", lambda self: idle)
+    _, training, _ = run_counting(tmp_path, monkeypatch, steps=None, minutes=0.06, log_seconds=0.3)
+    assert training._gate.permits == most
+
+
+def test_the_idle_share_is_that_of_the_time_between(monkeypatch):
+    times = iter([(100, 200), (130, 300), (130, 300)])
+    monkeypatch.setattr(ga3c_tf.host.scheduling, "_core_times", lambda: next(times))
+    cores = IdleCores()
+    assert cores.share() == 0.3 and cores.share() == 0.0
+
+
+def test_the_system_tells_the_times_of_its_cores():
+    idle, total = ga3c_tf.host.scheduling._core_times()
+    assert 0 < idle < total
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_a_patient_predictor_takes_what_comes_while_it_waits(monkeypatch, patient):
+    config = Config(num_agents=4)
+    memory = RolloutBuffers(config, helpers.SHAPE, "uint8", helpers.NUM_ACTIONS)
+    requests, model = IndexQueue(), helpers.CheckingModel()
+    answers = SimpleNamespace(predicted=lambda agents: requests.stop())
+    first, *later = (memory.state_index(memory.slots_of(agent)[0], 0) for agent in range(4))
+    requests.put(first)
+
+    def sleep(seconds):
+        requests.put(later)
+        later.clear()
+
+    monkeypatch.setattr(ga3c_tf.workers.predictor, "time", SimpleNamespace(sleep=sleep))
+    predictor = Predictor(config, model, memory, requests, answers, Stats(1), lambda: patient, print)
+    predictor.start()
+    predictor.join(30)
+    assert not predictor.is_alive() and predictor.error is None
+    assert model.batch_sizes == [4 if patient else 1]
+
+
+def test_agents_wait_for_a_core_instead_of_taking_one(tmp_path, monkeypatch):
+    policies = set()
+
+    class Looking(Server):
+        def stop_workers(self):  # every process has stepped by then, so none is still on its way to its policy
+            policies.update(os.sched_getscheduler(process.pid) for process in self._processes._processes.values())
+            super().stop_workers()
+
+    run_counting(tmp_path, monkeypatch, Looking, steps=600)
+    assert policies == {os.SCHED_BATCH}
+
+
+def test_a_slow_update_does_not_hold_up_the_end(tmp_path, monkeypatch):
+    original = helpers.CheckingModel.train
+
+    def train(self, *args):
+        time.sleep(0.8)
+        return original(self, *args)
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+
+    class Timed(Server):
+        def stop_workers(self):
+            started = time.monotonic()
+            super().stop_workers()
+            self.took = time.monotonic() - started
+
+    _, training, _ = run_counting(tmp_path, monkeypatch, Timed, steps=None, minutes=0.05)
+    assert training.took < 2 and not any(thread.is_alive() for thread in training._trainers)
+
+
+def test_at_the_end_only_batches_that_were_overtaken_are_trained_on():
+    builder = BatchBuilder(Config(num_agents=1), RolloutBuffers(Config(num_agents=1), (2,), "float32", 2))
+    first, second, third, fourth = (builder.next_number() for _ in range(4))
+    assert builder.begins(third)
+    builder.closed = True
+    assert not builder.begins(fourth) and builder.begins(first) and builder.begins(second)
+
+
+@pytest.fixture
+def started_training(tmp_path):
+    before = set(os.listdir("/dev/shm"))
+    with start_training(tmp_path / "run", "--agents", 8) as started:
+        yield started
+    assert set(os.listdir("/dev/shm")) <= before
+
+
+def test_a_signal_to_the_group_ends_the_run_with_a_checkpoint_and_a_summary(started_training, tmp_path):
+    process, children = started_training
+    run = tmp_path / "run"
+    newest = max(path.name for path in (run / "checkpoints").glob("0*"))
+    asked = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=10)
+    assert time.monotonic() - asked < 5
+    assert process.returncode == 130
+    assert "ended interrupted" in output.splitlines()[-1] and "Traceback" not in output
+    assert max(path.name for path in (run / "checkpoints").glob("0*")) > newest
+    time.sleep(1)
+    assert not alive(children)
+
+
+def test_agents_that_hang_do_not_hold_up_the_end(started_training):
+    process, children = started_training
+    freeze_agents(process.pid, children)
+    asked = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=10)
+    assert time.monotonic() - asked < 5
+    assert process.returncode == 143 and "ended interrupted" in output
+    time.sleep(1)
+    assert not alive(children)
+
+
+def test_a_second_signal_ends_it_at_once(started_training):
+    process, children = started_training
+    freeze_agents(process.pid, children)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    assert process.poll() is None
+    asked = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    process.wait(timeout=5)
+    assert time.monotonic() - asked < 1 and process.returncode == 143
+    time.sleep(1)
+    assert not alive(children)
+
+
+def test_killing_the_server_ends_the_agents(started_training):
+    process, children = started_training
+    process.kill()
+    process.wait()
+    for _ in range(100):
+        if not alive(children):
+            break
+        time.sleep(0.1)
+    assert not alive(children)
+
+
+@pytest.mark.parametrize(
+    "rule", ["fast", *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("paper", "nvlabs"))]
+)
+def test_dynamic_adjustment_changes_the_workers_and_logs_why(tmp_path, monkeypatch, rule):
+    model, training, _ = run_counting(
+        tmp_path,
+        monkeypatch,
+        steps=None,
+        minutes=0.15,
+        num_agents=1,
+        num_predictors=1,
+        num_trainers=1,
+        adjustment=rule,
+        adjustment_seconds=1.0,
+        max_agents=8,
+    )
+    rows = read_rows(tmp_path / "run" / "adjustment.csv", ADJUSTMENT_COLUMNS)
+    settings = [[int(row[name]) for name in ("agents", "predictors", "trainers")] for row in rows]
+    assert len(rows) >= 5 and settings[0] == [1, 1, 1]
+    assert len({tuple(setting) for setting in settings}) > 1
+    assert all(1 <= number <= limit for setting in settings for number, limit in zip(setting, (8, 16, 16), strict=True))
+    assert all(row["why"] and row["accepted"] in ("0", "1") and float(row["rate"]) > 0 for row in rows)
+    accepted = [setting for setting, row in zip(settings, rows, strict=True) if row["accepted"] == "1"]
+    assert training.setting_to_keep() == accepted[-1]
+    for rows in model.batches:
+        check_segment(rows, 5)

@@ -1,0 +1,72 @@
+"""The systems that GA3C is compared with, as a user meets them: interrupted, resumed, killed, evaluated, learning."""
+
+import itertools
+import json
+import os
+import signal
+import time
+
+import pytest
+from checks import alive, freeze_agents, start_training
+from commands import output_of
+
+from ga3c_tf.evaluation import TrainedAgent, evaluate
+from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+
+
+def wait_for_the_end_of(children):
+    for _ in range(200):
+        if not alive(children):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{len(alive(children))} processes are left")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("system", ["a2c", pytest.param("a3c", marks=pytest.mark.slow)])
+def test_a_run_is_interrupted_resumed_and_evaluated(tmp_path, system):
+    run = tmp_path / "run"
+    with start_training(run, "--system", system, "--agents", 3) as (process, children):
+        asked = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+        assert time.monotonic() - asked < 5 and process.returncode == 130
+        assert "ended interrupted" in output.splitlines()[-1] and "Traceback" not in output
+        wait_for_the_end_of(children)
+    saved = max(int(path.name) for path in (run / "checkpoints").glob("0*"))
+    before = read_rows(run / "episodes.csv", EPISODE_COLUMNS)
+    summary = json.loads(output_of("resume", run, "--steps", saved + 2000, "--json").splitlines()[-1])
+    assert summary["ended"] == "steps" and saved + 2000 <= summary["agent_steps"]
+    episodes = read_rows(run / "episodes.csv", EPISODE_COLUMNS)
+    assert episodes[: len(before)] == before and len(episodes) == summary["episodes"] > len(before)
+    metrics = read_rows(run / "metrics.csv", METRIC_COLUMNS)
+    for column in ("time_s", "agent_steps", "updates"):
+        values = [float(row[column]) for row in metrics]
+        assert all(later >= earlier for earlier, later in itertools.pairwise(values)) and values[-1] > 0
+    lags = {float(row["policy_lag_mean"]) for row in metrics if row["policy_lag_mean"]}
+    assert lags == {0.0} if system == "a2c" else min(lags) >= 0
+    assert {row["agents"] for row in metrics} == {"3"}
+    agent = TrainedAgent(run, "latest", greedy=False, seed=0, device="/CPU:0", warn=print)
+    assert agent.agent_steps == summary["agent_steps"] and len(evaluate(agent, 3, seed=0).scores) == 3
+
+
+@pytest.mark.slow
+def test_killing_the_server_of_a3c_ends_the_agents(tmp_path):
+    with start_training(tmp_path / "run", "--system", "a3c", "--agents", 2) as (process, children):
+        process.kill()
+        process.wait()
+        wait_for_the_end_of(children)
+
+
+@pytest.mark.slow
+def test_a_second_signal_ends_a3c_at_once(tmp_path):
+    with start_training(tmp_path / "run", "--system", "a3c", "--agents", 2) as (process, children):
+        freeze_agents(process.pid, children)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        assert process.poll() is None
+        asked = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=20)
+        assert time.monotonic() - asked < 5 and process.returncode == 143
+        wait_for_the_end_of(children)

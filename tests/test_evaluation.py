@@ -1,0 +1,97 @@
+"""Evaluation: every episode counts, however long; whole games; the words of the protocol."""
+
+import numpy as np
+import pytest
+
+from ga3c_tf import evaluation as evaluate
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+
+
+class RandomAgent:
+    """Acts at random, so that no checkpoint is needed."""
+
+    agent_steps, checkpoint = 7, "best (by rolling score)"
+
+    def __init__(self, env_id, **settings):
+        self.config = Config(env_id=env_id, **settings)
+
+    def act(self, states):
+        return np.zeros(len(states), np.int64)
+
+
+def test_short_episodes_are_not_preferred():
+    scores = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 400, seed=3).scores
+    assert len(scores) == 400 and set(np.round(scores, 6)) == {-1.0, 1.0}
+    assert abs(np.mean(scores)) < 0.2  # the first 400 to end would give about -0.9
+
+
+@pytest.mark.parametrize("episodes", [1, 9, 10, 11])
+def test_as_many_episodes_as_asked_for(episodes):
+    evaluation = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), episodes, seed=0)
+    assert len(evaluation.scores) == episodes and evaluation.cut == 0
+
+
+def test_an_episode_that_nothing_ends_is_cut_and_counted():
+    agent = RandomAgent("helpers:Endless-v0")
+    evaluation = evaluate.evaluate(agent, 13, seed=0, most_steps=25)
+    assert evaluation.scores == [25.0] * 13 and evaluation.cut == 13
+    result = evaluate.summary(agent, evaluation, greedy=False, seed=0)
+    assert result["episodes_cut"] == 13 and result["protocol"].endswith("13 of them ended after 25 steps")
+    ended = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 40, seed=3, most_steps=50)
+    assert ended.cut == 0 and set(np.round(ended.scores, 6)) == {-1.0, 1.0}
+    halved = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 40, seed=3, most_steps=25)
+    assert set(np.round(halved.scores, 6)) == {-1.0, 0.5} and halved.cut == np.sum(np.array(halved.scores) > 0)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_actions_have_random_numbers_of_their_own(tmp_path, seed):
+    """At seed 0 they were those of the first environment: an agent could have known what comes."""
+    (tmp_path / "config.json").write_text(Config(env_id="helpers:ShortIsBad-v0").to_json())
+    actions = evaluate.RandomAgent(tmp_path, seed).act(np.zeros((200, 2), np.float32))
+    for environment in range(max(100, 10 * seed + 10)):
+        assert not np.array_equal(actions, np.random.default_rng(environment).integers(2, size=200))
+
+
+def test_the_summary_has_spread_interval_and_protocol():
+    agent = RandomAgent("ALE/Pong-v5", repeat_action_probability=0.1)
+    result = evaluate.summary(agent, evaluate.Evaluation([1.0, 2.0, 6.0], 0, 100), greedy=True, seed=5)
+    assert (result["mean"], result["median"], result["episodes"]) == (3.0, 2.0, 3)
+    assert result["std"] == pytest.approx(np.sqrt((4 + 1 + 9) / 2))
+    assert 1.0 <= result["interval_95"][0] < 3.0 < result["interval_95"][1] <= 6.0
+    for words in (
+        "3 whole episodes",
+        "best (by rolling score)",
+        "most probable action",
+        "seed 5",
+        "sticky actions 0.1",
+    ):
+        assert words in result["protocol"]
+
+
+def test_an_environment_without_pictures_is_refused(tmp_path):
+    with pytest.raises(UserError):
+        evaluate.record(RandomAgent("helpers:ShortIsBad-v0"), 1, 0, tmp_path / "x.gif")
+
+
+def test_a_trained_agent_plays_whole_games(tmp_path, monkeypatch):
+    (tmp_path / "config.json").write_text(Config(env_id="CartPole-v1", terminal_on_life_loss=True).to_json())
+    restored = []
+    monkeypatch.setattr(
+        evaluate.Checkpoints, "restore", lambda self, which: restored.append(which) or {"agent_steps": 5}
+    )
+    agent = evaluate.TrainedAgent(tmp_path, 5, greedy=True, seed=0, device="/CPU:0", warn=print)
+    assert not agent.config.terminal_on_life_loss and restored == [5] and agent.agent_steps == 5
+    states = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
+    assert agent.act(states).tolist() == agent.act(states).tolist()
+
+
+def test_random_play_needs_no_checkpoint_and_says_what_it_is(tmp_path):
+    config = Config(env_id="helpers:ShortIsBad-v0", terminal_on_life_loss=True)
+    (tmp_path / "config.json").write_text(config.to_json())
+    agent = evaluate.RandomAgent(tmp_path, seed=1)
+    actions = agent.act(np.zeros((2000, 2), np.float32))
+    assert set(actions) == {0, 1} and 900 < actions.sum() < 1100 and not agent.config.terminal_on_life_loss
+    scores = evaluate.evaluate(agent, 4, seed=3)
+    protocol = evaluate.summary(agent, scores, greedy=False, seed=3)["protocol"]
+    assert protocol == "4 whole episodes, uniformly random actions, seed 3"

@@ -1,0 +1,32 @@
+"""What an import loads: help is quick and agent processes are small. Who may import whom is checked by `make lint`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TENSORFLOW = {"tensorflow", "keras"}
+
+
+def packages_loaded_by(module: str) -> set[str]:
+    code = f"import sys, {module}; print(*{{name.split('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("name", ["workers.agent", "workers.supervisor", "cli.main"])
+def test_importing_it_does_not_load_tensorflow(name):
+    loaded = packages_loaded_by(f"ga3c_tf.{name}")
+    assert "ga3c_tf" in loaded
+    assert not loaded & TENSORFLOW
+
+
+def test_reproducing_on_one_machine_does_not_load_ray():
+    assert "ray" not in packages_loaded_by("reproduce.command") | packages_loaded_by("ga3c_tf.cli.main")
+
+
+def test_a_loaded_package_is_seen():
+    assert "click" in packages_loaded_by("click")

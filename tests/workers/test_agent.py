@@ -1,0 +1,132 @@
+"""The agent: the authors' rollouts, its own treatment of episode ends, and how it samples."""
+
+import json
+from collections import deque
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from ga3c_tf.config import PRESETS, Config
+from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue, RolloutBuffers
+from ga3c_tf.workers.agent import Agent, sample_action
+
+ROLLOUTS = json.loads((Path(__file__).parents[1] / "data" / "rollouts.json").read_text())["cases"]
+
+
+class Tape(gymnasium.Env):
+    """Plays given rewards; its state is the number of the step."""
+
+    observation_space = spaces.Box(0, 255, (1,), np.uint8)
+    action_space = spaces.Discrete(4)
+
+    def __init__(self, rewards, truncated=False):
+        self._rewards, self._truncated = rewards, truncated
+
+    def reset(self, *, seed=None, options=None):
+        self._step = 0
+        return np.array([0], np.uint8), {}
+
+    def step(self, action):
+        reward = self._rewards[self._step]
+        self._step += 1
+        done = self._step == len(self._rewards)
+        return np.array([self._step], np.uint8), reward, done and not self._truncated, done and self._truncated, {}
+
+
+def play_one_episode(config, rewards, actions, values, *, truncated=False):
+    """The segments an agent sends, and (length, score), when it is answered with these actions and values."""
+    config = config.replace(num_agents=1)
+    memory = RolloutBuffers(config, (1,), "uint8", 4)
+    training, episodes = IndexQueue(), RecordQueue(EPISODE)
+    free_slots = deque(memory.slots_of(0))
+    seed = np.random.SeedSequence(0)
+    agent = Agent(0, config, Tape(rewards, truncated), memory, training, episodes, free_slots, seed)
+    segments = []
+    for request in agent.run():
+        while len(training):
+            slot = int(training.get(1)[0])
+            length = memory.lengths[slot]
+            segments.append(
+                {
+                    "states": memory.states[slot, :length, 0].tolist(),
+                    "returns": memory.returns[slot, :length].tolist(),
+                    "actions": memory.actions[slot, :length].tolist(),
+                    "versions": memory.versions[slot, :length].tolist(),
+                }
+            )
+            free_slots.append(slot)
+        if len(episodes):
+            _, length, score = episodes.get()[0].tolist()
+            return segments, (length, score)
+        if request is None:
+            continue
+        step = int(memory.flat_states[request][0])
+        memory.policy[0] = np.eye(4, dtype=np.float32)[actions[step] if step < len(actions) else 0]
+        memory.value[0] = values[step]
+        memory.version[0] = 100 + step
+    raise AssertionError("the agent ended")
+
+
+@pytest.mark.parametrize("case", ROLLOUTS, ids=lambda case: f"{len(case['rewards'])}-steps")
+def test_the_authors_preset_sends_the_authors_segments(case):
+    config = Config.from_values({**PRESETS["nvlabs"], "gamma": case["discount"], "t_max": case["time_max"]})
+    segments, (length, score) = play_one_episode(config, case["rewards"], case["actions"], case["values"])
+    assert len(segments) == len(case["chunks"])
+    for segment, chunk in zip(segments, case["chunks"], strict=True):
+        assert segment["states"] == chunk["states"]
+        assert segment["actions"] == chunk["actions"]
+        assert segment["returns"] == pytest.approx(chunk["returns"], rel=1e-5, abs=1e-6)
+    assert (length, score) == (len(case["rewards"]), pytest.approx(sum(case["rewards"])))
+
+
+def joined(segments, name):
+    return [value for segment in segments for value in segment[name]]
+
+
+@pytest.mark.parametrize("truncated", [False, True])
+@pytest.mark.parametrize("length", [1, 4, 5, 6, 10, 11, 23])
+def test_by_default_every_transition_is_sent_with_its_own_bootstrap(length, truncated):
+    rng = np.random.default_rng(length)
+    rewards, actions = rng.normal(0, 2, length).tolist(), rng.integers(4, size=length).tolist()
+    values = rng.normal(size=length + 1).tolist()
+    segments, episode = play_one_episode(Config(gamma=0.9), rewards, actions, values, truncated=truncated)
+    assert episode == (length, pytest.approx(sum(rewards)))
+    assert joined(segments, "states") == list(range(length))
+    assert joined(segments, "actions") == actions
+    assert joined(segments, "versions") == [100 + step for step in range(length)]
+    for number, segment in enumerate(segments):
+        start, end = 5 * number, min(5 * number + 5, length)
+        following = values[end] if end < length or truncated else 0.0
+        expected = [
+            sum(0.9 ** (k - step) * np.clip(rewards[k], -1, 1) for k in range(step, end))
+            + 0.9 ** (end - step) * following
+            for step in range(start, end)
+        ]
+        assert segment["returns"] == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+def test_rewards_are_clipped_for_training_only_when_asked():
+    segments, (_, score) = play_one_episode(Config(clip_rewards=False), [3.0, -2.0], [0, 1], [0, 0, 0])
+    assert segments[0]["returns"] == pytest.approx([3 - 0.99 * 2, -2.0]) and score == 1.0
+    segments, (_, score) = play_one_episode(Config(), [3.0, -2.0], [0, 1], [0, 0, 0])
+    assert segments[0]["returns"] == pytest.approx([1 - 0.99, -1.0]) and score == 1.0
+
+
+def test_actions_are_drawn_with_the_policys_probabilities():
+    rng, policy = np.random.default_rng(0), np.array([0.1, 0.0, 0.6, 0.3], np.float32)
+    draws = np.bincount([sample_action(policy, rng) for _ in range(20_000)], minlength=4) / 20_000
+    assert draws[1] == 0
+    assert draws == pytest.approx(policy, abs=0.015)
+
+
+def test_rounding_never_draws_an_action_that_is_not_there():
+    class One:
+        def random(self):
+            return np.nextafter(1.0, 0.0)
+
+    for size in range(1, 19):
+        policy = np.full(size, 1 / size, np.float32)
+        assert sample_action(policy, One()) == size - 1
