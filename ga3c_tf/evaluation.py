@@ -19,6 +19,7 @@ from ga3c_tf.config import MOST_EPISODE_STEPS, Config
 from ga3c_tf.environments.environment import describe_environment, make_limited_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.model.model import Model
+from ga3c_tf.processes import main_module_left_alone, with_objects
 from ga3c_tf.runs import weights
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import read_config
@@ -138,10 +139,11 @@ def evaluate(
         most_steps: agent steps after which an episode is ended.
     """
     count = min(episodes, PARALLEL)
-    make = functools.partial(make_limited_environment, agent.config, most_steps)
-    with left_to_this_process():
-        forkserver.ensure_running()
-    environments = AsyncVectorEnv([make] * count, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)
+    make = with_objects(functools.partial(make_limited_environment, agent.config, most_steps))
+    with main_module_left_alone():
+        with left_to_this_process():
+            forkserver.ensure_running()
+        environments = AsyncVectorEnv([make] * count, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)
     try:
         played = _play_episodes(agent, environments, episodes, seed)
     except BaseException:

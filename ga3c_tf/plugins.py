@@ -1,7 +1,12 @@
-"""Modules that users name: `module:function` for a network or a loss, `module:Name-v0` for an environment."""
+"""Code of the user's own: `module:function` for a network or a loss, `module:Name-v0` for an environment.
+
+A Python program may pass functions instead. They are called `object:NAME` in the settings of the run, which do not hold
+them: whoever resumes such a run passes them again.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
@@ -13,8 +18,40 @@ from typing import Any
 from ga3c_tf.config import Config, did_you_mean
 from ga3c_tf.errors import UserError
 
+OBJECT = "object"
+"""Stands for the module in the name of a function that was passed as a Python object."""
+_objects: dict[str, Callable[..., Any]] = {}
 PLACES = "GA3C_TF_PLACES"
 """Environment variable with folders in which modules of the user are looked for, besides the current one."""
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Keeps a function of the user's for this process and those that it starts; returns its name in the settings.
+
+    Raises:
+        UserError: it cannot be called.
+    """
+    if not callable(function):
+        raise UserError(f"{function!r} is neither a name nor a function")
+    name = f"{OBJECT}:{getattr(function, '__name__', type(function).__name__)}"
+    _objects[name] = function
+    return name
+
+
+def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
+    """Returns the function that `name_of` has named.
+
+    Raises:
+        UserError: this program has not passed it.
+    """
+    if name not in _objects:
+        raise UserError(f"{wanted_by} was passed as a Python object: pass it again, from Python")
+    return _objects[name]
+
+
+def installer() -> Callable[[], None] | None:
+    """Returns what a new process calls first, so that it knows the objects of this one; None where there are none."""
+    return functools.partial(_objects.update, dict(_objects)) if _objects else None
 
 
 def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
@@ -54,6 +91,8 @@ def users_function(name: str, wanted_by: str) -> Callable[..., Any]:
         UserError: there is none; the text names `wanted_by`, the setting that asked for it.
     """
     module_name, _, function_name = name.partition(":")
+    if module_name == OBJECT:
+        return passed_object(name, wanted_by)
     module = import_users_module(module_name, wanted_by)
     function = getattr(module, function_name, None)
     if not callable(function):

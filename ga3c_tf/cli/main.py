@@ -105,31 +105,14 @@ def cli() -> None:
 @config_options
 def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) -> int:
     """Train an agent on the Gymnasium environment ENV_ID, such as ALE/Pong-v5 or CartPole-v1."""
-    from ga3c_tf.environments.environment import describe_environment
-    from ga3c_tf.environments.ids import resolve_env_id
-    from ga3c_tf.runs.folder import RunFolder
-    from ga3c_tf.runs.weights import keep_origin, load_weights, weights_called
+    from ga3c_tf.runner import new_training
 
     given = {name: value for name, value in settings.items() if value is not None}
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given, "env_id": env_id})
     config.check_effect(given)
     if "agents_per_actor" in given and not config.remote_agents:
         raise UserError("--agents-per-actor does nothing without --remote-agents")
-    today, note = resolve_env_id(env_id)
-    config = config.replace(env_id=today)
-    if note:
-        _warn(note)
-    spec = describe_environment(config)
-    run = RunFolder.plan(config)
-    origin = weights_called(config.initial_weights) if config.initial_weights else None
-    _check_cluster(config, ray)
-    training, hardware = _training(run, spec, ray)
-    if origin:
-        load_weights(origin, training.model)
-    run.create(_command(), hardware)
-    if origin:
-        keep_origin(origin, run.path)
-    return _run(training, run, as_json)
+    return _run(*new_training(config, _command(), _warn, ray), as_json)
 
 
 @cli.command()
@@ -145,26 +128,9 @@ def resume(run: Path, as_json: bool, trust_code: bool, ray: str | None, **budget
 
     Without an option the run's own budget holds; with one, the options given replace it.
     """
-    from ga3c_tf.environments.environment import describe_environment
-    from ga3c_tf.plugins import check_trust
-    from ga3c_tf.runs.folder import RunFolder
+    from ga3c_tf.runner import resumed_training
 
-    folder = RunFolder.open(run)
-    if folder.config.seed is None:
-        raise UserError(f"{run / 'config.json'} is damaged: it has no seed, and every run has one")
-    check_trust(folder.config, run, trust_code)
-    if any(value is not None for value in budgets.values()):
-        folder.config = folder.config.replace(**budgets)
-    _check_cluster(folder.config, ray)
-    training, hardware = _training(folder, describe_environment(folder.config), ray)
-    time_s = training.resume()
-    if training.progress() == 1.0:
-        raise UserError(
-            f"{run} has reached its budget: {training.agent_steps} agent steps, {training.time_s / 60:.1f} "
-            f"minutes, {training.stats.episodes} episodes; give a larger --steps, --minutes or --episodes"
-        )
-    folder.continue_with(folder.config, _command(), hardware, time_s)
-    return _run(training, folder, as_json)
+    return _run(*resumed_training(run, budgets, _command(), _warn, trust_code, ray), as_json)
 
 
 @cli.command()
@@ -475,56 +441,8 @@ def _warn(text: str) -> None:
     say(f"ga3c-tf: {text}", sys.stderr)
 
 
-def _check_cluster(config: Config, ray: str | None) -> None:
-    """Refuses a training whose remote agents have no place to be, and a cluster that has no agents to take.
-
-    The cluster is named anew for each session, never by a run folder: who is in it runs whatever it is told.
-    """
-    from ga3c_tf.remote.cluster import check_room
-
-    if ray is None and config.remote_agents:
-        raise UserError(f"{config.remote_agents} remote agents need a Ray cluster: --ray ADDRESS")
-    if ray is not None and not config.remote_agents:
-        raise UserError("--ray does nothing without --remote-agents")
-    if ray == "local":
-        raise UserError("--ray local is for reproduce; remote agents want a cluster that is there: ray start --head")
-    if ray is not None:
-        check_room(ray, len(config.remote_actors))
-
-
-def _training(run, spec, ray: str | None):
-    """The training that `run` asks for, and the device and GPUs it has."""
-    from ga3c_tf.model.model import configure_device, gpu_names, make_deterministic
-
-    config = run.config
-    if config.serial:
-        make_deterministic(config.seed)
-    device = configure_device("cpu" if config.system == "a3c" else config.device)
-    further = {"ray": ray} if ray else {}
-    return _kind(config)(config, spec, run, device, _warn, **further), {"device": device, "gpus": gpu_names()}
-
-
-def _kind(config: Config):
-    """The kind of training: the system, or GA3C in turn."""
-    if config.system == "a2c":
-        from ga3c_tf.systems.a2c import A2C
-
-        return A2C
-    if config.system == "a3c":
-        from ga3c_tf.systems.a3c.system import A3C
-
-        return A3C
-    if config.serial:
-        from ga3c_tf.systems.serial import SerialServer
-
-        return SerialServer
-    from ga3c_tf.systems.ga3c import Server
-
-    return Server
-
-
 def _run(training, run, as_json: bool) -> int:
-    from ga3c_tf.cli.status import status_for
+    from ga3c_tf.status import status_for
     from ga3c_tf.systems.training import NotSaved
 
     received: list[int] = []

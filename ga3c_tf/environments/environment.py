@@ -20,8 +20,9 @@ from gymnasium import spaces
 from ga3c_tf.config import Config
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.ids import resolve_env_id
-from ga3c_tf.environments.registered import make_registered
+from ga3c_tf.environments.registered import make_passed, make_registered
 from ga3c_tf.errors import UserError
+from ga3c_tf.plugins import OBJECT
 
 SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a screen, a smaller one a grid of cells
 
@@ -57,7 +58,8 @@ def make_environment(config: Config, render_mode: str | None = None) -> gymnasiu
     env_id, _ = resolve_env_id(config.env_id)
     if env_id.startswith("ALE/"):
         return AtariEnvironment(config.replace(env_id=env_id), render_mode)
-    env = make_registered(env_id.rpartition(":")[2], render_mode)
+    module, _, name = env_id.rpartition(":")
+    env = make_passed(env_id, render_mode) if module == OBJECT else make_registered(name, render_mode)
     try:
         return StateEnvironment(env, env_id)
     except UserError:

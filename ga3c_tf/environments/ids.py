@@ -10,7 +10,7 @@ import gymnasium
 from ga3c_tf.environments.atari import load_ale
 from ga3c_tf.environments.minatar import MINATAR_IDS, register_minatar
 from ga3c_tf.errors import UserError
-from ga3c_tf.plugins import import_users_module
+from ga3c_tf.plugins import OBJECT, import_users_module, passed_object
 
 _LEGACY_ATARI = re.compile(r"([A-Za-z0-9]+?)(Deterministic|NoFrameskip)?(?:-v([045]))?")
 
@@ -28,6 +28,9 @@ def resolve_env_id(env_id: str) -> tuple[str, str | None]:
         UserError: unknown id (close ones are named), or its package is not installed.
     """
     module, colon, name = env_id.rpartition(":")
+    if module == OBJECT:
+        passed_object(env_id, "the environment")
+        return env_id, None
     if colon:
         import_users_module(module, env_id)
         resolved, note = resolve_env_id(name)

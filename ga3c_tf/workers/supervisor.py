@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 
+from ga3c_tf.processes import main_module_left_alone, with_objects
 from ga3c_tf.signals import left_to_this_process
 
 STOP_SECONDS = 2.0
@@ -54,9 +55,10 @@ class AgentSupervisor:
         Raises:
             AgentError: the system does not let it.
         """
-        process = self._context.Process(target=target, name=f"agents-{number}", daemon=True, args=(*args, pipe))
+        name, arguments = f"agents-{number}", (*args, pipe)
+        process = self._context.Process(target=with_objects(target), name=name, daemon=True, args=arguments)
         try:
-            with left_to_this_process():
+            with left_to_this_process(), main_module_left_alone():
                 process.start()  # and the forkserver, where there is none or it has died
         except (OSError, EOFError) as error:
             raise AgentError(f"agent process {number} cannot be started: {error!r}") from None
@@ -117,7 +119,7 @@ class AgentSupervisor:
     @functools.cached_property
     def _context(self):
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["__main__", *self._modules])
+        context.set_forkserver_preload([*self._modules])
         return context
 
 

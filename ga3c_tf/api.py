@@ -1,0 +1,281 @@
+"""The Python functions of the package: train, resume, load an agent.
+
+```python
+import ga3c_tf
+
+run = ga3c_tf.train("CartPole-v1", minutes=2, seed=1)
+print(run.evaluate(episodes=20).mean)
+```
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ga3c_tf.config import MOST_EPISODE_STEPS, USUAL_PRESET, Config
+from ga3c_tf.console import say
+from ga3c_tf.plugins import check_trust, name_of
+from ga3c_tf.runner import new_training, resumed_training
+from ga3c_tf.runs.folder import RunFolder, read_config
+from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
+from ga3c_tf.runs.weights import weights_called
+
+if TYPE_CHECKING:
+    from ga3c_tf.evaluation import TrainedAgent
+    from ga3c_tf.systems.training import Training
+
+CODE = {"env": "env_id", "network": "network", "loss": "loss"}
+"""Settings that may be given as Python functions, by the argument's name."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Raw scores of whole episodes.
+
+    Attributes:
+        mean: their mean.
+        std: their standard deviation; 0 for one episode.
+        median: their median.
+        interval_95: lower and upper end of the mean's 95 % bootstrap interval.
+        scores: the score of each episode.
+        protocol: how they were played, in words.
+    """
+
+    mean: float
+    std: float
+    median: float
+    interval_95: tuple[float, float]
+    scores: list[float]
+    protocol: str
+
+
+class Agent:
+    """A trained agent, as `load_agent` and `Run.agent` return it.
+
+    Attributes:
+        config: the settings that it was trained with.
+        agent_steps: environment steps that it was trained for.
+    """
+
+    def __init__(self, trained: TrainedAgent, greedy: bool):
+        self._trained = trained
+        self._greedy = greedy
+        self.config = trained.config
+        self.agent_steps = trained.agent_steps
+
+    def act(self, state: np.ndarray) -> int:
+        """Chooses an action.
+
+        Args:
+            state: one state, as the environment of `make_environment` returns it.
+
+        Returns:
+            The action, 0 to the number of actions - 1.
+        """
+        return int(self._trained.act(np.asarray(state)[None])[0])
+
+    def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns policy [B, actions] and values [B], float32, of states [B, *state_shape]."""
+        policy, values, _ = self._trained.model.predict(np.asarray(states))
+        return policy, values
+
+    def make_environment(self, render_mode: str | None = None):
+        """Makes the Gymnasium environment whose observations are the states that this agent takes.
+
+        Args:
+            render_mode: None, 'rgb_array' or 'human'.
+        """
+        from ga3c_tf.environments.environment import make_environment
+
+        return make_environment(self.config, render_mode)
+
+    def evaluate(self, episodes: int = 30, seed: int = 0, max_episode_steps: int = MOST_EPISODE_STEPS) -> Scores:
+        """Plays whole episodes and returns their raw scores.
+
+        Args:
+            episodes: how many.
+            seed: of the environments; the actions' is that of `load_agent`.
+            max_episode_steps: agent steps after which an episode is ended.
+        """
+        from ga3c_tf.evaluation import evaluate, summary
+
+        found = summary(self._trained, evaluate(self._trained, episodes, seed, max_episode_steps), self._greedy, seed)
+        low, high = found["interval_95"]
+        return Scores(found["mean"], found["std"], found["median"], (low, high), found["scores"], found["protocol"])
+
+    def record(self, file: str | Path, episodes: int = 1, seed: int = 0) -> list[float]:
+        """Writes a video, .mp4 or .gif, of whole episodes and returns their scores."""
+        from ga3c_tf.evaluation import record
+
+        return record(self._trained, episodes, seed, Path(file))
+
+
+class Run:
+    """A run folder.
+
+    Attributes:
+        path: the folder.
+        summary: what the session that has just ended says: why it ended ('ended'), counters, rates, rolling score and
+            checkpoint; empty where there was none.
+    """
+
+    def __init__(self, path: str | Path, summary: dict[str, Any] | None = None):
+        self.path = Path(path)
+        self.summary = summary or {}
+        self.config = read_config(self.path)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    def agent(self, checkpoint: str | int = "best", **options: Any) -> Agent:
+        """Loads the agent of a checkpoint; arguments as of `load_agent`."""
+        return load_agent(self.path, checkpoint=checkpoint, trust_code=True, **options)
+
+    def evaluate(self, episodes: int = 30, checkpoint: str | int = "best", seed: int = 0) -> Scores:
+        """Plays whole episodes with the agent of a checkpoint and returns their raw scores.
+
+        Args:
+            episodes: how many.
+            checkpoint: 'best' (by rolling score), 'latest', or the agent steps of one.
+            seed: of environments and actions.
+        """
+        return self.agent(checkpoint, seed=seed).evaluate(episodes, seed)
+
+    def resume(self, **changes: Any) -> Run:
+        """Continues the training; arguments as of `ga3c_tf.resume`."""
+        return resume(self.path, trust_code=True, **changes)
+
+    def metrics(self) -> dict[str, np.ndarray]:
+        """Returns the columns of metrics.csv, one float64 array each; not-a-number where a cell is empty."""
+        return dict(read_columns(self.path / "metrics.csv", METRIC_COLUMNS))
+
+
+def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress: bool = True, **settings: Any) -> Run:
+    """Trains an agent and returns its run, when its budget is reached or it is interrupted (Ctrl-C).
+
+    Args:
+        env: Gymnasium id such as 'CartPole-v1' or 'ALE/Pong-v5', or a function that makes an environment.
+        preset: settings to start from.
+        progress: whether to print a line every few seconds.
+        settings: any setting of `ga3c-tf train`, by the name in `Config`: `minutes=2`, `seed=1`, `num_agents=8`.
+            `network` and `loss` may be functions.
+
+    Raises:
+        UserError: what was wrong and what would be right, in one line.
+        FloatingPointError: the training diverged; the last checkpoint stands.
+    """
+    given = _by_name({"env": env, **settings})
+    config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given})
+    config.check_effect(set(given) - {"env_id"})
+    return _run(*new_training(config, _command("train"), _warn), progress)
+
+
+def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False, **changes: Any) -> Run:
+    """Continues the training of a run folder from its newest checkpoint.
+
+    Args:
+        path: the run folder.
+        progress: whether to print a line every few seconds.
+        trust_code: whether code of the user's own that the settings name may run. Functions given here are trusted.
+        changes: a new budget (`steps`, `minutes` or `episodes`, those done included), and `env`, `network` or `loss`
+            again where they were functions.
+
+    Raises:
+        UserError, FloatingPointError: as `train`.
+    """
+    given = _by_name(changes)
+    trusted = trust_code or any(callable(value) for value in changes.values())
+    return _run(*resumed_training(Path(path), given, _command("resume"), _warn, trusted), progress)
+
+
+def load_agent(
+    source: str | Path,
+    *,
+    checkpoint: str | int = "best",
+    greedy: bool = False,
+    seed: int = 0,
+    device: str = "auto",
+    trust_code: bool = False,
+) -> Agent:
+    """Loads a trained agent.
+
+    Args:
+        source: a run folder, a folder of weights, or the name of published weights such as 'pong'.
+        checkpoint: 'best' (by rolling score), 'latest', or the agent steps of one.
+        greedy: whether to take the most probable action instead of sampling.
+        seed: of the sampled actions.
+        device: 'auto', 'cpu', 'gpu' or 'gpu:N'.
+        trust_code: whether code of the user's own that the settings name may run.
+
+    Raises:
+        UserError: there is no such agent.
+    """
+    folder = Path(source) if (Path(source) / "config.json").exists() else weights_called(str(source))
+    check_trust(read_config(folder), folder, trust_code)
+
+    from ga3c_tf.evaluation import TrainedAgent
+    from ga3c_tf.model.model import configure_device
+
+    return Agent(TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), _warn), greedy)
+
+
+def _by_name(settings: dict[str, Any]) -> dict[str, Any]:
+    """Returns the settings with functions replaced by their names."""
+    named = {CODE.get(name, name): value for name, value in settings.items()}
+    for name in CODE.values():
+        value = named.get(name)
+        if value is not None and not isinstance(value, str):
+            named[name] = name_of(value)
+    return named
+
+
+def _command(function: str) -> list[str]:
+    return ["python", Path(sys.argv[0]).name or "-", f"(ga3c_tf.{function})"]
+
+
+def _warn(text: str) -> None:
+    say(f"ga3c-tf: {text}", sys.stderr)
+
+
+def _run(training: Training, folder: RunFolder, progress: bool) -> Run:
+    from ga3c_tf.status import line
+
+    say(f"ga3c-tf: {folder.config.env_id} in {folder.path}, seed {folder.config.seed}")
+    try:
+        with _interrupts(training):
+            summary = training.run((lambda row: say(line(row))) if progress else (lambda row: None))
+    finally:
+        folder.close()
+    return Run(folder.path, summary)
+
+
+@contextlib.contextmanager
+def _interrupts(training: Training) -> Iterator[None]:
+    """Has Ctrl-C, and a notebook's stop button, end the training with a checkpoint; a second one ends it at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+
+    def on_interrupt(number, frame):
+        if received:
+            training.kill()
+            raise KeyboardInterrupt
+        received.append(number)
+        training.stop("interrupted")
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

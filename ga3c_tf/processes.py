@@ -1,0 +1,42 @@
+"""What processes that this program starts are to know of it, and what not."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gymnasium.vector.utils import CloudpickleWrapper
+
+from ga3c_tf.plugins import installer
+
+
+def with_objects(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns `function`, which another process can call too where it needs functions passed as Python objects."""
+    install = installer()
+    return CloudpickleWrapper(functools.partial(_call, install, function)) if install else function
+
+
+def _call(install: Callable[[], None], function: Callable[..., Any], *args: Any) -> Any:
+    install()
+    return function(*args)
+
+
+@contextlib.contextmanager
+def main_module_left_alone() -> Iterator[None]:
+    """Keeps processes that are started within from importing the program's main module.
+
+    multiprocessing would import it for functions that are defined there. Ours never are, and a script without
+    `if __name__ == "__main__"` would begin its training again in each process.
+    """
+    main = sys.modules["__main__"]
+    hidden: dict[str, Any] = {
+        name: main.__dict__.pop(name) for name in ("__file__", "__spec__") if name in main.__dict__
+    }
+    main.__spec__ = None
+    try:
+        yield
+    finally:
+        main.__dict__.update(hidden)

@@ -1,0 +1,156 @@
+"""Prepares trainings with their run folders, for the command line and the Python functions alike.
+
+Whatever starts TensorFlow, which takes seconds, is imported after the checks: bad input is refused at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import EnvironmentSpec, describe_environment
+from ga3c_tf.environments.ids import resolve_env_id
+from ga3c_tf.errors import UserError
+from ga3c_tf.plugins import check_trust
+from ga3c_tf.runs.folder import RunFolder
+from ga3c_tf.runs.weights import keep_origin, load_weights, weights_called
+
+if TYPE_CHECKING:
+    from ga3c_tf.systems.training import Training
+
+
+def new_training(
+    config: Config, command: Sequence[str], warn: Callable[[str], None], ray: str | None = None
+) -> tuple[Training, RunFolder]:
+    """Makes a run folder and the training that will fill it.
+
+    Args:
+        config: the settings, with a seed.
+        command: what was called, for the record.
+        warn: called with one line about something that is dealt with.
+        ray: address of the Ray cluster that remote agents live in.
+
+    Raises:
+        UserError: the settings do not fit the environment, or the folder is taken.
+    """
+    env_id, note = resolve_env_id(config.env_id)
+    if note:
+        warn(note)
+    config = config.replace(env_id=env_id)
+    spec = describe_environment(config)
+    run = RunFolder.plan(config)
+    origin = weights_called(config.initial_weights) if config.initial_weights else None
+    _check_cluster(config, ray)
+    training, hardware = _training(run, spec, warn, ray)
+    if origin:
+        load_weights(origin, training.model)
+    run.create(list(command), hardware)
+    if origin:
+        keep_origin(origin, run.path)
+    return training, run
+
+
+def resumed_training(
+    path: Path,
+    changes: dict,
+    command: Sequence[str],
+    warn: Callable[[str], None],
+    trust_code: bool = False,
+    ray: str | None = None,
+) -> tuple[Training, RunFolder]:
+    """Opens a run folder to continue its training from the newest checkpoint.
+
+    Args:
+        path: the run folder.
+        changes: settings that the run goes on with, by name; None leaves one as it is.
+        command, warn, ray: as for `new_training`.
+        trust_code: whether code of the user's own that the settings name may run.
+
+    Raises:
+        UserError: not a run folder, in use, damaged, or it has reached its budget.
+    """
+    folder = RunFolder.open(path)
+    try:
+        return _continued(folder, changes, command, warn, trust_code, ray), folder
+    except BaseException:
+        folder.close()
+        raise
+
+
+def _continued(
+    folder: RunFolder,
+    changes: dict,
+    command: Sequence[str],
+    warn: Callable[[str], None],
+    trust_code: bool,
+    ray: str | None,
+) -> Training:
+    path = folder.path
+    if folder.config.seed is None:
+        raise UserError(f"{path / 'config.json'} is damaged: it has no seed, and every run has one")
+    check_trust(folder.config, path, trust_code)
+    if any(value is not None for value in changes.values()):
+        folder.config = folder.config.replace(**changes)
+    _check_cluster(folder.config, ray)
+    training, hardware = _training(folder, describe_environment(folder.config), warn, ray)
+    time_s = training.resume()
+    if training.progress() == 1.0:
+        raise UserError(
+            f"{path} has reached its budget: {training.agent_steps} agent steps, {training.time_s / 60:.1f} "
+            f"minutes, {training.stats.episodes} episodes; give a larger --steps, --minutes or --episodes"
+        )
+    folder.continue_with(folder.config, list(command), hardware, time_s)
+    return training
+
+
+def _check_cluster(config: Config, ray: str | None) -> None:
+    """Refuses a training whose remote agents have no place to be, and a cluster that has no agents to take.
+
+    The cluster is named anew for each session, never by a run folder: who is in it runs whatever it is told.
+    """
+    from ga3c_tf.remote.cluster import check_room
+
+    if ray is None and config.remote_agents:
+        raise UserError(f"{config.remote_agents} remote agents need a Ray cluster: --ray ADDRESS")
+    if ray is not None and not config.remote_agents:
+        raise UserError("--ray does nothing without --remote-agents")
+    if ray == "local":
+        raise UserError("--ray local is for reproduce; remote agents want a cluster that is there: ray start --head")
+    if ray is not None:
+        check_room(ray, len(config.remote_actors))
+
+
+def _training(
+    run: RunFolder, spec: EnvironmentSpec, warn: Callable[[str], None], ray: str | None
+) -> tuple[Training, dict]:
+    """Returns the training that `run` asks for, and the device and GPUs it has."""
+    from ga3c_tf.model.model import configure_device, gpu_names, make_deterministic
+
+    config = run.config
+    if config.serial:
+        make_deterministic(config.seed or 0)
+    device = configure_device("cpu" if config.system == "a3c" else config.device)
+    further = {"ray": ray} if ray else {}
+    training = _kind(config)(config, spec, run, device, warn, **further)
+    return training, {"device": device, "gpus": gpu_names()}
+
+
+def _kind(config: Config) -> type[Training]:
+    """Returns the system that the settings name; GA3C in one process has a class of its own."""
+    if config.system == "a2c":
+        from ga3c_tf.systems.a2c import A2C
+
+        return A2C
+    if config.system == "a3c":
+        from ga3c_tf.systems.a3c.system import A3C
+
+        return A3C
+    if config.serial:
+        from ga3c_tf.systems.serial import SerialServer
+
+        return SerialServer
+    from ga3c_tf.systems.ga3c import Server
+
+    return Server

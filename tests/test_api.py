@@ -1,0 +1,136 @@
+"""The Python functions: train, resume, evaluate, load an agent; functions as environments, networks and losses."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import ga3c_tf
+from ga3c_tf.model import losses
+from ga3c_tf.model.networks import build_network
+
+SMALL = {"preset": "smoke", "num_agents": 2, "device": "cpu", "seed": 1, "progress": False}
+
+
+def test_importing_the_package_is_quick_and_loads_nothing_heavy():
+    program = (
+        "import sys, time; start = time.perf_counter(); import ga3c_tf; took = time.perf_counter() - start; "
+        "print(took, *{'tensorflow', 'numpy', 'gymnasium', 'click'} & set(sys.modules))"
+    )
+    seconds, *loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()
+    assert float(seconds) < 0.1 and not loaded
+
+
+def test_a_run_is_trained_continued_evaluated_and_loaded(tmp_path, capsys):
+    settings = {**SMALL, "progress": True, "log_seconds": 0.2}
+    run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=3000, **settings)
+    assert run.summary["ended"] == "steps" and run.summary["agent_steps"] >= 3000
+    assert re.search(r"RScore: +[\d.]+", capsys.readouterr().out)
+    assert len(run.metrics()["agent_steps"]) >= 1 and run.metrics()["agent_steps"][-1] >= 2000
+    again = run.resume(steps=6000, progress=False)
+    assert again.summary["agent_steps"] >= 6000 and again.path == run.path
+    scores = again.evaluate(episodes=4, seed=3)
+    assert len(scores.scores) == 4 and scores.mean == np.mean(scores.scores) and "4 whole episodes" in scores.protocol
+    assert scores.interval_95[0] <= scores.mean <= scores.interval_95[1]
+    assert again.evaluate(episodes=4, seed=3) == scores
+    agent = ga3c_tf.load_agent(run.path, checkpoint="latest", greedy=True)
+    environment = agent.make_environment()
+    state, _ = environment.reset(seed=0)
+    policy, values = agent.predict(state[None])
+    assert agent.act(state) == policy.argmax() and values.shape == (1,) and agent.agent_steps >= 6000
+
+
+def test_published_weights_are_loaded_by_name():
+    agent = ga3c_tf.load_agent("pong", device="cpu")
+    environment = agent.make_environment()
+    state, _ = environment.reset(seed=0)
+    assert state.shape == (84, 84, 4) and 0 <= agent.act(state) < 6
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ga3c_tf.train("Nowhere-v0", minutes=1), "unknown environment 'Nowhere-v0'"),
+        (lambda: ga3c_tf.train("CartPole-v1", minuts=1), "unknown setting 'minuts'; close: minutes"),
+        (lambda: ga3c_tf.train("CartPole-v1", network=3, minutes=1), "3 is neither a name nor a function"),
+        (lambda: ga3c_tf.load_agent("pingpong"), "no pretrained weights 'pingpong'"),
+        (lambda: ga3c_tf.resume("nowhere"), "nowhere is not a run folder"),
+    ],
+)
+def test_bad_input_is_one_line(call, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ga3c_tf.UserError, match=re.escape(words)):
+        call()
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'trian'"):
+        ga3c_tf.trian  # noqa: B018
+
+
+def test_environment_network_and_loss_may_be_functions(tmp_path):
+    called = tmp_path / "called"
+
+    def short_pole(render_mode=None):
+        called.write_text("yes")
+        return gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1", render_mode=render_mode).unwrapped, 7)
+
+    def tiny_network(state_shape, state_dtype, num_actions, seed=0):
+        return build_network("mlp", state_shape, state_dtype, num_actions, 5)
+
+    def doubled(*arguments):
+        policy_loss, value_loss, entropy = losses.actor_critic(*arguments)
+        return policy_loss, 2.0 * value_loss, entropy
+
+    code = {"network": tiny_network, "loss": doubled}
+    run = ga3c_tf.train(short_pole, run_dir=str(tmp_path / "run"), steps=2000, **code, **SMALL)
+    assert called.exists() and run.config.env_id == "object:short_pole" and run.config.loss == "object:doubled"
+    assert run.summary["episodes"] > 100 and max(run.evaluate(episodes=5).scores) <= 7
+    program = f"import ga3c_tf; ga3c_tf.resume({str(run.path)!r}, steps=4000, trust_code=True)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "the environment was passed as a Python object: pass it again, from Python" in done.stderr
+    again = ga3c_tf.resume(run.path, steps=4000, env=short_pole, progress=False, **code)
+    assert again.summary["agent_steps"] >= 4000
+
+
+SCRIPT = """
+import gymnasium
+import ga3c_tf
+
+def make(render_mode=None):
+    return gymnasium.make("CartPole-v1", render_mode=render_mode)
+
+print("begins")
+run = ga3c_tf.train(make, run_dir="run", steps={steps}, seed=1, num_agents=4, device="cpu", log_seconds=0.5)
+print("ended", run.summary["ended"], run.evaluate(episodes=2).mean)
+"""
+
+
+@pytest.mark.parametrize("interrupt", [False, True])
+def test_a_script_without_a_guard_begins_once_and_ends_cleanly_at_ctrl_c(tmp_path, interrupt):
+    (tmp_path / "script.py").write_text(SCRIPT.format(steps=10**9 if interrupt else 2000))
+    environment = {**os.environ, "PYTHONPATH": str(Path(ga3c_tf.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "script.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if interrupt and "RScore" in line:
+            process.send_signal(signal.SIGINT)
+            interrupt = False
+            asked = time.monotonic()
+    assert process.wait(timeout=60) == 0
+    assert lines.count("begins\n") == 1
+    ended = lines[-1].split()
+    assert ended[0] == "ended" and float(ended[2]) > 5
+    if ended[1] == "interrupted":
+        assert time.monotonic() - asked < 30
