@@ -83,7 +83,7 @@ def test_environment_network_and_loss_may_be_functions(tmp_path):
         called.write_text("yes")
         return gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1", render_mode=render_mode).unwrapped, 7)
 
-    def tiny_network(state_shape, state_dtype, num_actions, seed=0):
+    def tiny_network(state_shape, state_dtype, num_actions):
         return build_network("mlp", state_shape, state_dtype, num_actions, 5)
 
     def doubled(*arguments):
