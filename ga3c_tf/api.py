@@ -224,7 +224,7 @@ def load_agent(
     check_trust(read_config(folder), folder, trust_code)
 
     from ga3c_tf.evaluation import TrainedAgent
-    from ga3c_tf.model.model import configure_device
+    from ga3c_tf.model.device import configure_device
 
     return Agent(TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), _warn), greedy)
 

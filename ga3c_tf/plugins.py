@@ -51,7 +51,11 @@ def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
 
 def installer() -> Callable[[], None] | None:
     """Returns what a new process calls first, so that it knows the objects of this one; None where there are none."""
-    return functools.partial(_objects.update, dict(_objects)) if _objects else None
+    return functools.partial(_install, dict(_objects)) if _objects else None
+
+
+def _install(objects: dict[str, Callable[..., Any]]) -> None:
+    _objects.update(objects)
 
 
 def import_users_module(module: str, wanted_by: str) -> types.ModuleType:

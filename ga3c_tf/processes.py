@@ -16,7 +16,7 @@ from ga3c_tf.plugins import installer
 def with_objects(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `function`, which another process can call too where it needs functions passed as Python objects."""
     install = installer()
-    return CloudpickleWrapper(functools.partial(_call, install, function)) if install else function
+    return functools.partial(_call, CloudpickleWrapper(install), function) if install else function
 
 
 def _call(install: Callable[[], None], function: Callable[..., Any], *args: Any) -> Any:

@@ -126,7 +126,7 @@ def _training(
     run: RunFolder, spec: EnvironmentSpec, warn: Callable[[str], None], ray: str | None
 ) -> tuple[Training, dict]:
     """Returns the training that `run` asks for, and the device and GPUs it has."""
-    from ga3c_tf.model.model import configure_device, gpu_names, make_deterministic
+    from ga3c_tf.model.device import configure_device, gpu_names, make_deterministic
 
     config = run.config
     if config.serial:

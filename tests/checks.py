@@ -21,6 +21,7 @@ import warm
 import ga3c_tf.systems.training
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
+from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a3c import process as a3c_process
 from ga3c_tf.systems.a3c.replica import Replica
@@ -58,6 +59,11 @@ def run_counting(tmp_path, monkeypatch, kind, env_id="helpers:Counting-v0", mode
     training = UntilAllHaveStepped(config, describe_environment(config), run, "/CPU:0", print)
     (tmp_path / "run").mkdir()
     return training.model, training, training.run()
+
+
+def batch_of(states, actions, returns, **columns):
+    """A training batch with the columns that the paper's loss reads, and others that are given."""
+    return Batch(states=states, actions=actions, returns=returns, **columns)
 
 
 class Killed(Server):

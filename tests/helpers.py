@@ -161,10 +161,10 @@ class CheckingModel:
             self.chosen.update(dict.fromkeys(places, self._version))
             return policy, np.array([value_at(*place) for place in places], np.float32), self._version
 
-    def train(self, states, actions, returns, learning_rate, beta):
+    def train(self, batch, learning_rate, beta):
         rows = [
             (decode(state), int(action), float(value))
-            for state, action, value in zip(states, actions, returns, strict=True)
+            for state, action, value in zip(batch.states, batch.actions, batch.returns, strict=True)
         ]
         with self._lock:
             self._version += 1

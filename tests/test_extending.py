@@ -15,6 +15,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.model import losses
 from ga3c_tf.model.model import Model
+from ga3c_tf.rollouts.columns import Batch
 
 PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
 
@@ -54,7 +55,8 @@ def test_the_pages_commands_do_what_it_says(folder):
 def batch_of(returns):
     rng = np.random.default_rng(0)
     returns = np.asarray(returns, np.float32)
-    return rng.normal(size=(len(returns), 4)).astype(np.float32), np.zeros(len(returns), np.int32), returns
+    states = rng.normal(size=(len(returns), 4)).astype(np.float32)
+    return Batch(states=states, actions=np.zeros(len(returns), np.int32), returns=returns)
 
 
 def test_the_loss_is_the_users(folder):
@@ -63,9 +65,9 @@ def test_the_loss_is_the_users(folder):
     for loss in ("paper", "mine:huber"):
         for error in (10.0, 100.0):
             model = Model(Config(network="mlp", loss=loss, rmsprop_epsilon=1e6), (4,), np.float32, 2, seed=0)
-            states, actions, returns = batch_of([error] * 5)
+            batch = batch_of([error] * 5)
             before = model.network.get_layer("logits_v").bias.numpy()
-            result = model.train(states, actions, returns, 1.0, 0.0)
+            result = model.train(batch, 1.0, 0.0)
             moved[loss, error] = float(np.abs(model.network.get_layer("logits_v").bias.numpy() - before)[0])
             assert np.isfinite(result.value_loss)
     assert moved["paper", 100.0] > 8 * moved["paper", 10.0]
@@ -77,7 +79,7 @@ def test_the_papers_loss_by_its_own_function_makes_the_same_update(folder):
     weights = []
     for loss in ("paper", "same:again"):
         model = Model(Config(network="mlp", loss=loss, min_policy=0.1), (4,), np.float32, 2, seed=0)
-        model.train(*batch_of([1.0, -2.0, 3.0]), 0.01, 0.01)
+        model.train(batch_of([1.0, -2.0, 3.0]), 0.01, 0.01)
         weights.append([weight.numpy() for weight in model.network.weights])
     assert all(np.array_equal(one, other) for one, other in zip(*weights, strict=True))
 
@@ -97,9 +99,11 @@ def test_the_papers_loss_by_its_own_function_makes_the_same_update(folder):
 def test_what_is_wrong_with_a_loss_is_said_in_one_line(folder, name, words):
     Path("bad.py").write_text(
         "def raises(*arguments):\n    raise KeyError('no such thing')\n"
-        "def short(logits, values, *rest):\n    return values[0], values[0]\n"
-        "def not_summed(logits, values, *rest):\n    return values, values, values\n"
-        "def branches(logits, values, *rest):\n    return [values[0] if values[0] > 0 else values[1]] * 3\n"
+        "def short(batch, config):\n    return batch.values[0], batch.values[0]\n"
+        "def not_summed(batch, config):\n    return batch.values, batch.values, batch.values\n"
+        "def branches(batch, config):\n"
+        "    values = batch.values\n"
+        "    return [values[0] if values[0] > 0 else values[1]] * 3\n"
     )
     with pytest.raises(UserError, match=words) as caught:
         Model(Config(network="mlp", loss=name), (4,), np.float32, 2, seed=0)

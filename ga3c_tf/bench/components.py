@@ -24,6 +24,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment, make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, ReplyPipes, RolloutBuffers
 from ga3c_tf.workers.agent import Agent
 
@@ -136,7 +137,8 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
 
     On a GPU the times are those a caller waits, transfers included.
     """
-    from ga3c_tf.model.model import Model, configure_device, gpu_names
+    from ga3c_tf.model.device import configure_device, gpu_names
+    from ga3c_tf.model.model import Model
 
     placed = configure_device(device, intra_op_threads=1, inter_op_threads=1)
     if "GPU" not in placed:
@@ -150,7 +152,8 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
         model.predict(states[:size])
 
     def train(size: int) -> None:
-        model.train(states[:size], actions[:size], returns[:size], 1e-6, config.beta)
+        batch = Batch(states=states[:size], actions=actions[:size], returns=returns[:size])  # what the loss reads
+        model.train(batch, 1e-6, config.beta)
 
     def measure(seconds: float) -> dict:
         each = seconds / (len(predictions) + len(updates))

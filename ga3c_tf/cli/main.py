@@ -512,7 +512,7 @@ def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
 
 def _trained_agent(run: Path, checkpoint: str, sample: bool, seed: int, device: str):
     from ga3c_tf.evaluation import TrainedAgent
-    from ga3c_tf.model.model import configure_device
+    from ga3c_tf.model.device import configure_device
 
     which = int(checkpoint) if checkpoint.isdecimal() else checkpoint
     return TrainedAgent(run, which, not sample, seed, configure_device(device), _warn)

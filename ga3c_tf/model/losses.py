@@ -13,6 +13,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.plugins import one_line, users_function
+from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, Batch
 
 
 class Losses(NamedTuple):
@@ -23,7 +24,7 @@ class Losses(NamedTuple):
     entropy: tf.Tensor  # scalar float32 in nats, summed over the batch; only reported
 
 
-LossFunction = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, Config], tuple]
+LossFunction = Callable[[Batch, Config], tuple]
 
 
 def find_loss(config: Config, num_actions: int) -> LossFunction:
@@ -41,8 +42,10 @@ def find_loss(config: Config, num_actions: int) -> LossFunction:
     found: list = []
 
     def on_a_blank_batch():
-        logits, values, actions = tf.zeros((2, num_actions)), tf.zeros(2), tf.zeros(2, tf.int32)
-        found.extend(function(logits, values, actions, values, tf.constant(config.beta), config))
+        columns = {name: tf.zeros(2, tf.as_dtype(dtype)) for name, dtype in STEP_COLUMNS.items()}
+        columns |= {name: tf.zeros(1, tf.as_dtype(dtype)) for name, dtype in SEGMENT_COLUMNS.items()}
+        outputs = {"logits": tf.zeros((2, num_actions)), "values": tf.zeros(2), "beta": tf.constant(config.beta)}
+        found.extend(function(Batch(**outputs, **columns), config))
 
     try:
         tf.function(on_a_blank_batch, autograph=False).get_concrete_function()  # as a graph, which the training uses
@@ -57,24 +60,18 @@ def find_loss(config: Config, num_actions: int) -> LossFunction:
     return function
 
 
-def actor_critic(
-    logits: tf.Tensor, values: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor, beta: tf.Tensor, config: Config
-) -> Losses:
+def actor_critic(batch: Batch, config: Config) -> Losses:
     """The paper's loss (section 3): the advantage objective with the entropy's bonus, and the value's squared error.
 
     Args:
-        logits: [B, A] float32.
-        values: [B] float32.
-        actions: [B] int32, the actions taken.
-        returns: [B] float32, the n-step returns.
-        beta: Scalar float32, weight of the entropy.
+        batch: Of its columns, `logits`, `values`, `actions`, `returns` and `beta` are used.
         config: Of the settings, `min_policy`, `log_epsilon` and `log_softmax` are used.
     """
-    probabilities = policy(logits, config.min_policy)
-    logarithms = log_policy(logits, config.min_policy, None if config.log_softmax else config.log_epsilon)
+    probabilities = policy(batch.logits, config.min_policy)
+    logarithms = log_policy(batch.logits, config.min_policy, None if config.log_softmax else config.log_epsilon)
     spread = entropy(probabilities, logarithms)
-    objective = advantage_objective(logarithms, values, actions, returns) + beta * spread
-    return Losses(-objective, value_loss(values, returns), spread)
+    objective = advantage_objective(logarithms, batch.values, batch.actions, batch.returns) + batch.beta * spread
+    return Losses(-objective, value_loss(batch.values, batch.returns), spread)
 
 
 def policy(logits: tf.Tensor, min_policy: float = 0.0) -> tf.Tensor:

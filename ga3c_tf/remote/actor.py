@@ -37,10 +37,7 @@ class Outcome(NamedTuple):
         requests: int64 [r], indices into the memory's `flat_states` of states that want a prediction.
         states: [r, *state_shape], those states: each crosses the network once, and is trained on from where it lands.
         slots: uint32 [s], of the segments that are whole.
-        lengths: int32 [s].
-        actions: int32 [s, t_max].
-        returns: float32 [s, t_max].
-        versions: int64 [s, t_max].
+        columns: [s, ...] each, the columns of those segments as the memory has them, by name.
         episodes: EPISODE [e], those that ended.
         steps: int64 [agents], taken by each agent so far.
     """
@@ -48,10 +45,7 @@ class Outcome(NamedTuple):
     requests: np.ndarray
     states: np.ndarray
     slots: np.ndarray
-    lengths: np.ndarray
-    actions: np.ndarray
-    returns: np.ndarray
-    versions: np.ndarray
+    columns: dict[str, np.ndarray]
     episodes: np.ndarray
     steps: np.ndarray
 
@@ -88,10 +82,7 @@ class RemoteAgents:
             requests,
             memory.flat_states[requests],
             slots,
-            memory.lengths[slots],
-            memory.actions[slots],
-            memory.returns[slots],
-            memory.versions[slots],
+            {name: column[slots] for name, column in memory.columns.items()},
             self._episodes.take(),
             memory.steps.copy(),
         )

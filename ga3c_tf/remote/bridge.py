@@ -92,10 +92,10 @@ class Bridge:
         requests = outcome.requests + self._first_slot * (memory.t_max + 1)
         slots = outcome.slots + INDEX.type(self._first_slot)
         self._store_states(slots, requests, outcome.states)
-        memory.lengths[slots], memory.actions[slots] = outcome.lengths, outcome.actions
-        memory.returns[slots], memory.versions[slots] = outcome.returns, outcome.versions
+        for name, column in memory.columns.items():
+            column[slots] = outcome.columns[name]
         here = slice(self._agents.start, self._agents.stop)
-        np.add.at(memory.sent, slots // memory.slots_per_agent, outcome.lengths)
+        np.add.at(memory.sent, slots // memory.slots_per_agent, outcome.columns["lengths"])
         memory.steps[here] += outcome.steps - self._steps
         self._steps = outcome.steps
         for slot in slots:

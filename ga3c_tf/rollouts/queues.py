@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.memory import available_bytes
+from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS
 
 INDEX = np.dtype(np.uint32)
 EPISODE = np.dtype([("agent", np.int64), ("length", np.int64), ("score", np.float64)])
@@ -138,10 +139,9 @@ class RolloutBuffers:
 
     Attributes:
         states: [slots, t_max + 1, *state_shape]; the last one is the state a full segment bootstraps from.
-        actions: int32 [slots, t_max].
-        returns: float32 [slots, t_max], n-step discounted.
-        versions: int64 [slots, t_max], the model version that each action was chosen with.
-        lengths: int32 [slots], steps in the segment.
+        step_columns: [slots, t_max] each, by the names of `STEP_COLUMNS`; also attributes, such as `actions`.
+        segment_columns: [slots] each, by the names of `SEGMENT_COLUMNS`; also attributes, such as `lengths`.
+        columns: both.
         policy: float32 [num_agents, num_actions], the newest prediction for each agent.
         value: float32 [num_agents].
         version: int64 [num_agents], the model version that made it.
@@ -154,9 +154,7 @@ class RolloutBuffers:
     """
 
     states: np.ndarray
-    actions: np.ndarray
     returns: np.ndarray
-    versions: np.ndarray
     lengths: np.ndarray
     policy: np.ndarray
     value: np.ndarray
@@ -180,19 +178,18 @@ class RolloutBuffers:
             "nodes": ((self.num_agents,), "S64"),
             "round_trips": ((self.num_agents, 2), np.float64),
             "version": ((self.num_agents,), np.int64),
-            "versions": ((slots, self.t_max), np.int64),
             "policy": ((self.num_agents, num_actions), np.float32),
             "value": ((self.num_agents,), np.float32),
-            "returns": ((slots, self.t_max), np.float32),
-            "actions": ((slots, self.t_max), np.int32),
-            "lengths": ((slots,), np.int32),
+            **{name: ((slots, self.t_max), dtype) for name, dtype in STEP_COLUMNS.items()},
+            **{name: ((slots,), dtype) for name, dtype in SEGMENT_COLUMNS.items()},
             "states": ((slots, self.t_max + 1, *state_shape), np.dtype(state_dtype)),
         }
         self._memory = SharedMemory(sum(_nbytes(*entry) for entry in self._layout.values()))
         self._map()
 
     def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if not isinstance(value, np.ndarray)}
+        kept = ("num_agents", "t_max", "slots_per_agent", "_layout", "_memory")
+        return {name: self.__dict__[name] for name in kept}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
@@ -204,6 +201,9 @@ class RolloutBuffers:
             setattr(self, name, np.ndarray(shape, dtype, self._memory.buffer, offset))
             offset += _nbytes(shape, dtype)
         self.flat_states = self.states.reshape(-1, *self.states.shape[2:])
+        self.step_columns = {name: getattr(self, name) for name in STEP_COLUMNS}
+        self.segment_columns = {name: getattr(self, name) for name in SEGMENT_COLUMNS}
+        self.columns = self.step_columns | self.segment_columns
 
     def state_index(self, slot: int, step: int) -> int:
         """The index of a slot's state in `flat_states`: what the prediction queue carries."""

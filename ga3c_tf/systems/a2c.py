@@ -10,13 +10,14 @@ import numpy as np
 from ga3c_tf.environments.environment import modules_used
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.scheduling import schedule_as_batch
+from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.rollouts.queues import INDEX, IndexQueue, ReplyPipes, homes_of
 from ga3c_tf.systems.training import Training
 from ga3c_tf.workers.agent import AgentQueues, run_agents
 from ga3c_tf.workers.fresh_agents import RoundAgent
 from ga3c_tf.workers.predictor import answer
 from ga3c_tf.workers.supervisor import AgentSupervisor
-from ga3c_tf.workers.trainer import Batch, BatchBuilder, train
+from ga3c_tf.workers.trainer import BatchBuilder, train
 
 
 class A2C(Training):
@@ -35,7 +36,7 @@ class A2C(Training):
         self._num_processes = config.processes(usable_cores())
         self._answers = ReplyPipes(self.memory, homes_of(config, self._num_processes))
         round_steps = config.num_agents * config.t_max
-        self._builder = BatchBuilder(config.replace(min_training_batch=round_steps - 1), self.memory)
+        self._builder = BatchBuilder(self.memory, round_steps - 1)
         self._batch: Batch | None = None
         self._asked = np.full(config.num_agents, -1, np.int64)  # each agent's waiting request
         self._sent = np.zeros(config.num_agents, np.int64)  # steps of this round that are in sent segments

@@ -63,7 +63,7 @@ class Server(Training):
         self._changing = threading.RLock()
         self._hung, self._drained = Watchdog(self._patience), deque[int]()
         self._replacing: set[int] = set()
-        self._builder = BatchBuilder(self.config, self.memory)
+        self._builder = BatchBuilder(self.memory, self.config.min_training_batch)
 
     def start_workers(self) -> None:
         config = self.config

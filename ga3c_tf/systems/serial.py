@@ -27,7 +27,7 @@ class SerialServer(Training):
         config, memory = self.config, self.memory
         self._free_slots = [deque(memory.slots_of(agent)) for agent in range(config.num_agents)]
         self._runs = [self._new_run(agent) for agent in range(config.num_agents)]
-        self._builder = BatchBuilder(config, memory)
+        self._builder = BatchBuilder(memory, config.min_training_batch)
 
     def work(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

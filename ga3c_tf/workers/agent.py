@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import time
@@ -17,8 +18,12 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.rollouts.columns import NO_VERSION, SegmentEnd, Step
 from ga3c_tf.rollouts.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, RecordQueue, RolloutBuffers
 from ga3c_tf.rollouts.returns import nstep_returns
+
+SMALLEST_PROBABILITY = 1e-30
+"""Below it the logarithm of a probability is taken as its own: rounding may leave none for an action that was drawn."""
 
 
 def sample_action(policy: np.ndarray, rng: np.random.Generator) -> int:
@@ -36,9 +41,11 @@ class Segment:
     """Up to t_max steps of one agent, written straight into its slot of the shared memory."""
 
     def __init__(self, memory: RolloutBuffers, slot: int, state: np.ndarray):
-        self.slot, self.length = slot, 0
-        self._rewards: list[float] = []
+        self.slot = slot
+        self.length = 0
         self._memory = memory
+        self._columns = [*memory.step_columns.values()]
+        self._rewards: list[float] = []
         memory.states[slot, 0] = state
 
     @property
@@ -51,19 +58,21 @@ class Segment:
         """Whether it has t_max steps."""
         return self.length == self._memory.t_max
 
-    def append(self, action: int, reward: float, version: int, next_state: np.ndarray) -> None:
-        """Adds one step, chosen with model version `version`, and the state that it led to."""
-        memory, slot, step = self._memory, self.slot, self.length
-        memory.actions[slot, step] = action
-        memory.versions[slot, step] = version
-        memory.states[slot, step + 1] = next_state
-        self._rewards.append(reward)
+    def append(self, step: Step, next_state: np.ndarray) -> None:
+        """Adds one step and the state that it led to."""
+        place = self.slot, self.length
+        for column, value in zip(self._columns, step, strict=False):  # all but the returns
+            column[place] = value
+        self._rewards.append(step.reward)
         self.length += 1
+        self._memory.states[self.slot, self.length] = next_state
 
-    def close(self, bootstrap: float, gamma: float) -> None:
-        """Writes the returns, from the value `bootstrap` of the newest state."""
-        self._memory.lengths[self.slot] = self.length
-        self._memory.returns[self.slot, : self.length] = nstep_returns(self._rewards, bootstrap, gamma)
+    def close(self, end: SegmentEnd, gamma: float) -> None:
+        """Writes how it ends, and the returns, which bootstrap from the value of the newest state."""
+        memory, slot = self._memory, self.slot
+        memory.returns[slot, : self.length] = nstep_returns(self._rewards, end.bootstrap_value, gamma)
+        for column, value in zip(memory.segment_columns.values(), (self.length, *end), strict=True):
+            column[slot] = value
 
 
 class Agent:
@@ -99,50 +108,87 @@ class Agent:
         self._training_queue, self._episode_queue = training_queue, episode_queue
         self._rng = np.random.default_rng(seed)
         self._slot: int | None = None
+        self._score = 0.0  # of the episode, raw
+        self._length = 0
 
     def run(self) -> Generator[int | None, None, None]:
         """Plays episodes until it is closed."""
+        play = self._play_episode if self._config.train_last_transition else self._play_episode_as_nvlabs
+        seed: int | None = int(self._rng.integers(2**31))
         try:
-            yield from self._play()
+            while True:
+                while not self._free_slots:  # of an agent that was here before, all may still be in training
+                    yield None
+                state, _ = self._environment.reset(seed=seed)
+                seed = None
+                self._score, self._length = 0.0, 0
+                yield from play(self._new_segment(state))
+                self._episode_queue.put((self._number, self._length, self._score))
         finally:
             self._environment.close()
             if self._slot is not None:
                 self._free_slots.append(self._slot)
 
-    def _play(self) -> Generator[int | None, None, None]:
-        config, memory, number = self._config, self._memory, self._number
-        environment_seed: int | None = int(self._rng.integers(2**31))
+    def _play_episode(self, segment: Segment) -> Generator[int | None, None, None]:
+        """Plays one episode as section 2 of the paper has it."""
+        done = False
+        while not done:
+            # 1. Request policy and value of the newest state; the predictor writes them to our row.
+            yield segment.newest
+            # 2. A full segment bootstraps from this value and goes to training.
+            if self._is_due(segment):
+                segment = yield from self._next_segment(segment, self._bootstrap())
+            # 3. Act, and append the step to the segment.
+            step, state, terminated, truncated = self._act()
+            segment.append(step, state)
+            done = terminated or truncated
+        # 4. A time limit bootstraps from the last state, a terminal state from zero.
+        if terminated:
+            end = SegmentEnd(True, truncated, 0.0, NO_VERSION)
+        else:
+            yield segment.newest
+            end = self._bootstrap()._replace(truncated=True)
+        yield from self._send(segment, end)
+
+    def _play_episode_as_nvlabs(self, segment: Segment) -> Generator[int | None, None, None]:
+        """Plays one episode as the authors' code does: a segment is cut one step late, an episode's last step dropped.
+
+        A segment bootstraps from the value of the state before the action that follows it (ProcessAgent.py).
+        """
         while True:
-            while not self._free_slots:  # of an agent that was here before, all may still be in training
-                yield None
-            state, _ = self._environment.reset(seed=environment_seed)
-            environment_seed = None
-            segment = self._new_segment(state)
-            score, length, done = 0.0, 0, False
-            while not done:
-                yield segment.newest
-                value = float(memory.value[number])
-                if config.train_last_transition and self._is_due(segment):
-                    segment = yield from self._next_segment(segment, value)
-                version = int(memory.version[number])
-                action = sample_action(memory.policy[number], self._rng)
-                state, raw_reward, terminated, truncated, _ = self._environment.step(action)
-                memory.steps[number] += 1
-                reward = float(raw_reward)
-                score, length, done = score + reward, length + 1, bool(terminated or truncated)
-                if not config.train_last_transition:
-                    # as the authors' agent: a segment is cut one step late, and the step that ends an episode dropped
-                    if done:
-                        yield from self._send(segment, 0.0)
-                        break
-                    if segment.full:
-                        segment = yield from self._next_segment(segment, value)
-                segment.append(action, min(1.0, max(-1.0, reward)) if config.clip_rewards else reward, version, state)
-            else:
-                if truncated and not terminated:
-                    yield segment.newest
-                yield from self._send(segment, 0.0 if terminated else float(memory.value[number]))
-            self._episode_queue.put((number, length, score))
+            # 1. Request policy and value of the newest state, and act.
+            yield segment.newest
+            bootstrap = self._bootstrap()
+            step, state, terminated, truncated = self._act()
+            # 2. The step that ends the episode is dropped, and nothing is bootstrapped.
+            if terminated or truncated:
+                yield from self._send(segment, SegmentEnd(terminated, truncated, 0.0, NO_VERSION))
+                return
+            # 3. A segment that was full before this step goes to training now; the step begins the next one.
+            if segment.full:
+                segment = yield from self._next_segment(segment, bootstrap)
+            segment.append(step, state)
+
+    def _act(self) -> tuple[Step, np.ndarray, bool, bool]:
+        """Takes one step by the newest prediction; returns it with the next state, `terminated` and `truncated`."""
+        memory, number = self._memory, self._number
+        policy = memory.policy[number]
+        action = sample_action(policy, self._rng)
+        state, raw_reward, terminated, truncated, _ = self._environment.step(action)
+        reward = float(raw_reward)
+        memory.steps[number] += 1
+        self._score += reward
+        self._length += 1
+        if self._config.clip_rewards:
+            reward = min(1.0, max(-1.0, reward))
+        log_probability = math.log(max(float(policy[action]), SMALLEST_PROBABILITY))
+        step = Step(action, reward, float(memory.value[number]), log_probability, int(memory.version[number]))
+        return step, state, bool(terminated), bool(truncated)
+
+    def _bootstrap(self) -> SegmentEnd:
+        """The end of a segment that is followed by more, with the newest prediction's value."""
+        memory, number = self._memory, self._number
+        return SegmentEnd(False, False, float(memory.value[number]), int(memory.version[number]))
 
     def _is_due(self, segment: Segment) -> bool:
         """Whether the segment is to be sent before the next step."""
@@ -152,16 +198,16 @@ class Agent:
         self._slot = self._free_slots.popleft()
         return Segment(self._memory, self._slot, state)
 
-    def _next_segment(self, segment: Segment, bootstrap: float) -> Generator[int | None, None, Segment]:
-        yield from self._send(segment, bootstrap)
+    def _next_segment(self, segment: Segment, end: SegmentEnd) -> Generator[int | None, None, Segment]:
+        yield from self._send(segment, end)
         return self._new_segment(self._memory.states[segment.slot, segment.length])
 
-    def _send(self, segment: Segment, bootstrap: float) -> Generator[None, None, None]:
+    def _send(self, segment: Segment, end: SegmentEnd) -> Generator[None, None, None]:
         """Sends a segment to training once there is a free slot for the next one: so many may wait, and no more."""
         if segment.length:
             while not self._free_slots:
                 yield None
-            segment.close(bootstrap, self._config.gamma)
+            segment.close(end, self._config.gamma)
             self._memory.sent[self._number] += segment.length
             self._training_queue.put(segment.slot)
         else:

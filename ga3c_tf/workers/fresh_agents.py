@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from ga3c_tf.rollouts.columns import SegmentEnd
 from ga3c_tf.workers.agent import Agent, Segment
 
 
@@ -14,8 +15,8 @@ class FreshAgent(Agent):
     the next action comes from those after it, as in A3C (Mnih et al. 2016, algorithm S3) and synchronous A2C.
     """
 
-    def _next_segment(self, segment: Segment, bootstrap: float) -> Generator[int | None, None, Segment]:
-        segment = yield from super()._next_segment(segment, bootstrap)
+    def _next_segment(self, segment: Segment, end: SegmentEnd) -> Generator[int | None, None, Segment]:
+        segment = yield from super()._next_segment(segment, end)
         yield segment.newest
         return segment
 

@@ -5,28 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import numpy as np
 
-from ga3c_tf.config import Config
+from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, Batch
 from ga3c_tf.rollouts.queues import ENDED, IndexQueue, ReplyPipes, RolloutBuffers
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.thread import Worker
-
-
-class Batch(NamedTuple):
-    """What one update trains on: states [batch, *state_shape], actions int32, returns float32, versions int64.
-
-    The agents that the states are from, int64, are for statistics only.
-    """
-
-    states: np.ndarray
-    actions: np.ndarray
-    returns: np.ndarray
-    versions: np.ndarray
-    agents: np.ndarray
 
 
 class BatchBuilder:
@@ -35,23 +21,26 @@ class BatchBuilder:
     All trainers share one and take turns at it, so that a batch is whole even where a trainer is removed meanwhile.
     Each segment is copied out of its slot at once, so that the slot can be filled again while the batch still grows.
 
+    Args:
+        memory: shared with the agents.
+        minimum: a batch has more states than this.
+
     Attributes:
         turn: held by the trainer that gathers.
         states: that have been gathered in all.
         closed: set when the run ends: what waits is then left.
     """
 
-    def __init__(self, config: Config, memory: RolloutBuffers):
+    def __init__(self, memory: RolloutBuffers, minimum: int):
         self.turn = threading.Lock()
         self.closed = False
         self.states = 0
         self._gathered = self._begun = 0
         self._beginning = threading.Lock()
-        self._minimum, self._most, self._memory = (
-            config.min_training_batch,
-            config.min_training_batch + config.t_max,
-            memory,
-        )
+        self._memory = memory
+        self._minimum = minimum
+        self._most = minimum + memory.t_max
+        self._of_steps = {"states": memory.states, **memory.step_columns}
         self._begin()
 
     def add(self, slot: int) -> Batch | None:
@@ -59,14 +48,19 @@ class BatchBuilder:
         start, length = self._size, int(self._memory.lengths[slot])
         self._size += length
         self.states += length
-        for column, source in zip(self._batch, self._columns(), strict=False):
-            column[start : self._size] = source[slot, :length]
-        self._batch.agents[start : self._size] = slot // self._memory.slots_per_agent
+        for name, source in self._of_steps.items():
+            self._steps[name][start : self._size] = source[slot, :length]
+        self._steps["agents"][start : self._size] = slot // self._memory.slots_per_agent
+        for name, source in self._memory.segment_columns.items():
+            self._segments[name].append(source[slot])
         if self._size <= self._minimum:
             return None
-        batch = Batch(*(column[: self._size] for column in self._batch))
+        steps = {name: column[: self._size] for name, column in self._steps.items()}
+        segments: dict[str, np.ndarray] = {
+            name: np.array(values, SEGMENT_COLUMNS[name]) for name, values in self._segments.items()
+        }
         self._begin()
-        return batch
+        return Batch(**steps, **segments)
 
     def next_number(self) -> int:
         """The number of the batch that `add` has just returned; for who holds `turn`."""
@@ -86,11 +80,11 @@ class BatchBuilder:
 
     def _begin(self) -> None:
         self._size = 0
-        columns = (np.empty((self._most, *column.shape[2:]), column.dtype) for column in self._columns())
-        self._batch = Batch._make([*columns, np.empty(self._most, np.int64)])
-
-    def _columns(self):
-        return self._memory.states, self._memory.actions, self._memory.returns, self._memory.versions
+        self._steps = {
+            name: np.empty((self._most, *source.shape[2:]), source.dtype) for name, source in self._of_steps.items()
+        }
+        self._steps["agents"] = np.empty(self._most, np.int64)
+        self._segments: dict[str, list] = {name: [] for name in SEGMENT_COLUMNS}
 
 
 def train(batch: Batch, model, stats: Stats, refused: FailureBudget, learning_rate: float, beta: float) -> None:
@@ -101,7 +95,7 @@ def train(batch: Batch, model, stats: Stats, refused: FailureBudget, learning_ra
     Raises:
         FloatingPointError: too many have been refused.
     """
-    result = model.train(batch.states, batch.actions, batch.returns, learning_rate, beta)
+    result = model.train(batch, learning_rate, beta)
     if not result.applied:
         refused.add(
             FloatingPointError(

@@ -12,13 +12,14 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-from checks import replica_of
+from checks import batch_of, replica_of
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.model import losses, model
+from ga3c_tf.model import device, losses, model
 from ga3c_tf.model import networks as network
-from ga3c_tf.model.model import Model, configure_device
+from ga3c_tf.model.device import configure_device
+from ga3c_tf.model.model import Model
 from ga3c_tf.model.rmsprop import RMSProp
 from ga3c_tf.model.tensorflow import import_quietly
 
@@ -88,7 +89,7 @@ def test_six_updates_of_the_authors_code(case, replica):
         assert_near(policy[0], step["policy_row0"], "policy of the first state")
         assert_near(policy[-1], step["policy_rowlast"], "policy of the last state")
         assert_near(values, step["values"], "values")
-        result = trained.train(states, actions, returns, case["learning_rate"], case["beta"])
+        result = trained.train(batch_of(states, actions, returns), case["learning_rate"], case["beta"])
         entropy = result.entropy * size * case["beta"]
         assert result.version == number
         assert_near(entropy, step["objective_entropy"], "entropy objective")
@@ -128,7 +129,7 @@ def weights_of(trained):
 def after_updates(count=3, learning_rate=0.01, beta=0.1, **settings):
     trained = small_model(**settings)
     for number in range(count):
-        trained.train(*small_batch(seed=number), learning_rate, beta)
+        trained.train(batch_of(*small_batch(seed=number)), learning_rate, beta)
     return weights_of(trained)
 
 
@@ -168,7 +169,7 @@ def test_log_softmax_passes_gradient_where_the_floor_stops_it():
     def movement(log_softmax):
         trained = small_model(log_softmax=log_softmax, log_epsilon=0.9)
         before = np.asarray(trained.network.get_layer("logits_p").kernel).copy()
-        trained.train(*small_batch(), 0.01, 0.0)
+        trained.train(batch_of(*small_batch()), 0.01, 0.0)
         return np.abs(np.asarray(trained.network.get_layer("logits_p").kernel) - before).max()
 
     assert movement(False) == 0 and movement(True) > 1e-4
@@ -205,7 +206,7 @@ def test_dual_rmsprop_is_two_optimisers(clip):
     optimizers = [RMSProp(variables, momentum=0.5) for _ in range(2)]
     for number in range(3):
         batch = small_batch(seed=number)
-        trained.train(*batch, 0.01, 0.1)
+        trained.train(batch_of(*batch), 0.01, 0.1)
         _, gradients = by_hand(copy, batch, 0.1, clip)
         for optimizer, gradient in zip(optimizers, gradients, strict=True):
             optimizer.apply(gradient, 0.01)
@@ -216,7 +217,7 @@ def test_dual_rmsprop_is_two_optimisers(clip):
 def test_one_update_by_hand():
     trained, copy = small_model(), small_model()
     states, actions, returns = batch = small_batch()
-    result = trained.train(*batch, 0.01, 0.1)
+    result = trained.train(batch_of(*batch), 0.01, 0.1)
     variables, (by_policy, by_value) = by_hand(copy, batch, 0.1, None)
     gradients = [sum(g for g in pair if g is not None) for pair in zip(by_policy, by_value, strict=True)]
     policy, values, _ = copy.predict(states)
@@ -253,8 +254,8 @@ def test_one_trace_for_all_batch_sizes():
         batch = small_batch(size)
         policy, values, _ = built.predict(batch[0])
         assert (policy.shape, values.shape) == ((size, 3), (size,))
-        built.train(*batch, 0.01, 0.1)
-        built.train(*batch, 0.02, 0.0)
+        built.train(batch_of(*batch), 0.01, 0.1)
+        built.train(batch_of(*batch), 0.02, 0.0)
     assert counting.passes - before == 2, "one trace for prediction, one for training"
 
 
@@ -274,7 +275,7 @@ def test_threads_lose_no_update(dual):
     def train():
         try:
             for _ in range(count):
-                versions.append(trained.train(*batch, 1e-3, 0.01).version)
+                versions.append(trained.train(batch_of(*batch), 1e-3, 0.01).version)
         except Exception as error:
             errors.append(error)
 
@@ -308,7 +309,7 @@ def test_the_prediction_is_of_its_version():
     predictor.start()
     deadline = time.monotonic() + 30
     while len(values) < 300 or (len({version for _, version in answers}) < 20 and time.monotonic() < deadline):
-        version = trained.train(one, np.zeros(1, np.int32), np.full(1, 1e6, np.float32), 1e-3, 0.0).version
+        version = trained.train(batch_of(one, np.zeros(1, np.int32), np.full(1, 1e6, np.float32)), 1e-3, 0.0).version
         values[version] = float(net.get_layer("value").kernel.numpy()[0, 0])
     stop.set()
     predictor.join()
@@ -334,7 +335,9 @@ def test_the_graphs_count_after_the_update_and_read_before_the_weights(dual):
     """The order that the test above can only hit by chance."""
     trained = small_model(dual_rmsprop=dual)
     states = tf.TensorSpec((None, 4), tf.float32)
-    gradients = [tf.TensorSpec(trained._variables[number].shape) for _, number in trained._gradients_of]
+    gradients = [
+        tf.TensorSpec(trained._actor_critic.variables[number].shape) for _, number in trained._actor_critic.gradients_of
+    ]
     training = (
         tf.function(trained._update_graph)
         .get_concrete_function(tf.TensorSpec((), tf.float32), *gradients)
@@ -346,7 +349,9 @@ def test_the_graphs_count_after_the_update_and_read_before_the_weights(dual):
     assert updates <= ancestors(counting)
     assert all(update.get_attr("use_locking") for update in updates)
 
-    prediction = tf.function(trained._predict_graph).get_concrete_function(states).graph.get_operations()
+    prediction = (
+        tf.function(trained._actor_critic._prediction_graph).get_concrete_function(states).graph.get_operations()
+    )
     reads = [operation for operation in prediction if operation.type == "ReadVariableOp"]
     version = next(read for read in reads if read.outputs[0].dtype == tf.int64)
     assert len(reads) == 9
@@ -358,11 +363,11 @@ def test_a_checkpoint_continues_bit_for_bit(tmp_path, dual):
     settings = {"dual_rmsprop": dual, "rmsprop_momentum": 0.5}
     first = small_model(**settings)
     for number in range(2):
-        first.train(*small_batch(seed=number), 0.01, 0.1)
+        first.train(batch_of(*small_batch(seed=number)), 0.01, 0.1)
     path = tf.train.Checkpoint(**first.checkpoint_objects()).write(str(tmp_path / "checkpoint"))
     second = small_model(seed=1, **settings)
     tf.train.Checkpoint(**second.checkpoint_objects()).read(path).assert_existing_objects_matched()
-    results = [trained.train(*small_batch(seed=7), 0.01, 0.1) for trained in (first, second)]
+    results = [trained.train(batch_of(*small_batch(seed=7)), 0.01, 0.1) for trained in (first, second)]
     assert results[0] == results[1] and results[0].version == 3
     for a, b in zip(weights_of(first), weights_of(second), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -387,7 +392,7 @@ def test_it_learns_a_bandit():
     for _ in range(150):
         policy, _, _ = trained.predict(states)
         actions = (random.random(20) < policy[:, 1]).astype(np.int32)
-        trained.train(states, actions, actions.astype(np.float32), 0.01, 0.0)
+        trained.train(batch_of(states, actions, actions.astype(np.float32)), 0.01, 0.0)
     policy, values, _ = trained.predict(states[:1])
     assert policy[0, 1] > 0.95 and abs(values[0] - 1) < 0.15
 
@@ -410,7 +415,7 @@ def test_a_batch_of_the_wrong_shape_is_refused(changes, message):
     }
     trained = small_model()
     with pytest.raises(ValueError, match=message):
-        trained.train(**{**good, **changes}, learning_rate=0.01, beta=0.1)
+        trained.train(batch_of(**{**good, **changes}), learning_rate=0.01, beta=0.1)
     if "states" in changes:
         with pytest.raises(ValueError, match=message):
             trained.predict(changes["states"])
@@ -471,7 +476,7 @@ def test_a_device_that_is_not_there(gpus, device, count, message):
 
 def test_the_model_runs_on_the_device_it_was_given():
     trained = Model(Config(network="mlp"), (4,), np.float32, 3, 0, device=configure_device("cpu"))
-    trained.train(*small_batch(), 0.01, 0.1)
+    trained.train(batch_of(*small_batch()), 0.01, 0.1)
     assert all(weight.value.device.endswith("CPU:0") for weight in trained.network.weights)
 
 
@@ -488,22 +493,23 @@ def test_the_threads(monkeypatch, cores, already, threads):
             f"set_{kind}_op_parallelism_threads",
             lambda number, kind=kind: found.update({kind: number}),
         )
-    monkeypatch.setattr(model, "usable_cores", lambda: cores)
+    monkeypatch.setattr(device, "usable_cores", lambda: cores)
     configure_device("cpu")
     assert tuple(found.values()) == threads
 
 
 PROGRAM = """
-from ga3c_tf.model import model
+from ga3c_tf.model import device, model
+from ga3c_tf.rollouts.columns import Batch
 import hashlib, numpy as np
-model.make_deterministic(2**40)
-device = model.configure_device("cpu")
+device.make_deterministic(2**40)
+device = device.configure_device("cpu")
 threads = model.tf.config.threading
 trained = model.Model(model.Config(network="small"), (84, 84, 4), np.uint8, 6, 2**40, device=device)
 random = np.random.default_rng(0)
 for _ in range(4):
-    trained.train(random.integers(0, 256, (25, 84, 84, 4), dtype=np.uint8), random.integers(0, 6, 25),
-                  random.normal(size=25), 1e-3, 0.01)
+    states, actions = random.integers(0, 256, (25, 84, 84, 4), dtype=np.uint8), random.integers(0, 6, 25)
+    trained.train(Batch(states=states, actions=actions, returns=random.normal(size=25)), 1e-3, 0.01)
 print(threads.get_intra_op_parallelism_threads(), threads.get_inter_op_parallelism_threads(),
       hashlib.sha256(b"".join(np.asarray(weight).tobytes() for weight in trained.network.weights)).hexdigest())
 """

@@ -10,7 +10,14 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from checks import batches_of_agents, check_nothing_lost_or_repeated, check_segment, run_counting, shared_weights_of
+from checks import (
+    batch_of,
+    batches_of_agents,
+    check_nothing_lost_or_repeated,
+    check_segment,
+    run_counting,
+    shared_weights_of,
+)
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
@@ -107,7 +114,7 @@ def systems_of(config, tmp_path):
         synchronous._answer()
 
     def step_replica():
-        builder = BatchBuilder(config, server.memory)
+        builder = BatchBuilder(server.memory, config.min_training_batch)
         train(builder.add(0), replica, UpdateReport(updates), FailureBudget(0), *config.annealed(0))
 
     memories = {"ga3c": server.memory, "a2c": synchronous.memory}
@@ -157,10 +164,10 @@ def test_the_policy_lag_is_the_updates_of_all_agents_since_the_copy_that_chose(t
     *_, chosen_by = one.predict(batch(config, 0)[0])
     before = one.predict(batch(config, 0)[0])[0].copy()
     for number in range(3):
-        assert other.train(*batch(config, number), 0.01, 0.1).version == 101 + number
+        assert other.train(batch_of(*batch(config, number)), 0.01, 0.1).version == 101 + number
     assert chosen_by == one.predict(batch(config, 0)[0])[2] == 100
     assert np.array_equal(before, one.predict(batch(config, 0)[0])[0])  # a copy of its own until it trains
-    assert one.train(*batch(config, 0), 0.01, 0.1).version - 1 - chosen_by == 3
+    assert one.train(batch_of(*batch(config, 0)), 0.01, 0.1).version - 1 - chosen_by == 3
     assert one.predict(batch(config, 0)[0])[2] == shared.version == 104
     for variable, weight in zip(one.network.trainable_variables, shared.groups["weights"], strict=True):
         assert np.array_equal(variable.numpy(), weight)
@@ -170,7 +177,7 @@ def test_a_loss_that_is_not_finite_is_not_applied():
     config, shared, [replica] = mlp()
     states, actions, returns = batch(config, 0)
     before = [array.copy() for array in shared.groups["weights"]]
-    result = replica.train(states, actions, returns * np.inf, 0.01, 0.1)
+    result = replica.train(batch_of(states, actions, returns * np.inf), 0.01, 0.1)
     assert not np.isfinite(result.value_loss) and not result.applied and shared.version == result.version == 0
     assert all(np.array_equal(a, b) for a, b in zip(before, shared.groups["weights"], strict=True))
 

@@ -18,6 +18,7 @@ import pytest
 from checks import (
     Killed,
     alive,
+    batch_of,
     check_nothing_lost_or_repeated,
     check_segment,
     descendants,
@@ -258,26 +259,28 @@ def test_a_batch_that_is_not_finite_changes_nothing(bad, dual):
     model = Model(Config(network="mlp", dual_rmsprop=dual), (4,), np.float32, 2, seed=0)
     states, actions = np.ones((5, 4), np.float32), np.zeros(5, np.int32)
     returns = np.ones(5, np.float32)
-    assert model.train(states, actions, returns, 0.01, 0.01)[3:] == (1, True)
+    assert model.train(batch_of(states, actions, returns), 0.01, 0.01)[3:] == (1, True)
     before = weights_of(model)
-    result = model.train(states, actions, np.where(np.arange(5) == 3, np.float32(bad), returns), 0.01, 0.01)
+    result = model.train(batch_of(states, actions, np.where(np.arange(5) == 3, np.float32(bad), returns)), 0.01, 0.01)
     assert result[3:] == (1, False) and not np.isfinite(result.value_loss)
     assert all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
-    assert model.train(states, actions, returns, 0.01, 0.01)[3:] == (2, True)
+    assert model.train(batch_of(states, actions, returns), 0.01, 0.01)[3:] == (2, True)
     assert not all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
 
 
 def test_a_gradient_that_is_not_finite_is_refused_though_the_loss_is(tmp_path, monkeypatch):
     (tmp_path / "steep.py").write_text(
         "import tensorflow as tf\n"
-        "def loss(logits, values, actions, returns, beta, config):\n"
-        "    zero = tf.reduce_sum(tf.sqrt(values * 0.0))\n"  # 0, with an infinite slope
-        "    return tf.reduce_sum(logits), zero, tf.reduce_sum(logits)\n"
+        "def loss(batch, config):\n"
+        "    zero = tf.reduce_sum(tf.sqrt(batch.values * 0.0))\n"  # 0, with an infinite slope
+        "    return tf.reduce_sum(batch.logits), zero, tf.reduce_sum(batch.logits)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     model = Model(Config(network="mlp", loss="steep:loss"), (4,), np.float32, 2, seed=0)
     before = weights_of(model)
-    result = model.train(np.ones((5, 4), np.float32), np.zeros(5, np.int32), np.ones(5, np.float32), 0.01, 0.01)
+    result = model.train(
+        batch_of(np.ones((5, 4), np.float32), np.zeros(5, np.int32), np.ones(5, np.float32)), 0.01, 0.01
+    )
     assert np.isfinite(result.policy_loss + result.value_loss) and result[3:] == (0, False)
     assert all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
 

@@ -217,9 +217,9 @@ def test_the_rates_are_those_of_the_agent_steps(tmp_path, monkeypatch, kind):
     used = []
     original = helpers.CheckingModel.train
 
-    def train(self, states, actions, returns, learning_rate, beta):
+    def train(self, batch, learning_rate, beta):
         used.append((learning_rate, beta))
-        return original(self, states, actions, returns, learning_rate, beta)
+        return original(self, batch, learning_rate, beta)
 
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
     settings = {"learning_rate": 1.0, "learning_rate_end": 0.0, "beta_end": 0.005, "anneal_steps": 2000}
@@ -380,7 +380,7 @@ def test_a_slow_update_does_not_hold_up_the_end(tmp_path, monkeypatch):
 
 
 def test_at_the_end_only_batches_that_were_overtaken_are_trained_on():
-    builder = BatchBuilder(Config(num_agents=1), RolloutBuffers(Config(num_agents=1), (2,), "float32", 2))
+    builder = BatchBuilder(RolloutBuffers(Config(num_agents=1), (2,), "float32", 2), 0)
     first, second, third, fourth = (builder.next_number() for _ in range(4))
     assert builder.begins(third)
     builder.closed = True

@@ -14,7 +14,7 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
-from ga3c_tf.model.model import configure_device
+from ga3c_tf.model.device import configure_device
 from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, RolloutBuffers
 from ga3c_tf.runs.stats import NO_AGENTS
 from ga3c_tf.systems.a3c.replica import Replica
@@ -93,7 +93,7 @@ def play_and_train(
     """Lets agent `number` play, and trains on each of its segments as soon as that is whole, until `ended`."""
     memory, report, training_queue = shared.memory, UpdateReport(shared.updates), IndexQueue()
     refused = RefusalReport(config.max_failures, shared.updates)
-    free_slots, builder = deque(memory.slots_of(number)), BatchBuilder(config.replace(min_training_batch=0), memory)
+    free_slots, builder = deque(memory.slots_of(number)), BatchBuilder(memory, 0)
     seed, environment = random_stream(config, int(memory.streams[number])), make_environment(config)
     agent = FreshAgent(number, config, environment, memory, training_queue, shared.episodes, free_slots, seed)
     with closing(agent.run()) as requests:

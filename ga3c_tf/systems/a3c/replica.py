@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.model.model import Model
-from ga3c_tf.model.rmsprop import RMSProp
+from ga3c_tf.model.actor_critic import ActorCritic
+from ga3c_tf.model.model import TrainResult
 from ga3c_tf.model.tensorflow import tf
+from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights, rmsprop_step
 
 
-class Replica(Model):
+class Replica:
     """Stands in for the model in an A3C agent's process; used by that agent alone.
 
     Its weights are a copy of the shared ones, taken after each of its updates (theta' in Mnih et al. 2016, algorithm
@@ -24,6 +23,9 @@ class Replica(Model):
         state_shape, state_dtype, num_actions: As for `Model`.
         shared: Weights and statistics of the run.
         agent: Whose updates these are, an index of `shared.updates`.
+
+    Attributes:
+        network: keras.Model, as of `Model`.
     """
 
     def __init__(
@@ -35,28 +37,38 @@ class Replica(Model):
         shared: SharedWeights,
         agent: int,
     ):
-        self._shared, self._agent = shared, agent
-        super().__init__(config, state_shape, state_dtype, num_actions, seed=0, device="/CPU:0")
+        self._config = config
+        self._shared = shared
+        self._agent = agent
+        version = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._actor_critic = ActorCritic(config, state_shape, state_dtype, num_actions, 0, version, device="/CPU:0")
+        self.network = self._actor_critic.network
         self.synchronise()
 
     def synchronise(self) -> None:
         """Copies the shared weights into the network."""
         self._copied_version = self._shared.version
-        for variable, weight in zip(self._variables, self._shared.groups["weights"], strict=True):
+        for variable, weight in zip(self._actor_critic.variables, self._shared.groups["weights"], strict=True):
             variable.assign(weight)
 
     def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-        policy, values, _ = super().predict(states)
+        """As `Model.predict`."""
+        policy, values, _ = self._actor_critic.predict(states)
         return policy, values, self._copied_version
 
-    def _prepare_update(self) -> None:
-        """Nothing: the update is NumPy's, on the shared weights."""
+    def train(self, batch: Batch, learning_rate: float, beta: float) -> TrainResult:
+        """As `Model.train`, on the shared weights; the network then has what all agents have made of them."""
+        found = self._actor_critic.gradients(batch, beta)
+        version = self._shared.version + found.finite
+        if found.finite:
+            self._apply(found.tensors, learning_rate)
+        self.synchronise()
+        return TrainResult(found.policy_loss, found.value_loss, found.entropy, version, found.finite)
 
-    def _update(self, gradients: Sequence[tf.Tensor], learning_rate: float) -> int:
-        """Applies the gradients to the shared weights, and copies those."""
+    def _apply(self, gradients, learning_rate: float) -> None:
+        """Applies the gradients to the shared weights."""
         config, groups = self._config, self._shared.groups
-        version = self._shared.version + 1
-        for (optimizer, variable), gradient in zip(self._gradients_of, gradients, strict=True):
+        for (optimizer, variable), gradient in zip(self._actor_critic.gradients_of, gradients, strict=True):
             prefix = ("", "value_")[optimizer]
             rmsprop_step(
                 groups["weights"][variable],
@@ -69,14 +81,3 @@ class Replica(Model):
                 config.rmsprop_epsilon,
             )
         self._shared.updates[self._agent] += 1
-        self.synchronise()
-        return version
-
-    def _refuse(self) -> int:
-        """Goes on with what the others have made of the weights."""
-        self.synchronise()
-        return self._shared.version
-
-    def _new_optimizers(self) -> list[RMSProp]:
-        """None: the statistics are the shared ones."""
-        return []

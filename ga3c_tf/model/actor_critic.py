@@ -1,0 +1,179 @@
+"""The network and its loss as two traced functions: predictions, and the gradients of a batch.
+
+B is the number of states in a batch, S the number of its segments, A the number of actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ga3c_tf.config import Config
+from ga3c_tf.model import losses
+from ga3c_tf.model.graph_call import direct_call, inputs_read, trace
+from ga3c_tf.model.networks import build_network
+from ga3c_tf.model.rmsprop import clip_by_average_norm
+from ga3c_tf.model.tensorflow import keras, tf
+from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, Batch
+
+COLUMNS = STEP_COLUMNS | SEGMENT_COLUMNS
+
+
+class Gradients(NamedTuple):
+    """What one batch gives before anything is updated."""
+
+    tensors: Sequence[tf.Tensor]  # clipped, in the order of `ActorCritic.gradients_of`
+    policy_loss: float  # -(advantage objective + beta * entropy), summed over the batch
+    value_loss: float  # 0.5 * (R - V)^2, summed over the batch
+    entropy: float  # of the policy in nats, the mean over the batch
+    finite: bool  # whether losses and gradients are finite numbers
+
+
+class ActorCritic:
+    """A network with its predictions and gradients, for any number of threads.
+
+    Args:
+        config: the settings of the group "model".
+        state_shape: shape of one state.
+        state_dtype: its type, uint8 or float32.
+        num_actions: A.
+        seed: of the initial weights.
+        version: int64 variable that counts updates; a prediction says what it was when the weights were read.
+        network: used instead of building `config.network`.
+        device: TensorFlow device; None leaves the choice to TensorFlow.
+
+    Attributes:
+        network: keras.Model, states [B, *state_shape] to (logits [B, A], values [B]).
+        variables: its trainable variables.
+        gradients_of: optimizer (0, or 1 with `dual_rmsprop`) and variable of each gradient.
+
+    Raises:
+        UserError: the network cannot be built, or does not fit the states; or the loss fails.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        state_shape: Sequence[int],
+        state_dtype: np.dtype | str,
+        num_actions: int,
+        seed: int,
+        version: tf.Variable,
+        network: keras.Model | None = None,
+        device: str | None = None,
+    ):
+        self._config = config
+        self._device = device
+        self._version = version
+        self._state_shape = tuple(state_shape)
+        self._state_dtype = np.dtype(state_dtype)
+        self.gradients_of: list[tuple[int, int]] = []  # filled when the gradients are traced
+        with tf.device(device):
+            self._loss = losses.find_loss(config, num_actions)
+            self.network = network or build_network(config.network, state_shape, state_dtype, num_actions, seed)
+            self.variables = [variable.value for variable in self.network.trainable_variables]
+            states = tf.TensorSpec((None, *self._state_shape), self._state_dtype)
+            self._predict = direct_call(trace(self._prediction_graph, [states]))
+            columns = [tf.TensorSpec((None,), tf.as_dtype(dtype)) for dtype in COLUMNS.values()]
+            gradients = trace(self._gradient_graph, [states, tf.TensorSpec((), tf.float32), *columns])
+            self._compute = direct_call(gradients)
+            # Each column that is handed over costs an update some 0.01 ms: a loss gets those it reads.
+            _, _, *read = inputs_read(gradients, 2 + len(COLUMNS))
+            self._columns = [
+                None if is_read else tf.zeros((0,), tf.as_dtype(dtype))
+                for is_read, dtype in zip(read, COLUMNS.values(), strict=True)
+            ]
+
+    def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        """Returns policy [B, A] float32, values [B] float32, and the version, of states [B, *state_shape].
+
+        Every update of that version is in the weights that answered, though an update still running in another thread
+        may be in some of them too.
+
+        Raises:
+            ValueError: states of another shape or type.
+        """
+        self._check_states(states)
+        with tf.device(self._device):
+            policy, values, version = self._predict(tf.constant(states))
+        return policy.numpy(), values.numpy(), int(version.numpy())
+
+    def gradients(self, batch: Batch, beta: float) -> Gradients:
+        """Computes losses and gradients of one batch.
+
+        Args:
+            batch: states of the network's type, and the columns that the loss reads.
+            beta: weight of the entropy, now.
+
+        Raises:
+            ValueError: a column of another length, or states of another shape or type.
+        """
+        self._check_states(batch.states)
+        for name in ("actions", "returns"):
+            if np.shape(getattr(batch, name)) != (len(batch.states),):
+                raise ValueError(
+                    f"{len(batch.states)} states need as many actions and returns, not {name} of shape "
+                    f"{np.shape(getattr(batch, name))}"
+                )
+        with tf.device(self._device):
+            columns = [
+                tf.constant(getattr(batch, name), tf.as_dtype(dtype)) if unread is None else unread
+                for (name, dtype), unread in zip(COLUMNS.items(), self._columns, strict=True)
+            ]
+            *tensors, summary = self._compute(tf.constant(batch.states), tf.constant(beta, tf.float32), *columns)
+        policy_loss, value_loss, entropy, finite = summary.numpy().tolist()
+        return Gradients(tensors, policy_loss, value_loss, entropy, bool(finite))
+
+    def _check_states(self, states: np.ndarray) -> None:
+        if states.shape[1:] != self._state_shape or states.dtype != self._state_dtype:
+            raise ValueError(
+                f"states are {states.dtype} {states.shape}; the model takes {self._state_dtype} "
+                f"[B, {', '.join(map(str, self._state_shape))}]"
+            )
+
+    def _prediction_graph(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        version = self._version.read_value()
+        # Only after the version may the weights be read: they are then at least that new.
+        with tf.control_dependencies([version]):
+            logits, values = self.network(states)
+        return losses.policy(logits, self._config.min_policy), values, version
+
+    def _gradient_graph(self, states: tf.Tensor, beta: tf.Tensor, *columns: tf.Tensor) -> list[tf.Tensor]:
+        """Returns the gradients there are, clipped, then [policy loss, value loss, mean entropy, finite].
+
+        `finite` is 1 where losses and gradients are finite, else 0. Of the gradients those of logits and values are
+        looked at: all others are sums of products with them, and looking at each costs a pass over memory.
+        """
+        # 1. The losses of the batch.
+        with tf.GradientTape(persistent=True) as tape:
+            logits, values = self.network(states, training=True)
+            batch = Batch(logits=logits, values=values, beta=beta, **dict(zip(COLUMNS, columns, strict=True)))
+            policy_loss, value_loss, entropy = self._loss(batch, self._config)
+            objectives = [policy_loss, value_loss] if self._config.dual_rmsprop else [policy_loss + value_loss]
+        # 2. The gradients of each objective. The network's outputs tell whether they are finite.
+        looked_at = [policy_loss, value_loss]
+        found: dict[tuple[int, int], tf.Tensor] = {}
+        for number, objective in enumerate(objectives):
+            *of_heads, of_weights = tape.gradient(objective, [logits, values, self.variables])
+            looked_at += [gradient for gradient in of_heads if gradient is not None]
+            found |= {
+                (number, variable): tf.convert_to_tensor(gradient)  # that of an embedding is sparse
+                for variable, gradient in enumerate(of_weights)
+                if gradient is not None
+            }
+        self.gradients_of = list(found)
+        # 3. All numbers that Python needs, in one tensor.
+        finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in looked_at])
+        mean_entropy = entropy / tf.cast(tf.size(values), tf.float32)
+        summary = tf.stack([policy_loss, value_loss, mean_entropy, tf.cast(finite, tf.float32)])
+        return [*map(self._clipped, found.values()), summary]
+
+    def _clipped(self, gradient: tf.Tensor) -> tf.Tensor:
+        """Clips as the authors do: by the average norm with one optimizer, by the norm itself with two."""
+        clip_norm = self._config.grad_clip_norm
+        if clip_norm is None:
+            return gradient
+        clip = tf.clip_by_norm if self._config.dual_rmsprop else clip_by_average_norm
+        return clip(gradient, clip_norm)

@@ -1,0 +1,87 @@
+"""The device that the model runs on, TensorFlow's threads, and determinism."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.model.tensorflow import keras, tf
+
+
+def configure_device(device: str, intra_op_threads: int | None = None, inter_op_threads: int | None = None) -> str:
+    """Prepares TensorFlow for a device; call it before anything else of TensorFlow.
+
+    The defaults are for many agents on few cores. One intra-op thread, up to 7 cores: a second one has an update done
+    sooner only while a core is idle, and beside two busy trainers a prediction of 16 states took 3 to 5 ms instead of 1
+    (2-core EPYC, shared; more cores were not measured).
+    oneDNN stays as TensorFlow has it: on where the processor supports it, where updates take half the time.
+    TensorFlow takes these settings only before it starts; a second call in one process leaves them as they are.
+
+    Args:
+        device: 'auto' (a GPU when there is one), 'cpu', 'gpu' or 'gpu:N'.
+        intra_op_threads: Threads within one operation (default: a quarter of the cores from 8 on, else 1).
+        inter_op_threads: Operations side by side (default: one per core, at least 2).
+
+    Returns:
+        TensorFlow's name of the device, for `Model`.
+
+    Raises:
+        UserError: an unknown device, or a GPU that is not there.
+    """
+    match = re.fullmatch(r"auto|cpu|gpu(?::(\d+))?", device)
+    if not match:
+        raise UserError(f"device is {device!r}; it must be auto, cpu, gpu or gpu:N")
+    cores = usable_cores()
+    _set_threads(intra_op_threads or (cores // 4 if cores >= 8 else 1), inter_op_threads or max(2, cores))
+    gpus = tf.config.list_physical_devices("GPU")
+    if device == "cpu" or (device == "auto" and not gpus):
+        with _before_start():
+            tf.config.set_visible_devices([], "GPU")
+        return "/CPU:0"
+    number = int(match[1] or 0)
+    if number >= len(gpus):
+        raise UserError(
+            f"device is {device!r}, but TensorFlow finds {len(gpus) or 'no'} GPU"
+            f"{'s' if len(gpus) > 1 else ''} here; --device cpu needs none"
+        )
+    with _before_start():
+        for gpu in gpus:
+            tf.config.experimental.set_memory_growth(gpu, True)
+    return f"/GPU:{number}"
+
+
+def gpu_names() -> list[str]:
+    """The GPUs that TensorFlow finds on this machine, by their makers' names."""
+    details = tf.config.experimental.get_device_details
+    return [details(gpu).get("device_name", gpu.name) for gpu in tf.config.list_physical_devices("GPU")]
+
+
+def make_deterministic(seed: int) -> None:
+    """Makes this process compute the same bits for the same seed, for --serial; call it before `configure_device`.
+
+    Seeds Python, NumPy and Keras, asks TensorFlow for deterministic kernels, and takes one thread for everything, where
+    TensorFlow has not started yet. It holds for the rest of the process, on one kind of processor.
+    """
+    keras.utils.set_random_seed(seed % 2**32)
+    tf.config.experimental.enable_op_determinism()
+    _set_threads(1, 1)
+
+
+def _set_threads(intra_op: int, inter_op: int) -> None:
+    """Sets TensorFlow's thread counts, unless someone already did."""
+    threading = tf.config.threading
+    with _before_start():
+        if not threading.get_intra_op_parallelism_threads():
+            threading.set_intra_op_parallelism_threads(intra_op)
+        if not threading.get_inter_op_parallelism_threads():
+            threading.set_inter_op_parallelism_threads(inter_op)
+
+
+@contextlib.contextmanager
+def _before_start() -> Iterator[None]:
+    """For settings that TensorFlow refuses once it has started: they then stay as they are."""
+    with contextlib.suppress(RuntimeError):
+        yield

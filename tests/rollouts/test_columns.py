@@ -1,0 +1,118 @@
+"""Every column of a trajectory, from the agent to the loss."""
+
+from collections import deque
+
+import helpers
+import numpy as np
+import pytest
+from checks import batch_of, run_counting
+
+from ga3c_tf.config import PRESETS, Config
+from ga3c_tf.model import losses
+from ga3c_tf.model.model import Model
+from ga3c_tf.model.tensorflow import tf
+from ga3c_tf.rollouts.columns import NO_VERSION, SEGMENT_COLUMNS, STEP_COLUMNS, Batch
+from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue, RolloutBuffers
+from ga3c_tf.systems.a2c import A2C
+from ga3c_tf.systems.ga3c import Server
+from ga3c_tf.systems.serial import SerialServer
+from ga3c_tf.workers.agent import Agent
+
+
+class KeepingModel(helpers.CheckingModel):
+    """Keeps the batches whole."""
+
+    def train(self, batch, learning_rate, beta):
+        result = super().train(batch, learning_rate, beta)
+        self.whole = [*getattr(self, "whole", []), (batch, result.version)]
+        return result
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (Server, {"min_training_batch": 12}),
+        (A2C, {}),
+        (SerialServer, {}),
+        (Server, {"train_last_transition": False}),
+    ],
+)
+def test_a_batch_says_of_every_step_and_segment_what_happened(tmp_path, monkeypatch, kind, settings):
+    model, _, _ = run_counting(tmp_path, monkeypatch, kind, model=KeepingModel, **settings)
+    ends = set()
+    for batch, version in model.whole:
+        assert batch.lengths.sum() == len(batch) == len(batch.states) == len(batch.agents)
+        starts = np.cumsum(batch.lengths) - batch.lengths
+        for segment, (start, length) in enumerate(zip(starts, batch.lengths, strict=True)):
+            places = [helpers.decode(state) for state in batch.states[start : start + length]]
+            steps = slice(start, start + length)
+            rewards = [max(-1.0, min(1.0, helpers.reward_at(*place))) for place in places]
+            assert batch.rewards[steps] == pytest.approx(rewards)
+            assert batch.mu_values[steps] == pytest.approx([helpers.value_at(*place) for place in places])
+            assert not batch.mu_log_probabilities[steps].any()  # the only action that had a probability
+            assert (np.diff(batch.versions[steps]) >= 0).all() and batch.versions[steps].max() < version
+            identity, episode, first = places[0]
+            last = first + length + (not settings.get("train_last_transition", True))
+            ended = last == helpers.episode_length(identity, episode)
+            by_time = helpers.is_truncated(identity, episode)
+            flags = bool(batch.terminated[segment]), bool(batch.truncated[segment])
+            if any(flags):
+                assert ended and flags == (not by_time, by_time)
+            ends.add(flags)
+            if flags == (False, False) or (flags[1] and settings.get("train_last_transition", True)):
+                value = helpers.value_at(identity, episode, first + length)
+                assert batch.bootstrap_values[segment] == pytest.approx(value)
+                assert batch.versions[steps].max() <= batch.bootstrap_versions[segment] < version
+            else:
+                assert (batch.bootstrap_values[segment], batch.bootstrap_versions[segment]) == (0.0, NO_VERSION)
+    assert ends == {(False, False), (True, False), (False, True)}
+
+
+@pytest.mark.parametrize("preset", ["paper", "nvlabs"])
+def test_the_log_probability_is_that_of_the_action_under_the_policy_that_chose_it(preset):
+    config = Config.from_values({**PRESETS[preset], "num_agents": 1, "adjustment": "off"})
+    memory = RolloutBuffers(config, (4,), "float32", 2)
+    training, free_slots = IndexQueue(), deque(memory.slots_of(0))
+    environment = helpers.gymnasium.make("CartPole-v1")
+    agent = Agent(0, config, environment, memory, training, RecordQueue(EPISODE), free_slots, np.random.SeedSequence(1))
+    given = {}
+    run = agent.run()
+    for count in range(400):
+        request = next(run)
+        while len(training):
+            slot = int(training.get(1)[0])
+            for step in range(memory.lengths[slot]):
+                policy = given[memory.states[slot, step].tobytes()]
+                expected = np.log(policy[memory.actions[slot, step]])
+                assert memory.mu_log_probabilities[slot, step] == pytest.approx(expected, rel=1e-5)
+            free_slots.append(slot)
+        if request is not None:
+            share = (count % 9 + 0.5) / 9
+            memory.policy[0] = share, 1 - share
+            given[memory.flat_states[request].tobytes()] = memory.policy[0].copy()
+    run.close()
+    assert len(given) > 300
+
+
+def test_a_loss_is_handed_every_column_and_pays_for_those_it_reads(monkeypatch):
+    columns = {name: np.arange(1, 4).astype(dtype) for name, dtype in STEP_COLUMNS.items()}
+    columns |= {name: np.array([2, 1]).astype(dtype) for name, dtype in SEGMENT_COLUMNS.items()}
+    columns["actions"] %= 2
+    batch = Batch(states=np.ones((3, 4), np.float32), **columns)
+
+    def everything(batch, config):
+        seen = [getattr(batch, name) for name in (*STEP_COLUMNS, *SEGMENT_COLUMNS)]
+        total = tf.add_n([tf.reduce_sum(tf.cast(column, tf.float32)) for column in seen])
+        zero = 0.0 * (tf.reduce_sum(batch.logits) + tf.reduce_sum(batch.values))
+        return total + zero, batch.beta + zero, zero
+
+    monkeypatch.setattr(losses, "find_loss", lambda config, num_actions: everything)
+    model = Model(Config(network="mlp"), (4,), np.float32, 2, seed=0)
+    result = model.train(batch, 0.01, 0.25)
+    assert result.policy_loss == sum(float(column.astype(np.float32).sum()) for column in columns.values())
+    assert result.value_loss == 0.25
+    monkeypatch.undo()
+    paper = Model(Config(network="mlp"), (4,), np.float32, 2, seed=0)
+    assert paper.train(batch_of(batch.states, batch.actions, batch.returns), 0.01, 0.25).applied
+    with pytest.raises(AttributeError, match="a batch has no column 'returns'"):
+        paper.train(Batch(states=batch.states, actions=batch.actions), 0.01, 0.25)
