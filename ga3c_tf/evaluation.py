@@ -139,7 +139,8 @@ def evaluate(
         most_steps: agent steps after which an episode is ended.
     """
     count = min(episodes, PARALLEL)
-    make = with_objects(functools.partial(make_limited_environment, agent.config, most_steps))
+    config = agent.config
+    make = with_objects(functools.partial(make_limited_environment, config, most_steps), [config.env_id])
     with main_module_left_alone():
         with left_to_this_process():
             forkserver.ensure_running()

@@ -11,7 +11,7 @@ import importlib
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +49,10 @@ def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
     return _objects[name]
 
 
-def installer() -> Callable[[], None] | None:
-    """Returns what a new process calls first, so that it knows the objects of this one; None where there are none."""
-    return functools.partial(_install, dict(_objects)) if _objects else None
+def installer(names: Iterable[str]) -> Callable[[], None] | None:
+    """Returns what a new process calls first, so that it knows those of these names that are objects; None for none."""
+    wanted = {name: _objects[name] for name in names if name in _objects}
+    return functools.partial(_install, wanted) if wanted else None
 
 
 def _install(objects: dict[str, Callable[..., Any]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from gymnasium.vector.utils import CloudpickleWrapper
@@ -13,10 +13,15 @@ from gymnasium.vector.utils import CloudpickleWrapper
 from ga3c_tf.plugins import installer
 
 
-def with_objects(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns `function`, which another process can call too where it needs functions passed as Python objects."""
-    install = installer()
-    return functools.partial(_call, CloudpickleWrapper(install), function) if install else function
+def with_objects(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:
+    """Returns `function` as another process can call it that needs functions passed as Python objects.
+
+    Args:
+        function: what the process runs.
+        names: settings that may name such functions; the fewer, the less a process has to load.
+    """
+    install = installer(names)
+    return functools.partial(_call, CloudpickleWrapper(install), function) if install else function  # type: ignore[type-var]
 
 
 def _call(install: Callable[[], None], function: Callable[..., Any], *args: Any) -> Any:

@@ -80,7 +80,8 @@ def test_environment_network_and_loss_may_be_functions(tmp_path):
     called = tmp_path / "called"
 
     def short_pole(render_mode=None):
-        called.write_text("yes")
+        with called.open("a") as stream:
+            print(os.getpid(), "tensorflow" in sys.modules, file=stream)
         return gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1", render_mode=render_mode).unwrapped, 7)
 
     def tiny_network(state_shape, state_dtype, num_actions):
@@ -92,13 +93,24 @@ def test_environment_network_and_loss_may_be_functions(tmp_path):
 
     code = {"network": tiny_network, "loss": doubled}
     run = ga3c_tf.train(short_pole, run_dir=str(tmp_path / "run"), steps=2000, **code, **SMALL)
-    assert called.exists() and run.config.env_id == "object:short_pole" and run.config.loss == "object:doubled"
+    elsewhere = {line.split()[1] for line in called.read_text().splitlines() if int(line.split()[0]) != os.getpid()}
+    assert elsewhere == {"False"}  # an agent process needs the environment only
+    assert run.config.env_id == "object:short_pole" and run.config.loss == "object:doubled"
     assert run.summary["episodes"] > 100 and max(run.evaluate(episodes=5).scores) <= 7
     program = f"import ga3c_tf; ga3c_tf.resume({str(run.path)!r}, steps=4000, trust_code=True)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "the environment was passed as a Python object: pass it again, from Python" in done.stderr
     again = ga3c_tf.resume(run.path, steps=4000, env=short_pole, progress=False, **code)
     assert again.summary["agent_steps"] >= 4000
+
+
+def test_a3c_has_its_network_and_loss_in_the_agents_processes(tmp_path):
+    def halved(batch, config):
+        found = losses.actor_critic(batch, config)
+        return 0.5 * found.policy_loss, 0.5 * found.value_loss, found.entropy
+
+    run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=300, system="a3c", loss=halved, **SMALL)
+    assert run.summary["updates"] > 10 and run.config.loss == "object:halved"
 
 
 SCRIPT = """

@@ -31,7 +31,7 @@ class A2C(Training):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         config = self.config
-        self._processes = AgentSupervisor(["ga3c_tf.workers.fresh_agents", *modules_used(config)])
+        self._processes = AgentSupervisor(["ga3c_tf.workers.fresh_agents", *modules_used(config)], [config.env_id])
         self._prediction_queue = IndexQueue()
         self._num_processes = config.processes(usable_cores())
         self._answers = ReplyPipes(self.memory, homes_of(config, self._num_processes))

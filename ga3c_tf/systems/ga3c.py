@@ -49,7 +49,7 @@ class Server(Training):
         super().__init__(*args, **kwargs)
         self._ray = ray
         self._num_agents = self._num_predictors = self._num_trainers = 0
-        self._processes = AgentSupervisor(["ga3c_tf.workers.agent", *modules_used(self.config)])
+        self._processes = AgentSupervisor(["ga3c_tf.workers.agent", *modules_used(self.config)], [self.config.env_id])
         self._predictors: list[Predictor] = []
         self._trainers: list[Trainer] = []
         self._adjustment: DynamicAdjustment | None = None

@@ -35,13 +35,15 @@ class AgentSupervisor:
     Args:
         modules: loaded once, in the forkserver, and shared by all processes; loading them may not start TensorFlow,
             whose threads a fork would lose.
+        objects: settings that may name functions passed as Python objects, which the processes use.
 
     Attributes:
         errors: where a process writes its traceback before it ends.
     """
 
-    def __init__(self, modules: Sequence[str]):
+    def __init__(self, modules: Sequence[str], objects: Sequence[str] = ()):
         self._modules = modules
+        self._objects = objects
         self._tracebacks, self.errors = connection.Pipe(duplex=False)
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
         self._without_forkserver: set[int] = set()
@@ -56,7 +58,9 @@ class AgentSupervisor:
             AgentError: the system does not let it.
         """
         name, arguments = f"agents-{number}", (*args, pipe)
-        process = self._context.Process(target=with_objects(target), name=name, daemon=True, args=arguments)
+        process = self._context.Process(
+            target=with_objects(target, self._objects), name=name, daemon=True, args=arguments
+        )
         try:
             with left_to_this_process(), main_module_left_alone():
                 process.start()  # and the forkserver, where there is none or it has died

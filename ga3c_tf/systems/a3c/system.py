@@ -43,7 +43,10 @@ class A3C(Training):
         shapes = {group: [tuple(variable.shape) for variable in variables] for group, variables in objects.items()}
         self._weights = SharedWeights(shapes, self.config.num_agents)
         self._update_queue = RecordQueue(UPDATE)
-        self._processes = AgentSupervisor(["ga3c_tf.systems.a3c.process", *modules_used(self.config)])
+        config = self.config
+        self._processes = AgentSupervisor(
+            ["ga3c_tf.systems.a3c.process", *modules_used(config)], [config.env_id, config.network, config.loss]
+        )
         self._pipes: list[connection.Connection] = []
 
     def start_workers(self) -> None:
