@@ -1,0 +1,112 @@
+"""README.md, CONTRIBUTING.md and docs/: their code runs, and what they name exists."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ga3c_tf
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, NODE_COLUMNS
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+COLUMNS = {
+    "metrics.csv": METRIC_COLUMNS,
+    "episodes.csv": EPISODE_COLUMNS,
+    "events.csv": EVENT_COLUMNS,
+    "adjustment.csv": ADJUSTMENT_COLUMNS,
+    "nodes.csv": NODE_COLUMNS,
+}
+A_FILE = re.compile(r"(?<![\w./<>-])(?:ga3c_tf|reproduce|tests|docs|results)/[\w./-]*[\w/]")
+A_MODULE = re.compile(r"(?<![\w./-])(?:[\w-]+/)*[\w-]+\.py\b")
+A_TEST = re.compile(r"`(test_\w+)(\.\.\.)?`")
+USERS = {"mine.py"}
+"""Files of the reader's own, that a page tells how to write."""
+
+by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+
+
+def without_code_blocks(text):
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
+def test_the_readme_is_short():
+    assert len(README.read_text().split()) <= 1200
+
+
+@pytest.mark.timeout(240)
+def test_the_python_of_the_readme_runs(tmp_path):
+    [program] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    for budget, smaller in (("minutes=2", "steps=2000"), ("minutes=3", "steps=4000"), ("episodes=20", "episodes=2")):
+        assert program.count(budget) == 1
+        program = program.replace(budget, smaller)
+    (tmp_path / "program.py").write_text(program)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] in ("0", "1")
+    [run] = (tmp_path / "runs").iterdir()
+    assert max(int(folder.name) for folder in (run / "checkpoints").iterdir()) >= 4000
+
+
+@by_page
+def test_every_link_leads_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code_blocks(page.read_text())):
+        file, _, anchor = target.partition("#")
+        if re.match(r"https?:", target):
+            continue
+        assert not file or (page.parent / file).exists(), f"{page.name}: {target}"
+        if anchor:
+            linked = page.parent / file if file else page
+            titles = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}, target
+
+
+@by_page
+def test_every_file_that_is_named_exists(page):
+    text = re.sub(r"https?://\S+", "", page.read_text())
+    for name in {*A_FILE.findall(text), *A_MODULE.findall(text)} - USERS:
+        assert (ROOT / name).exists() or (page.parent / name).exists(), f"{page.name}: {name}"
+
+
+@by_page
+def test_every_module_that_is_named_exists(page):
+    for part in re.findall(r"(?<![\w.-])ga3c_tf\.(\w+)", page.read_text()):
+        place = ROOT / "ga3c_tf" / part
+        assert part in ga3c_tf.__all__ or place.is_dir() or place.with_suffix(".py").exists(), f"{page.name}: {part}"
+
+
+@by_page
+def test_every_test_that_is_named_exists(page):
+    functions = set()
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        functions |= set(re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE))
+    for name, rest in A_TEST.findall(page.read_text()):
+        found = name in functions or (rest and any(each.startswith(name) for each in functions))
+        assert found, f"{page.name}: {name}{rest}"
+
+
+def test_every_page_is_reachable_from_the_readme():
+    reached, waiting = set(), [README]
+    while waiting:
+        page = waiting.pop()
+        if page in reached or page not in {*PAGES}:
+            continue
+        reached.add(page)
+        links = re.findall(r"\]\(([^)\s#]+\.md)", without_code_blocks(page.read_text()))
+        waiting += [(page.parent / link).resolve() for link in links]
+    assert reached == set(PAGES)
+
+
+@pytest.mark.parametrize("file", COLUMNS)
+def test_every_column_is_described(file):
+    [section] = re.findall(
+        rf"^## {re.escape(file)}\n(.*?)(?=^## |\Z)", (ROOT / "docs" / "metrics.md").read_text(), re.M | re.S
+    )
+    described = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    assert [name for name in described if name in COLUMNS[file]] == list(COLUMNS[file])
