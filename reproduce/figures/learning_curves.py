@@ -22,10 +22,12 @@ FINAL, BEST, STEPS = "final rolling score", "best rolling score", "agent steps"
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     """Two learning rates, the first being the run of `scores`, and A3C."""
     if budget == "smoke":
-        return [smoke_spec(game, seed), smoke_spec(game, seed, "a3c")]
-    normal, lower = (scores.training(budget, game, seed, rate) for rate in scores.LEARNING_RATES.values())
-    same = {name: value for name, value in normal.settings if name != "num_agents"}
-    return [normal, lower, run_spec(game, seed, "a3c", **same, num_agents=pps.AGENTS[budget]["a3c"])]
+        chosen = [smoke_spec(game, seed), smoke_spec(game, seed, "a3c")]
+    else:
+        normal, lower = (scores.training(budget, game, seed, rate) for rate in scores.LEARNING_RATES.values())
+        same = {name: value for name, value in normal.settings if name != "num_agents"}
+        chosen = [normal, lower, run_spec(game, seed, "a3c", **same, num_agents=pps.AGENTS[budget]["a3c"])]
+    return [spec.called(f"{SYSTEMS[spec.system]}, learning rate {spec.config.learning_rate:g}") for spec in chosen]
 
 
 def measures(run: Run) -> list[Measure]:
@@ -45,7 +47,7 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
     """The runs by game, and by system and learning rate, in words."""
     found: dict[str, dict[str, list[Run]]] = {}
     for run in results.runs:
-        rate = f"{SYSTEMS[run.spec.system]}, learning rate {run.spec.config.learning_rate:g}"
+        [rate] = run.spec.label
         found.setdefault(run.spec.game.replace("_", " "), {}).setdefault(rate, []).append(run)
     return found
 

@@ -54,22 +54,22 @@ class Label(NamedTuple):
     rate: str
 
 
-def labelled(budget: str, game: str, seed: int) -> dict[Label, RunSpec]:
-    """The runs by what they are called. A2C is the control: its policy lag is zero."""
+def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
+    """Returns six ways to make batches at two learning rates. A2C is the control: its policy lag is zero."""
     if budget == "smoke":
-        return {
-            Label("minimum 0", "normal"): smoke_spec(game, seed, min_training_batch=0),
-            Label("minimum 20", "normal"): smoke_spec(game, seed),
-            Label("A2C", "normal"): smoke_spec(game, seed, "a2c"),
-        }
+        return [
+            smoke_spec(game, seed, min_training_batch=0).called("minimum 0", "normal"),
+            smoke_spec(game, seed).called("minimum 20", "normal"),
+            smoke_spec(game, seed, "a2c").called("A2C", "normal"),
+        ]
     thirty_two: dict[str, Any] = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2}
     systems: dict[str, tuple[str, dict[str, Any]]] = {
         **{f"minimum {size}": ("ga3c", {**thirty_two, "min_training_batch": size}) for size in MINIMA},
         "long queue": ("ga3c", LONG_QUEUE),
         "A2C": ("a2c", {"num_agents": 32}),
     }
-    return {
-        Label(setting, rate): run_spec(
+    return [
+        run_spec(
             game,
             seed,
             system,
@@ -78,15 +78,10 @@ def labelled(budget: str, game: str, seed: int) -> dict[Label, RunSpec]:
             minutes=MINUTES[budget],
             log_seconds=5.0 if budget == "quick" else 60.0,
             checkpoint_minutes=30.0,
-        )
+        ).called(setting, rate)
         for rate, value in RATES.items()
         for setting, (system, settings) in systems.items()
-    }
-
-
-def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Six ways to make batches at two learning rates."""
-    return list(labelled(budget, game, seed).values())
+    ]
 
 
 def seeds(budget: str, game: str) -> int:
@@ -121,9 +116,7 @@ def groups(results: Results) -> dict[Label, list[Run]]:
     """The runs of one game by what they are called."""
     found: dict[Label, list[Run]] = {}
     for run in results.runs:
-        labels = labelled(results.budget, run.spec.game, run.spec.seed)
-        [label] = [label for label, spec in labels.items() if spec == run.spec.plain]
-        found.setdefault(label, []).append(run)
+        found.setdefault(Label(*run.spec.label), []).append(run)
     return found
 
 

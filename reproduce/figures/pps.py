@@ -17,7 +17,6 @@ NETWORKS = {
     "large-2": "large stride 2",
     "large-1": "large stride 1",
 }
-SMOKE_NETWORKS = {"mlp": "mlp"}
 AGENTS = {
     "quick": {"ga3c": 32, "a3c": 4, "a2c": 32},  # A3C: two replicas of the network for each of 2 cores
     "paper": {"ga3c": 128, "a3c": 16, "a2c": 128},
@@ -29,7 +28,7 @@ WARM_UP_SHARE = 0.25
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     """Every network with every system, the systems of one network after another."""
     if budget == "smoke":
-        return [smoke_spec(game, seed, system) for system in ("ga3c", "a3c", "a2c")]
+        return [smoke_spec(game, seed, system).called("mlp") for system in ("ga3c", "a3c", "a2c")]
     return [
         run_spec(
             game,
@@ -43,8 +42,8 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
             minutes=MINUTES[budget],
             log_seconds=5.0,
             checkpoint_minutes=60.0,
-        )
-        for network in NETWORKS
+        ).called(words)
+        for network, words in NETWORKS.items()
         for system, agents in AGENTS[budget].items()
     ]
 
@@ -59,18 +58,14 @@ def measures(run: Run) -> list[Measure]:
     return [Measure("pps", steady["pps"], "predictions/s", protocol)]
 
 
-def networks(results: Results) -> dict[str, str]:
-    """The networks of this budget and what they are called."""
-    return SMOKE_NETWORKS if results.budget == "smoke" else NETWORKS
+def networks(results: Results) -> list[str]:
+    """Returns the networks in words, from the smallest to the largest."""
+    return list(dict.fromkeys(word for run in results.runs for word in run.spec.label))
 
 
 def runs_of(results: Results, network: str, system: str) -> list[Run]:
     """The runs with this network and system."""
-    return [
-        run
-        for run in results.runs
-        if run.spec.system == system and (results.budget == "smoke" or run.spec.config.network == network)
-    ]
+    return [run for run in results.runs if run.spec.system == system and run.spec.label == (network,)]
 
 
 def speed_ups(results: Results, network: str, other: str) -> list[float]:
@@ -87,13 +82,13 @@ def speed_ups(results: Results, network: str, other: str) -> list[float]:
 def section(results: Results) -> list[str]:
     """Speeds, ratios beside the paper's, and the finding."""
     rows, means, papers_ratios = [], [], []
-    for network, words in networks(results).items():
-        paper = results.papers("pps", game=results.runs[0].spec.game, metric=f"speed-up, {words}")
+    for network in networks(results):
+        paper = results.papers("pps", game=results.runs[0].spec.game, metric=f"speed-up, {network}")
         ratios = {other: speed_ups(results, network, other) for other in ("a3c", "a2c")}
         speeds = [spread(results.values("pps", runs_of(results, network, system))) for system in ("ga3c", "a3c", "a2c")]
         papers_ratios.append(paper.value if paper else None)
         means.append(sum(ratios["a3c"]) / len(ratios["a3c"]) if ratios["a3c"] else None)
-        rows.append([words, *speeds, *(spread(ratios[other]) for other in ratios), number(papers_ratios[-1])])
+        rows.append([network, *speeds, *(spread(ratios[other]) for other in ratios), number(papers_ratios[-1])])
     header = ["network", "GA3C", "A3C", "A2C", "GA3C / A3C", "GA3C / A2C", "GA3C / A3C (paper, system I)"]
     finished = [run for run in results.runs if run.finished]
     where = "a GPU" if any(run.on_gpu for run in finished) else "the CPU, like everything else of the run"
@@ -163,10 +158,10 @@ def plot(results: Results, stem: Path) -> None:
     from reproduce.drawing import plots
 
     groups = []
-    for network, words in networks(results).items():
-        paper = results.papers("pps", game=results.runs[0].spec.game, metric=f"speed-up, {words}")
+    for network in networks(results):
+        paper = results.papers("pps", game=results.runs[0].spec.game, metric=f"speed-up, {network}")
         speeds = {system: results.values("pps", runs_of(results, network, system)) for system in ("a3c", "a2c", "ga3c")}
-        groups.append((words, speeds, speed_ups(results, network, "a3c"), paper.value if paper else None))
+        groups.append((network, speeds, speed_ups(results, network, "a3c"), paper.value if paper else None))
     plots.speed_bars(groups, stem)
 
 

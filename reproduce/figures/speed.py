@@ -19,10 +19,13 @@ NEARLY = 0.8
 SCORE, FRAMES = "score at the end", "frames"
 
 
-def labelled(budget: str, game: str, seed: int) -> dict[str, RunSpec]:
-    """The runs by what they are called."""
+def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
+    """Returns three fixed settings, the best of them last, and dynamic adjustment."""
     if budget == "smoke":
-        return {"fixed": smoke_spec(game, seed), "dynamic": adjustment.dynamic(budget, game, seed)}
+        return [
+            smoke_spec(game, seed).called("fixed"),
+            adjustment.dynamic(budget, game, seed).called("dynamic"),
+        ]
     good = FIXED[budget]
     fixed = {"1/1/1": (1, 1, 1), "16/1/1": (16, 1, 1), f"fixed, {'/'.join(map(str, good))}": good}
     common: dict[str, Any] = {
@@ -32,16 +35,14 @@ def labelled(budget: str, game: str, seed: int) -> dict[str, RunSpec]:
         "log_seconds": 5.0 if budget == "quick" else 30.0,
         "checkpoint_minutes": 60.0,
     }
-    runs = {
-        label: run_spec(game, seed, num_agents=agents, num_predictors=predictors, num_trainers=trainers, **common)
+    runs = [
+        run_spec(game, seed, num_agents=agents, num_predictors=predictors, num_trainers=trainers, **common).called(
+            label
+        )
         for label, (agents, predictors, trainers) in fixed.items()
-    }
-    return {**runs, "dynamic from 1/1/1": adjustment.dynamic(budget, game, seed, MINUTES[budget])}
-
-
-def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Four settings."""
-    return list(labelled(budget, game, seed).values())
+    ]
+    dynamic = adjustment.dynamic(budget, game, seed, MINUTES[budget])
+    return [*runs, dynamic.called("dynamic from 1/1/1")]
 
 
 def measures(run: Run) -> list[Measure]:
@@ -61,8 +62,7 @@ def groups(results: Results) -> dict[str, list[Run]]:
     """The runs of each setting, of all seeds."""
     found: dict[str, list[Run]] = {}
     for run in results.runs:
-        labels = labelled(results.budget, run.spec.game, run.spec.seed)
-        [label] = [label for label, spec in labels.items() if spec == run.spec.plain]
+        [label] = run.spec.label
         found.setdefault(label, []).append(run)
     return found
 

@@ -36,11 +36,11 @@ def section(results: Results) -> list[str]:
     """The shares, and what is to be seen in them."""
     found: dict[str, list[float | None]] = {CPU: [], GPU: []}
     rows = []
-    for network, words in pps.networks(results).items():
+    for network in pps.networks(results):
         shares = {metric: results.values(metric, pps.runs_of(results, network, "ga3c")) for metric in found}
         for metric, values in shares.items():
             found[metric].append(sum(values) / len(values) if values else None)
-        rows.append([words, *(spread(values) for values in shares.values())])
+        rows.append([network, *(spread(values) for values in shares.values())])
     rule = "each network's share at least that of the one before less 5 %, the last more than 5 % above the first"
     measured = any(value is not None for value in found[GPU])
     findings = [
@@ -74,7 +74,7 @@ def plot(results: Results, stem: Path) -> None:
         metric: [results.values(metric, pps.runs_of(results, network, "ga3c")) for network in pps.networks(results)]
         for metric in (CPU, GPU)
     }
-    plots.utilization_lines(list(pps.networks(results).values()), bars, stem)
+    plots.utilization_lines(pps.networks(results), bars, stem)
 
 
 FIGURE = Figure(

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,8 @@ class RunSpec:
         evaluation_episodes: whole episodes that its best checkpoint plays afterwards.
         random_play: as many are played at random, for comparison.
         changes: settings of a method of the user's own, which stand above `settings`.
+        label: what its figure calls it, in one or more words. It says nothing about the run itself, so it is no part
+            of the identity or of the stored JSON.
     """
 
     system: str
@@ -64,6 +66,7 @@ class RunSpec:
     evaluation_episodes: int = 0
     random_play: bool = False
     changes: Changes = ()
+    label: tuple[str, ...] = field(default=(), compare=False)
 
     @functools.cached_property
     def config(self) -> Config:
@@ -75,6 +78,10 @@ class RunSpec:
     def plain(self) -> RunSpec:
         """The run of the figure itself, without the user's changes."""
         return replace(self, changes=())
+
+    def called(self, *label: str) -> RunSpec:
+        """Returns this run with a label."""
+        return replace(self, label=label)
 
     def changed(self, changes: Mapping[str, Any]) -> RunSpec:
         """This run by a method of the user's own.

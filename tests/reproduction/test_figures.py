@@ -91,6 +91,11 @@ def failed(folder, spec, reason):
     (folder.runs / spec.id / "result.json").write_text(json.dumps(result))
 
 
+def labelled(specs, budget, game, seed):
+    """The runs of a figure by what it calls them."""
+    return {spec.label if len(spec.label) > 1 else spec.label[0]: spec for spec in specs(budget, game, seed)}
+
+
 def made(folder, name, games=(), seeds=0):
     """What `ResultsFolder.update` records, without the pictures."""
     results = folder.results(FIGURES[name], "quick", games, seeds)
@@ -184,19 +189,19 @@ def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
         rate = {"ga3c": 100.0 * ratio, "a3c": 100.0, "a2c": 50.0}[spec.system]
         invent(folder.runs, spec, rate=rate, sessions=[session])
     results = made(folder, "pps")
-    assert [round(pps.speed_ups(results, each, "a3c")[0]) for each in speeds] == list(speeds.values())
+    assert [round(pps.speed_ups(results, each, "a3c")[0]) for each in pps.networks(results)] == list(speeds.values())
     text = "\n".join(pps.section(results))
     assert f"grows with the network: **{HOLDS}**" in text and "| large stride 1 | 4,5" in text
     assert "A2C: 32 agents, 5 states an update, cores 50 % busy" in text
-    [fast] = pps.runs_of(results, "large-1", "ga3c")
+    [fast] = pps.runs_of(results, "large stride 1", "ga3c")
     (fast.path / "meta.json").write_text(json.dumps({"sessions": [SESSION]}))  # on the CPU, as A3C
     text = "\n".join(pps.section(made(folder, "pps")))
     assert f"grows with the network: **{UNKNOWN}**" in text and "| large stride 1 | 4,5" in text
-    [slow] = pps.runs_of(results, "large-1", "a3c")
+    [slow] = pps.runs_of(results, "large stride 1", "a3c")
     meta = json.dumps({"sessions": [{**SESSION, "cpu": "another"}]})
     (slow.path / "meta.json").write_text(meta)
     results = made(folder, "pps")
-    assert pps.speed_ups(results, "large-1", "a3c") == []
+    assert pps.speed_ups(results, "large stride 1", "a3c") == []
     assert f"grows with the network: **{UNKNOWN}**" in "\n".join(pps.section(results))
 
 
@@ -222,11 +227,11 @@ def test_the_best_setting_is_found(folder):
 def test_what_a_minimum_batch_does_is_computed(folder):
     game = "minatar_breakout"
     for seed in (1, 2, 3):
-        for label, spec in policy_lag.labelled("quick", game, seed).items():
-            ruined = label.setting == "minimum 0" and label.rate == "large"
-            best = {"minimum 20": 20.0, "minimum 40": 20.0}.get(label.setting, 10.0)
+        for (setting, rate), spec in labelled(policy_lag.specs, "quick", game, seed).items():
+            ruined = setting == "minimum 0" and rate == "large"
+            best = {"minimum 20": 20.0, "minimum 40": 20.0}.get(setting, 10.0)
             scores = (0.0, 10.0, 1.0) if ruined else (0.0, best + 0.1 * seed)
-            invent(folder.runs, spec, lag={"minimum 0": 60.0 + seed, "A2C": 0.0}.get(label.setting, 5.0), scores=scores)
+            invent(folder.runs, spec, lag={"minimum 0": 60.0 + seed, "A2C": 0.0}.get(setting, 5.0), scores=scores)
     results = made(folder, "policy-lag", seeds=3).of_game(game)
     runs = policy_lag.groups(results)
     found = {finding.claim: finding.verdict for finding in policy_lag.findings(results, game, runs)}
@@ -247,7 +252,7 @@ def test_what_a_minimum_batch_does_is_computed(folder):
 def test_a_run_that_diverged_has_lost_the_whole_way(folder):
     game = "minatar_breakout"
     for seed in (1, 2, 3):
-        runs = policy_lag.labelled("quick", game, seed)
+        runs = labelled(policy_lag.specs, "quick", game, seed)
         for size in (20, 40):
             spec = runs[policy_lag.Label(f"minimum {size}", "large")]
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed, 9.0 + seed))
@@ -264,7 +269,7 @@ def test_a_run_that_never_improved_has_lost_the_whole_way_too(folder):
     """Left out, it would make its setting look more stable than one that learns and loses a little."""
     game = "minatar_breakout"
     for seed in (1, 2, 3):
-        runs = policy_lag.labelled("quick", game, seed)
+        runs = labelled(policy_lag.specs, "quick", game, seed)
         for size in (20, 40):
             spec = runs[policy_lag.Label(f"minimum {size}", "large")]
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed, 9.0 + seed))
@@ -275,7 +280,7 @@ def test_a_run_that_never_improved_has_lost_the_whole_way_too(folder):
 
 
 def test_a_run_of_few_episodes_has_improved_where_they_did(folder):
-    spec = policy_lag.labelled("quick", "pong", 1)[policy_lag.Label("minimum 0", "normal")]
+    spec = labelled(policy_lag.specs, "quick", "pong", 1)[policy_lag.Label("minimum 0", "normal")]
     run = invent(folder.runs, spec)
     for scores, expected in ((("-21.0", "-19.0", "-20.0"), (0.5, 0.0)), (("-19.0", "-20.0", "-21.0"), (None, None))):
         rows = [f"{place}.0,{place}00,{place}0,{score}" for place, score in enumerate(scores, 1)]
@@ -286,7 +291,7 @@ def test_a_run_of_few_episodes_has_improved_where_they_did(folder):
 
 
 def test_a_game_that_has_not_been_run_is_one_line_and_no_picture(folder):
-    spec = policy_lag.labelled("quick", "minatar_breakout", 1)[policy_lag.Label("minimum 0", "normal")]
+    spec = labelled(policy_lag.specs, "quick", "minatar_breakout", 1)[policy_lag.Label("minimum 0", "normal")]
     figure = FIGURES["policy-lag"]
     everything = "Not run: minatar_breakout, minatar_asterix, pong, breakout."
     assert figure.sections(made(folder, "policy-lag"))[0] == everything
@@ -301,14 +306,14 @@ def test_a_game_that_has_not_been_run_is_one_line_and_no_picture(folder):
 def test_pong_must_not_be_ruined_and_breakout_must(folder):
     for game in ("pong", "breakout"):
         for seed in (1, 2, 3):
-            spec = policy_lag.labelled("quick", game, seed)[policy_lag.Label("minimum 0", "large")]
+            spec = labelled(policy_lag.specs, "quick", game, seed)[policy_lag.Label("minimum 0", "large")]
             invent(folder.runs, spec, scores=(0.0, 10.0, 1.0))
         assert last_verdict(folder, game) == UNKNOWN  # whether anything is learnt in that time at all
-        invent(folder.runs, policy_lag.labelled("quick", game, 1)[policy_lag.Label("minimum 20", "normal")])
+        invent(folder.runs, labelled(policy_lag.specs, "quick", game, 1)[policy_lag.Label("minimum 20", "normal")])
         assert last_verdict(folder, game) == {"pong": FAILS, "breakout": HOLDS}[game]
         invent(
             folder.runs,
-            policy_lag.labelled("quick", game, 2)[policy_lag.Label("minimum 20", "normal")],
+            labelled(policy_lag.specs, "quick", game, 2)[policy_lag.Label("minimum 20", "normal")],
             scores=(1.0, 0.0),
         )
         assert last_verdict(folder, game) == UNKNOWN
@@ -361,7 +366,7 @@ def test_other_environments_compare_the_systems_by_agent_steps(folder):
 @pytest.mark.parametrize(("dynamic", "verdict"), [(290.0, FAILS), (330.0, UNKNOWN), (360.0, HOLDS)])
 def test_dynamic_adjustment_is_held_against_the_best(folder, dynamic, verdict):
     for seed in (1, 2, 3):
-        for label, spec in speed.labelled("quick", "boxing", seed).items():
+        for label, spec in labelled(speed.specs, "quick", "boxing", seed).items():
             rate = {"1/1/1": 100.0, "16/1/1": 300.0, "dynamic from 1/1/1": dynamic}.get(label, 400.0)
             invent(folder.runs, spec, rate=rate, scores=(0.0, rate + seed))
     text = "\n".join(speed.section(made(folder, "speed", seeds=3)))
@@ -440,7 +445,7 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
     """Better in one setting, level in the others; what was run by it alone is its own section's."""
     huber = {"loss": "mine:huber"}
     for seed in (1, 2, 3):
-        for label, spec in speed.labelled("quick", "boxing", seed).items():
+        for label, spec in labelled(speed.specs, "quick", "boxing", seed).items():
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
             invent(folder.runs, spec.changed(huber), scores=(0.0, (30.0 if label == "1/1/1" else 10.0) + seed))
     folder.add_method(huber, print)

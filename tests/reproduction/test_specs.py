@@ -81,6 +81,27 @@ def test_a_bad_specification_is_refused(arguments, settings, words):
     assert words in str(caught.value)
 
 
+def test_a_label_is_no_part_of_what_is_run():
+    """A figure's name for a run may change without the run being another one."""
+    spec = run_spec("pong", 1, minutes=12, num_agents=8)
+    named = spec.called("minimum 0", "large")
+    assert named == spec and named.id == spec.id and named.to_json() == spec.to_json()
+    assert named.label == named.changed({"loss": "mine:huber"}).label == ("minimum 0", "large")
+    assert RunSpec.from_values(json.loads(named.to_json())).label == ()
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_runs_of_one_label_differ_by_no_setting(budget):
+    """A figure puts the runs of one game, system and label together."""
+    for figure in FIGURES.values():
+        found = {}
+        for spec in figure.all_specs(budget, seeds=2):
+            if spec.label:
+                key = (spec.game, spec.system, spec.label)
+                found.setdefault(key, set()).add(tuple(sorted(dict(spec.settings).items())))
+        assert all(len(settings) == 1 for settings in found.values())
+
+
 def test_the_command_gives_the_settings(monkeypatch):
     given_settings = {"minutes": 0.75, "num_agents": 8, "clip_rewards": False, "learning_rate": 3e-4}
     spec = run_spec("pong", 3, **given_settings)
