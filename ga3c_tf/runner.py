@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import EnvironmentSpec, describe_environment
 from ga3c_tf.environments.ids import resolve_env_id
-from ga3c_tf.errors import UserError
+from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.weights import keep_origin, load_weights, weights_called
@@ -69,7 +69,8 @@ def resumed_training(
         trust_code: whether code of the user's own that the settings name may run.
 
     Raises:
-        UserError: not a run folder, in use, damaged, or it has reached its budget.
+        BudgetReached: the run has reached its budget.
+        UserError: not a run folder, in use or damaged.
     """
     folder = RunFolder.open(path)
     try:
@@ -97,7 +98,7 @@ def _continued(
     training, hardware = _training(folder, describe_environment(folder.config), warn, ray)
     time_s = training.resume()
     if training.progress() == 1.0:
-        raise UserError(
+        raise BudgetReached(
             f"{path} has reached its budget: {training.agent_steps} agent steps, {training.time_s / 60:.1f} "
             f"minutes, {training.stats.episodes} episodes; give a larger --steps, --minutes or --episodes"
         )

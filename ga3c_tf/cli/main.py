@@ -6,6 +6,7 @@ What starts TensorFlow, which takes seconds, is imported after the checks, so th
 from __future__ import annotations
 
 import errno
+import functools
 import json
 import math
 import os
@@ -13,6 +14,7 @@ import secrets
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -30,7 +32,8 @@ from ga3c_tf.cli.options import (
 )
 from ga3c_tf.config import PRESETS, USUAL_PRESET, Config
 from ga3c_tf.console import discard_unwritten, open_closed_output, say
-from ga3c_tf.errors import UserError
+from ga3c_tf.errors import BudgetReached, UserError
+from ga3c_tf.runs import outcomes
 from ga3c_tf.signals import ENDING
 
 BENCH_SETTINGS = (
@@ -85,6 +88,23 @@ def fail(message: str) -> None:
     sys.exit(2)
 
 
+def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
+    """Makes a command with --json also print, as JSON, that its input was refused."""
+
+    @functools.wraps(command)
+    def with_json(*arguments, as_json: bool, **named) -> int:
+        try:
+            return command(*arguments, as_json=as_json, **named)
+        except BudgetReached:
+            _print_ended(outcomes.BUDGET_REACHED, as_json)
+            raise
+        except UserError:
+            _print_ended(outcomes.BAD_INPUT, as_json)
+            raise
+
+    return with_json
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(__version__, prog_name="ga3c-tf")
 def cli() -> None:
@@ -103,6 +123,7 @@ def cli() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
 @ray_option
 @config_options
+@_refusals_as_json
 def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) -> int:
     """Train an agent on the Gymnasium environment ENV_ID, such as ALE/Pong-v5 or CartPole-v1."""
     from ga3c_tf.runner import new_training
@@ -123,6 +144,7 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
 @trust_option
 @ray_option
+@_refusals_as_json
 def resume(run: Path, as_json: bool, trust_code: bool, ray: str | None, **budgets) -> int:
     """Continue the training in the folder RUN from its newest checkpoint.
 
@@ -454,7 +476,7 @@ def _run(training, run, as_json: bool) -> int:
                 os.write(sys.stdout.fileno(), b"\x1b[?25h\n")  # the live panel hid the cursor
             os._exit(128 + number)
         received.append(number)
-        training.stop("interrupted")
+        training.stop(outcomes.INTERRUPTED)
 
     for number in _signals_to_answer():
         signal.signal(number, on_signal)
@@ -465,12 +487,15 @@ def _run(training, run, as_json: bool) -> int:
     except BrokenPipeError:
         raise
     except FloatingPointError as error:
+        _print_ended(outcomes.DIVERGED, as_json)
         _warn(f"the training diverged and was stopped, the last checkpoint stands. {error}")
         return 1
     except NotSaved as error:
+        _print_ended(outcomes.NOT_SAVED, as_json)
         _warn(f"{error}; what was saved before stands")
         return 1
     except Exception:
+        _print_ended(outcomes.FAILED, as_json)
         say(traceback.format_exc().rstrip(), sys.stderr)
         return 1
     finally:
@@ -480,6 +505,12 @@ def _run(training, run, as_json: bool) -> int:
     say(_as_json(summary) if as_json else ", ".join(f"{name} {value}" for name, value in summary.items()))
     discard_unwritten()
     return 128 + received[0] if received else 0
+
+
+def _print_ended(ended: str, as_json: bool) -> None:
+    """Prints what ended a training early as one JSON object, where that is asked for; the line for people follows."""
+    if as_json:
+        say(json.dumps({"ended": ended}))
 
 
 def _as_json(summary: dict) -> str:

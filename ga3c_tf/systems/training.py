@@ -13,6 +13,7 @@ from ga3c_tf.environments.environment import EnvironmentSpec
 from ga3c_tf.host.memory import resident_mib
 from ga3c_tf.model.model import Model
 from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, RolloutBuffers
+from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import RunLog
@@ -152,7 +153,8 @@ class Training:
             report: called with each row of metrics as it is logged, rolling score and progress added.
 
         Returns:
-            The summary: why it ended, counters, rates over this session, rolling score and checkpoint.
+            The summary: why it ended (of `runs.outcomes`), counters, rates over this session, rolling score and
+            checkpoint.
 
         Raises:
             AgentError: agent processes ended by themselves, more than are replaced.
@@ -271,11 +273,11 @@ class Training:
         if self._stop_reason:
             return self._stop_reason
         if config.steps and self.agent_steps >= config.steps:
-            return "steps"
+            return outcomes.STEPS
         if config.minutes and self.time_s >= 60 * config.minutes:
-            return "minutes"
+            return outcomes.MINUTES
         if config.episodes and self.stats.episodes >= config.episodes:
-            return "episodes"
+            return outcomes.EPISODES
         return None
 
     def _collect_episodes(self) -> None:

@@ -123,12 +123,7 @@ def groups(results: Results) -> dict[Label, list[Run]]:
 def ruined(results: Results, runs: Iterable[Run]) -> int:
     """Runs that collapsed, diverged or never improved."""
     known = [run for run in runs if results.status(run) != NOT_RUN]
-    return sum(diverged(results, run) or (run.finished and results.value(run, COLLAPSED) != 0) for run in known)
-
-
-def diverged(results: Results, run: Run) -> bool:
-    """Whether its training ended so."""
-    return "diverged" in results.status(run)
+    return sum(run.diverged or (run.finished and results.value(run, COLLAPSED) != 0) for run in known)
 
 
 def section(results: Results) -> list[str]:
@@ -137,7 +132,7 @@ def section(results: Results) -> list[str]:
     for label, each in runs.items():
         cells = [spread(results.values(metric, each)) for _, metric in COLUMNS]
         reasons = Counter(results.status(run) for run in each if not run.finished)
-        ended = sum(run.finished or diverged(results, run) for run in each)
+        ended = sum(run.finished or run.diverged for run in each)
         rows.append([*label, *cells, f"{ruined(results, each)} of {ended}", _counted(reasons)])
     rates = ", ".join(f"{name} {value:g}" for name, value in RATES.items())
     return [
@@ -171,7 +166,7 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[
         by_seed: dict[int, list[float]] = {}
         for run in (run for setting in settings for run in runs.get(Label(setting, rate), [])):
             value = results.value(run, metric)
-            if metric == DROP and value is None and (run.finished or diverged(results, run)):
+            if metric == DROP and value is None and (run.finished or run.diverged):
                 value = 1.0  # nothing learnt, or nothing left of it
             if value is not None:
                 by_seed.setdefault(run.spec.seed, []).append(value)
@@ -208,7 +203,7 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[
     ]
     if game in ("pong", "breakout"):
         runs_at_zero = runs.get(Label("minimum 0", "large"), [])
-        done = [run for run in runs_at_zero if run.finished or diverged(results, run)]
+        done = [run for run in runs_at_zero if run.finished or run.diverged]
         lost, can_be = ruined(results, done), game == "breakout"
         learnt = [run for run in runs.get(Label("minimum 20", "normal"), []) if run.finished]
         judged = len(done) >= LEAST_SEEDS and bool(learnt) and ruined(results, learnt) == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from reproduce.measures.records import NOT_RUN
 from reproduce.measures.text import number, spread, table
 from reproduce.measures.verdicts import score_verdict
 from reproduce.runs.run import Run
@@ -83,10 +84,11 @@ def section(results: Results) -> list[str]:
         verdict = score_verdict(
             ours, values["GA3C (1 day, GPU)"], values["random"] if mean_random is None else mean_random
         )
-        missing = [
-            f"seed {run.spec.seed}: {results.status(run)}" for run in runs if results.value(run, "score") is None
+        remarks += [
+            f"- {game}: seed {run.spec.seed}: {results.status(run)}"
+            for run in runs
+            if results.value(run, "score") is None and results.status(run) != NOT_RUN
         ]
-        remarks += [f"- {game}: {reason}" for reason in missing if not reason.endswith(": not run")]
         remarks += _repeated(game, episodes(runs)) if len(ours) == 1 else []
         rows.append([game, *printed, number(mean_random), _ours(ours, runs), verdict])
     header = [

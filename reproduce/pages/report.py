@@ -13,12 +13,13 @@ from ga3c_tf.files import write_aside
 from reproduce.figures import comparison as beside
 from reproduce.figures.figure import Figure, Results
 from reproduce.figures.registry import FIGURES
-from reproduce.measures.records import MEASURED
+from reproduce.measures.records import MEASURED, NOT_RUN
 from reproduce.measures.text import table
 from reproduce.measures.verdicts import RULES
 from reproduce.pages import front_page
 from reproduce.results import pretrained
 from reproduce.results.folder import ResultsFolder
+from reproduce.runs.run import Run
 from reproduce.runs.specs import described
 
 SMOKE = """\
@@ -111,12 +112,16 @@ def _fates(folder: ResultsFolder, results: Results) -> str:
     return ", ".join(f"{count} {status}" for status, count in statuses.items())
 
 
-def _kind(results: Results, run) -> str:
-    if run.finished and results.status(run) == MEASURED:
-        return "measured"
-    if run.finished and any(record.run_id == run.spec.id and record.value is not None for record in results.records):
+def _kind(results: Results, run: Run) -> str:
+    """Returns what the overview counts the run as."""
+    recorded = results.status(run)
+    if not run.finished:
+        return NOT_RUN if recorded == NOT_RUN else run.outcome
+    if recorded == MEASURED:
+        return MEASURED
+    if any(record.run_id == run.spec.id and record.value is not None for record in results.records):
         return "measured in part"
-    return "without a value" if run.finished else results.status(run).partition(":")[0]
+    return "without a value"
 
 
 def _blocks(folder: ResultsFolder, figure: Figure, budget: str) -> list[str]:

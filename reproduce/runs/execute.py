@@ -18,14 +18,13 @@ from pathlib import Path
 from ga3c_tf.bench.run import gpu_id, gpu_utilization, process_group
 from ga3c_tf.files import locked, write_aside
 from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.runs import outcomes
 from reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run, curve_of, read_result, write_curve
 from reproduce.runs.specs import RunSpec
 
 POLL_SECONDS = 0.25
 SAMPLE_SECONDS = 2.0
 CLOSE_SECONDS = 60.0
-NO_TRAINING_LEFT = "has reached its budget"
-NO_ROOM = "what was saved before stands"
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 
@@ -35,11 +34,13 @@ class ChildEnded(Exception):
 
     Attributes:
         status: `FAILED`, or `INTERRUPTED` where a signal or a full disk ended it and it can be resumed.
+        ended: what ended it, of `ga3c_tf.runs.outcomes`; empty where it did not come to say so.
     """
 
-    def __init__(self, status: str, reason: str):
+    def __init__(self, status: str, reason: str, ended: str = ""):
         super().__init__(reason)
         self.status = status
+        self.ended = ended
 
 
 def execute_run(spec: RunSpec, runs: Path, force: bool = False, say: Callable[[str], None] = print) -> Run:
@@ -108,29 +109,36 @@ def _has_checkpoint(folder: Path) -> bool:
 
 def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
     """Runs the commands; returns what goes into result.json."""
-    result: dict = {"status": FINISHED, "reason": "", "spec": json.loads(spec.to_json())}
+    result: dict = {"status": FINISHED, "reason": "", "ended": "", "spec": json.loads(spec.to_json())}
     try:
         result |= _train(spec, folder, log)
         for name, words in spec.evaluate_commands(folder).items():
             result[name] = _json(_call(words, log))
-    except ChildEnded as ended:
-        result |= {"status": ended.status, "reason": str(ended)}
+    except ChildEnded as error:
+        result |= {"status": error.status, "reason": str(error), "ended": error.ended or result["ended"]}
     if (folder / "config.json").exists():
         write_curve(folder, curve_of(folder, spec.config.rolling_episodes))
     return result
 
 
 def _json(printed: str) -> dict:
-    """The last object of JSON that was printed on a line of its own.
+    """Returns the last object of JSON that was printed on a line of its own.
 
     Raises:
         ChildEnded: there is none, because the disk was full when the command ended.
     """
+    found = _last_object(printed)
+    if found is None:
+        raise ChildEnded(INTERRUPTED, "what it printed could not be written: is the disk full?")
+    return found
+
+
+def _last_object(printed: str) -> dict | None:
     objects = [line for line in printed.splitlines() if line.startswith("{")]
     try:
         return json.loads(objects[-1])
     except (IndexError, ValueError):
-        raise ChildEnded(INTERRUPTED, "what it printed could not be written: is the disk full?") from None
+        return None
 
 
 def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
@@ -138,12 +146,14 @@ def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
     resume = ["resume", str(folder), *spec.trust]
     words = resume if folder.exists() else spec.train_command(folder)
     summary = None
+    ended = outcomes.BUDGET_REACHED
     try:
         summary = _json(_call([*words, "--json"], log, watch))
-    except ChildEnded as ended:
-        if NO_TRAINING_LEFT not in str(ended):
+        ended = summary.get("ended", "")
+    except ChildEnded as error:
+        if error.ended != outcomes.BUDGET_REACHED:
             raise
-    return {"training": summary, **watch.utilization()}
+    return {"ended": ended, "training": summary, **watch.utilization()}
 
 
 def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda process: None) -> str:
@@ -176,13 +186,18 @@ def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda
     printed = log.read_bytes()[start:].decode(errors="replace")
     if process.returncode == 0:
         return printed
+    raise _error_of(words[0], process.returncode, printed)
+
+
+def _error_of(command: str, code: int, printed: str) -> ChildEnded:
+    """Returns the error of a command that ended with this exit code, not 0, and printed this."""
+    number = -code if code < 0 else code - 128
+    if code < 0 or number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        return ChildEnded(INTERRUPTED, f"{command}: ended by {signal.Signals(number).name}", outcomes.INTERRUPTED)
+    ended = (_last_object(printed) or {}).get("ended", "")
+    status = INTERRUPTED if ended == outcomes.NOT_SAVED else FAILED
     lines = printed.strip().splitlines() or ["it printed nothing"]
-    reason = f"{words[0]}: {lines[-1].removeprefix('ga3c-tf: ')}"
-    signalled = process.returncode < 0 or process.returncode - 128 in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    if signalled:
-        number = -process.returncode if process.returncode < 0 else process.returncode - 128
-        raise ChildEnded(INTERRUPTED, f"{words[0]}: ended by {signal.Signals(number).name}")
-    raise ChildEnded(INTERRUPTED if NO_ROOM in reason else FAILED, reason)
+    return ChildEnded(status, f"{command}: {lines[-1].removeprefix('ga3c-tf: ')}", ended)
 
 
 def _end(process: subprocess.Popen) -> None:

@@ -12,11 +12,16 @@ import numpy as np
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
+from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 from reproduce.measures.records import NOT_RUN
 from reproduce.runs.specs import RunSpec
 
-FINISHED, FAILED, INTERRUPTED = "finished", "failed", "interrupted"
+FINISHED = "finished"
+FAILED = "failed"
+INTERRUPTED = "interrupted"
+NOT_FINISHED = "not finished"
+"""Of a run that was killed, so that it has no result.json."""
 CURVE_COLUMNS = ("time_s", "agent_steps", "episodes", "rolling_score")
 CURVE_POINTS = 300
 Columns = dict[str, np.ndarray]
@@ -48,15 +53,22 @@ class Run:
 
     @property
     def diverged(self) -> bool:
-        """Its training ended because losses or weights were not finite: a result, which is not tried again."""
-        return self.result.get("status") == FAILED and "diverged" in self.result["reason"]
+        """Whether its training ended because losses or weights were not finite: a result, which is not tried again."""
+        return self.result.get("ended") == outcomes.DIVERGED
+
+    @property
+    def outcome(self) -> str:
+        """Returns the status in result.json; without one, whether the run was begun: `NOT_FINISHED` or `NOT_RUN`."""
+        if self.result:
+            return self.result["status"]
+        return NOT_FINISHED if (self.path / "config.json").exists() else NOT_RUN
 
     @property
     def fate(self) -> str:
-        """In words: 'finished', 'not run', or what went wrong."""
-        if not self.result:
-            return "not finished: it was interrupted" if (self.path / "config.json").exists() else NOT_RUN
-        return FINISHED if self.finished else f"{self.result['status']}: {self.result['reason']}"
+        """Returns in words what became of it: 'finished', 'not run', or what went wrong."""
+        if self.outcome == NOT_FINISHED:
+            return f"{NOT_FINISHED}: it was interrupted"
+        return f"{self.outcome}: {self.result['reason']}" if self.result and not self.finished else self.outcome
 
     @functools.cached_property
     def metrics(self) -> Columns:
@@ -184,11 +196,19 @@ def read_result(folder: Path) -> dict:
         result = json.loads(file.read_text())
         if not {"spec", "status", "reason"} <= set(result):
             raise ValueError("it lacks spec, status or reason")
-        return result
+        return {"ended": _ended(result), **result}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{file} is damaged: {error}; remove {folder} to run it again") from None
+
+
+def _ended(result: dict) -> str:
+    """Returns what ended the training of a result.json that does not say so itself, as before November 2026."""
+    if result["status"] == FAILED and "diverged" in result["reason"]:
+        return outcomes.DIVERGED
+    training = result.get("training")
+    return training.get("ended", "") if isinstance(training, dict) else ""
 
 
 def read_curve(folder: Path) -> Columns:

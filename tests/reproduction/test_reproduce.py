@@ -14,6 +14,7 @@ import pytest
 from commands import children_of, ga3c_tf
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
 from reproduce import command
 from reproduce.figures.registry import FIGURES
@@ -22,7 +23,7 @@ from reproduce.pages.report import stale_pages
 from reproduce.results.folder import ResultsFolder
 from reproduce.runs import execute, specs
 from reproduce.runs.executor import LocalExecutor, duration
-from reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run
+from reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run, read_result
 from reproduce.runs.specs import run_spec
 
 pytestmark = pytest.mark.timeout(600)  # whole runs, on a machine that may be slow
@@ -295,6 +296,7 @@ def test_a_failed_run_is_recorded_and_the_rest_go_on(tmp_path, monkeypatch):
     with children_of(execute):
         runs = LocalExecutor(said.append).execute([gone, good], tmp_path / "runs", False)
     assert [run.result["status"] for run in runs] == [FAILED, FINISHED]
+    assert [run.result["ended"] for run in runs] == [outcomes.BAD_INPUT, outcomes.STEPS]
     assert runs[0].fate.startswith("failed: train: unknown environment 'ALE/Gone-v5'")
     assert f"[1/2] {runs[0].fate}; about" in said[2] and "0 s left" in said[-1]
     records = FIGURES["tps"].records([*runs, Run.of(tiny(3), tmp_path / "runs")])
@@ -309,12 +311,13 @@ class Calls(list):
     Args:
         folder: the run folder.
         reason: why the first command fails.
+        ended: what it says has ended it, of `ga3c_tf.runs.outcomes`.
         leaves: files and folders that the first command leaves in the run folder.
     """
 
-    def __init__(self, folder, reason, leaves=()):
+    def __init__(self, folder, reason, leaves=(), ended=""):
         super().__init__()
-        self._folder, self._reason, self._leaves = folder, reason, leaves
+        self._folder, self._reason, self._leaves, self._ended = folder, reason, leaves, ended
 
     def __call__(self, words, log, watch=quiet):
         self.append(words[0])
@@ -327,18 +330,18 @@ class Calls(list):
                 path.write_text("left by the first try")
             else:
                 path.mkdir()
-        raise execute.ChildEnded(FAILED, self._reason)
+        raise execute.ChildEnded(FAILED, self._reason, self._ended)
 
 
-def carried_out_twice(tmp_path, monkeypatch, reason, leaves, force=False):
+def carried_out_twice(tmp_path, monkeypatch, reason, leaves, ended=""):
     """What a run that fails the first time comes to the second time: it, the commands, and what was said."""
     spec, said = tiny(1), []
-    calls = Calls(tmp_path / "runs" / spec.id, reason, leaves)
+    calls = Calls(tmp_path / "runs" / spec.id, reason, leaves, ended)
     monkeypatch.setattr(execute, "_call", calls)
     monkeypatch.setattr(execute, "curve_of", lambda folder, episodes: {})
     monkeypatch.setattr(execute, "write_curve", lambda folder, curve: None)
     assert execute.execute_run(spec, tmp_path / "runs").fate == f"failed: {reason}"
-    return execute.execute_run(spec, tmp_path / "runs", force=force, say=said.append), calls, said
+    return execute.execute_run(spec, tmp_path / "runs", say=said.append), calls, said
 
 
 CHECKPOINT = "checkpoints/000000000100"
@@ -364,10 +367,50 @@ def test_a_failed_run_without_a_checkpoint_is_kept_aside_and_begun_anew(tmp_path
 
 def test_a_run_that_diverged_is_a_result_and_is_not_tried_again(tmp_path, monkeypatch):
     run, calls, _ = carried_out_twice(
-        tmp_path, monkeypatch, "train: the training diverged", ["config.json", CHECKPOINT]
+        tmp_path, monkeypatch, "train: whatever it says", ["config.json", CHECKPOINT], outcomes.DIVERGED
     )
     assert run.diverged and calls == ["train"]
     assert execute.execute_run(run.spec, tmp_path / "runs", force=True).finished and calls == ["train", "train"]
+
+
+def test_a_training_that_diverges_is_recorded_as_such(tmp_path):
+    spec = tiny(1, steps=3000, num_agents=4, learning_rate=1e38)
+    with children_of(execute):
+        run = execute.execute_run(spec, tmp_path / "runs")
+    assert run.diverged and run.result["status"] == FAILED and run.fate.startswith("failed: train: the training div")
+
+
+@pytest.mark.parametrize(
+    ("code", "printed", "status", "reason", "ended"),
+    [
+        (-signal.SIGKILL, "", INTERRUPTED, "train: ended by SIGKILL", outcomes.INTERRUPTED),
+        (130, '{"ended": "interrupted"}', INTERRUPTED, "train: ended by SIGINT", outcomes.INTERRUPTED),
+        (1, '{"ended": "not saved"}\nga3c-tf: no room', INTERRUPTED, "train: no room", outcomes.NOT_SAVED),
+        (1, '{"ended": "failed"}\nTraceback\nKeyError: 3', FAILED, "train: KeyError: 3", outcomes.FAILED),
+        (2, '{"ended": "bad input"}\nga3c-tf: no game', FAILED, "train: no game", outcomes.BAD_INPUT),
+        (2, "ga3c-tf: the training diverged, they say", FAILED, "train: the training diverged, they say", ""),
+        (1, "", FAILED, "train: it printed nothing", ""),
+    ],
+)
+def test_what_ended_a_command_is_what_its_json_says(code, printed, status, reason, ended):
+    error = execute._error_of("train", code, printed)
+    assert (error.status, str(error), error.ended) == (status, reason, ended)
+
+
+@pytest.mark.parametrize(
+    ("result", "ended"),
+    [
+        ({"status": FAILED, "reason": "train: the training diverged and was stopped"}, outcomes.DIVERGED),
+        ({"status": FAILED, "reason": "train: exit code 1"}, ""),
+        ({"status": INTERRUPTED, "reason": "train: ended by SIGKILL"}, ""),
+        ({"status": FINISHED, "reason": "", "training": {"ended": "minutes"}}, outcomes.MINUTES),
+        ({"status": FINISHED, "reason": "", "training": None}, ""),
+        ({"status": FAILED, "reason": "a loss that diverged is not finite", "ended": ""}, ""),
+    ],
+)
+def test_results_that_say_what_ended_them_in_words_only_are_still_read(tmp_path, result, ended):
+    (tmp_path / "result.json").write_text(json.dumps({"spec": {}, **result}))
+    assert read_result(tmp_path)["ended"] == ended
 
 
 def test_a_run_folder_is_never_half_removed(tmp_path, monkeypatch):
