@@ -72,6 +72,9 @@ def reproduce(
             folder.update(figure, budget, games, seeds or 0, say)
         elif folder.measured_file(figure, budget).exists():  # it may share runs with this one
             folder.update(figure, budget, (), 0, say)
+        else:
+            continue
+        folder.draw(figure, budget, say)
     say(f"{write_pages(folder)} and {folder.figures} are written")
     return runs
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -172,7 +171,7 @@ class ResultsFolder:
         return Results(budget, _command(figure, budget, specs, changes), self.paper(), runs, records)
 
     def update(self, figure: Figure, budget: str, games: Sequence[str], seeds: int, say: Callable[[str], None]) -> None:
-        """Records and draws the runs of a figure as they are now.
+        """Records the runs of a figure as they are now.
 
         Args:
             figure: the figure.
@@ -183,17 +182,26 @@ class ResultsFolder:
         with locked(self.logs / "update.lock", say):
             records = []
             for changes in (NONE, *self.methods()):
-                before = self.results(figure, budget, games, seeds, changes)
-                results = replace(before, records=figure.records(before.runs))
-                stem = self._stem(figure, budget, changes)
-                if not changes:
-                    paper = results
-                elif results.runs:
-                    beside.plot(paper, results, stem.with_name(f"{stem.name}-beside"))
-                if results.runs:
-                    figure.plots(results, stem)
-                    records += results.records
+                records += figure.records(self.results(figure, budget, games, seeds, changes).runs)
             write_records(self.measured_file(figure, budget), records)
+
+    def draw(self, figure: Figure, budget: str, say: Callable[[str], None]) -> None:
+        """Draws what is recorded of a figure.
+
+        Args:
+            figure: the figure.
+            budget: its budget.
+            say: told, in one line, what is waited for.
+        """
+        with locked(self.logs / "update.lock", say):
+            paper = self.results(figure, budget)
+            figure.plots(paper, self._stem(figure, budget, NONE))
+            for changes in self.methods():
+                own = self.results(figure, budget, changes=changes)
+                if own.runs:
+                    stem = self._stem(figure, budget, changes)
+                    figure.plots(own, stem)
+                    beside.plot(paper, own, stem.with_name(f"{stem.name}-beside"))
 
     def pictures(self, figure: Figure, budget: str, changes: Mapping[str, str] = NONE) -> list[Path]:
         """The stems of the pictures of a figure at a budget, relative to the folder."""

@@ -11,7 +11,6 @@ from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
 from reproduce.figures import comparison as beside
 from reproduce.figures import environments, policy_lag, pps, queues, speed, tps
 from reproduce.figures.registry import FIGURES
-from reproduce.measures.records import write_records
 from reproduce.measures.verdicts import FAILS, HOLDS, UNKNOWN
 from reproduce.pages.report import page
 from reproduce.results.folder import ResultsFolder
@@ -97,9 +96,8 @@ def labelled(specs, budget, game, seed):
 
 
 def made(folder, name, games=(), seeds=0):
-    """What `ResultsFolder.update` records, without the pictures."""
-    results = folder.results(FIGURES[name], "quick", games, seeds)
-    write_records(folder.measured_file(FIGURES[name], "quick"), FIGURES[name].records(results.runs))
+    """What `ResultsFolder.update` records."""
+    folder.update(FIGURES[name], "quick", games, seeds, print)
     return folder.results(FIGURES[name], "quick")
 
 
@@ -297,6 +295,8 @@ def test_a_game_that_has_not_been_run_is_one_line_and_no_picture(folder):
     assert figure.sections(made(folder, "policy-lag"))[0] == everything
     invent(folder.runs, spec)
     folder.update(figure, "quick", (), 0, print)
+    assert folder.pictures(figure, "quick") == []  # recording draws nothing
+    folder.draw(figure, "quick", print)
     text = "\n".join(figure.sections(folder.results(figure, "quick")))
     assert "**minatar_breakout**" in text and "| minimum 0 | normal | 3 (1 seed) |" in text
     assert text.count("| minimum 0 | normal |") == 1 and "Not run: minatar_asterix, pong, breakout." in text
@@ -452,6 +452,7 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
     folder.add_method(huber, print)
     assert folder.methods() == [huber]
     folder.update(FIGURES["speed"], "quick", (), 3, print)
+    folder.draw(FIGURES["speed"], "quick", print)
     methods = {record.method for record in folder.records(FIGURES["speed"], "quick")}
     assert methods == {"GA3C", "GA3C with loss mine:huber"}
     paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
