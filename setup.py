@@ -36,7 +36,11 @@ setup(
     ],
     # the paper's records, which `reproduce` compares with, and the published weights
     package_dir={"reproduce.paper": "results/paper", "reproduce.weights": "results/weights"},
-    package_data={"reproduce.paper": ["*"], "reproduce.weights": ["**/*"]},
+    package_data={
+        "reproduce.pages": ["templates/*.md"],
+        "reproduce.paper": ["*"],
+        "reproduce.weights": ["**/*"],
+    },
     python_requires=">=3.11,<3.14",
     # Ranges, so that the package fits into other environments. The versions that the tests ran with: requirements.txt.
     install_requires=[
@@ -53,6 +57,7 @@ setup(
         "imageio-ffmpeg>=0.5,<1",
         "matplotlib>=3.8,<4",
         "click>=8.1,<9",
+        "jinja2>=3.1,<4",  # the text of the results pages
         "rich>=13",
     ],
     extras_require={

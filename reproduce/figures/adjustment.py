@@ -8,17 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from reproduce.measures.text import spread, table
-from reproduce.measures.verdicts import FAILS, HOLDS, LEAST_SEEDS, UNKNOWN, Finding
+from reproduce.measures.text import lines_of, spread
+from reproduce.measures.verdicts import LEAST_SEEDS, UNKNOWN, Finding, holds_if
 from reproduce.runs.run import Run
 from reproduce.runs.specs import RunSpec, run_spec
 
 WORKERS = ("agents", "predictors", "trainers")
-MINUTES, PERIOD_S = {"quick": 20.0, "paper": 240.0}, {"quick": 20.0, "paper": 60.0}
+MINUTES = {"quick": 20.0, "paper": 240.0}
+PERIOD_S = {"quick": 20.0, "paper": 60.0}
 
 
 def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> RunSpec:
-    """A run from 1/1/1 by the paper's rule; `speed` has one too."""
+    """Returns a run that starts from 1/1/1 and is adjusted by the paper's rule; `speed` has one too."""
     if budget == "smoke":
         return smoke_spec(
             game,
@@ -48,12 +49,12 @@ def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> 
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """One run."""
+    """Returns one run."""
     return [dynamic(budget, game, seed)]
 
 
 def measures(run: Run) -> list[Measure]:
-    """The setting that was accepted last, and the mean rates of the first and of that one."""
+    """Returns the setting that was accepted last, and the mean rates of the first and of that one."""
     rows = run.adjustment
     accepted = np.flatnonzero(rows["accepted"] == 1)
     period = run.spec.config.adjustment_seconds
@@ -64,7 +65,7 @@ def measures(run: Run) -> list[Measure]:
         return float(rows[column][accepted[place]]) if len(accepted) else float("nan")
 
     def rate(place: int) -> float:
-        """Over all periods with the setting of that accepted period."""
+        """Returns the mean rate of all periods with the setting of that accepted period."""
         same = np.all([rows[name] == at(name, place) for name in WORKERS], axis=0)
         return float(rows["rate"][same].mean()) if len(accepted) else float("nan")
 
@@ -75,57 +76,39 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def section(results: Results) -> list[str]:
-    """The settings found, and whether they differ between games more than between seeds."""
-    rows, found = [], {}
-    for game in dict.fromkeys(run.spec.game for run in results.runs):
-        runs = [run for run in results.runs if run.spec.game == game]
-        values = {
-            metric: results.values(metric, runs)
-            for metric in (*(f"final {w}" for w in WORKERS), "first rate", "final rate")
-        }
-        found[game] = np.log2(list(zip(*(values[f"final {name}"] for name in WORKERS), strict=False)))
-        reasons = {results.status(run) for run in runs if not run.finished}
-        rows.append([game, *map(spread, values.values()), "; ".join(sorted(reasons))])
-    header = ["game", "N_A", "N_P", "N_T", "samples/s at 1/1/1", "samples/s at that setting", "not finished"]
-    return [
-        *table(header, rows),
-        "",
-        "Setting: the last that was accepted. Rates are trained samples per second, means of all periods with the "
-        "setting: too high where there are few, since it was accepted for a high one. The machine's own speed changes "
-        "within a run, and games run at different hours do not compare in speed (D18). The paper's curves could not "
-        "be read."
-        + (
-            " A search that moves one of three numbers by one each period has not settled after minutes: the setting "
-            "at the end is not an optimum."
-            if results.budget == "quick"
-            else ""
-        ),
-        "",
-        different_optimum(found).line(),
-    ]
-
-
 def different_optimum(found: dict[str, np.ndarray]) -> Finding:
-    """Whether games differ more than seeds do.
+    """Judges whether games differ more than seeds do.
 
     Args:
         found: by game, log2 of N_A, N_P and N_T at the end, float [seeds, 3].
     """
-    enough = len(found) > 1 and all(len(settings) >= LEAST_SEEDS for settings in found.values())
-    verdict, because = UNKNOWN, f"needs two games with {LEAST_SEEDS} seeds each"
-    if enough:
-        within = np.mean([np.linalg.norm(a - b) for each in found.values() for a, b in combinations(each, 2)])
-        means = [settings.mean(axis=0) for settings in found.values()]
-        between = np.mean([np.linalg.norm(a - b) for a, b in combinations(means, 2)])
-        verdict = HOLDS if between > within else FAILS
-        because = f"between games {between:.2f}, between seeds {within:.2f}"
+    claim = "each game has another optimum"
     rule = "settings as log2 of the three numbers: games' means are farther apart than seeds of one game are"
-    return Finding("each game has another optimum", verdict, rule, because)
+    if len(found) < 2 or any(len(settings) < LEAST_SEEDS for settings in found.values()):
+        return Finding(claim, UNKNOWN, rule, f"needs two games with {LEAST_SEEDS} seeds each")
+    within = np.mean([np.linalg.norm(a - b) for each in found.values() for a, b in combinations(each, 2)])
+    means = [settings.mean(axis=0) for settings in found.values()]
+    between = np.mean([np.linalg.norm(a - b) for a, b in combinations(means, 2)])
+    because = f"between games {between:.2f}, between seeds {within:.2f}"
+    return Finding(claim, holds_if(bool(between > within)), rule, because)
+
+
+def section(results: Results) -> list[str]:
+    """Returns the settings found, and whether they differ between games more than between seeds."""
+    rows, found = [], {}
+    for game in dict.fromkeys(run.spec.game for run in results.runs):
+        runs = [run for run in results.runs if run.spec.game == game]
+        workers = [results.values(f"final {name}", runs) for name in WORKERS]
+        rates = [results.values(metric, runs) for metric in ("first rate", "final rate")]
+        found[game] = np.log2(list(zip(*workers, strict=False)))
+        reasons = sorted({results.status(run) for run in runs if not run.finished})
+        rows.append([game, *map(spread, workers + rates), "; ".join(reasons)])
+    findings = [different_optimum(found)]
+    return lines_of("adjustment.md", rows=rows, quick=results.budget == "quick", found=findings)
 
 
 def plot(results: Results, stem: Path) -> None:
-    """N_A, N_P, N_T and TPS over time, a column for each game."""
+    """Draws N_A, N_P, N_T and TPS over time, a column for each game."""
     from reproduce.drawing import plots
 
     plots.adjustment_courses([run for run in results.runs if run.finished], stem)

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from reproduce.figures.figure import Figure, Results
-from reproduce.measures.text import number, spread, table
+from reproduce.measures.text import lines_of, number, spread
 from reproduce.measures.verdicts import greater
 from reproduce.runs.run import Run
 from reproduce.runs.specs import RunSpec, described
 
 
 def by_setting(runs: Iterable[Run]) -> dict[RunSpec, list[Run]]:
-    """The runs that differ in their seed alone together, whatever the method."""
+    """Groups the runs that differ in their seed alone, whatever the method."""
     found: dict[RunSpec, list[Run]] = {}
     for run in runs:
         found.setdefault(replace(run.spec.plain, seed=0), []).append(run)
@@ -23,29 +23,22 @@ def by_setting(runs: Iterable[Run]) -> dict[RunSpec, list[Run]]:
 
 
 def section(figure: Figure, paper: Results, own: Results) -> list[str]:
-    """The main number of each setting by both methods, their difference, and whether it is more than chance."""
+    """Returns the main number of each setting by both methods, and whether their difference is more than chance."""
     metric, unit = figure.main
-    rows, papers = [], by_setting(paper.runs)
+    rows = []
+    papers = by_setting(paper.runs)
     for setting, runs in by_setting(own.runs).items():
-        ours, theirs = own.values(metric, runs), paper.values(metric, papers.get(setting, []))
+        ours = own.values(metric, runs)
+        theirs = paper.values(metric, papers.get(setting, []))
         difference = sum(ours) / len(ours) - sum(theirs) / len(theirs) if ours and theirs else None
-        unfinished = "; ".join(f"seed {run.spec.seed}: {own.status(run)}" for run in runs if not run.finished)
-        rows.append(
-            [setting.traits, spread(theirs), spread(ours), number(difference), greater(ours, theirs), unfinished]
-        )
-    header = [
-        "setting",
-        "the paper's method",
-        described(own.runs[0].spec.changes),
-        "difference",
-        "greater than the paper's",
-        "not finished",
-    ]
-    return [f"{metric[:1].upper()}{metric[1:]} ({unit}) of the same runs by both:", "", *table(header, rows), ""]
+        cells = [spread(theirs), spread(ours), number(difference), greater(ours, theirs), own.unfinished(runs)]
+        rows.append([setting.traits, *cells])
+    method = described(own.runs[0].spec.changes)
+    return [*lines_of("comparison.md", metric=metric, unit=unit, method=method, rows=rows), ""]
 
 
 def plot(paper: Results, own: Results, stem: Path) -> None:
-    """Score against time and agent steps by both methods, a row for each setting."""
+    """Draws the score against time and agent steps by both methods, a row for each setting."""
     from reproduce.drawing import plots
 
     papers = by_setting(paper.runs)

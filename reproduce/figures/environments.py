@@ -8,7 +8,7 @@ import numpy as np
 
 from reproduce.figures import learning_curves, pps
 from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from reproduce.measures.text import number, spread, table
+from reproduce.measures.text import lines_of, number, spread
 from reproduce.measures.verdicts import Finding, greater
 from reproduce.runs.run import Run
 from reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
@@ -26,7 +26,7 @@ START = "rolling score at the start"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """The three systems, for the same number of agent steps."""
+    """Returns the three systems, for the same number of agent steps."""
     if budget == "smoke":
         return [smoke_spec(game, seed), smoke_spec(game, seed, "a3c")]
     return [
@@ -46,7 +46,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """The rolling score at the end, at its best, and at the start, where little has been learnt yet."""
+    """Returns the rolling score at the end, at its best, and at the start, where little has been learnt yet."""
     window, curve = run.spec.config.rolling_episodes, run.curve
     whole = curve["episodes"] >= window
     start = Measure(
@@ -61,54 +61,46 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
-    """The runs by game, and by system."""
+    """Groups the runs by game, and by system."""
     found: dict[str, dict[str, list[Run]]] = {}
     for run in results.runs:
         found.setdefault(run.spec.game, {}).setdefault(SYSTEMS[run.spec.system], []).append(run)
     return found
 
 
-def section(results: Results) -> list[str]:
-    """The score at the end, and whether GA3C's is greater."""
-    rows, findings = [], []
+def findings(results: Results) -> list[Finding]:
+    """Compares the final score of GA3C with that of each other system, for each game."""
+    found = []
     for game, systems in groups(results).items():
         ends = {system: results.values(learning_curves.FINAL, runs) for system, runs in systems.items()}
+        ours = ends.pop("GA3C", [])
+        found += [
+            Finding(
+                f"{game}: GA3C scores more than {other} after the same agent steps",
+                greater(ours, end),
+                "final rolling score",
+                f"{spread(ours)} against {spread(end)}",
+            )
+            for other, end in ends.items()
+        ]
+    return found
+
+
+def section(results: Results) -> list[str]:
+    """Returns the score at the end, and whether GA3C's is greater."""
+    rows = []
+    for game, systems in groups(results).items():
+        runs_of = [systems.get(name, []) for name in SYSTEMS.values()]
+        scores = [spread(results.values(learning_curves.FINAL, runs)) for runs in runs_of]
+        minutes = " / ".join(_minutes(runs) for runs in runs_of)
         reasons = [
             f"{system}, seed {run.spec.seed}: {results.status(run)}"
             for system, runs in systems.items()
             for run in runs
             if not run.finished
         ]
-        scores = [spread(ends.get(system, [])) for system in SYSTEMS.values()]
-        minutes = " / ".join(_minutes(systems.get(system, [])) for system in SYSTEMS.values())
         rows.append([game, _start(results, game), *scores, minutes, "; ".join(reasons)])
-        findings += [
-            Finding(
-                f"{game}: GA3C scores more than {other} after the same agent steps",
-                greater(ends.get("GA3C", []), end),
-                "final rolling score",
-                f"{spread(ends.get('GA3C', []))} against {spread(end)}",
-            )
-            for other, end in ends.items()
-            if other != "GA3C"
-        ]
-    return [
-        *table(["game", "start", *SYSTEMS.values(), f"minutes ({' / '.join(SYSTEMS.values())})", "not finished"], rows),
-        "",
-        "Rolling score at the end, over seeds, and at the start, over all runs: the first 100 episodes to end, among "
-        "which short ones are too many. An end no higher than a start that was over early in the run means that "
-        "nothing has been learnt yet. The paper has Atari only, so there is nothing to compare with. Agent steps do "
-        "not depend on the machine's speed as minutes do, but the policy lag of GA3C does. Minutes are those that the "
-        "same steps took, mean over seeds, one run after another.",
-        "",
-        "The picture: the mean of the seeds and a band from the lowest to the highest; rolling means of 10 episodes at "
-        "first, of 100 later; against time as far as the fastest seed went.",
-        "",
-        f"Of {len(findings)} comparisons one or more may hold by chance, and they are of the last 100 episodes only. "
-        "Where scores end near a limit (CartPole: 500), look at the curves.",
-        "",
-        *(finding.line() for finding in findings),
-    ]
+    return lines_of("environments.md", systems=list(SYSTEMS.values()), rows=rows, found=findings(results))
 
 
 def _start(results: Results, game: str) -> str:
@@ -124,7 +116,7 @@ def _minutes(runs: list[Run]) -> str:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Score against time and against agent steps, a row for each game."""
+    """Draws the score against time and against agent steps, a row for each game."""
     from reproduce.drawing import plots
 
     curves = {

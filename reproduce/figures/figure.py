@@ -86,6 +86,15 @@ class Results:
         """The numbers of these runs that have one."""
         return [value for run in runs if (value := self.value(run, metric)) is not None]
 
+    def unfinished(self, runs: Iterable[Run]) -> str:
+        """Returns for each of these runs that is not finished its seed and what became of it, in one cell."""
+        return "; ".join(f"seed {run.spec.seed}: {self.status(run)}" for run in runs if not run.finished)
+
+    @property
+    def failed(self) -> list[tuple[str, str]]:
+        """Returns the ids of the runs that ended without being finished, and why."""
+        return [(run.spec.id, self.status(run)) for run in self.runs if not run.finished and run.result]
+
     def papers(self, table: str, **cells: str) -> Record | None:
         """The paper's record with these cells, or None."""
         found = (record for record in self.paper if record.table == table)

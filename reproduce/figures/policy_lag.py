@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 
 from reproduce.figures.figure import Figure, Measure, Results, smoke_spec
 from reproduce.measures.records import NOT_RUN
-from reproduce.measures.text import spread, table
+from reproduce.measures.text import lines_of, spread
 from reproduce.measures.verdicts import (
-    FAILS,
-    HOLDS,
     LEAST_SEEDS,
     UNKNOWN,
     Finding,
     chance_rise,
     collapsed,
     greater,
+    holds_if,
     worst_drop,
 )
 from reproduce.runs.run import Run
@@ -34,8 +33,17 @@ LONG_QUEUE: dict[str, Any] = {
     "min_training_batch": 0,
     "max_training_queue": 2000,
 }
-SCORE, DROP, COLLAPSED = "score at the end", "worst drop", "collapsed"
-LAG, LAG_P95, LAG_STATES, PPS = "policy lag, mean", "policy lag, 95th percentile", "policy lag in states", "pps"
+GOOD = ("minimum 20", "minimum 40")
+"""The minimum batches that the paper recommends."""
+CAN_BE_RUINED = {"pong": False, "breakout": True}
+"""Whether the paper finds that a large learning rate ruins the game's runs."""
+SCORE = "score at the end"
+DROP = "worst drop"
+COLLAPSED = "collapsed"
+LAG = "policy lag, mean"
+LAG_P95 = "policy lag, 95th percentile"
+LAG_STATES = "policy lag in states"
+PPS = "pps"
 COLUMNS = [
     ("policy lag, mean", LAG),
     ("95 %", LAG_P95),
@@ -85,12 +93,12 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def seeds(budget: str, game: str) -> int:
-    """Five on MinAtar, where minutes are enough to learn; on Atari more than one would take days at quick budget."""
+    """Returns five on MinAtar, where minutes are enough to learn; on Atari more than one would take days if quick."""
     return {"smoke": 1, "quick": 5 if game.startswith("minatar") else 1, "paper": 3}[budget]
 
 
 def measures(run: Run) -> list[Measure]:
-    """Score, instability, speed, and lag in updates and in the states that those train on."""
+    """Returns score, instability, speed, and lag in updates and in the states that those train on."""
     curve, rolling = run.curve, run.spec.config.rolling_episodes
     kept = curve["episodes"] >= rolling
     kept |= not kept.any()  # a run with fewer has only means of fewer
@@ -113,7 +121,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[Label, list[Run]]:
-    """The runs of one game by what they are called."""
+    """Groups the runs of one game by what they are called."""
     found: dict[Label, list[Run]] = {}
     for run in results.runs:
         found.setdefault(Label(*run.spec.label), []).append(run)
@@ -121,107 +129,106 @@ def groups(results: Results) -> dict[Label, list[Run]]:
 
 
 def ruined(results: Results, runs: Iterable[Run]) -> int:
-    """Runs that collapsed, diverged or never improved."""
+    """Counts the runs that collapsed, diverged or never improved."""
     known = [run for run in runs if results.status(run) != NOT_RUN]
     return sum(run.diverged or (run.finished and results.value(run, COLLAPSED) != 0) for run in known)
 
 
-def section(results: Results) -> list[str]:
-    """A table and the findings of one game."""
-    runs, rows = groups(results), []
-    for label, each in runs.items():
-        cells = [spread(results.values(metric, each)) for _, metric in COLUMNS]
-        reasons = Counter(results.status(run) for run in each if not run.finished)
-        ended = sum(run.finished or run.diverged for run in each)
-        rows.append([*label, *cells, f"{ruined(results, each)} of {ended}", _counted(reasons)])
-    rates = ", ".join(f"{name} {value:g}" for name, value in RATES.items())
-    return [
-        *table(["batches", "learning rate", *(name for name, _ in COLUMNS), "ruined", "not finished"], rows),
-        "",
-        f"Learning rates: {rates}. 'Long queue' forces lag: 128 agents, 4 predictors, 1 trainer, room for 2000 "
-        "segments. Scores are those of training. The lag is in updates; with a minimum batch updates are fewer and "
-        "larger, and it would fall for that reason alone. 'In states' it is the mean lag times the mean training "
-        "batch: about as many states were trained on between a prediction and the training on it, in batches before "
-        "its own. The batch, the rate of updates and what an update weighs change with the minimum, too, not only the "
-        "lag. Worst drops are of the runs that improved, of rolling scores seconds apart, however short they were; a "
-        "run that stays at its best has one too, by the scatter of 100 episodes. Diverged runs have no score. Ruined: "
-        "collapsed, diverged or never improved. The picture's lags are of both rates. Runs "
-        "follow one another, the large rate last, and speeds differ with the hour (D18). The paper's curves could not "
-        "be read.",
-        "",
-        *(finding.line() for finding in findings(results, results.runs[0].spec.game, runs)),
-    ]
-
-
-def _counted(reasons: Counter[str]) -> str:
-    """Such as '4 not run'."""
-    return "; ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-
-
 def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[Finding]:
-    """What the paper says of the minimum batch, for one game."""
+    """Judges what the paper says of the minimum batch, for one game."""
+    lags = [values(results, runs, LAG, setting) for setting in ("minimum 0", "minimum 40")]
+    drops = [values(results, runs, DROP, *settings, rate="large") for settings in (("minimum 0",), GOOD)]
+    scores = {setting: values(results, runs, SCORE, setting) for setting in ("minimum 0", "minimum 160")}
+    good = values(results, runs, SCORE, *GOOD)
+    found = [
+        _greater(
+            "a minimum batch lowers the policy lag in updates (not a claim of the paper)",
+            "mean lag at minimum 0 greater than at 40, normal rate",
+            *lags,
+        ),
+        _greater(
+            "a minimum batch of 20 to 40 stabilises",
+            "worst drop at minimum 0 greater than the mean of 20 and 40, large rate; 1 for a run that diverged or "
+            "never improved",
+            *drops,
+        ),
+        _greater(
+            "20 to 40 is generally faster",
+            "score after the same time, mean of 20 and 40, greater than at minimum 0, normal rate",
+            good,
+            scores["minimum 0"],
+        ),
+        _greater(
+            "a larger minimum is slower",
+            "score after the same time, mean of 20 and 40, greater than at 160, normal rate",
+            good,
+            scores["minimum 160"],
+        ),
+    ]
+    return [*found, _large_rate(results, game, runs)] if game in CAN_BE_RUINED else found
 
-    def values(metric: str, *settings: str, rate: str = "normal") -> list[float]:
-        """One number for each seed that has all of the settings: their mean."""
-        by_seed: dict[int, list[float]] = {}
-        for run in (run for setting in settings for run in runs.get(Label(setting, rate), [])):
+
+def values(
+    results: Results, runs: dict[Label, list[Run]], metric: str, *settings: str, rate: str = "normal"
+) -> list[float]:
+    """Returns one number for each seed that has all of the settings: their mean."""
+    by_seed: dict[int, list[float]] = {}
+    for setting in settings:
+        for run in runs.get(Label(setting, rate), []):
             value = results.value(run, metric)
             if metric == DROP and value is None and (run.finished or run.diverged):
                 value = 1.0  # nothing learnt, or nothing left of it
             if value is not None:
                 by_seed.setdefault(run.spec.seed, []).append(value)
-        return [sum(each) / len(each) for each in by_seed.values() if len(each) == len(settings)]
+    return [sum(each) / len(each) for each in by_seed.values() if len(each) == len(settings)]
 
-    good = ("minimum 20", "minimum 40")
-    drops = values(DROP, "minimum 0", rate="large"), values(DROP, *good, rate="large")
-    found = [
-        Finding(
-            "a minimum batch lowers the policy lag in updates (not a claim of the paper)",
-            greater(values(LAG, "minimum 0"), values(LAG, "minimum 40")),
-            "mean lag at minimum 0 greater than at 40, normal rate",
-            f"{spread(values(LAG, 'minimum 0'))} against {spread(values(LAG, 'minimum 40'))}",
-        ),
-        Finding(
-            "a minimum batch of 20 to 40 stabilises",
-            greater(*drops),
-            "worst drop at minimum 0 greater than the mean of 20 and 40, large rate; 1 for a run that diverged or "
-            "never improved",
-            f"{spread(drops[0])} against {spread(drops[1])}",
-        ),
-        Finding(
-            "20 to 40 is generally faster",
-            greater(values(SCORE, *good), values(SCORE, "minimum 0")),
-            "score after the same time, mean of 20 and 40, greater than at minimum 0, normal rate",
-            f"{spread(values(SCORE, *good))} against {spread(values(SCORE, 'minimum 0'))}",
-        ),
-        Finding(
-            "a larger minimum is slower",
-            greater(values(SCORE, *good), values(SCORE, "minimum 160")),
-            "score after the same time, mean of 20 and 40, greater than at 160, normal rate",
-            f"{spread(values(SCORE, *good))} against {spread(values(SCORE, 'minimum 160'))}",
-        ),
-    ]
-    if game in ("pong", "breakout"):
-        runs_at_zero = runs.get(Label("minimum 0", "large"), [])
-        done = [run for run in runs_at_zero if run.finished or run.diverged]
-        lost, can_be = ruined(results, done), game == "breakout"
-        learnt = [run for run in runs.get(Label("minimum 20", "normal"), []) if run.finished]
-        judged = len(done) >= LEAST_SEEDS and bool(learnt) and ruined(results, learnt) == 0
-        verdict = UNKNOWN if not judged else HOLDS if (lost > 0) == can_be else FAILS
-        claim = (
-            "can be ruined by a large learning rate" if can_be else "is hardly affected, even at a large learning rate"
-        )
-        some = "some" if can_be else "no"
-        rule = (
-            f"{some} run collapsed, diverged or never improved at minimum 0, large rate; takes {LEAST_SEEDS} seeds, "
-            "and that all at minimum 20, normal rate, learn in that time"
-        )
-        found.append(Finding(f"{game.upper()} {claim}", verdict, rule, f"{lost} of {len(done)}"))
-    return found
+
+def _greater(claim: str, rule: str, ours: list[float], others: list[float]) -> Finding:
+    return Finding(claim, greater(ours, others), rule, f"{spread(ours)} against {spread(others)}")
+
+
+def _large_rate(results: Results, game: str, runs: dict[Label, list[Run]]) -> Finding:
+    """Judges whether a large learning rate ruins runs without a minimum batch, which depends on the game."""
+    can_be = CAN_BE_RUINED[game]
+    claim = "can be ruined by a large learning rate" if can_be else "is hardly affected, even at a large learning rate"
+    rule = (
+        f"{'some' if can_be else 'no'} run collapsed, diverged or never improved at minimum 0, large rate; takes "
+        f"{LEAST_SEEDS} seeds, and that all at minimum 20, normal rate, learn in that time"
+    )
+    done = [run for run in runs.get(Label("minimum 0", "large"), []) if run.finished or run.diverged]
+    lost = ruined(results, done)
+    # It says nothing about the learning rate where the time is too short to learn at all.
+    learnt = [run for run in runs.get(Label("minimum 20", "normal"), []) if run.finished]
+    judged = len(done) >= LEAST_SEEDS and bool(learnt) and ruined(results, learnt) == 0
+    verdict = holds_if((lost > 0) == can_be) if judged else UNKNOWN
+    return Finding(f"{game.upper()} {claim}", verdict, rule, f"{lost} of {len(done)}")
+
+
+def section(results: Results) -> list[str]:
+    """Returns a table and the findings of one game."""
+    runs = groups(results)
+    rows = []
+    for label, each in runs.items():
+        cells = [spread(results.values(metric, each)) for _, metric in COLUMNS]
+        reasons = Counter(results.status(run) for run in each if not run.finished)
+        ended = sum(run.finished or run.diverged for run in each)
+        rows.append([*label, *cells, f"{ruined(results, each)} of {ended}", _counted(reasons)])
+    return lines_of(
+        "policy-lag.md",
+        columns=[name for name, _ in COLUMNS],
+        rows=rows,
+        rates=", ".join(f"{name} {value:g}" for name, value in RATES.items()),
+        found=findings(results, results.runs[0].spec.game, runs),
+    )
+
+
+def _counted(reasons: Counter[str]) -> str:
+    """Writes reasons as '4 not run'."""
+    return "; ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Curves at both learning rates, and the distribution of the measured lag beside them."""
+    """Draws curves at both learning rates, and the distribution of the measured lag beside them."""
     from reproduce.drawing import plots
 
     rates: dict[str, dict[str, list[Run]]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from reproduce.measures.text import number, spread, table
+from reproduce.measures.text import lines_of, number, spread
 from reproduce.measures.verdicts import UNKNOWN, Finding, grows
 from reproduce.runs.run import Run
 from reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
@@ -26,7 +26,7 @@ WARM_UP_SHARE = 0.25
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Every network with every system, the systems of one network after another."""
+    """Returns every network with every system, the systems of one network after another."""
     if budget == "smoke":
         return [smoke_spec(game, seed, system).called("mlp") for system in ("ga3c", "a3c", "a2c")]
     return [
@@ -49,7 +49,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """True agent steps per second after the warm-up."""
+    """Returns true agent steps per second after the warm-up."""
     warm_up = WARM_UP_SHARE * 3600 * run.hours
     steady = run.steady(warm_up)
     protocol = f"agent steps per second over the last {steady['seconds']:.0f} s, {run.spec.config.num_agents} agents"
@@ -64,83 +64,93 @@ def networks(results: Results) -> list[str]:
 
 
 def runs_of(results: Results, network: str, system: str) -> list[Run]:
-    """The runs with this network and system."""
+    """Returns the runs with this network and system."""
     return [run for run in results.runs if run.spec.system == system and run.spec.label == (network,)]
 
 
 def speed_ups(results: Results, network: str, other: str) -> list[float]:
-    """PPS of GA3C over that of the other system, seed by seed, on the same machine: A3C never uses its GPU."""
+    """Returns the PPS of GA3C over that of the other system, seed by seed.
+
+    Both ran on the same machine, whose GPU A3C never uses.
+    """
     ratios = []
     for ours in runs_of(results, network, "ga3c"):
         for theirs in runs_of(results, network, other):
-            pps, others = results.value(ours, "pps"), results.value(theirs, "pps")
-            if pps and others and ours.spec.seed == theirs.spec.seed and ours.processor == theirs.processor:
+            if ours.spec.seed != theirs.spec.seed or ours.processor != theirs.processor:
+                continue
+            pps = results.value(ours, "pps")
+            others = results.value(theirs, "pps")
+            if pps and others:
                 ratios.append(pps / others)
     return ratios
 
 
-def section(results: Results) -> list[str]:
-    """Speeds, ratios beside the paper's, and the finding."""
-    rows, means, papers_ratios = [], [], []
-    for network in networks(results):
-        paper = results.papers("pps", game=results.runs[0].spec.game, metric=f"speed-up, {network}")
-        ratios = {other: speed_ups(results, network, other) for other in ("a3c", "a2c")}
-        speeds = [spread(results.values("pps", runs_of(results, network, system))) for system in ("ga3c", "a3c", "a2c")]
-        papers_ratios.append(paper.value if paper else None)
-        means.append(sum(ratios["a3c"]) / len(ratios["a3c"]) if ratios["a3c"] else None)
-        rows.append([network, *speeds, *(spread(ratios[other]) for other in ratios), number(papers_ratios[-1])])
-    header = ["network", "GA3C", "A3C", "A2C", "GA3C / A3C", "GA3C / A2C", "GA3C / A3C (paper, system I)"]
-    finished = [run for run in results.runs if run.finished]
-    where = "a GPU" if any(run.on_gpu for run in finished) else "the CPU, like everything else of the run"
-    ours = f"Our GA3C ran on {where}; the paper's" if finished else "The paper's ran"
-    on_gpu = bool(finished) and all(run.on_gpu for run in finished if run.spec.system == "ga3c")
+def findings(results: Results) -> list[Finding]:
+    """Judges whether the speed-up over A3C grows with the network, which takes GA3C on a GPU."""
+    names = networks(results)
+    ratios = [speed_ups(results, network, "a3c") for network in names]
+    means = [sum(each) / len(each) if each else None for each in ratios]
+    papers = [papers_ratio(results, network) for network in names]
+    ours = [run for run in results.runs if run.finished and run.spec.system == "ga3c"]
+    any_finished = any(run.finished for run in results.runs)
+    on_gpu = any_finished and all(run.on_gpu for run in ours)
     finding = Finding(
         "the speed-up over A3C grows with the network",
         grows(means) if on_gpu else UNKNOWN,
         "each network's ratio at least that of the one before less 5 %, the last more than 5 % above the first; it "
         "takes GA3C on a GPU, as in the paper",
-        f"ratios {', '.join(number(mean) for mean in means)}; the paper's {', '.join(map(number, papers_ratios))}",
+        f"ratios {', '.join(map(number, means))}; the paper's {', '.join(map(number, papers))}",
     )
-    return [
-        *table(header, rows),
-        "",
-        f"Predictions (agent steps) per second, true counts. {ours} on a GPU (system I: "
-        "2x Xeon E5-2640v3, Titan X). The speeds of the two are not compared. The absolute numbers of the final "
-        "Table 2 could not be read; these are of the first submission (all its numbers: [paper/](paper/pps.csv)):",
-        "",
-        *_first_submission(results),
-        "",
-        _conditions(finished),
-        "",
-        finding.line(),
-        *(f"- {run.spec.id}: {results.status(run)}" for run in results.runs if not run.finished and run.result),
-    ]
+    return [finding]
 
 
-def _conditions(runs: list[Run]) -> str:
-    """What the systems' speeds were reached with: agents, states of an update, and how busy the cores were."""
-    parts = []
+def papers_ratio(results: Results, network: str) -> float | None:
+    """Returns the paper's speed-up over A3C with this network, or None."""
+    paper = results.papers("pps", game=results.runs[0].spec.game, metric=f"speed-up, {network}")
+    return paper.value if paper else None
+
+
+def section(results: Results) -> list[str]:
+    """Returns speeds, ratios beside the paper's, and the finding."""
+    rows = []
+    for network in networks(results):
+        speeds = [results.values("pps", runs_of(results, network, system)) for system in SYSTEMS]
+        ratios = [speed_ups(results, network, other) for other in ("a3c", "a2c")]
+        rows.append([network, *map(spread, speeds + ratios), number(papers_ratio(results, network))])
+    finished = [run for run in results.runs if run.finished]
+    return lines_of(
+        "pps.md",
+        rows=rows,
+        finished=bool(finished),
+        on_gpu=any(run.on_gpu for run in finished),
+        first_submission=_first_submission(results),
+        conditions=_conditions(finished),
+        found=findings(results),
+        failed=results.failed,
+    )
+
+
+def _conditions(runs: list[Run]) -> list[dict[str, str]]:
+    """Returns what the systems' speeds were reached with: agents, states of an update, and how busy the cores were."""
+    found = []
     for system, name in SYSTEMS.items():
         own = [run for run in runs if run.spec.system == system]
-        busy = [100 * share for run in own if (share := run.result.get("cpu_utilization")) is not None]
+        shares = [run.result.get("cpu_utilization") for run in own]
+        busy = [100 * share for share in shares if share is not None]
         if busy:
-            agents = " or ".join(str(each) for each in sorted({run.spec.config.num_agents for run in own}))
+            agents = sorted({run.spec.config.num_agents for run in own})
             states = [run.steady(0.0)["training_batch"] for run in own]
-            parts.append(f"{name}: {agents} agents, {_range(states)} states an update, cores {_range(busy)} % busy")
-    return (
-        f"The systems differ in more than their architecture. {'; '.join(parts)}. A larger update costs less a state; "
-        "what leaves cores idle could be faster."
-        if parts
-        else ""
-    )
+            counts = " or ".join(map(str, agents))
+            found.append({"system": name, "agents": counts, "states": _range(states), "busy": _range(busy)})
+    return found
 
 
 def _range(values: list[float]) -> str:
     return " to ".join(dict.fromkeys(f"{limit(values):.0f}" for limit in (min, max)))
 
 
-def _first_submission(results: Results) -> list[str]:
-    """The speeds that the paper's first version printed."""
+def _first_submission(results: Results) -> list[list[str]]:
+    """Returns the speeds that the paper's first version printed."""
     rows = []
     for system in ("I", "II", "III"):
         for size in ("small", "large"):
@@ -149,19 +159,19 @@ def _first_submission(results: Results) -> list[str]:
                 for method in ("A3C", "GA3C")
             ]
             a3c, ga3c = (record.value if record else None for record in found)
-            rows.append([system, size, number(a3c), number(ga3c), number(ga3c / a3c if a3c and ga3c else None)])
-    return table(["system (paper)", "network", "A3C", "GA3C", "GA3C / A3C"], rows)
+            ratio = ga3c / a3c if a3c and ga3c else None
+            rows.append([system, size, number(a3c), number(ga3c), number(ratio)])
+    return rows
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Bars on a log axis, the speed-up above each pair; the paper's ratio beside ours."""
+    """Draws bars on a log axis, the speed-up above each pair; the paper's ratio beside ours."""
     from reproduce.drawing import plots
 
     groups = []
     for network in networks(results):
-        paper = results.papers("pps", game=results.runs[0].spec.game, metric=f"speed-up, {network}")
         speeds = {system: results.values("pps", runs_of(results, network, system)) for system in ("a3c", "a2c", "ga3c")}
-        groups.append((network, speeds, speed_ups(results, network, "a3c"), paper.value if paper else None))
+        groups.append((network, speeds, speed_ups(results, network, "a3c"), papers_ratio(results, network)))
     plots.speed_bars(groups, stem)
 
 

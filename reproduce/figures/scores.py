@@ -9,7 +9,7 @@ import numpy as np
 
 from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from reproduce.measures.records import NOT_RUN
-from reproduce.measures.text import number, spread, table
+from reproduce.measures.text import lines_of, number, spread
 from reproduce.measures.verdicts import score_verdict
 from reproduce.runs.run import Run
 from reproduce.runs.specs import NINE_GAMES, RunSpec, env_id_of, run_spec
@@ -22,11 +22,14 @@ METHODS = {
     "A3C (4 days, CPU)": "A3C, 4 days on a CPU",
     "GA3C (1 day, GPU)": "GA3C, 1 day on a GPU",
 }
+PAPERS = "GA3C (1 day, GPU)"
 SWAPPED = ("name_this_game", "ms_pacman")
+SCORE = "score"
+RANDOM = "score of random play"
 
 
 def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_RATES["normal"]) -> RunSpec:
-    """The run that a score comes from; the learning curves use it too."""
+    """Returns the run that a score comes from; the learning curves use it too."""
     if budget == "smoke":
         return smoke_spec(game, seed)
     return run_spec(
@@ -47,13 +50,13 @@ def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """One run."""
+    """Returns one run."""
     return [training(budget, game, seed)]
 
 
 def measures(run: Run) -> list[Measure]:
-    """The mean score of the best checkpoint and of random play, each over the same number of whole episodes."""
-    played = {"score": run.result.get("evaluation"), "score of random play": run.result.get("random")}
+    """Returns the mean score of the best checkpoint and of random play, each over the same number of whole episodes."""
+    played = {SCORE: run.result.get("evaluation"), RANDOM: run.result.get("random")}
     return [
         Measure(
             metric,
@@ -68,98 +71,102 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
+def papers_scores(results: Results, game: str) -> dict[str, float | None]:
+    """Returns the paper's score of each method, None where it has none."""
+    found = {method: results.papers("scores", game=game, method=method) for method in METHODS}
+    return {method: record.value if record else None for method, record in found.items()}
+
+
+def verdict(results: Results, game: str) -> str:
+    """Judges our scores of a game against the paper's."""
+    runs = runs_of(results, game)
+    paper = papers_scores(results, game)
+    random = _mean(results.values(RANDOM, runs))
+    return score_verdict(results.values(SCORE, runs), paper[PAPERS], paper["random"] if random is None else random)
+
+
 def section(results: Results) -> list[str]:
-    """The table, with a verdict for each game."""
-    rows, remarks = [], []
+    """Returns the table, with a verdict for each game, and remarks on runs."""
+    rows, repeated = [], []
     for game in dict.fromkeys([*NINE_GAMES, *(run.spec.game for run in results.runs)]):
-        runs = [run for run in results.runs if run.spec.game == game]
-        paper = {method: results.papers("scores", game=game, method=method) for method in METHODS}
-        values = {method: record.value if record else None for method, record in paper.items()}
-        ours = results.values("score", runs)
-        random = results.values("score of random play", runs)
-        printed = [
-            f"{number(values[method])}{'*' if method == 'random' and game in SWAPPED else ''}" for method in METHODS
-        ]
-        mean_random = float(np.mean(random)) if random else None
-        verdict = score_verdict(
-            ours, values["GA3C (1 day, GPU)"], values["random"] if mean_random is None else mean_random
-        )
-        remarks += [
-            f"- {game}: seed {run.spec.seed}: {results.status(run)}"
-            for run in runs
-            if results.value(run, "score") is None and results.status(run) != NOT_RUN
-        ]
-        remarks += _repeated(game, episodes(runs)) if len(ours) == 1 else []
-        rows.append([game, *printed, number(mean_random), _ours(ours, runs), verdict])
-    header = [
-        "game",
-        *(f"{words} (paper)" for words in METHODS.values()),
-        "random play (ours)",
-        "GA3C (ours)",
-        "verdict",
-    ]
-    return [
-        *table(header, rows),
-        "",
-        "\\* Printed so in the paper; these two look swapped with each other there (our own random play stands beside "
-        "them). They are not corrected here.",
-        "",
-        _protocol(results),
-        *(["", *remarks] if remarks else []),
-    ]
+        runs = runs_of(results, game)
+        ours = results.values(SCORE, runs)
+        random = _mean(results.values(RANDOM, runs))
+        rows.append([game, *_printed(results, game), number(random), _ours(ours, runs), verdict(results, game)])
+        repeated += _repeated(game, episodes(runs)) if len(ours) == 1 else []
+    measured = [record for record in results.records if record.metric == SCORE]
+    return lines_of(
+        "scores.md",
+        papers=[f"{words} (paper)" for words in METHODS.values()],
+        rows=rows,
+        protocols=sorted({record.protocol for record in measured if record.protocol}),
+        hours=_range([record.hours for record in measured if record.hours]),
+        failed=_failed(results),
+        repeated=repeated,
+    )
+
+
+def runs_of(results: Results, game: str) -> list[Run]:
+    """Returns the runs of a game."""
+    return [run for run in results.runs if run.spec.game == game]
 
 
 def episodes(runs: list[Run]) -> list[float]:
-    """The scores of the single episodes of the first run that was evaluated."""
+    """Returns the scores of the single episodes of the first run that was evaluated."""
     return next((run.result["evaluation"]["scores"] for run in runs if run.finished and "evaluation" in run.result), [])
 
 
-def _repeated(game: str, scores: list[float]) -> list[str]:
-    """A remark where at least half of the episodes scored the same: a policy that repeats itself, or a least score."""
+def _failed(results: Results) -> list[tuple[str, int, str]]:
+    """Returns game, seed and reason of the runs that were begun and have no score."""
+    known = [run for run in results.runs if results.status(run) != NOT_RUN]
+    without = [run for run in known if results.value(run, SCORE) is None]
+    return [(run.spec.game, run.spec.seed, results.status(run)) for run in without]
+
+
+def _printed(results: Results, game: str) -> list[str]:
+    """Returns the paper's scores, with a star where two look swapped."""
     return [
-        f"- {game}: {count} of the {len(scores)} episodes scored {number(most)}. Where that is not the least score, "
-        "the policy hardly varies, and the interval says little."
+        f"{number(value)}{'*' if method == 'random' and game in SWAPPED else ''}"
+        for method, value in papers_scores(results, game).items()
+    ]
+
+
+def _repeated(game: str, scores: list[float]) -> list[tuple[str, int, int, str]]:
+    """Returns how often one score came, where at least half of the episodes have it.
+
+    Such a policy repeats itself, or the score is the least that there is.
+    """
+    return [
+        (game, count, len(scores), number(most))
         for most, count in Counter(scores).most_common(1)
         if 2 * count >= len(scores)
     ]
 
 
 def _ours(seeds: list[float], runs: list[Run]) -> str:
-    """Mean and interval over seeds; of a single seed, over its episodes."""
+    """Writes mean and interval over seeds; of a single seed, over its episodes."""
     return f"{spread(episodes(runs), 'episode')}, 1 seed" if len(seeds) == 1 else spread(seeds)
 
 
-def _protocol(results: Results) -> str:
-    ours = sorted({record.protocol for record in results.records if record.metric == "score" and record.protocol})
-    hours = [record.hours for record in results.records if record.metric == "score" and record.hours]
-    range_of = list(dict.fromkeys(f"{limit(hours):.2g}" for limit in (min, max))) if hours else []
-    said = f" after {' to '.join(range_of)} h of training" if hours else ""
-    return (
-        "Paper's protocol: mean of 30 runs of the best agent, the authors' starts; its A3C column has human starts, "
-        "and human and random play are of mixed protocols. "
-        + (
-            f"Ours{said} (the best checkpoint is one of those saved meanwhile, and the last): {'; '.join(ours)}. "
-            if ours
-            else ""
-        )
-        + "A score after minutes of training is not what a day on a GPU gives, and says little about it. The paper "
-        "finds GA3C above its A3C on boxing, centipede, ms_pacman and pong, level on qbert, below on the rest. Whether "
-        "it is so here takes an A3C of ours trained for as long, which no budget has: learning-curves has both."
-    )
+def _mean(values: list[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _range(values: list[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{limit(values):.2g}" for limit in (min, max))) if values else ""
 
 
 def plot(results: Results, stem: Path) -> None:
-    """A small panel for each game: the paper's methods as marks, ours with an interval over seeds or episodes."""
+    """Draws a small panel for each game: the paper's methods as marks, ours with an interval over seeds or episodes."""
     from reproduce.drawing import plots
 
     panels = []
     for game in NINE_GAMES:
-        runs = [run for run in results.runs if run.spec.game == game]
-        found = {method: results.papers("scores", game=game, method=method) for method in METHODS}
-        marks = {method: record.value if record else None for method, record in found.items()}
-        random, ours = results.values("score of random play", runs), results.values("score", runs)
+        runs = runs_of(results, game)
+        random = results.values(RANDOM, runs)
+        ours = results.values(SCORE, runs)
         spread_of = ours if len(ours) > 1 else episodes(runs)
-        panels.append((game.replace("_", " "), marks, random, ours, spread_of))
+        panels.append((game.replace("_", " "), papers_scores(results, game), random, ours, spread_of))
     plots.score_panels(panels, stem)
 
 
@@ -171,7 +178,7 @@ FIGURE = Figure(
     seeds=seeds_by_budget(),
     specs=specs,
     measures=measures,
-    main=("score", "points"),
+    main=(SCORE, "points"),
     section=section,
     plot=plot,
 )

@@ -7,8 +7,8 @@ from typing import Any
 
 from reproduce.figures import adjustment
 from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from reproduce.measures.text import spread, table
-from reproduce.measures.verdicts import FAILS, HOLDS, TIE, UNKNOWN, Finding, greater
+from reproduce.measures.text import lines_of, spread
+from reproduce.measures.verdicts import TIE, UNKNOWN, Finding, greater, holds_if
 from reproduce.runs.run import Run
 from reproduce.runs.specs import RunSpec, run_spec
 
@@ -16,7 +16,8 @@ MINUTES = {"quick": 15.0, "paper": 24 * 60.0}
 FIXED = {"quick": (32, 2, 2), "paper": (128, 2, 2)}
 """A fixed setting: the best of the paper's, and one that docs/performance.md and `tps` found good on 2 cores."""
 NEARLY = 0.8
-SCORE, FRAMES = "score at the end", "frames"
+SCORE = "score at the end"
+FRAMES = "frames"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -46,7 +47,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """The mean of the rolling score over the last tenth of the time, and the frames seen."""
+    """Returns the mean of the rolling score over the last tenth of the time, and the frames seen."""
     config = run.spec.config
     protocol = (
         f"mean of the rolling score (training, {config.rolling_episodes} episodes) over the last tenth of the time"
@@ -59,7 +60,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[str, list[Run]]:
-    """The runs of each setting, of all seeds."""
+    """Groups the runs by setting, over all seeds."""
     found: dict[str, list[Run]] = {}
     for run in results.runs:
         [label] = run.spec.label
@@ -67,53 +68,57 @@ def groups(results: Results) -> dict[str, list[Run]]:
     return found
 
 
-def section(results: Results) -> list[str]:
-    """Score and frames of each setting, and the findings."""
-    runs = groups(results)
-    rows = [
-        [label, spread(results.values(FRAMES, each)), spread(results.values(SCORE, each)), _unfinished(results, each)]
-        for label, each in runs.items()
-    ]
+def findings(results: Results, runs: dict[str, list[Run]]) -> list[Finding]:
+    """Judges what the paper says of frames, and of dynamic adjustment against the best fixed setting."""
     frames = {label: results.values(FRAMES, each) for label, each in runs.items()}
     means = {label: sum(values) / len(values) for label, values in frames.items() if values}
-    most, least = max(means, key=means.__getitem__, default=""), min(means, key=means.__getitem__, default="")
-    fixed, dynamic = list(runs)[-2:]
-    ratio = means[dynamic] / means[fixed] if {dynamic, fixed} <= set(means) and results.one_machine else None
-    findings = [
-        Finding(
-            "more frames in the same time mean faster convergence",
-            greater(*(results.values(SCORE, runs[label]) for label in (most, least)))
-            if len(means) == len(runs)
-            else UNKNOWN,
-            "the score at the end of the setting with most frames is greater than of that with fewest",
-            f"most: {most}, fewest: {least}" if means else "nothing measured",
-        ),
-        Finding(
-            "dynamic adjustment is nearly as good as the best fixed setting",
-            UNKNOWN if ratio is None or abs(ratio - NEARLY) <= TIE else HOLDS if ratio > NEARLY else FAILS,
-            f"it sees at least {NEARLY:.0%} of the frames in the same time, on the same hardware; {TIE:.0%} may be "
-            "noise",
-            "not both measured"
-            if ratio is None
-            else f"{ratio:.0%} of those of '{fixed}', which stands for the best (D20)",
-        ),
-    ]
-    return [
-        *table(["N_A/N_P/N_T", "frames", "score at the end", "not finished"], rows),
-        "",
-        "The paper's curves and frame counts could not be read. Scores are those of training, not of an evaluation. "
-        "With the number of agents differs how many segments may wait for training, and with it the policy lag (D9).",
-        "",
-        *(finding.line() for finding in findings),
-    ]
+    return [_more_frames(results, runs, means), _nearly_best(results, list(runs), means)]
 
 
-def _unfinished(results: Results, runs: list[Run]) -> str:
-    return "; ".join(f"seed {run.spec.seed}: {results.status(run)}" for run in runs if not run.finished)
+def _more_frames(results: Results, runs: dict[str, list[Run]], means: dict[str, float]) -> Finding:
+    claim = "more frames in the same time mean faster convergence"
+    rule = "the score at the end of the setting with most frames is greater than of that with fewest"
+    if not means:
+        return Finding(claim, UNKNOWN, rule, "nothing measured")
+    most = max(means, key=means.__getitem__)
+    least = min(means, key=means.__getitem__)
+    because = f"most: {most}, fewest: {least}"
+    if len(means) < len(runs):
+        return Finding(claim, UNKNOWN, rule, because)
+    verdict = greater(results.values(SCORE, runs[most]), results.values(SCORE, runs[least]))
+    return Finding(claim, verdict, rule, because)
+
+
+def _nearly_best(results: Results, labels: list[str], means: dict[str, float]) -> Finding:
+    claim = "dynamic adjustment is nearly as good as the best fixed setting"
+    rule = f"it sees at least {NEARLY:.0%} of the frames in the same time, on the same hardware; {TIE:.0%} may be noise"
+    fixed, dynamic = labels[-2:]
+    if not {fixed, dynamic} <= set(means) or not results.one_machine:
+        return Finding(claim, UNKNOWN, rule, "not both measured")
+    ratio = means[dynamic] / means[fixed]
+    because = f"{ratio:.0%} of those of '{fixed}', which stands for the best (D20)"
+    if abs(ratio - NEARLY) <= TIE:
+        return Finding(claim, UNKNOWN, rule, because)
+    return Finding(claim, holds_if(ratio > NEARLY), rule, because)
+
+
+def section(results: Results) -> list[str]:
+    """Returns score and frames of each setting, and the findings."""
+    runs = groups(results)
+    rows = [
+        [
+            label,
+            spread(results.values(FRAMES, each)),
+            spread(results.values(SCORE, each)),
+            results.unfinished(each),
+        ]
+        for label, each in runs.items()
+    ]
+    return lines_of("speed.md", rows=rows, found=findings(results, runs))
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Score against time and against agent steps, with the frames in the legend."""
+    """Draws the score against time and against agent steps, with the frames in the legend."""
     from reproduce.drawing import plots
 
     curves = {}

@@ -1,20 +1,56 @@
-"""Numbers and tables as Markdown."""
+"""Numbers, tables and pages as Markdown."""
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
 
 from ga3c_tf.runs.stats import bootstrap_interval
 
+TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
+"""The text of the pages, as Jinja2 templates."""
+
+
+def lines_of(template: str, **values: Any) -> list[str]:
+    """Fills in a template of `TEMPLATES`, which can use `table` and `number`.
+
+    Args:
+        template: its file's name.
+        values: what it names.
+
+    Returns:
+        The lines, without empty ones at the end; of several empty ones together one is kept.
+    """
+    text = _environment().get_template(template).render(values)
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n").split("\n")
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["number"] = number
+    environment.globals["table"] = lambda header, rows: "\n".join(table(header, rows))
+    return environment
+
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a Markdown table."""
+    """Returns the lines of a Markdown table."""
     cells = [list(header), ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return [f"| {' | '.join(row)} |" for row in cells]
 
 
 def number(value: float | None) -> str:
-    """Four significant digits, thousands grouped; '-' for None."""
+    """Writes a number with four significant digits, thousands grouped; '-' for None."""
     if value is None:
         return "-"
     if abs(value) >= 1000:
@@ -23,7 +59,7 @@ def number(value: float | None) -> str:
 
 
 def spread(values: Sequence[float], of: str = "seed") -> str:
-    """Mean, 95 % bootstrap interval of it where there are two or more values, and how many there are."""
+    """Writes the mean, the 95 % bootstrap interval of it where there are two or more values, and how many there are."""
     if not values:
         return "-"
     count = f"{len(values)} {of}{'s' if len(values) > 1 else ''}"

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from ga3c_tf.config import Config, option_of
 from ga3c_tf.errors import UserError
@@ -132,13 +133,16 @@ class ResultsFolder:
         }
         return {reason: runs for reason, runs in found.items() if runs}
 
-    def superseded_notes(self, runs: Iterable[Run]) -> list[str]:
-        """Returns a paragraph for each fault that has falsified some of the runs: how many, of which systems, why."""
-        notes = []
-        for reason, falsified in self.superseded(runs).items():
-            systems = " and ".join(dict.fromkeys(SYSTEMS[run.spec.system] for run in falsified))
-            notes.append(f"**Superseded: {len(falsified)} runs of {systems}, to be measured again.** {reason}")
-        return notes
+    def superseded_notes(self, runs: Iterable[Run]) -> list[dict[str, Any]]:
+        """Returns for each fault that has falsified some of the runs how many these are, of which systems, and why."""
+        return [
+            {
+                "count": len(falsified),
+                "systems": " and ".join(dict.fromkeys(SYSTEMS[run.spec.system] for run in falsified)),
+                "reason": reason,
+            }
+            for reason, falsified in self.superseded(runs).items()
+        ]
 
     def add_method(self, changes: Mapping[str, str], say: Callable[[str], None]) -> None:
         """Notes a method of the user's own, once."""

@@ -17,7 +17,7 @@ from ga3c_tf.files import write_aside
 from ga3c_tf.runs.folder import check_no_links, read_config
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.weights import FILE, ORIGIN, SCORE, check_free, save_weights
-from reproduce.measures.text import number, table
+from reproduce.measures.text import lines_of
 from reproduce.runs.run import Columns, curve_of, machine_of, read_curve, write_curve
 
 
@@ -99,15 +99,6 @@ def _after(before: dict, earlier: Columns, curve: Columns) -> Columns:
     return {name: np.concatenate([led[name], column + add[name]]) for name, column in curve.items()}
 
 
-def _beginning(before: dict) -> str:
-    """The line of the card on the weights that the run began with."""
-    return (
-        f"- It began with other weights ([their card]({ORIGIN}/README.md)), of {before['agent_steps']:,} agent steps "
-        f"and {number(before['minutes'])} minutes, which this card and its curve count; the sessions are of "
-        "this run alone, whose first points of the curve are means of few episodes."
-    )
-
-
 def _row(session: dict) -> list[str]:
     """One session of meta.json as a row of the card."""
     versions = session["versions"]
@@ -137,31 +128,24 @@ def _plot(curve: Columns, config: Config, stem: Path) -> None:
 def _card(
     run: Path, folder: Path, score: dict, curve: Columns, sessions: list[list[str]], before: dict | None, command: str
 ) -> list[str]:
-    """The lines of the card."""
-    (low, high), training = score["interval_95"], score["training"]
+    """Returns the lines of the card."""
     content = (folder / FILE).read_bytes()
-    ended = (
-        f" The last episode of training ended in minute {curve['time_s'][-1] / 60:.1f}, at "
-        f"{int(curve['agent_steps'][-1]):,} agent steps."
-        if len(curve["time_s"])
-        else ""
+    ended = None
+    if len(curve["time_s"]):
+        ended = {"minute": curve["time_s"][-1] / 60, "agent_steps": int(curve["agent_steps"][-1])}
+    return lines_of(
+        "card.md",
+        name=folder.name,
+        score=score,
+        scores=", ".join(f"{each:g}" for each in score["scores"]),
+        ended=ended,
+        before=before,
+        origin=ORIGIN,
+        file=FILE,
+        size=len(content),
+        digest=hashlib.sha256(content).hexdigest(),
+        score_file=SCORE,
+        command=command,
+        run=shlex.quote(run.name),
+        sessions=sessions,
     )
-    return [
-        f"# {folder.name}: {score['env_id']}",
-        "",
-        f"Mean raw score **{score['mean']:.2f}** (95 % interval {low:.2f} to {high:.2f}, standard deviation "
-        f"{score['std']:.2f}, median {score['median']:.1f}) after {score['agent_steps']:,} agent steps, reached in "
-        f"minute {number(training['minutes'])} of training with seed {training['seed']}.",
-        "",
-        f"- How it was scored: {score['protocol']}. Scores: {', '.join(f'{each:g}' for each in score['scores'])}.",
-        f"- How it was trained: the sessions below, all of them; `config.json` has every setting.{ended}",
-        *([_beginning(before)] if before else []),
-        f"- `{FILE}`: {len(content):,} bytes, float32, the network's weights in its own order, without the optimizer's "
-        f"statistics; SHA-256 `{hashlib.sha256(content).hexdigest()}`. `{SCORE}` has the score's numbers, `curve.csv` "
-        "the learning curve's.",
-        f"- Written by `{command}`, from the run folder {shlex.quote(run.name)}.",
-        "",
-        *table(["session", "command", "commit", "machine", "versions"], sessions),
-        "",
-        "![Score against time and against agent steps](curve.svg)",
-    ]

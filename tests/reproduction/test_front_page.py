@@ -5,8 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from jinja2 import UndefinedError
 
 from ga3c_tf.errors import UserError
+from reproduce.measures.text import TEMPLATES, lines_of
 from reproduce.pages import front_page
 from reproduce.pages.report import stale_pages, write_pages
 from reproduce.results.folder import ResultsFolder
@@ -93,3 +95,17 @@ def test_every_picture_of_the_readme_is_there():
     for line in text.splitlines():
         if line.startswith("!["):
             assert (ROOT / line.rpartition("(")[2].rstrip(")")).is_file(), line
+
+
+def test_every_template_is_the_text_of_something():
+    """A template that nothing fills in would be text that nobody sees."""
+    named = "".join(file.read_text() for file in (ROOT / "reproduce").rglob("*.py"))
+    named += "".join(file.read_text() for file in TEMPLATES.iterdir())
+    assert {file.name for file in TEMPLATES.iterdir() if f'"{file.name}"' not in named} == set()
+
+
+def test_lines_of_a_template_have_no_gaps_and_nothing_is_left_unfilled():
+    lines = lines_of("comparison.md", metric="score", unit="points", method="loss mine:huber", rows=[])
+    assert lines[:2] == ["Score (points) of the same runs by both:", ""] and lines[-1].startswith("| --- |")
+    with pytest.raises(UndefinedError, match="'unit' is undefined"):
+        lines_of("comparison.md", metric="score", method="loss mine:huber", rows=[])
