@@ -18,7 +18,7 @@ from reproduce.runs.specs import BUDGETS, RunSpec, check_games
 def specs_of(
     name: str, budget: str, seeds: int | None, games: Sequence[str], changes: Mapping[str, str]
 ) -> list[RunSpec]:
-    """The runs of a figure, or of all of them, each once; with changes, each by the method of the user's own too.
+    """Return the runs of a figure, or of all of them, each once; with changes, those by the user's own method too.
 
     Raises:
         UserError: unknown figure or game, or changes that do not go with the figure.
@@ -43,7 +43,7 @@ def reproduce(
     executor: Executor,
     say: Callable[[str], None],
 ) -> list[Run]:
-    """Makes what is missing of a figure: runs, records, pictures and the page.
+    """Make what is missing of a figure: runs, records, pictures and the page.
 
     Args:
         name: of the figure, or 'all'.
@@ -82,7 +82,7 @@ def reproduce(
 def commands(
     name: str, budget: str, seeds: int | None, games: Sequence[str], changes: Mapping[str, str], out: Path | None
 ) -> list[str]:
-    """The commands that `reproduce` would run, those of finished runs left out."""
+    """Return the commands that `reproduce` would run, those of finished runs left out."""
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.check_kind(budget)
     lines = []

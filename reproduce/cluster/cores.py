@@ -13,12 +13,13 @@ from pathlib import Path
 
 FOLDER = Path("/tmp") / f"ga3c_tf-cores-{os.getuid()}"
 """A file for each core of this machine: who has its lock has the core, until the kernel takes it back at the end."""
-WAIT_SECONDS, POLL_SECONDS = 10.0, 0.5
+WAIT_SECONDS = 10.0
+POLL_SECONDS = 0.5
 
 
 @contextlib.contextmanager
 def pinned(count: int, say: Callable[[str], None]) -> Iterator[None]:
-    """Keeps this thread, and what it starts, on `count` cores that no other caller on this machine has.
+    """Keep this thread, and what it starts, on `count` cores that no other caller on this machine has.
 
     Where too few are free for `WAIT_SECONDS`, or somebody else has made the folder of the locks, it goes on with all
     cores that this thread had.
@@ -46,7 +47,7 @@ def pinned(count: int, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def _make_folder() -> None:
-    """Makes the folder of the locks, whose name anybody could know: files opened in another's may be links.
+    """Make the folder of the locks, whose name anybody could know: files opened in another's may be links.
 
     Raises:
         OSError: it is not a folder of this user that nobody else can write to.
@@ -76,7 +77,7 @@ def _reserve(count: int, cores: list[int], locks: contextlib.ExitStack) -> list[
 
 
 def _locked(core: int, held: contextlib.ExitStack) -> bool:
-    """Takes the lock of a core, if nobody has it."""
+    """Take the lock of a core, if nobody has it."""
     stream = held.enter_context((FOLDER / str(core)).open("a"))
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -25,7 +25,8 @@ from reproduce.runs.run import FINISHED, Run
 from reproduce.runs.specs import RunSpec
 
 LOCAL = "local"
-POLL_SECONDS, PROGRESS_SECONDS = 1.0, 30.0
+POLL_SECONDS = 1.0
+PROGRESS_SECONDS = 30.0
 AGENTS_PER_CPU = 8
 
 
@@ -55,8 +56,12 @@ class RayExecutor:
     ):
         if detach and address == LOCAL:
             raise UserError("--detach needs a cluster that outlives the command: begin one with ray start --head")
-        self._address, self._storage, self._cpus, self._gpus = address, storage, cpus, gpus
-        self._detach, self._say = detach, say
+        self._address = address
+        self._storage = storage
+        self._cpus = cpus
+        self._gpus = gpus
+        self._detach = detach
+        self._say = say
 
     def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
         """As `Executor.execute`.
@@ -71,7 +76,8 @@ class RayExecutor:
             raise UserError(f"--storage {url} or {runs.parent}: {error}") from None
 
     def _execute(self, specs: Sequence[RunSpec], runs: Path, force: bool, url: str) -> list[Run]:
-        folder, storage = runs.parent.absolute(), Storage(url)
+        folder = runs.parent.absolute()
+        storage = Storage(url)
         left = [spec for spec in specs if force or not Run.of(spec, runs).finished]
         self._say(f"{len(specs)} runs, {len(specs) - len(left)} of them finished")
         if not left:
@@ -97,7 +103,7 @@ class RayExecutor:
 
     @contextlib.contextmanager
     def _cluster(self) -> Iterator[None]:
-        """A connection to the cluster."""
+        """Connect to the cluster for the length of the block."""
         own = {"num_cpus": usable_cores(), "include_dashboard": False} if self._address == LOCAL else {}
         ray._private.worker.print_to_stdstream = lambda *given, **named: None  # or a dead node's log is printed
         connect(self._address, **own)
@@ -108,7 +114,8 @@ class RayExecutor:
 
     def _lead(self, jobs: list[Job], url: str, marker: bytes, force: bool) -> None:
         """Has the runs carried out; at a signal, stops them or leaves them."""
-        conductor, command = conductor_of(url), uuid.uuid4().hex
+        conductor = conductor_of(url)
+        command = uuid.uuid4().hex
         try:
             _answer(conductor.add.remote(jobs, force, marker, command, self._detach))
             self._follow(conductor, command, [job.spec.id for job in jobs])
@@ -124,7 +131,8 @@ class RayExecutor:
 
     def _follow(self, conductor: ray.actor.ActorHandle, command: str, names: list[str]) -> None:
         """Tells how the runs go until none of them is left."""
-        told, tell_at = 0, time.monotonic() + PROGRESS_SECONDS
+        told = 0
+        tell_at = time.monotonic() + PROGRESS_SECONDS
         while True:
             news: News = _answer(conductor.news.remote(told, command))
             for line in news.lines:
@@ -148,7 +156,7 @@ def _collect(mirrors: Sequence[Mirror]) -> None:
 
 
 def _answer(reference: ray.ObjectRef) -> Any:
-    """What an actor's method returned; unlike `ray.get` it lets a signal handler's SystemExit through as it is."""
+    """Return what an actor's method returned; a signal handler's SystemExit goes through, unlike in `ray.get`."""
     return reference.future().result()
 
 
@@ -162,7 +170,7 @@ def summary(states: Mapping[str, State]) -> str:
 def jobs_for(
     specs: Sequence[RunSpec], cpus: int | None, gpus: float | None, nodes: Sequence[Mapping[str, float]]
 ) -> list[Job]:
-    """What each run asks for.
+    """Return what each run asks for.
 
     Args:
         specs: the runs.
@@ -200,7 +208,7 @@ def _absolute(url: str) -> str:
 
 
 def _marker(storage: Storage, url: str) -> bytes:
-    """What tells this storage from others, written where there is none yet."""
+    """Return what tells this storage from others, written where there is none yet."""
     try:
         if storage.read(MARKER) is None:
             storage.write([(MARKER, uuid.uuid4().hex.encode())])

@@ -29,7 +29,8 @@ from reproduce.runs.specs import RunSpec
 MARKER = "logs/storage-id"
 """The file by which a task knows the storage of the command that sent it."""
 SCRATCH = "ga3c_tf-scratch-"
-POLL_SECONDS, STORE_SECONDS = 0.5, 10.0
+POLL_SECONDS = 0.5
+STORE_SECONDS = 10.0
 
 
 class NotShared(Exception):
@@ -115,7 +116,7 @@ def attempt(
 
 @contextlib.contextmanager
 def _stored(mirror: Mirror, report: Callable[[], None], say: Callable[[str], None]) -> Iterator[None]:
-    """Stores the run while the block lasts, at every checkpoint and every `STORE_SECONDS`, and at its end."""
+    """Store the run while the block lasts, at every checkpoint and every `STORE_SECONDS`, and at its end."""
     ended = threading.Event()
 
     def store() -> None:
@@ -123,9 +124,11 @@ def _stored(mirror: Mirror, report: Callable[[], None], say: Callable[[str], Non
         report()
 
     def keep_stored() -> None:
-        before, at = mirror.checkpoints(), 0.0
+        before = mirror.checkpoints()
+        at = 0.0
         while not ended.wait(POLL_SECONDS):
-            start, now = time.monotonic(), mirror.checkpoints()
+            start = time.monotonic()
+            now = mirror.checkpoints()
             if start >= at or now != before:
                 try:
                     store()
@@ -134,7 +137,8 @@ def _stored(mirror: Mirror, report: Callable[[], None], say: Callable[[str], Non
                     return
                 except Exception as error:  # whatever a file system raises; the last time it counts
                     say(f"cannot be stored, the next try follows: {type(error).__name__}: {error}")
-                before, took = now, time.monotonic() - start
+                before = now
+                took = time.monotonic() - start
                 at = time.monotonic() + max(STORE_SECONDS, 10 * took)
 
     thread = threading.Thread(target=keep_stored, daemon=True)
@@ -149,7 +153,7 @@ def _stored(mirror: Mirror, report: Callable[[], None], say: Callable[[str], Non
 
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
-    """A folder for the block; those of tasks that were killed are removed."""
+    """Make a folder for the block; those of tasks that were killed are removed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
         with contextlib.suppress(OSError), (folder / "lock").open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -165,7 +169,7 @@ def _saved_steps(mirror: Mirror) -> int:
 
 
 def _progress(config: Config, folder: Path, mirror: Mirror) -> Progress:
-    """What the curves of a run say."""
+    """Return what the curves of a run say."""
     metrics = read_last_rows(folder / "metrics.csv", METRIC_COLUMNS, 1)
     episodes = read_last_rows(folder / "episodes.csv", EPISODE_COLUMNS, config.rolling_episodes)
     steps, seconds = (int(metrics[-1]["agent_steps"]), float(metrics[-1]["time_s"])) if metrics else (0, 0.0)

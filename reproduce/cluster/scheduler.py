@@ -21,10 +21,13 @@ from reproduce.runs.run import INTERRUPTED
 
 TRIES = 3
 """That may be lost one after another without a newer checkpoint."""
-RETRY_SECONDS, LINGER_SECONDS = 2.0, 30.0
+RETRY_SECONDS = 2.0
+LINGER_SECONDS = 30.0
 SILENT_SECONDS = 60.0
 """A command that has not asked for news for so long has been killed, or its machine has."""
-WAITING, RUNNING, STOPPED = "waiting", "running", "stopped"
+WAITING = "waiting"
+RUNNING = "running"
+STOPPED = "stopped"
 CANCELLED = "cancelled"
 """What a try ends with that was cancelled because no command wanted its run any more."""
 
@@ -58,7 +61,8 @@ class Conductor:
     """
 
     def __init__(self, url: str):
-        self._url, self._marker = url, b""
+        self._url = url
+        self._marker = b""
         self._lines: list[str] = []
         self._states: dict[str, State] = {}
         self._tasks: dict[str, asyncio.Task] = {}
@@ -80,7 +84,8 @@ class Conductor:
             detached: the command wants them whether it is heard of or not.
         """
         if not self._tasks:
-            self._marker, self._fault = marker, None
+            self._marker = marker
+            self._fault = None
         self._watch = self._watch or asyncio.create_task(self._watch_commands())
         self._heard[command] = math.inf if detached else time.monotonic()
         for job in jobs:
@@ -90,7 +95,7 @@ class Conductor:
                 self._tasks[job.spec.id] = asyncio.create_task(self._lead(job, force))
 
     async def news(self, since: int, command: str) -> News:
-        """Returns what is new after the first `since` lines; tells that `command` is still there."""
+        """Return what is new after the first `since` lines; tell that `command` is still there."""
         self._asked = time.monotonic()
         if command in self._heard:  # else it was silent for too long, and its runs have been stopped
             self._heard[command] = max(self._heard[command], self._asked)
@@ -110,16 +115,16 @@ class Conductor:
         await asyncio.gather(*(self._tasks[name] for name in unwanted if name in self._tasks))
 
     async def say(self, run_id: str, text: str) -> None:
-        """Adds a line of a run's."""
+        """Add a line of a run's."""
         self._lines.append(f"{run_id}: {text}")
 
     async def started(self, run_id: str) -> None:
-        """A try of this run has found a node."""
+        """Note that a try of this run has found a node."""
         if run_id in self._tasks:  # its end may have come first
             self._states[run_id] = self._states[run_id]._replace(status=RUNNING)
 
     async def report(self, run_id: str, progress: Progress) -> None:
-        """A run has been stored as far as this."""
+        """Note how far a run has been stored."""
         self._states[run_id] = self._states[run_id]._replace(progress=progress)
 
     async def _lead(self, job: Job, force: bool) -> None:
@@ -130,14 +135,17 @@ class Conductor:
                 await asyncio.to_thread(Storage(self._url).remove, f"runs/{name}")
             status, reason = await self._tries_of(job)
         except Exception as error:
-            status, reason = INTERRUPTED, _in_words(error)
+            status = INTERRUPTED
+            reason = _in_words(error)
         self._states[name] = self._states[name]._replace(status=status)
         await self.say(name, f"{status}: {reason}" if reason else status)
         del self._tasks[name]
         self._wanted_by.pop(name, None)
 
     async def _tries_of(self, job: Job) -> tuple[str, str]:
-        name, lost, saved = job.spec.id, 0, -1
+        name = job.spec.id
+        lost = 0
+        saved = -1
         while self._wanted_by[name] and not self._fault:
             status, reason = await self._try(job)
             if status == CANCELLED:
@@ -179,7 +187,7 @@ class Conductor:
             self._tries.pop(name, None)
 
     async def _watch_commands(self) -> None:
-        """Stops what commands wanted that are silent; ends this actor when there is nothing to lead and nobody asks."""
+        """Stop what commands wanted that are silent; end this actor when there is nothing to lead and nobody asks."""
         while self._tasks or time.monotonic() < self._asked + LINGER_SECONDS:
             await asyncio.sleep(1)
             for command in [each for each, at in self._heard.items() if at < time.monotonic() - SILENT_SECONDS]:
@@ -201,7 +209,7 @@ def _attempt(job: Job, url: str, marker: bytes, conductor: ray.actor.ActorHandle
 
 
 def conductor_of(url: str) -> ray.actor.ActorHandle:
-    """Returns the one conductor of the storage `url` on the cluster, begun where there is none.
+    """Return the one conductor of the storage `url` on the cluster, begun where there is none.
 
     It outlives the command that begins it, since it may lead the runs of others too.
     """
@@ -221,6 +229,6 @@ def conductor_of(url: str) -> ray.actor.ActorHandle:
 
 
 def _in_words(error: Exception) -> str:
-    """An error's kind and the first sentence of its text: of what a task raised, that error's own."""
+    """Return an error's kind and the first sentence of its text: of what a task raised, that error's own."""
     cause = error.cause if isinstance(error, RayTaskError) else error
     return f"{type(cause).__name__}: {(str(cause).splitlines() or [''])[0].partition('. ')[0]}"

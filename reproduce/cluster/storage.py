@@ -42,14 +42,14 @@ class Storage:
         return self._is_local and Path(self._root).resolve() == folder.resolve()
 
     def read(self, name: str) -> bytes | None:
-        """What a file has; None where there is none."""
+        """Return what a file has; None where there is none."""
         try:
             return self._files.cat_file(self._path(name))
         except FileNotFoundError:
             return None
 
     def write(self, files: Iterable[tuple[str, bytes]]) -> None:
-        """Writes files, in this order; each is seen as it was or as a whole.
+        """Write files, in this order; each is seen as it was or as a whole.
 
         Where the file system has transactions, nothing is seen before the last one is written. A folder's files are
         written aside and renamed one by one: fsspec's own transaction there copies from /tmp, which is not atomic.
@@ -67,12 +67,12 @@ class Storage:
                     stream.write(content)
 
     def names(self, prefix: str) -> list[str]:
-        """The files in the folder `prefix`, or the file of that name."""
+        """Return the files in the folder `prefix`, or the file of that name."""
         self._files.invalidate_cache()
         return [path[len(self._root) + 1 :] for path in self._files.find(self._path(prefix))]
 
     def remove(self, name: str) -> None:
-        """Removes a file, or a folder with all that is in it, where it is there."""
+        """Remove a file, or a folder with all that is in it, where it is there."""
         self._files.invalidate_cache()
         with contextlib.suppress(FileNotFoundError):
             self._files.rm(self._path(name), recursive=True)
@@ -95,9 +95,12 @@ class Mirror:
     """
 
     def __init__(self, storage: Storage, folder: Path, run_id: str):
-        self._storage, self._folder = storage, folder
-        self._run, self._log = f"runs/{run_id}", f"logs/{run_id}.txt"
-        self._result, self._holder = f"{self._run}/result.json", f"logs/{run_id}.holder"
+        self._storage = storage
+        self._folder = folder
+        self._run = f"runs/{run_id}"
+        self._log = f"logs/{run_id}.txt"
+        self._result = f"{self._run}/result.json"
+        self._holder = f"logs/{run_id}.holder"
         self._own: bytes | None = None
         self._stored: dict[str, Stamp] = {}
 
@@ -107,21 +110,22 @@ class Mirror:
         self._storage.write([(self._holder, self._own)])
 
     def pull(self) -> None:
-        """Replaces what is here by what is stored, if anything; result.json comes last: it says that all is there."""
+        """Replace what is here by what is stored, if anything; result.json comes last: it says that all is there."""
         names = sorted([*self._storage.names(self._run), *self._storage.names(self._log)], key=_place)
         if names:
             shutil.rmtree(self._folder / self._run, ignore_errors=True)
         for name in names:
             if ".." in PurePosixPath(name).parts:
                 raise UserError(f"the storage has a file {name!r}, which would lie outside of its folder")
-            content, path = self._storage.read(name), self._folder / name
+            content = self._storage.read(name)
+            path = self._folder / name
             if content is not None and _is_copied(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
                 self._stored[name] = _stamp(path)
 
     def push(self) -> None:
-        """Stores what has changed since the last time, and removes what is gone; the run may go on meanwhile.
+        """Store what has changed since the last time, and remove what is gone; the run may go on meanwhile.
 
         The storage can be resumed from at any time. Checkpoints are read first and written after the curves: rows
         beyond a checkpoint are dropped at resume, but missing ones are lost.
@@ -150,19 +154,20 @@ class Mirror:
         self._remove_all_but({*others, *itertools.chain(*checkpoints)})
 
     def checkpoints(self) -> list[Path]:
-        """The folders of the checkpoints that are whole, in order."""
+        """Return the folders of the checkpoints that are whole, in order."""
         return sorted(path for path in (self._folder / self._run / "checkpoints").glob("*") if path.name.isdigit())
 
     def _other_files(self) -> Iterator[str]:
         """Names of all files but those of checkpoints."""
-        run, log = self._folder / self._run, self._folder / self._log
+        run = self._folder / self._run
+        log = self._folder / self._log
         checkpoints = run / "checkpoints"
         for path in [log, *run.rglob("*")]:
             if path.is_file() and _is_copied(path) and checkpoints not in path.parents:
                 yield self._name(path)
 
     def _changed(self, names: list[str], stamps: dict[str, Stamp]) -> list[tuple[str, bytes]]:
-        """The files, if one of them has changed; none where one has vanished meanwhile.
+        """Return the files, if one of them has changed; none where one has vanished meanwhile.
 
         Args:
             names: of files that belong together.

@@ -57,7 +57,7 @@ def _canvas(rows: int, columns: int, height: float, **options):
 
 
 def _save(figure, stem: Path) -> None:
-    """Writes the picture as .svg and .png, the same bytes for the same picture."""
+    """Write the picture as .svg and .png, the same bytes for the same picture."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(f"{stem}.svg", metadata={"Date": None, "Creator": None})
     figure.savefig(f"{stem}.png", dpi=200, metadata={"Software": None})
@@ -132,7 +132,8 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
     for number, (system, colour) in enumerate(SYSTEM_COLOURS.items()):
         for place, (_, speeds, _, _) in enumerate(groups):
             if speeds[system]:
-                x, mean = place + (number - 1) * width, np.mean(speeds[system])
+                x = place + (number - 1) * width
+                mean = np.mean(speeds[system])
                 axis.bar(x, mean, 0.9 * width, color=colour, label=SYSTEM_NAMES[system] if place == 0 else None)
                 axis.vlines(x, min(speeds[system]), max(speeds[system]), color="black", linewidth=0.8)
                 label = _short(float(f"{mean:.2g}"))
@@ -165,7 +166,7 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
 
 
 def _marked(axis, place: int, values: list[float], marker: str, colour: str, label: str) -> None:
-    """A mark at the mean, and the number of times beside it."""
+    """Draw a mark at the mean, and the number of times beside it."""
     mean = float(np.mean(values))
     axis.vlines(place, min(values), max(values), color=colour)
     axis.plot(place, mean, marker, color=colour, label=label)
@@ -177,7 +178,7 @@ def _name_networks(axis, names: list[str]) -> None:
 
 
 def utilization_lines(networks: list[str], shares: dict[str, list[list[float]]], stem: Path) -> None:
-    """The share of each network as a point with the range over seeds.
+    """Draw the share of each network as a point with the range over seeds.
 
     Args:
         networks: their names, in order.
@@ -188,7 +189,8 @@ def utilization_lines(networks: list[str], shares: dict[str, list[list[float]]],
     for number, (name, values) in enumerate(shares.items()):
         places = [place for place, seeds in enumerate(values) if seeds]
         if places:
-            colour, means = COLOURS[number], [100 * np.mean(values[place]) for place in places]
+            colour = COLOURS[number]
+            means = [100 * np.mean(values[place]) for place in places]
             axis.plot(places, means, "os"[number] + "-", color=colour, label=name)
             for place in places:
                 axis.vlines(place, 100 * min(values[place]), 100 * max(values[place]), color=colour)
@@ -274,13 +276,14 @@ def against_speed(speed: dict, quantities: dict[str, dict], stem: Path) -> None:
 
 
 def adjustment_courses(runs: list[Run], stem: Path) -> None:
-    """The workers and the rate over time, a column for each game, a line for each seed."""
+    """Draw the workers and the rate over time, a column for each game, a line for each seed."""
     games = list(dict.fromkeys(run.spec.game for run in runs)) or [""]
     figure, axes = _canvas(2, len(games), 2.6, sharex=True)
     for column, game in enumerate(games):
         workers, rates = axes[:, column]
         for run in [run for run in runs if run.spec.game == game]:
-            rows, metrics = run.adjustment, run.metrics
+            rows = run.adjustment
+            metrics = run.metrics
             kept = rows["accepted"] == 1
             names = (("agents", "$N_A$"), ("predictors", "$N_P$"), ("trainers", "$N_T$"))
             for number, (name, words) in enumerate(names):
@@ -294,7 +297,8 @@ def adjustment_courses(runs: list[Run], stem: Path) -> None:
                 workers.step(times / 60, np.append(counts, counts[-1:]), where="post", **style)
             rates.plot(metrics["time_s"] / 60, metrics["tps"], color="#AAAAAA", linewidth=0.7, label="TPS")
             if kept.any():
-                ends, seconds = rows["time_s"][kept], run.spec.config.adjustment_seconds
+                ends = rows["time_s"][kept]
+                seconds = run.spec.config.adjustment_seconds
                 times, updates = (np.insert(metrics[name], 0, 0.0) for name in ("time_s", "updates"))
                 after, before = (np.interp(at, times, updates) for at in (ends, ends - seconds))
                 rates.plot(ends / 60, (after - before) / seconds, ".", color=COLOURS[0], label="its mean over a period")
@@ -353,7 +357,8 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
         rows = [(run, run.metrics["time_s"] > 0.1 * run.metrics["time_s"][-1]) for run in runs]
         means = np.concatenate([np.empty(0), *(run.metrics["policy_lag_mean"][kept] for run, kept in rows)])
         tails = np.concatenate([np.empty(0), *(run.metrics["policy_lag_p95"][kept] for run, kept in rows)])
-        means, tails = means[np.isfinite(means)], tails[np.isfinite(tails)]
+        means = means[np.isfinite(means)]
+        tails = tails[np.isfinite(tails)]
         if len(means):
             colour = COLOURS[list(settings).index(name) % len(COLOURS)]
             low, first, middle, third, high = np.percentile(means, [5, 25, 50, 75, 95])
@@ -373,7 +378,8 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
 
 def _draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
     for number, (label, seeds) in enumerate(curves.items()):
-        colour, style = COLOURS[number % len(COLOURS)], ("-", "--", "-.", ":")[number % 4]
+        colour = COLOURS[number % len(COLOURS)]
+        style = ("-", "--", "-.", ":")[number % 4]
         for axis, column, unit in ((time, "time_s", 60.0), (steps, "agent_steps", 1e6)):
             drawn = [curve for seed in seeds if len((curve := _settled(seed))[column]) > 1]
             if drawn:
@@ -388,6 +394,6 @@ def _draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
 
 
 def _settled(curve: Columns) -> Columns:
-    """The part of a curve whose rolling score is over ten episodes at least; all of it where there is no such part."""
+    """Return the part of a curve whose rolling score is over ten episodes at least, or all where there is none."""
     kept = curve["episodes"] >= 10
     return {name: values[kept] for name, values in curve.items()} if kept.any() else curve

@@ -29,6 +29,21 @@ def plot_runs(runs: list[Path], file: Path) -> None:
     figure, axes = plt.subplots(3 + adjusted, 2, figsize=(9, 9 + 3 * adjusted), layout="constrained")
     for number, run in enumerate(runs):
         _draw(axes, run, COLOURS[number % len(COLOURS)], label=run.name if len(runs) > 1 else None)
+    _label(axes, adjusted)
+    if len(runs) > 1:
+        axes[0, 0].legend(frameon=False, fontsize="small")
+    else:
+        figure.suptitle(f"{read_config(runs[0]).env_id}, {runs[0].name}")
+    try:
+        figure.savefig(file, dpi=150)
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot write {file}: {error}") from None
+    finally:
+        plt.close(figure)
+
+
+def _label(axes, adjusted: bool) -> None:
+    """Name the axes and add the legends of all panels but the first."""
     (time, steps), (pps, tps), (lag, queues) = axes[:3]
     for axis in (time, steps):
         axis.set_ylabel("score")
@@ -47,24 +62,12 @@ def plot_runs(runs: list[Path], file: Path) -> None:
         _label_adjustment(*axes[3])
     for axis in (lag, queues, *axes[3:].flat):
         axis.legend(frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    if len(runs) > 1:
-        time.legend(frameon=False, fontsize="small")
-    else:
-        figure.suptitle(f"{read_config(runs[0]).env_id}, {runs[0].name}")
-    try:
-        figure.savefig(file, dpi=150)
-    except (OSError, ValueError) as error:
-        raise UserError(f"cannot write {file}: {error}") from None
-    finally:
-        plt.close(figure)
 
 
 def _draw(axes, run: Path, colour: str, label: str | None) -> None:
     rolling = read_config(run).rolling_episodes
-    episodes, metrics = (
-        read_columns(run / "episodes.csv", EPISODE_COLUMNS),
-        read_columns(run / "metrics.csv", METRIC_COLUMNS),
-    )
+    episodes = read_columns(run / "episodes.csv", EPISODE_COLUMNS)
+    metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
     if not len(metrics["time_s"]):
         raise UserError(f"{run} has no rows in metrics.csv yet")
     (time, steps), (pps, tps), (lag, queues) = axes[:3]
@@ -95,14 +98,15 @@ def _draw(axes, run: Path, colour: str, label: str | None) -> None:
 
 
 def _draw_adjustment(workers, rates, metrics, periods, colour: str, first: bool) -> None:
-    """The workers at each row of metrics.csv, and the rate of each period."""
+    """Draw the workers at each row of metrics.csv, and the rate of each period."""
     for name, style in (("agents", "-"), ("predictors", "--"), ("trainers", ":")):
         label = name if first else None
         workers.step(metrics["time_s"] / 60, metrics[name], color=colour, linestyle=style, linewidth=1, label=label)
     kept = periods["accepted"] == 1
     for chosen, fill, label in ((kept, colour, "accepted"), (~kept, "none", "rejected")):
         label = f"{label} setting" if first else None
-        minutes, rate = periods["time_s"][chosen] / 60, periods["rate"][chosen]
+        minutes = periods["time_s"][chosen] / 60
+        rate = periods["rate"][chosen]
         rates.plot(minutes, rate, "o", color=colour, markerfacecolor=fill, markersize=4, label=label)
 
 
@@ -117,7 +121,7 @@ def _label_adjustment(workers, rates) -> None:
 
 
 def _adjustment(run: Path) -> dict[str, np.ndarray]:
-    """The columns of adjustment.csv that are drawn."""
+    """Return the columns of adjustment.csv that are drawn."""
     columns = read_columns(run / "adjustment.csv", ADJUSTMENT_COLUMNS)
     return {name: columns[name] for name in ("time_s", "rate", "accepted")}
 

@@ -19,7 +19,7 @@ PERIOD_S = {"quick": 20.0, "paper": 60.0}
 
 
 def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> RunSpec:
-    """Returns a run that starts from 1/1/1 and is adjusted by the paper's rule; `speed` has one too."""
+    """Return a run that starts from 1/1/1 and is adjusted by the paper's rule; `speed` has one too."""
     if budget == "smoke":
         return smoke_spec(
             game,
@@ -49,12 +49,12 @@ def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> 
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Returns one run."""
+    """Return one run."""
     return [dynamic(budget, game, seed)]
 
 
 def measures(run: Run) -> list[Measure]:
-    """Returns the setting that was accepted last, and the mean rates of the first and of that one."""
+    """Return the setting that was accepted last, and the mean rates of the first and of that one."""
     rows = run.adjustment
     accepted = np.flatnonzero(rows["accepted"] == 1)
     period = run.spec.config.adjustment_seconds
@@ -65,7 +65,7 @@ def measures(run: Run) -> list[Measure]:
         return float(rows[column][accepted[place]]) if len(accepted) else float("nan")
 
     def rate(place: int) -> float:
-        """Returns the mean rate of all periods with the setting of that accepted period."""
+        """Return the mean rate of all periods with the setting of that accepted period."""
         same = np.all([rows[name] == at(name, place) for name in WORKERS], axis=0)
         return float(rows["rate"][same].mean()) if len(accepted) else float("nan")
 
@@ -94,8 +94,9 @@ def different_optimum(found: dict[str, np.ndarray]) -> Finding:
 
 
 def section(results: Results) -> list[str]:
-    """Returns the settings found, and whether they differ between games more than between seeds."""
-    rows, found = [], {}
+    """Return the settings found, and whether they differ between games more than between seeds."""
+    rows = []
+    found = {}
     for game in dict.fromkeys(run.spec.game for run in results.runs):
         runs = [run for run in results.runs if run.spec.game == game]
         workers = [results.values(f"final {name}", runs) for name in WORKERS]

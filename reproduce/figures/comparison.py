@@ -15,7 +15,7 @@ from reproduce.runs.specs import RunSpec, described
 
 
 def by_setting(runs: Iterable[Run]) -> dict[RunSpec, list[Run]]:
-    """Groups the runs that differ in their seed alone, whatever the method."""
+    """Group the runs that differ in their seed alone, whatever the method."""
     found: dict[RunSpec, list[Run]] = {}
     for run in runs:
         found.setdefault(replace(run.spec.plain, seed=0), []).append(run)
@@ -23,7 +23,7 @@ def by_setting(runs: Iterable[Run]) -> dict[RunSpec, list[Run]]:
 
 
 def section(figure: Figure, paper: Results, own: Results) -> list[str]:
-    """Returns the main number of each setting by both methods, and whether their difference is more than chance."""
+    """Return the main number of each setting by both methods, and whether their difference is more than chance."""
     metric, unit = figure.main
     rows = []
     papers = by_setting(paper.runs)

@@ -26,7 +26,7 @@ START = "rolling score at the start"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Returns the three systems, for the same number of agent steps."""
+    """Return the three systems, for the same number of agent steps."""
     if budget == "smoke":
         return [smoke_spec(game, seed), smoke_spec(game, seed, "a3c")]
     return [
@@ -46,8 +46,9 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Returns the rolling score at the end, at its best, and at the start, where little has been learnt yet."""
-    window, curve = run.spec.config.rolling_episodes, run.curve
+    """Return the rolling score at the end, at its best, and at the start, where little has been learnt yet."""
+    window = run.spec.config.rolling_episodes
+    curve = run.curve
     whole = curve["episodes"] >= window
     start = Measure(
         START,
@@ -61,7 +62,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
-    """Groups the runs by game, and by system."""
+    """Group the runs by game, and by system."""
     found: dict[str, dict[str, list[Run]]] = {}
     for run in results.runs:
         found.setdefault(run.spec.game, {}).setdefault(SYSTEMS[run.spec.system], []).append(run)
@@ -69,7 +70,7 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
 
 
 def findings(results: Results) -> list[Finding]:
-    """Compares the final score of GA3C with that of each other system, for each game."""
+    """Compare the final score of GA3C with that of each other system, for each game."""
     found = []
     for game, systems in groups(results).items():
         ends = {system: results.values(learning_curves.FINAL, runs) for system, runs in systems.items()}
@@ -87,7 +88,7 @@ def findings(results: Results) -> list[Finding]:
 
 
 def section(results: Results) -> list[str]:
-    """Returns the score at the end, and whether GA3C's is greater."""
+    """Return the score at the end, and whether GA3C's is greater."""
     rows = []
     for game, systems in groups(results).items():
         runs_of = [systems.get(name, []) for name in SYSTEMS.values()]

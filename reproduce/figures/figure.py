@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,12 +60,12 @@ class Results:
         return found
 
     def of_game(self, game: str) -> Results:
-        """The part that is of one game."""
+        """Return the part that is of one game."""
         runs = [run for run in self.runs if run.spec.game == game]
         return dataclasses.replace(self, runs=runs, records=[each for each in self.records if each.game == game])
 
     def value(self, run: Run, metric: str) -> float | None:
-        """The number of this run, or None."""
+        """Return the number of this run, or None."""
         record = self._by_run.get((run.spec.id, metric))
         return record.value if record else None
 
@@ -83,11 +84,11 @@ class Results:
         return any(run.finished or self.status(run) != NOT_RUN for run in self.runs)
 
     def values(self, metric: str, runs: Iterable[Run]) -> list[float]:
-        """The numbers of these runs that have one."""
+        """Return the numbers of these runs that have one."""
         return [value for run in runs if (value := self.value(run, metric)) is not None]
 
     def unfinished(self, runs: Iterable[Run]) -> str:
-        """Returns for each of these runs that is not finished its seed and what became of it, in one cell."""
+        """Return for each of these runs that is not finished its seed and what became of it, in one cell."""
         return "; ".join(f"seed {run.spec.seed}: {self.status(run)}" for run in runs if not run.finished)
 
     @property
@@ -96,7 +97,7 @@ class Results:
         return [(run.spec.id, self.status(run)) for run in self.runs if not run.finished and run.result]
 
     def papers(self, table: str, **cells: str) -> Record | None:
-        """The paper's record with these cells, or None."""
+        """Return the paper's record with these cells, or None."""
         found = (record for record in self.paper if record.table == table)
         return next((each for each in found if all(getattr(each, name) == text for name, text in cells.items())), None)
 
@@ -132,7 +133,7 @@ class Figure:
     by_game: bool = False
 
     def all_specs(self, budget: str, seeds: int | None = None, games: Sequence[str] = ()) -> list[RunSpec]:
-        """The runs at a budget, seed by seed, so that an early end leaves all games and settings with the first."""
+        """Return the runs at a budget, seed by seed: an early end leaves all games and settings with the first."""
         chosen = []
         for seed in range(1, (seeds or max(self.seeds(budget, game) for game in games or self.games[budget])) + 1):
             for game in games or self.games[budget]:
@@ -143,7 +144,7 @@ class Figure:
     def changed_specs(
         self, budget: str, changes: Mapping[str, Any], seeds: int | None = None, games: Sequence[str] = ()
     ) -> list[RunSpec]:
-        """The same runs by a method of the user's own.
+        """Return the same runs by a method of the user's own.
 
         Raises:
             UserError: they are no longer told apart: the figure itself is about what is changed.
@@ -163,7 +164,7 @@ class Figure:
         return any(len(each) > 1 for each in values.values())
 
     def sections(self, results: Results) -> list[str]:
-        """The lines of Markdown, for each game where there are several."""
+        """Return the lines of Markdown, for each game where there are several."""
         games = dict.fromkeys(run.spec.game for run in results.runs) if self.by_game else {}
         parts = self._parts(results)
         lines = []
@@ -187,51 +188,55 @@ class Figure:
         return {game: part for game, part in parts.items() if part.begun or len(parts) == 1}
 
     def records(self, runs: Sequence[Run]) -> list[Record]:
-        """The rows of these runs; one that is not finished has one row, with the reason."""
+        """Return the rows of these runs; one that is not finished has one row, with the reason."""
         return [record for run in runs for record in self._records_of(run)]
 
     def _records_of(self, run: Run) -> list[Record]:
+        if run.finished:
+            return [self._record(run, each) for each in self.measures(run)]
+        metric, unit = self.main
+        return [self._record(run, Measure(metric, float("nan"), unit, "", run.fate))]
+
+    def _record(self, run: Run, measure: Measure) -> Record:
         spec = run.spec
-        if not run.finished:
-            measures = [Measure(self.main[0], float("nan"), self.main[1], "", run.fate)]
-        else:
-            measures = self.measures(run)
-        has_meta = (run.path / "meta.json").exists()
-        return [
-            Record(
-                table=self.name,
-                game=spec.game,
-                method=each.method or spec.method,
-                metric=each.metric,
-                value=each.value if each.value == each.value else None,
-                unit=each.unit,
-                protocol=each.protocol,
-                source="this package",
-                status=MEASURED if each.value == each.value else " ".join(each.why_not.split()),
-                seed=spec.seed,
-                run_id=spec.id,
-                commit=run.commit if has_meta else None,
-                dirty=run.dirty if has_meta else None,
-                hours=round(run.hours, 4) if has_meta else None,
-                agent_steps=(run.agent_steps if each.agent_steps is None else each.agent_steps) if has_meta else None,
-                hardware=run.hardware if has_meta else None,
-            )
-            for each in measures
-        ]
+        measured = not math.isnan(measure.value)
+        record = Record(
+            table=self.name,
+            game=spec.game,
+            method=measure.method or spec.method,
+            metric=measure.metric,
+            value=measure.value if measured else None,
+            unit=measure.unit,
+            protocol=measure.protocol,
+            source="this package",
+            status=MEASURED if measured else " ".join(measure.why_not.split()),
+            seed=spec.seed,
+            run_id=spec.id,
+        )
+        if not (run.path / "meta.json").exists():
+            return record
+        return dataclasses.replace(
+            record,
+            commit=run.commit,
+            dirty=run.dirty,
+            hours=round(run.hours, 4),
+            agent_steps=run.agent_steps if measure.agent_steps is None else measure.agent_steps,
+            hardware=run.hardware,
+        )
 
 
 def seeds_by_budget(smoke: int = 1, quick: int = 1, paper: int = 3) -> Callable[[str, str], int]:
-    """As many seeds at each budget, whatever the game."""
+    """Return a function that gives as many seeds at each budget, whatever the game."""
     return lambda budget, game: {"smoke": smoke, "quick": quick, "paper": paper}[budget]
 
 
 def read_paper(folder: Path) -> list[Record]:
-    """The paper's records in `folder`, of all files."""
+    """Return the paper's records in `folder`, of all files."""
     return [record for file in sorted(folder.glob("*.csv")) for record in read_records(file)]
 
 
 def smoke_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:
-    """A run of seconds that shows nothing but that everything works; figures share these. None drops a setting."""
+    """Return a run of seconds, to see that everything works; figures share these. None drops a setting."""
     small: dict[str, Any] = {
         "num_agents": 4,
         "num_predictors": 1,

@@ -21,7 +21,7 @@ BEST = "best rolling score"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Returns runs at two learning rates, the first being the run of `scores`, and A3C."""
+    """Return runs at two learning rates, the first being the run of `scores`, and A3C."""
     if budget == "smoke":
         chosen = [smoke_spec(game, seed), smoke_spec(game, seed, "a3c")]
     else:
@@ -32,8 +32,9 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Returns the rolling score at the end and at its best."""
-    window, rolling = run.spec.config.rolling_episodes, run.curve["rolling_score"]
+    """Return the rolling score at the end and at its best."""
+    window = run.spec.config.rolling_episodes
+    rolling = run.curve["rolling_score"]
     whole = rolling[run.curve["episodes"] >= window]
     protocol = f"mean score of the last {window} episodes of training"
     final = float(rolling[-1]) if len(rolling) else float("nan")
@@ -45,7 +46,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
-    """Groups the runs by game, and by system and learning rate, in words."""
+    """Group the runs by game, and by system and learning rate, in words."""
     found: dict[str, dict[str, list[Run]]] = {}
     for run in results.runs:
         [rate] = run.spec.label
@@ -54,7 +55,7 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
 
 
 def random_play(rates: dict[str, list[Run]]) -> float | None:
-    """Returns the mean score of random play, which one of the game's runs measured, or None."""
+    """Return the mean score of random play, which one of the game's runs measured, or None."""
     played = [
         float(np.mean(run.result["random"]["scores"]))
         for runs in rates.values()
@@ -65,7 +66,7 @@ def random_play(rates: dict[str, list[Run]]) -> float | None:
 
 
 def findings(results: Results) -> list[Finding]:
-    """Compares GA3C with A3C, each at its first learning rate, for each game."""
+    """Compare GA3C with A3C, each at its first learning rate, for each game."""
     return [_more_than_a3c(results, game, rates) for game, rates in groups(results).items()]
 
 
@@ -81,13 +82,13 @@ def _more_than_a3c(results: Results, game: str, rates: dict[str, list[Run]]) -> 
 
 
 def _first_of(rates: dict[str, list[Run]], system: str) -> list[Run]:
-    """Returns the finished runs of a system at its first learning rate."""
+    """Return the finished runs of a system at its first learning rate."""
     found = (runs for runs in rates.values() if runs[0].spec.system == system)
     return [run for run in next(found, []) if run.finished]
 
 
 def section(results: Results) -> list[str]:
-    """Returns final and best rolling score by game, system and learning rate."""
+    """Return final and best rolling score by game, system and learning rate."""
     rows = [
         [
             game,

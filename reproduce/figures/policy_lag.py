@@ -63,7 +63,7 @@ class Label(NamedTuple):
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Returns six ways to make batches at two learning rates. A2C is the control: its policy lag is zero."""
+    """Return six ways to make batches at two learning rates. A2C is the control: its policy lag is zero."""
     if budget == "smoke":
         return [
             smoke_spec(game, seed, min_training_batch=0).called("minimum 0", "normal"),
@@ -93,13 +93,14 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def seeds(budget: str, game: str) -> int:
-    """Returns five on MinAtar, where minutes are enough to learn; on Atari more than one would take days if quick."""
+    """Return five on MinAtar, where minutes are enough to learn; on Atari more than one would take days if quick."""
     return {"smoke": 1, "quick": 5 if game.startswith("minatar") else 1, "paper": 3}[budget]
 
 
 def measures(run: Run) -> list[Measure]:
-    """Returns score, instability, speed, and lag in updates and in the states that those train on."""
-    curve, rolling = run.curve, run.spec.config.rolling_episodes
+    """Return score, instability, speed, and lag in updates and in the states that those train on."""
+    curve = run.curve
+    rolling = run.spec.config.rolling_episodes
     kept = curve["episodes"] >= rolling
     kept |= not kept.any()  # a run with fewer has only means of fewer
     settled, episodes = (curve[name][kept].tolist() for name in ("rolling_score", "episodes"))
@@ -121,7 +122,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[Label, list[Run]]:
-    """Groups the runs of one game by what they are called."""
+    """Group the runs of one game by what they are called."""
     found: dict[Label, list[Run]] = {}
     for run in results.runs:
         found.setdefault(Label(*run.spec.label), []).append(run)
@@ -129,7 +130,7 @@ def groups(results: Results) -> dict[Label, list[Run]]:
 
 
 def ruined(results: Results, runs: Iterable[Run]) -> int:
-    """Counts the runs that collapsed, diverged or never improved."""
+    """Count the runs that collapsed, diverged or never improved."""
     known = [run for run in runs if results.status(run) != NOT_RUN]
     return sum(run.diverged or (run.finished and results.value(run, COLLAPSED) != 0) for run in known)
 
@@ -171,7 +172,7 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[
 def values(
     results: Results, runs: dict[Label, list[Run]], metric: str, *settings: str, rate: str = "normal"
 ) -> list[float]:
-    """Returns one number for each seed that has all of the settings: their mean."""
+    """Return one number for each seed that has all of the settings: their mean."""
     by_seed: dict[int, list[float]] = {}
     for setting in settings:
         for run in runs.get(Label(setting, rate), []):
@@ -205,7 +206,7 @@ def _large_rate(results: Results, game: str, runs: dict[Label, list[Run]]) -> Fi
 
 
 def section(results: Results) -> list[str]:
-    """Returns a table and the findings of one game."""
+    """Return a table and the findings of one game."""
     runs = groups(results)
     rows = []
     for label, each in runs.items():
@@ -223,7 +224,7 @@ def section(results: Results) -> list[str]:
 
 
 def _counted(reasons: Counter[str]) -> str:
-    """Writes reasons as '4 not run'."""
+    """Write reasons as '4 not run'."""
     return "; ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
 
 

@@ -26,7 +26,7 @@ WARM_UP_SHARE = 0.25
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Returns every network with every system, the systems of one network after another."""
+    """Return every network with every system, the systems of one network after another."""
     if budget == "smoke":
         return [smoke_spec(game, seed, system).called("mlp") for system in ("ga3c", "a3c", "a2c")]
     return [
@@ -49,7 +49,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Returns true agent steps per second after the warm-up."""
+    """Return true agent steps per second after the warm-up."""
     warm_up = WARM_UP_SHARE * 3600 * run.hours
     steady = run.steady(warm_up)
     protocol = f"agent steps per second over the last {steady['seconds']:.0f} s, {run.spec.config.num_agents} agents"
@@ -59,28 +59,26 @@ def measures(run: Run) -> list[Measure]:
 
 
 def networks(results: Results) -> list[str]:
-    """Returns the networks in words, from the smallest to the largest."""
+    """Return the networks in words, from the smallest to the largest."""
     return list(dict.fromkeys(word for run in results.runs for word in run.spec.label))
 
 
 def runs_of(results: Results, network: str, system: str) -> list[Run]:
-    """Returns the runs with this network and system."""
+    """Return the runs with this network and system."""
     return [run for run in results.runs if run.spec.system == system and run.spec.label == (network,)]
 
 
 def speed_ups(results: Results, network: str, other: str) -> list[float]:
-    """Returns the PPS of GA3C over that of the other system, seed by seed.
+    """Return the PPS of GA3C over that of the other system, seed by seed.
 
     Both ran on the same machine, whose GPU A3C never uses.
     """
     ratios = []
     for ours in runs_of(results, network, "ga3c"):
         for theirs in runs_of(results, network, other):
-            if ours.spec.seed != theirs.spec.seed or ours.processor != theirs.processor:
-                continue
             pps = results.value(ours, "pps")
             others = results.value(theirs, "pps")
-            if pps and others:
+            if pps and others and _comparable(ours, theirs):
                 ratios.append(pps / others)
     return ratios
 
@@ -104,14 +102,19 @@ def findings(results: Results) -> list[Finding]:
     return [finding]
 
 
+def _comparable(ours: Run, theirs: Run) -> bool:
+    """Return whether two finished runs have one seed and ran on one machine."""
+    return ours.spec.seed == theirs.spec.seed and ours.processor == theirs.processor
+
+
 def papers_ratio(results: Results, network: str) -> float | None:
-    """Returns the paper's speed-up over A3C with this network, or None."""
+    """Return the paper's speed-up over A3C with this network, or None."""
     paper = results.papers("pps", game=results.runs[0].spec.game, metric=f"speed-up, {network}")
     return paper.value if paper else None
 
 
 def section(results: Results) -> list[str]:
-    """Returns speeds, ratios beside the paper's, and the finding."""
+    """Return speeds, ratios beside the paper's, and the finding."""
     rows = []
     for network in networks(results):
         speeds = [results.values("pps", runs_of(results, network, system)) for system in SYSTEMS]
@@ -131,7 +134,7 @@ def section(results: Results) -> list[str]:
 
 
 def _conditions(runs: list[Run]) -> list[dict[str, str]]:
-    """Returns what the systems' speeds were reached with: agents, states of an update, and how busy the cores were."""
+    """Return what the systems' speeds were reached with: agents, states of an update, and how busy the cores were."""
     found = []
     for system, name in SYSTEMS.items():
         own = [run for run in runs if run.spec.system == system]
@@ -150,7 +153,7 @@ def _range(values: list[float]) -> str:
 
 
 def _first_submission(results: Results) -> list[list[str]]:
-    """Returns the speeds that the paper's first version printed."""
+    """Return the speeds that the paper's first version printed."""
     rows = []
     for system in ("I", "II", "III"):
         for size in ("small", "large"):

@@ -24,7 +24,7 @@ BATCH = "prediction batch"
 
 
 def measures(run: Run) -> list[Measure]:
-    """Returns the means of the queue's length, in segments, and of the prediction batch, in states."""
+    """Return the means of the queue's length, in segments, and of the prediction batch, in states."""
     steady = run.steady(tps.warm_up_s(run))
     protocol = f"mean over the rows of metrics.csv of the last {steady['seconds']:.0f} s"
     return [
@@ -35,12 +35,12 @@ def measures(run: Run) -> list[Measure]:
 
 
 def room_of(run: Run) -> int:
-    """Returns how many segments may wait for training."""
+    """Return how many segments may wait for training."""
     return run.spec.config.num_agents * run.spec.config.segments_per_agent
 
 
 def rooms(results: Results) -> dict[tuple[int, int, int], int]:
-    """Returns how many segments may wait at each N_A, N_P, N_T."""
+    """Return how many segments may wait at each N_A, N_P, N_T."""
     return {workers_of(run.spec.config): room_of(run) for run in results.runs}
 
 
@@ -91,12 +91,12 @@ def _large_batch(
 
 
 def _rank(batches: Mapping[Any, float], size: float) -> int:
-    """Returns how many of the batches are larger than this size."""
+    """Return how many of the batches are larger than this size."""
     return sum(batch > size for batch in batches.values())
 
 
 def section(results: Results) -> list[str]:
-    """Returns queue and batch of the fastest settings, and the findings."""
+    """Return queue and batch of the fastest settings, and the findings."""
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
     room = rooms(results)
     order = sorted(speed, key=lambda each: -speed[each])

@@ -24,7 +24,7 @@ ALL = "all"
 
 
 def figures_called(name: str) -> list[Figure]:
-    """The figure of this name, or all of them.
+    """Return the figure of this name, or all of them.
 
     Raises:
         UserError: there is none; close names are given.

@@ -29,7 +29,7 @@ RANDOM = "score of random play"
 
 
 def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_RATES["normal"]) -> RunSpec:
-    """Returns the run that a score comes from; the learning curves use it too."""
+    """Return the run that a score comes from; the learning curves use it too."""
     if budget == "smoke":
         return smoke_spec(game, seed)
     return run_spec(
@@ -50,12 +50,12 @@ def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Returns one run."""
+    """Return one run."""
     return [training(budget, game, seed)]
 
 
 def measures(run: Run) -> list[Measure]:
-    """Returns the mean score of the best checkpoint and of random play, each over the same number of whole episodes."""
+    """Return the mean score of the best checkpoint and of random play, each over the same number of whole episodes."""
     played = {SCORE: run.result.get("evaluation"), RANDOM: run.result.get("random")}
     return [
         Measure(
@@ -72,7 +72,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def papers_scores(results: Results, game: str) -> dict[str, float | None]:
-    """Returns the paper's score of each method, None where it has none."""
+    """Return the paper's score of each method, None where it has none."""
     found = {method: results.papers("scores", game=game, method=method) for method in METHODS}
     return {method: record.value if record else None for method, record in found.items()}
 
@@ -86,8 +86,9 @@ def verdict(results: Results, game: str) -> str:
 
 
 def section(results: Results) -> list[str]:
-    """Returns the table, with a verdict for each game, and remarks on runs."""
-    rows, repeated = [], []
+    """Return the table, with a verdict for each game, and remarks on runs."""
+    rows = []
+    repeated = []
     for game in dict.fromkeys([*NINE_GAMES, *(run.spec.game for run in results.runs)]):
         runs = runs_of(results, game)
         ours = results.values(SCORE, runs)
@@ -107,24 +108,24 @@ def section(results: Results) -> list[str]:
 
 
 def runs_of(results: Results, game: str) -> list[Run]:
-    """Returns the runs of a game."""
+    """Return the runs of a game."""
     return [run for run in results.runs if run.spec.game == game]
 
 
 def episodes(runs: list[Run]) -> list[float]:
-    """Returns the scores of the single episodes of the first run that was evaluated."""
+    """Return the scores of the single episodes of the first run that was evaluated."""
     return next((run.result["evaluation"]["scores"] for run in runs if run.finished and "evaluation" in run.result), [])
 
 
 def _failed(results: Results) -> list[tuple[str, int, str]]:
-    """Returns game, seed and reason of the runs that were begun and have no score."""
+    """Return game, seed and reason of the runs that were begun and have no score."""
     known = [run for run in results.runs if results.status(run) != NOT_RUN]
     without = [run for run in known if results.value(run, SCORE) is None]
     return [(run.spec.game, run.spec.seed, results.status(run)) for run in without]
 
 
 def _printed(results: Results, game: str) -> list[str]:
-    """Returns the paper's scores, with a star where two look swapped."""
+    """Return the paper's scores, with a star where two look swapped."""
     return [
         f"{number(value)}{'*' if method == 'random' and game in SWAPPED else ''}"
         for method, value in papers_scores(results, game).items()
@@ -132,7 +133,7 @@ def _printed(results: Results, game: str) -> list[str]:
 
 
 def _repeated(game: str, scores: list[float]) -> list[tuple[str, int, int, str]]:
-    """Returns how often one score came, where at least half of the episodes have it.
+    """Return how often one score came, where at least half of the episodes have it.
 
     Such a policy repeats itself, or the score is the least that there is.
     """
@@ -144,7 +145,7 @@ def _repeated(game: str, scores: list[float]) -> list[tuple[str, int, int, str]]
 
 
 def _ours(seeds: list[float], runs: list[Run]) -> str:
-    """Writes mean and interval over seeds; of a single seed, over its episodes."""
+    """Write mean and interval over seeds; of a single seed, over its episodes."""
     return f"{spread(episodes(runs), 'episode')}, 1 seed" if len(seeds) == 1 else spread(seeds)
 
 

@@ -21,7 +21,7 @@ FRAMES = "frames"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Returns three fixed settings, the best of them last, and dynamic adjustment."""
+    """Return three fixed settings, the best of them last, and dynamic adjustment."""
     if budget == "smoke":
         return [
             smoke_spec(game, seed).called("fixed"),
@@ -47,7 +47,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Returns the mean of the rolling score over the last tenth of the time, and the frames seen."""
+    """Return the mean of the rolling score over the last tenth of the time, and the frames seen."""
     config = run.spec.config
     protocol = (
         f"mean of the rolling score (training, {config.rolling_episodes} episodes) over the last tenth of the time"
@@ -60,7 +60,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[str, list[Run]]:
-    """Groups the runs by setting, over all seeds."""
+    """Group the runs by setting, over all seeds."""
     found: dict[str, list[Run]] = {}
     for run in results.runs:
         [label] = run.spec.label
@@ -103,7 +103,7 @@ def _nearly_best(results: Results, labels: list[str], means: dict[str, float]) -
 
 
 def section(results: Results) -> list[str]:
-    """Returns score and frames of each setting, and the findings."""
+    """Return score and frames of each setting, and the findings."""
     runs = groups(results)
     rows = [
         [

@@ -23,7 +23,7 @@ PAPERS_PREDICTORS = 4
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Returns every combination; `queues` is made of the same runs."""
+    """Return every combination; `queues` is made of the same runs."""
     if budget == "smoke":
         return [smoke_spec(game, seed), smoke_spec(game, seed, num_agents=8, num_predictors=2, num_trainers=2)]
     return [
@@ -46,12 +46,12 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def warm_up_s(run: Run) -> float:
-    """Returns the seconds of the run that are left out."""
+    """Return the seconds of the run that are left out."""
     return WARM_UP_OF.get(run.spec.config.minutes, 0.0)
 
 
 def measures(run: Run) -> list[Measure]:
-    """Returns updates per second, and agent steps per second beside them."""
+    """Return updates per second, and agent steps per second beside them."""
     steady = run.steady(warm_up_s(run))
     minimum = run.spec.config.min_training_batch
     protocol = f"over the last {steady['seconds']:.0f} s, minimum batch {minimum}"
@@ -62,7 +62,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def by_setting(results: Results, metric: str) -> dict[tuple[int, int, int], float]:
-    """Returns the mean over seeds of this number for every N_A, N_P, N_T that has one."""
+    """Return the mean over seeds of this number for every N_A, N_P, N_T that has one."""
     found: dict[tuple[int, int, int], list[float]] = {}
     for run in results.runs:
         value = results.value(run, metric)
@@ -72,12 +72,12 @@ def by_setting(results: Results, metric: str) -> dict[tuple[int, int, int], floa
 
 
 def best_of(tps: dict[tuple[int, int, int], float], agents: int) -> list[tuple[int, int, int]]:
-    """Returns the settings with so many agents that the paper would plot: the fastest three, fastest first."""
+    """Return the settings with so many agents that the paper would plot: the fastest three, fastest first."""
     return sorted((each for each in tps if each[0] == agents), key=lambda each: -tps[each])[:PLOTTED]
 
 
 def words(setting: tuple[int, int, int]) -> str:
-    """Writes a setting as '32/2/2'."""
+    """Write a setting as '32/2/2'."""
     return "/".join(map(str, setting))
 
 
@@ -107,7 +107,7 @@ def _most_agents(tps: dict[tuple[int, int, int], float], most: int, whole: bool)
 
 
 def _lead(tps: dict[tuple[int, int, int], float], agents: int) -> float:
-    """Returns by which part the fastest setting with so many agents is faster than the fastest of all others."""
+    """Return by which part the fastest setting with so many agents is faster than the fastest of all others."""
     own = [value for each, value in tps.items() if each[0] == agents]
     others = [value for each, value in tps.items() if each[0] != agents]
     return max(own) / max(others) - 1 if own and others else 0.0
@@ -136,7 +136,7 @@ def _close_together(shown: list[float], whole: bool) -> Finding:
 
 
 def section(results: Results) -> list[str]:
-    """Returns the fastest three for each N_A, and the findings."""
+    """Return the fastest three for each N_A, and the findings."""
     tps = by_setting(results, "tps")
     planned = {workers_of(run.spec.config) for run in results.runs}
     fastest = max(tps.values(), default=0.0) or 1.0

@@ -18,12 +18,12 @@ GPU = "GPU utilization"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Returns the GA3C runs of `pps`."""
+    """Return the GA3C runs of `pps`."""
     return [spec for spec in pps.specs(budget, game, seed) if spec.system == "ga3c"]
 
 
 def measures(run: Run) -> list[Measure]:
-    """Returns the two shares; the GPU's where the model was on one."""
+    """Return the two shares; the GPU's where the model was on one."""
     found = [_share(CPU, run.result["cpu_utilization"], PROTOCOL)]
     if run.on_gpu:
         found.append(_share(GPU, run.result["gpu_utilization"], GPU_PROTOCOL))
@@ -35,7 +35,7 @@ def _share(metric: str, share: float | None, protocol: str) -> Measure:
 
 
 def means(results: Results, metric: str) -> list[float | None]:
-    """Returns the mean share over seeds for each network, None where none was measured."""
+    """Return the mean share over seeds for each network, None where none was measured."""
     found = [results.values(metric, pps.runs_of(results, network, "ga3c")) for network in pps.networks(results)]
     return [sum(values) / len(values) if values else None for values in found]
 
@@ -60,7 +60,7 @@ def findings(cpu: list[float | None], gpu: list[float | None]) -> list[Finding]:
 
 
 def section(results: Results) -> list[str]:
-    """Returns the shares, and what is to be seen in them."""
+    """Return the shares, and what is to be seen in them."""
     rows = []
     for network in pps.networks(results):
         runs = pps.runs_of(results, network, "ga3c")

@@ -53,7 +53,7 @@ class Record:
 
 
 def read_records(file: Path, measured: bool = False) -> list[Record]:
-    """The records in `file`.
+    """Return the records in `file`.
 
     Args:
         file: a CSV file.
@@ -85,7 +85,7 @@ def read_records(file: Path, measured: bool = False) -> list[Record]:
 
 
 def write_records(file: Path, records: Iterable[Record]) -> None:
-    """Writes records of our own to `file`, which is replaced as a whole.
+    """Write records of our own to `file`, which is replaced as a whole.
 
     Raises:
         UserError: a record is not of the schema; nothing is written then.
@@ -118,12 +118,13 @@ def _record(row: dict[str, str]) -> Record:
             values[name] = kind(row[name]) if row[name] else None
     if "dirty" in row:
         values["dirty"] = {"true": True, "false": False}.get(row["dirty"])
-        values["commit"], values["hardware"] = row["commit"] or None, row["hardware"] or None
+        values["commit"] = row["commit"] or None
+        values["hardware"] = row["hardware"] or None
     return Record(**values)
 
 
 def _fault(cells: list[str], measured: bool) -> str | None:
-    """What is wrong with the cells of a line, or None."""
+    """Return what is wrong with the cells of a line, or None."""
     columns = MEASURED_COLUMNS if measured else COLUMNS
     if len(cells) != len(columns):
         return f"{len(cells)} cells where there must be {len(columns)}"

@@ -17,7 +17,7 @@ TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
 
 
 def lines_of(template: str, **values: Any) -> list[str]:
-    """Fills in a template of `TEMPLATES`, which can use `table` and `number`.
+    """Fill in a template of `TEMPLATES`, which can use `table` and `number`.
 
     Args:
         template: its file's name.
@@ -44,13 +44,13 @@ def _environment() -> jinja2.Environment:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Returns the lines of a Markdown table."""
+    """Return the lines of a Markdown table."""
     cells = [list(header), ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return [f"| {' | '.join(row)} |" for row in cells]
 
 
 def number(value: float | None) -> str:
-    """Writes a number with four significant digits, thousands grouped; '-' for None."""
+    """Write a number with four significant digits, thousands grouped; '-' for None."""
     if value is None:
         return "-"
     if abs(value) >= 1000:
@@ -59,7 +59,7 @@ def number(value: float | None) -> str:
 
 
 def spread(values: Sequence[float], of: str = "seed") -> str:
-    """Writes the mean, the 95 % bootstrap interval of it where there are two or more values, and how many there are."""
+    """Write the mean, the 95 % bootstrap interval of it where there are two or more values, and how many there are."""
     if not values:
         return "-"
     count = f"{len(values)} {of}{'s' if len(values) > 1 else ''}"

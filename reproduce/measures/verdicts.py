@@ -36,12 +36,12 @@ class Finding(NamedTuple):
 
 
 def holds_if(condition: bool) -> str:
-    """Returns the verdict on a condition that the runs can decide."""
+    """Return the verdict on a condition that the runs can decide."""
     return HOLDS if condition else FAILS
 
 
 def score_verdict(seeds: Sequence[float], paper: float | None, random: float | None) -> str:
-    """Returns the verdict on a score.
+    """Return the verdict on a score.
 
     Args:
         seeds: the score of each seed.
@@ -97,7 +97,7 @@ def falls(values: Sequence[float | None]) -> str:
 
 
 def chance_rise(scores: Sequence[float], episodes: Sequence[float], window: int) -> float:
-    """Returns how far rolling scores may rise above the first by chance; 0 for a run too short to tell.
+    """Return how far rolling scores may rise above the first by chance; 0 for a run too short to tell.
 
     It is nine standard errors; the standard error is the one of DER_SNR (Stoehr et al. 2008), the scaled median of
     second differences: what is learnt meanwhile, steadily, does not count as scatter.
@@ -121,7 +121,7 @@ def chance_rise(scores: Sequence[float], episodes: Sequence[float], window: int)
 
 
 def worst_drop(scores: Sequence[float], chance: float = 0.0) -> float:
-    """Returns the worst drop from the running best, as a share of the way from the first score to it.
+    """Return the worst drop from the running best, as a share of the way from the first score to it.
 
     Args:
         scores: rolling scores.
@@ -135,7 +135,7 @@ def worst_drop(scores: Sequence[float], chance: float = 0.0) -> float:
 
 
 def collapsed(scores: Sequence[float], chance: float = 0.0) -> float:
-    """Returns 1.0 if the last score is more than half of that way down, else 0.0; not-a-number without a rise."""
+    """Return 1.0 if the last score is more than half of that way down, else 0.0; not-a-number without a rise."""
     final = _drops(scores, chance)[1]
     return final if math.isnan(final) else float(final > COLLAPSED)
 

@@ -21,13 +21,14 @@ END = "<!-- end of what is generated -->"
 
 
 def texts(folder: ResultsFolder) -> dict[Path, tuple[str, str]]:
-    """Returns the README beside the results folder, as it is and as it should be; none where it asks for nothing.
+    """Return the README beside the results folder, as it is and as it should be; none where it asks for nothing.
 
     Raises:
         UserError: it cannot be read, or its marks are not one pair.
     """
     place = folder.path.resolve()
-    file, begin = place.parent / "README.md", f"<!-- generated from {place.name}/ by ga3c-tf report; do not edit -->"
+    file = place.parent / "README.md"
+    begin = f"<!-- generated from {place.name}/ by ga3c-tf report; do not edit -->"
     try:
         text = file.read_text(encoding="utf-8") if file.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
@@ -54,19 +55,22 @@ def _lines(folder: ResultsFolder) -> list[str]:
 
 
 def _figure(folder: ResultsFolder, figure: Figure, with_table: bool) -> dict[str, Any]:
-    """Returns what is shown of a figure: of its first game, where each game has its own."""
+    """Return what is shown of a figure: of its first game, where each game has its own."""
     name = folder.path.resolve().name
+    table: list[str] = []
     game = figure.games[BUDGET][0]
     results = folder.results(figure, BUDGET)
     stems = folder.pictures(figure, BUDGET)
     shown = [stem for stem in stems if not figure.by_game or stem.name.endswith(f"-{game}")]
     hardware = sorted({record.hardware for record in results.records if record.hardware})
     finished = sum(run.finished for run in results.runs)
+    if with_table:
+        table = _table(figure, results.of_game(game) if figure.by_game else results)
     return {
         "name": figure.name,
         "paper": figure.paper,
         "shows": figure.shows,
-        "table": _table(figure, results.of_game(game) if figure.by_game else results) if with_table else [],
+        "table": table,
         "pictures": [f"{name}/{stem.as_posix()}" for stem in shown],
         "command": results.command,
         "made": f"{finished} runs, {'; '.join(hardware)}" if hardware else "not run",
@@ -75,5 +79,5 @@ def _figure(folder: ResultsFolder, figure: Figure, with_table: bool) -> dict[str
 
 
 def _table(figure: Figure, results: Results) -> list[str]:
-    """Returns the first of the figure's tables."""
+    """Return the first of the figure's tables."""
     return list(takewhile(lambda line: line.startswith("|"), figure.section(results)))

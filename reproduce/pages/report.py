@@ -24,7 +24,7 @@ from reproduce.runs.specs import described
 
 
 def page(folder: ResultsFolder) -> str:
-    """Returns the text of the page.
+    """Return the text of the page.
 
     Raises:
         UserError: records or run folders are missing or damaged.
@@ -53,7 +53,7 @@ def page(folder: ResultsFolder) -> str:
 
 
 def write_pages(folder: ResultsFolder) -> Path:
-    """Writes README.md and what is generated in the README beside the folder; returns the path of the first."""
+    """Write README.md and what is generated in the README beside the folder; return the path of the first."""
     file = folder.path / "README.md"
     texts = {file: page(folder), **{other: text for other, (_, text) in front_page.texts(folder).items()}}
     for each, text in texts.items():
@@ -62,8 +62,9 @@ def write_pages(folder: ResultsFolder) -> Path:
 
 
 def stale_pages(folder: ResultsFolder) -> list[Path]:
-    """Returns the pages that are not what `write_pages` would write."""
-    file, due = folder.path / "README.md", page(folder)
+    """Return the pages that are not what `write_pages` would write."""
+    file = folder.path / "README.md"
+    due = page(folder)
     try:
         texts = {file: (file.read_text(encoding="utf-8"), due)}
     except OSError as error:
@@ -72,7 +73,7 @@ def stale_pages(folder: ResultsFolder) -> list[Path]:
 
 
 def _budgets_shown(folder: ResultsFolder, figure: Figure, smoke: bool) -> list[str]:
-    """Returns those with records; without any, the budget that would come first."""
+    """Return those with records; without any, the budget that would come first."""
     known = [budget for budget in ("paper", "quick", "smoke") if folder.measured_file(figure, budget).exists()]
     return known or ["smoke" if smoke else "quick"]
 
@@ -87,14 +88,14 @@ def _overview(folder: ResultsFolder) -> list[list[str]]:
 
 
 def _outcomes(folder: ResultsFolder, results: Results) -> str:
-    """Counts the runs by what became of them, such as '3 measured, 1 superseded, 2 failed, 4 not run'."""
+    """Count the runs by what became of them, such as '3 measured, 1 superseded, 2 failed, 4 not run'."""
     superseded = [run for runs in folder.superseded(results.runs).values() for run in runs]
     statuses = Counter("superseded" if run in superseded else _kind(results, run) for run in results.runs)
     return ", ".join(f"{count} {status}" for status, count in statuses.items())
 
 
 def _kind(results: Results, run: Run) -> str:
-    """Returns what the overview counts the run as."""
+    """Return what the overview counts the run as."""
     recorded = results.status(run)
     if not run.finished:
         return NOT_RUN if recorded == NOT_RUN else run.outcome
@@ -106,7 +107,7 @@ def _kind(results: Results, run: Run) -> str:
 
 
 def _blocks(folder: ResultsFolder, figure: Figure, budget: str) -> list[dict[str, Any]]:
-    """Returns what was measured of a figure at a budget: by the paper's method, then by each of the user's own."""
+    """Return what was measured of a figure at a budget: by the paper's method, then by each of the user's own."""
     paper = folder.results(figure, budget)
     title = f"{figure.name}, {budget} budget"
     blocks = [_block(folder, title, figure, paper, [], folder.pictures(figure, budget))]

@@ -43,10 +43,12 @@ class ResultsFolder:
 
     def __init__(self, path: Path):
         self.path = path
-        self.runs, self.figures, self.logs = path / "runs", path / "figures", path / "logs"
+        self.runs = path / "runs"
+        self.figures = path / "figures"
+        self.logs = path / "logs"
 
     def prepare(self, budget: str) -> None:
-        """Makes the folder, with the paper's records, for runs at this budget.
+        """Make the folder, with the paper's records, for runs at this budget.
 
         Raises:
             UserError: it has records of the other kind, or cannot be written.
@@ -70,7 +72,7 @@ class ResultsFolder:
             )
 
     def budgets(self) -> list[str]:
-        """The budgets that there are records of."""
+        """Return the budgets that there are records of."""
         return [budget for budget in BUDGETS if any((self.path / "measured").glob(f"*-{budget}.csv"))]
 
     def measured_file(self, figure: Figure, budget: str) -> Path:
@@ -83,7 +85,7 @@ class ResultsFolder:
         return read_records(file, measured=True) if file.exists() else []
 
     def paper(self) -> list[Record]:
-        """The paper's records.
+        """Return the paper's records.
 
         Raises:
             UserError: there are none.
@@ -94,7 +96,7 @@ class ResultsFolder:
         return records
 
     def methods(self) -> list[dict[str, str]]:
-        """The methods of the user's own, each as the settings that it changes.
+        """Return the methods of the user's own, each as the settings that it changes.
 
         Raises:
             UserError: methods.json is damaged.
@@ -111,7 +113,7 @@ class ResultsFolder:
             raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
 
     def superseded(self, runs: Iterable[Run]) -> dict[str, list[Run]]:
-        """Returns those of the runs that a fault has falsified, by what it was.
+        """Return those of the runs that a fault has falsified, by what it was.
 
         superseded.json has a list of objects with the `reason`, a sentence, and the `runs` as an object of run ids and
         commits: a run that was measured again has another commit and is no longer superseded.
@@ -134,7 +136,7 @@ class ResultsFolder:
         return {reason: runs for reason, runs in found.items() if runs}
 
     def superseded_notes(self, runs: Iterable[Run]) -> list[dict[str, Any]]:
-        """Returns for each fault that has falsified some of the runs how many these are, of which systems, and why."""
+        """Return for each fault that has falsified some of the runs how many these are, of which systems, and why."""
         return [
             {
                 "count": len(falsified),
@@ -145,7 +147,7 @@ class ResultsFolder:
         ]
 
     def add_method(self, changes: Mapping[str, str], say: Callable[[str], None]) -> None:
-        """Notes a method of the user's own, once."""
+        """Note a method of the user's own, once."""
         with locked(self.logs / "update.lock", say):
             methods = self.methods()
             if changes and changes not in methods:
@@ -159,7 +161,7 @@ class ResultsFolder:
         seeds: int = 0,
         changes: Mapping[str, str] = NONE,
     ) -> Results:
-        """What is known of a figure, by its records, with the runs that they are of and those not made yet.
+        """Return what is known of a figure, by its records, with the runs that they are of and those not made yet.
 
         Args:
             figure: the figure.
@@ -175,7 +177,7 @@ class ResultsFolder:
         return Results(budget, _command(figure, budget, specs, changes), self.paper(), runs, records)
 
     def update(self, figure: Figure, budget: str, games: Sequence[str], seeds: int, say: Callable[[str], None]) -> None:
-        """Records the runs of a figure as they are now.
+        """Record the runs of a figure as they are now.
 
         Args:
             figure: the figure.
@@ -208,7 +210,7 @@ class ResultsFolder:
                     beside.plot(paper, own, stem.with_name(f"{stem.name}-beside"))
 
     def pictures(self, figure: Figure, budget: str, changes: Mapping[str, str] = NONE) -> list[Path]:
-        """The stems of the pictures of a figure at a budget, relative to the folder."""
+        """Return the stems of the pictures of a figure at a budget, relative to the folder."""
         stem = self._stem(figure, budget, changes)
         files = [*stem.parent.glob(f"{stem.name}.svg"), *sorted(stem.parent.glob(f"{stem.name}-*.svg"))]
         return [file.relative_to(self.path).with_suffix("") for file in files]
@@ -226,7 +228,7 @@ class ResultsFolder:
         seeds: int,
         changes: Mapping[str, str],
     ) -> list[RunSpec]:
-        """The default runs of the figure, and of further games, seeds and methods those that have a folder."""
+        """Return the default runs of the figure, and of further games, seeds and methods those that have a folder."""
         default = figure.all_specs(budget)
         known_games = list(dict.fromkeys([*figure.games[budget], *games, *(record.game for record in records)]))
         most_seeds = max(seeds, 1, *(spec.seed for spec in default), *(record.seed or 0 for record in records))
@@ -236,7 +238,7 @@ class ResultsFolder:
 
 
 def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping[str, str]) -> str:
-    """The command that makes these runs of a figure."""
+    """Return the command that makes these runs of a figure."""
     words = ["ga3c-tf", "reproduce", "--figure", figure.name, "--budget", budget]
     games = list(dict.fromkeys(spec.game for spec in specs))
     if games and set(games) != set(figure.games[budget]):

@@ -13,7 +13,7 @@ from reproduce.runs.specs import GAMES
 
 
 def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
-    """The lines of the table, none where nothing is published.
+    """Return the lines of the table, none where nothing is published.
 
     Args:
         weights: the folder that has a folder for each.
@@ -28,7 +28,8 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
         try:
             score = json.loads(file.read_text(encoding="utf-8"))
             low, high = score["interval_95"]
-            env_id, steps = score["env_id"], f"{score['agent_steps']:,}"
+            env_id = score["env_id"]
+            steps = f"{score['agent_steps']:,}"
             ours = f"{number(score['mean'])} [{number(low)}, {number(high)}] ({score['episodes']} episodes)"
             training = score["training"]
             trained = [number(training["minutes"]), str(training["seed"]), training["machine"]]

@@ -69,7 +69,7 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
 
 
 def _before(run: Path) -> dict | None:
-    """The score of the weights that a run began with; None where it began with random ones."""
+    """Return the score of the weights that a run began with; None where it began with random ones."""
     if not (run / ORIGIN).is_dir():
         return None
     check_no_links(run)
@@ -81,14 +81,14 @@ def _before(run: Path) -> dict | None:
 
 
 def _count(before: dict, score: dict) -> None:
-    """Adds to a score's training that of the weights that the run began with."""
+    """Add to a score's training that of the weights that the run began with."""
     score["agent_steps"] += before["agent_steps"]
     minutes = (before["minutes"], score["training"]["minutes"])
     score["training"]["minutes"] = None if None in minutes else round(sum(minutes), 1)
 
 
 def _after(before: dict, earlier: Columns, curve: Columns) -> Columns:
-    """The curve of a run behind that of the weights that it began with, as far as that led to them."""
+    """Return the curve of a run behind that of the weights that it began with, as far as that led to them."""
     led = {name: column[earlier["agent_steps"] <= before["agent_steps"]] for name, column in earlier.items()}
     add = {
         "time_s": 60 * (before["minutes"] or 0),
@@ -114,7 +114,8 @@ def _row(session: dict) -> list[str]:
 def _minutes(run: Path, agent_steps: int) -> float | None:
     """Minutes of training after which the run had made so many agent steps; None where it logged nothing."""
     metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
-    times, steps = metrics["time_s"], metrics["agent_steps"]
+    times = metrics["time_s"]
+    steps = metrics["agent_steps"]
     return round(float(np.interp(agent_steps, steps, times)) / 60, 1) if len(times) else None
 
 
@@ -128,7 +129,7 @@ def _plot(curve: Columns, config: Config, stem: Path) -> None:
 def _card(
     run: Path, folder: Path, score: dict, curve: Columns, sessions: list[list[str]], before: dict | None, command: str
 ) -> list[str]:
-    """Returns the lines of the card."""
+    """Return the lines of the card."""
     content = (folder / FILE).read_bytes()
     ended = None
     if len(curve["time_s"]):

@@ -67,7 +67,8 @@ def execute_run(spec: RunSpec, runs: Path, force: bool = False, say: Callable[[s
 
 
 def _bring_to_its_end(spec: RunSpec, runs: Path, force: bool, say: Callable[[str], None]) -> None:
-    folder, logs = runs / spec.id, runs.parent / "logs"
+    folder = runs / spec.id
+    logs = runs.parent / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     with locked(logs / f"{spec.id}.lock", say):
         before = Run.of(spec, runs)
@@ -96,7 +97,7 @@ def _make_ready(folder: Path, force: bool, say: Callable[[str], None]) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Removes a folder, renamed first: half of it would look like a run that can be resumed."""
+    """Remove a folder, renamed first: half of it would look like a run that can be resumed."""
     aside = folder.with_name(f"{folder.name}.removed")
     shutil.rmtree(aside, ignore_errors=True)
     folder.rename(aside)
@@ -108,7 +109,7 @@ def _has_checkpoint(folder: Path) -> bool:
 
 
 def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
-    """Runs the commands; returns what goes into result.json."""
+    """Run the commands; return what goes into result.json."""
     result: dict = {"status": FINISHED, "reason": "", "ended": "", "spec": json.loads(spec.to_json())}
     try:
         result |= _train(spec, folder, log)
@@ -122,7 +123,7 @@ def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
 
 
 def _json(printed: str) -> dict:
-    """Returns the last object of JSON that was printed on a line of its own.
+    """Return the last object of JSON that was printed on a line of its own.
 
     Raises:
         ChildEnded: there is none, because the disk was full when the command ended.
@@ -157,7 +158,7 @@ def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
 
 
 def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda process: None) -> str:
-    """Runs `ga3c-tf` with these words, its output going to `log`; ends it where this process is ended.
+    """Run `ga3c-tf` with these words, its output going to `log`; end it where this process is ended.
 
     Returns:
         What it printed to standard output and standard error.
@@ -190,7 +191,7 @@ def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda
 
 
 def _error_of(command: str, code: int, printed: str) -> ChildEnded:
-    """Returns the error of a command that ended with this exit code, not 0, and printed this."""
+    """Return the error of a command that ended with this exit code, not 0, and printed this."""
     number = -code if code < 0 else code - 128
     if code < 0 or number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         return ChildEnded(INTERRUPTED, f"{command}: ended by {signal.Signals(number).name}", outcomes.INTERRUPTED)
@@ -223,7 +224,9 @@ class _Watch:
 
     def __init__(self, folder: Path, device: str):
         self._folder = folder
-        self._gpu = gpu_id(device if device.startswith("gpu") else "gpu") if shutil.which("nvidia-smi") else None
+        self._gpu = None
+        if shutil.which("nvidia-smi"):
+            self._gpu = gpu_id(device if device.startswith("gpu") else "gpu")
         self._next = 0.0
         self._rows_before: int | None = None
         self._samples: list[tuple[float, float]] = []

@@ -43,7 +43,9 @@ class LocalExecutor:
         done = [not force and Run.of(spec, runs).finished for spec in specs]
         left = sum(spec.seconds for spec, finished in zip(specs, done, strict=True) if not finished)
         self._say(f"{len(specs)} runs, {sum(done)} of them finished; about {duration(left)} left")
-        estimated, start, results = 0.0, time.monotonic(), []
+        estimated = 0.0
+        start = time.monotonic()
+        results = []
         for number, (spec, finished) in enumerate(zip(specs, done, strict=True), 1):
             if not finished:
                 self._say(f"[{number}/{len(specs)}] {spec.id}")

@@ -43,7 +43,7 @@ class Run:
 
     @classmethod
     def of(cls, spec: RunSpec, runs: Path) -> Run:
-        """The run of this specification in the folder `runs`."""
+        """Return the run of this specification in the folder `runs`."""
         return cls(spec, runs / spec.id, read_result(runs / spec.id))
 
     @property
@@ -140,7 +140,7 @@ class Run:
         return float(last.mean()) if len(last) else float("nan")
 
     def _total(self, name: str) -> float:
-        """What the training said at its end; of one that was killed, what was logged last."""
+        """Return what the training said at its end; of one that was killed, what was logged last."""
         return (self.result.get("training") or {}).get(name, _last(self.metrics[name]))
 
     def steady(self, after_s: float) -> dict[str, float]:
@@ -186,7 +186,7 @@ class Run:
 
 
 def read_result(folder: Path) -> dict:
-    """What the result.json of a run folder says; {} where there is none.
+    """Return what the result.json of a run folder says; {} where there is none.
 
     Raises:
         UserError: it is damaged.
@@ -204,7 +204,7 @@ def read_result(folder: Path) -> dict:
 
 
 def _ended(result: dict) -> str:
-    """Returns what ended the training of a result.json that does not say so itself, as before November 2026."""
+    """Return what ended the training of a result.json that does not say so itself, as before November 2026."""
     if result["status"] == FAILED and "diverged" in result["reason"]:
         return outcomes.DIVERGED
     training = result.get("training")
@@ -212,19 +212,20 @@ def _ended(result: dict) -> str:
 
 
 def read_curve(folder: Path) -> Columns:
-    """The columns of curve.csv in a folder: the rolling score over time and agent steps."""
+    """Return the columns of curve.csv in a folder: the rolling score over time and agent steps."""
     return read_columns(folder / "curve.csv", CURVE_COLUMNS)
 
 
 def curve_of(run: Path, rolling_episodes: int) -> Columns:
-    """The columns of a curve.csv: the rolling score at evenly spaced times, few where episodes.csv has many.
+    """Return the columns of a curve.csv: the rolling score at evenly spaced times, few where episodes.csv has many.
 
     Args:
         run: the run folder.
         rolling_episodes: episodes that the rolling score is the mean of; of fewer at the start.
     """
     episodes = read_columns(run / "episodes.csv", EPISODE_COLUMNS)
-    times, count = episodes["time_s"], len(episodes["time_s"])
+    times = episodes["time_s"]
+    count = len(episodes["time_s"])
     places = np.linspace(times[0], times[-1], min(CURVE_POINTS, count)) if count else times
     ends = np.unique(np.searchsorted(times, places, side="right"))
     scores = [episodes["score"][max(0, end - rolling_episodes) : end].mean() for end in ends]
@@ -237,7 +238,7 @@ def curve_of(run: Path, rolling_episodes: int) -> Columns:
 
 
 def write_curve(folder: Path, curve: Columns) -> None:
-    """Writes curve.csv to a folder."""
+    """Write curve.csv to a folder."""
     lines = [
         f"{time_s:.6g},{int(agent_steps)},{int(episodes)},{score:.6g}"
         for time_s, agent_steps, episodes, score in zip(*(curve[name] for name in CURVE_COLUMNS), strict=True)
@@ -254,6 +255,6 @@ def _mean(values: np.ndarray) -> float:
 
 
 def machine_of(session: dict) -> str:
-    """The machine of a session of meta.json, in words."""
+    """Return the machine of a session of meta.json, in words."""
     gpus = ", ".join(session["gpus"]) if "GPU" in session["device"].upper() else "no GPU used"
     return f"{session['cores']} cores of {session['cpu']}, {gpus}"

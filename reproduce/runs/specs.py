@@ -42,7 +42,8 @@ AN_ENVIRONMENT = re.compile(r"([\w.]+:)?[\w./-]+-v\d+")
 Changes = tuple[tuple[str, Any], ...]
 """Names and values of settings, sorted by name."""
 # For the estimate of what a run costs, roughly as on 2 cores.
-START_SECONDS, SECONDS_PER_EPISODE = 8.0, 2.0
+START_SECONDS = 8.0
+SECONDS_PER_EPISODE = 2.0
 STEPS_PER_SECOND = {"ALE": 500.0, "others": 5000.0}
 
 
@@ -80,11 +81,11 @@ class RunSpec:
         return replace(self, changes=())
 
     def called(self, *label: str) -> RunSpec:
-        """Returns this run with a label."""
+        """Return this run with a label."""
         return replace(self, label=label)
 
     def changed(self, changes: Mapping[str, Any]) -> RunSpec:
-        """This run by a method of the user's own.
+        """Return this run by a method of the user's own.
 
         Raises:
             UserError: a bad setting.
@@ -111,7 +112,8 @@ class RunSpec:
     @property
     def traits(self) -> str:
         """What tells it from other runs of a figure, whatever the seed."""
-        config, given = self.config, dict(self.settings)
+        config = self.config
+        given = dict(self.settings)
         numbers = [config.num_agents] if self.system != "ga3c" else list(workers_of(config))
         parts = [self.game.replace("_", "-"), self.system, "x".join(map(str, numbers))]
         parts += [str(value) for _, value in self.changes]
@@ -134,11 +136,11 @@ class RunSpec:
         return START_SECONDS + training + evaluation
 
     def train_command(self, folder: Path) -> list[str]:
-        """The words after `ga3c-tf` that begin this run in `folder`."""
+        """Return the words after `ga3c-tf` that begin this run in `folder`."""
         return ["train", *self.config.replace(run_dir=str(folder)).arguments()]
 
     def evaluate_commands(self, folder: Path) -> dict[str, list[str]]:
-        """The words after `ga3c-tf` that score it, by the name of what they give: 'evaluation' and 'random'."""
+        """Return the words after `ga3c-tf` that score it, by the name of what they give: 'evaluation' and 'random'."""
         if not self.evaluation_episodes:
             return {}
         words = ["evaluate", str(folder), "--episodes", str(self.evaluation_episodes), "--json"]
@@ -161,7 +163,7 @@ class RunSpec:
 
     @classmethod
     def from_values(cls, values: dict[str, Any]) -> RunSpec:
-        """The specification that `to_json` wrote, parsed.
+        """Return the specification that `to_json` wrote, parsed.
 
         Raises:
             UserError: something is missing or wrong.
@@ -189,7 +191,7 @@ def run_spec(
     random_play: bool = False,
     **settings: Any,
 ) -> RunSpec:
-    """A specification whose settings have been checked. Those that only GA3C has are left out for other systems.
+    """Return a specification whose settings have been checked. Those that only GA3C has are left out for other systems.
 
     Raises:
         UserError: unknown game or system, a bad setting, or no budget.
@@ -216,7 +218,7 @@ def described(changes: Changes) -> str:
 
 
 def as_file_name(text: str) -> str:
-    """The text with nothing in it that a file's name should not have."""
+    """Return the text with nothing in it that a file's name should not have."""
     return re.sub(r"[^\w.-]", ".", text)
 
 
@@ -226,12 +228,12 @@ def workers_of(config: Config) -> tuple[int, int, int]:
 
 
 def env_id_of(game: str) -> str:
-    """The Gymnasium id of a game of `GAMES`; any other game is called by its id."""
+    """Return the Gymnasium id of a game of `GAMES`; any other game is called by its id."""
     return GAMES.get(game, game)
 
 
 def check_games(games: Sequence[str]) -> None:
-    """Raises a UserError that names the first unknown game, and close ones."""
+    """Refuse unknown games with a UserError that names the first of them, and close ones."""
     for game in games:
         if game not in GAMES and not AN_ENVIRONMENT.fullmatch(game):
             hint = did_you_mean(game, list(GAMES)) or "; " + ", ".join(GAMES)
