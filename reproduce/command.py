@@ -67,10 +67,11 @@ def reproduce(
     folder.prepare(budget)
     folder.add_method(changes, say)
     runs = executor.execute(specs, folder.runs, force)
+    # Figures that were made before may share runs with this one, so they are recorded and drawn again.
     for figure in FIGURES.values():
         if figure in figures_called(name):
             folder.update(figure, budget, games, seeds or 0, say)
-        elif folder.measured_file(figure, budget).exists():  # it may share runs with this one
+        elif folder.measured_file(figure, budget).exists():
             folder.update(figure, budget, (), 0, say)
         else:
             continue

@@ -351,6 +351,7 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
     boxes = figure.add_subplot(axes[-1, 0].get_gridspec()[-1, :])
     for axis in axes[-1]:
         axis.remove()
+    # Below, the lag of each setting at both rates, without the first tenth of each run.
     settings = next(iter(rates.values()))
     runs_of = {name: [run for curves in rates.values() for run in curves.get(name, [])] for name in settings}
     for place, (name, runs) in enumerate(runs_of.items()):
@@ -383,6 +384,7 @@ def _draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
         for axis, column, unit in ((time, "time_s", 60.0), (steps, "agent_steps", 1e6)):
             drawn = [curve for seed in seeds if len((curve := _settled(seed))[column]) > 1]
             if drawn:
+                # Seeds are compared where all of them have scores.
                 start = max(curve[column][0] for curve in drawn)
                 end = min(curve[column][-1] for curve in drawn)
                 grid = np.linspace(start, max(start, end), GRID)

@@ -230,8 +230,10 @@ class ResultsFolder:
     ) -> list[RunSpec]:
         """Return the default runs of the figure, and of further games, seeds and methods those that have a folder."""
         default = figure.all_specs(budget)
+        # 1. Games and seeds: by default, as asked for, and as recorded before.
         known_games = list(dict.fromkeys([*figure.games[budget], *games, *(record.game for record in records)]))
         most_seeds = max(seeds, 1, *(spec.seed for spec in default), *(record.seed or 0 for record in records))
+        # 2. Beyond the default, only runs that have been begun count.
         further = [spec.changed(changes) for spec in figure.all_specs(budget, most_seeds, known_games)]
         there = [spec for spec in further if (self.runs / spec.id).exists()]
         return list(dict.fromkeys([*(() if changes else default), *there]))

@@ -39,6 +39,7 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
         UserError: the run's meta.json, or the score of the weights it began with, is damaged, something in the run
             folder is a link, the folder has something else in it or cannot be written, or the weights are over 5 MB.
     """
+    # 1. Read what the run says of itself, so that a damaged file is refused before the evaluation.
     check_free(folder)
     before = _before(run)
     try:
@@ -47,17 +48,20 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{run / 'meta.json'} is missing or damaged") from None
     config = read_config(run).replace(run_dir=None)
+    # 2. Score the agent.
     score = summary(agent, evaluate(agent, episodes, seed), False, seed)
     score["training"] = {
         "seed": config.seed,
         "minutes": _minutes(run, score["agent_steps"]),
         "machine": "; ".join(machines),
     }
+    # 3. Count the training of the weights that the run began with, too.
     if before:
         _count(before, score)
     curve = curve_of(run, config.rolling_episodes)
     if before:
         curve = _after(before, read_curve(run / ORIGIN), curve)
+    # 4. Write weights, curve, origin, picture and card.
     save_weights(folder, agent.model, config.to_json(), score)
     write_curve(folder, curve)
     shutil.rmtree(folder / ORIGIN, ignore_errors=True)

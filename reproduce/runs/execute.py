@@ -71,12 +71,15 @@ def _bring_to_its_end(spec: RunSpec, runs: Path, force: bool, say: Callable[[str
     logs = runs.parent / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     with locked(logs / f"{spec.id}.lock", say):
+        # 1. What is finished, or has diverged, is left alone.
         before = Run.of(spec, runs)
         if not force and (before.finished or before.diverged):
             return
+        # 2. What an earlier try left is resumed, kept aside or removed.
         if folder.exists():
             with locked(folder / "lock", say):  # its training may outlive a `reproduce` that was killed
                 _make_ready(folder, force, say)
+        # 3. Train and evaluate; result.json comes last, since it says that the run has ended.
         result = _result(spec, folder, logs / f"{spec.id}.txt")
         folder.mkdir(parents=True, exist_ok=True)
         write_aside(folder / "result.json", json.dumps(result, indent=2) + "\n")

@@ -157,12 +157,14 @@ class Run:
         """
         metrics = self.metrics
         times = metrics["time_s"]
+        # 1. Find the rows of each session after its start.
         starts = [float(session.get("time_s", 0.0)) for session in self.sessions]
         ends = [*starts[1:], math.inf]
         parts = [
             np.flatnonzero((times >= start + after_s) & (times <= end)) for start, end in zip(starts, ends, strict=True)
         ]
         parts = [rows for rows in parts if len(rows) > 1]
+        # 2. Count what happened between the first and the last row of each part.
         counted = ("time_s", "agent_steps", "updates")
         if parts:
             seconds, steps, updates = (
@@ -173,6 +175,7 @@ class Run:
         else:
             seconds, steps, updates = (metrics[name][-1] for name in counted)
             inside = np.arange(len(times))
+        # 3. Average what each row says of the time since the one before.
         averaged = (
             "prediction_batch",
             "training_batch",
