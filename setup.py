@@ -59,6 +59,7 @@ setup(
         "click>=8.1,<9",
         "jinja2>=3.1,<4",  # the text of the results pages
         "rich>=13",
+        "psutil>=6,<8",
     ],
     extras_require={
         "gpu": ["tensorflow[and-cuda]>=2.21,<3"],
@@ -68,7 +69,6 @@ setup(
             "pytest>=8",
             "pytest-timeout>=2.3",
             "hypothesis>=6.100",
-            "psutil>=6",
             "ruff>=0.14",
             "mypy>=1.18",
             "import-linter>=2.5",

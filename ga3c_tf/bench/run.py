@@ -26,6 +26,9 @@ from ga3c_tf.bench.components import ComponentProcess, host_components, model_co
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import machine, package_versions, source_version, usable_cores
+from ga3c_tf.host.memory import proportional_mib
+from ga3c_tf.host.processes import process_group
+from ga3c_tf.host.scheduling import busy_seconds
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
 
 ROUNDS, WINDOWS_PER_ROUND = 4, 5
@@ -233,29 +236,6 @@ def window(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, Any
     return {"seconds": seconds, **rates, **{name: float(after[name]) if after[name] else None for name in COPIED}}
 
 
-def process_group(leader: int) -> dict[int, dict]:
-    """The processes of a group by id, each with its 'parent' and 'cpu_s'; none where /proc does not tell."""
-    members = {}
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has ended
-            fields = file.read_text().rpartition(")")[2].split()
-            if int(fields[2]) == leader:
-                ticks = int(fields[11]) + int(fields[12])
-                members[int(file.parent.name)] = {"parent": int(fields[1]), "cpu_s": ticks / os.sysconf("SC_CLK_TCK")}
-    return members
-
-
-def busy_seconds() -> float:
-    """Seconds that the cores this process may use have not been idle, taken away by the hypervisor or not.
-
-    From /proc/stat: all columns but idle and iowait; guests' time is part of the first two.
-    """
-    cores = {f"cpu{number}" for number in os.sched_getaffinity(0)}
-    lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
-    ticks = sum(int(word) for line in lines if line[0] in cores for word in (*line[1:4], *line[6:9]))
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def memory(server: int, members: Mapping[int, dict]) -> dict[str, float | int | None]:
     """Proportional memory (PSS) in MiB: the median and the largest agent process, the server, and all together.
 
@@ -271,15 +251,6 @@ def memory(server: int, members: Mapping[int, dict]) -> dict[str, float | int | 
         "server_pss_mib": pss.get(server),
         "total_pss_mib": sum(value for value in pss.values() if value is not None) or None,
     }
-
-
-def proportional_mib(process: int) -> float | None:
-    """The process's memory in MiB, each page divided among those that share it; None where /proc does not tell."""
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) / 1024
-    return None
 
 
 def gpu_id(device: str) -> str:

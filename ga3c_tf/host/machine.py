@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from ga3c_tf.host.cgroups import cpu_quota
+from ga3c_tf.host.memory import total_gib
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PACKAGES = (
@@ -58,12 +59,11 @@ def source_version() -> dict:
 
 
 def machine() -> dict:
-    """Processor, cores this process may use, memory in GiB, and operating system."""
+    """Returns the processor's name, the cores this process may use, the memory in GiB, and the operating system."""
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, AttributeError):
         cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[1]  # type: ignore[index]
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return {"cpu": cpu, "cores": usable_cores(), "memory_gib": round(memory, 1), "os": platform.platform()}
+    return {"cpu": cpu, "cores": usable_cores(), "memory_gib": round(total_gib(), 1), "os": platform.platform()}
 
 
 def usable_cores() -> int:

@@ -1,30 +1,42 @@
-"""How much memory there is, and how much this process has. Linux only, as shared memory is here."""
+"""How much memory there is, and how much processes have.
+
+psutil is imported by the functions that use it: agent processes import this module, and need none of it.
+"""
 
 from __future__ import annotations
-
-import os
-from pathlib import Path
 
 from ga3c_tf.host.cgroups import memory_room
 
 
 def available_bytes() -> float:
-    """Memory that processes can still have here, a container's limit included; infinite where nothing tells."""
-    rooms = [memory_room()]
-    for line in _read("/proc/meminfo").splitlines():
-        if line.startswith("MemAvailable"):
-            rooms.append(float(line.split()[1]) * 1024)
-    return max(0.0, min(rooms))
+    """Returns the memory that processes can still have here, a container's limit included."""
+    import psutil
+
+    return max(0.0, min(memory_room(), psutil.virtual_memory().available))
+
+
+def total_gib() -> float:
+    """Returns the memory of this machine in GiB."""
+    import psutil
+
+    return psutil.virtual_memory().total / 2**30
 
 
 def resident_mib() -> float:
-    """Resident memory of this process in MiB; not-a-number where /proc does not tell."""
-    fields = _read("/proc/self/statm").split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20 if fields else float("nan")
+    """Returns the resident memory of this process in MiB."""
+    import psutil
+
+    return psutil.Process().memory_info().rss / 2**20
 
 
-def _read(file: str) -> str:
+def proportional_mib(process: int) -> float | None:
+    """Returns a process's memory (PSS) in MiB, each page divided among those that share it.
+
+    None for a process that has ended, waited for or not, and for one that this user may not look at.
+    """
+    import psutil
+
     try:
-        return Path(file).read_text()
-    except OSError:
-        return ""
+        return psutil.Process(process).memory_full_info().pss / 2**20 or None
+    except psutil.Error:
+        return None

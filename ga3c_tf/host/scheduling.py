@@ -1,4 +1,4 @@
-"""How the operating system shares the cores among our threads."""
+"""How the operating system shares the cores among our threads, and how busy it keeps them."""
 
 from __future__ import annotations
 
@@ -20,24 +20,42 @@ def schedule_as_batch() -> None:
 
 
 class IdleCores:
-    """How much of their time the cores that this process may run on have nothing to do, whoever uses them."""
+    """Measures the share of their time in which the cores that this process may run on have nothing to do."""
 
     def __init__(self):
         self._before = _core_times()
 
     def share(self) -> float:
-        """The idle share of the time since the last call, 0 to 1; 0 where the system does not tell."""
-        before, self._before = self._before, _core_times()
-        idle, total = (after - earlier for after, earlier in zip(self._before, before, strict=True))
-        return idle / total if total else 0.0
+        """Returns the idle share of the time since the last call, 0 to 1; 0 where the system does not tell."""
+        idle_before, total_before = self._before
+        self._before = _core_times()
+        idle, total = self._before
+        elapsed = total - total_before
+        return (idle - idle_before) / elapsed if elapsed else 0.0
+
+
+def busy_seconds() -> float:
+    """Returns the seconds that the cores this process may use have not been idle, whoever used them.
+
+    Time that a hypervisor took away counts as used.
+    """
+    idle, total = _core_times()
+    return (total - idle) / os.sysconf("SC_CLK_TCK")
 
 
 def _core_times() -> tuple[int, int]:
-    """Idle and all time of these cores so far, in the clock ticks of /proc/stat."""
+    """Returns the idle time and all time of these cores so far, in the clock ticks of /proc/stat; zeros without it.
+
+    psutil gives the times of all cores that are online without their numbers. Where a core in between is offline, its
+    list does not tell which of them this process may run on.
+    """
     cores = {f"cpu{core}" for core in os.sched_getaffinity(0)} if hasattr(os, "sched_getaffinity") else set()
     try:
         lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
     except OSError:
         return 0, 0
+    # The columns: user, nice, system, idle, iowait, irq, softirq, steal; guests' time is part of the first two.
     times = [[int(ticks) for ticks in line[1:9]] for line in lines if line[0] in cores]
-    return sum(ticks[3] + ticks[4] for ticks in times), sum(map(sum, times))
+    idle = sum(ticks[3] + ticks[4] for ticks in times)
+    total = sum(map(sum, times))
+    return idle, total

@@ -1,12 +1,17 @@
-"""The limits of containers: cores by quota, memory without what the kernel would give up."""
+"""The machine: limits of containers, memory, processes and cores."""
 
 import math
 import os
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
-from ga3c_tf.host import cgroups, memory
-from ga3c_tf.runs import folder as run_folder
+from ga3c_tf.host import cgroups, machine, memory, scheduling
+from ga3c_tf.host.processes import process_group
 
 GIB = 2**30
 
@@ -49,7 +54,7 @@ def group(tmp_path, monkeypatch):
 )
 def test_a_quota_is_cores_that_cannot_be_used(group, own, files, cores):
     group(own, files)
-    assert run_folder.usable_cores() == run_folder.machine()["cores"] == cores
+    assert machine.usable_cores() == machine.machine()["cores"] == cores
 
 
 STAT = "anon 1000\nfile 9000000000\nactive_file 3221225472\ninactive_file 4294967296\nshmem 1234567"
@@ -76,9 +81,89 @@ STAT = "anon 1000\nfile 9000000000\nactive_file 3221225472\ninactive_file 429496
 def test_cached_files_are_room(group, monkeypatch, own, files, room):
     group(own, files)
     assert cgroups.memory_room() == room
-    monkeypatch.setattr(memory, "_read", lambda file: "MemAvailable: 99999999999 kB\n")
-    assert memory.available_bytes() == min(room, 99999999999 * 1024)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=99 * GIB))
+    assert memory.available_bytes() == min(room, 99 * GIB)
 
 
 def test_this_machine_tells_something():
     assert cgroups.cpu_quota() > 0 and 0 < memory.available_bytes() < math.inf
+
+
+# memory and processes, against what the kernel says
+
+
+def test_available_and_total_memory_are_those_of_the_kernel(group):
+    group("", {})
+    with open("/proc/meminfo") as stream:
+        kernel = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in stream}
+    assert memory.available_bytes() == pytest.approx(kernel["MemAvailable"], rel=0.1)
+    assert memory.total_gib() * GIB == kernel["MemTotal"]
+    assert machine.machine()["memory_gib"] == round(kernel["MemTotal"] / GIB, 1)
+
+
+def test_resident_memory_is_that_of_this_process_in_mib():
+    before = memory.resident_mib()
+    held = bytearray(os.urandom(50 * 2**20))
+    assert 45 < memory.resident_mib() - before < 60
+    del held
+
+
+@pytest.fixture
+def ended():
+    """A process that has ended and is not waited for."""
+    process = subprocess.Popen(["true"])
+    while psutil.Process(process.pid).status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    yield process.pid
+    process.wait()
+
+
+def test_proportional_memory_is_known_of_processes_that_live(ended):
+    with open("/proc/self/smaps_rollup") as stream:
+        [kernel] = [int(line.split()[1]) / 1024 for line in stream if line.startswith("Pss:")]
+    assert memory.proportional_mib(os.getpid()) == pytest.approx(kernel, rel=0.2)
+    assert memory.proportional_mib(ended) is None
+    assert memory.proportional_mib(2**22 + 1) is None
+
+
+def test_a_group_has_all_its_processes_with_parent_and_processor_time(ended):
+    work = "import time; start = time.process_time()\nwhile time.process_time() < 0.3: pass\nprint(flush=True); input()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", work], process_group=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    child.stdout.readline()
+    own, other = process_group(os.getpgid(0)), process_group(child.pid)
+    child.communicate("\n")
+    assert own[os.getpid()]["parent"] == os.getppid() and own[os.getpid()]["cpu_s"] > 0
+    assert own[ended]["parent"] == os.getpid() and child.pid not in own
+    assert list(other) == [child.pid] and other[child.pid]["parent"] == os.getpid()
+    assert 0.25 < other[child.pid]["cpu_s"] < 3
+    assert process_group(child.pid) == {}
+
+
+def test_agent_processes_do_without_psutil():
+    program = "import sys, ga3c_tf.workers.agent; sys.exit('psutil' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+# cores
+
+
+def test_work_makes_the_cores_busy():
+    before, start = scheduling.busy_seconds(), time.monotonic()
+    while time.monotonic() - start < 0.5:
+        pass
+    assert 0.3 < scheduling.busy_seconds() - before <= 0.6 * len(os.sched_getaffinity(0))
+
+
+def test_only_the_cores_that_this_process_may_use_count_by_their_number(tmp_path, monkeypatch):
+    """Core 1 is offline, so that the second line is that of core 2."""
+    columns = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"]
+    of_core = {0: [100, 20, 30, 400, 50, 6, 7, 8, 90, 10], 2: [9000] * len(columns), 3: [1, 1, 1, 1, 1, 1, 1, 1, 0, 0]}
+    lines = ["cpu " + " ".join(str(sum(ticks)) for ticks in zip(*of_core.values(), strict=True))]
+    lines += [f"cpu{core} " + " ".join(map(str, ticks)) for core, ticks in of_core.items()]
+    (tmp_path / "stat").write_text("\n".join([*lines, "intr 12345 0 1", "ctxt 6"]) + "\n")
+    monkeypatch.setattr(scheduling, "Path", lambda file: tmp_path / "stat")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 3})
+    assert scheduling._core_times() == (450 + 2, 621 + 8)
+    assert scheduling.busy_seconds() == (171 + 6) / os.sysconf("SC_CLK_TCK")
