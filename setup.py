@@ -60,6 +60,7 @@ setup(
         "jinja2>=3.1,<4",  # the text of the results pages
         "rich>=13",
         "psutil>=6,<8",
+        "nvidia-ml-py>=12.535",
     ],
     extras_require={
         "gpu": ["tensorflow[and-cuda]>=2.21,<3"],

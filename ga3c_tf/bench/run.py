@@ -25,6 +25,7 @@ import numpy as np
 from ga3c_tf.bench.components import ComponentProcess, host_components, model_components
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import machine, package_versions, source_version, usable_cores
 from ga3c_tf.host.memory import proportional_mib
 from ga3c_tf.host.processes import process_group
@@ -251,23 +252,6 @@ def memory(server: int, members: Mapping[int, dict]) -> dict[str, float | int | 
         "server_pss_mib": pss.get(server),
         "total_pss_mib": sum(value for value in pss.values() if value is not None) or None,
     }
-
-
-def gpu_id(device: str) -> str:
-    """What nvidia-smi calls TensorFlow's device 'gpu' or 'gpu:N'."""
-    number = int(device.partition(":")[2] or 0)
-    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
-    return visible[number] if number < len(visible) else str(number)
-
-
-def gpu_utilization(gpu: str) -> list[float]:
-    """Share of its last sampling period in which the GPU was busy, from nvidia-smi; empty where that does not work."""
-    command = ["nvidia-smi", f"--id={gpu}", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
-    try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
-        return [float(said.strip()) / 100]
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return []
 
 
 # ------------------------------------------------------------------------------------------------------------ the limit

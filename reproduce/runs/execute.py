@@ -15,9 +15,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ga3c_tf.bench.run import gpu_id, gpu_utilization, process_group
 from ga3c_tf.files import locked, write_aside
+from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.host.processes import process_group
 from ga3c_tf.runs import outcomes
 from reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run, curve_of, read_result, write_curve
 from reproduce.runs.specs import RunSpec
@@ -227,9 +228,7 @@ class _Watch:
 
     def __init__(self, folder: Path, device: str):
         self._folder = folder
-        self._gpu = None
-        if shutil.which("nvidia-smi"):
-            self._gpu = gpu_id(device if device.startswith("gpu") else "gpu")
+        self._gpu = gpu_id(device if device.startswith("gpu") else "gpu")
         self._next = 0.0
         self._rows_before: int | None = None
         self._samples: list[tuple[float, float]] = []
@@ -247,7 +246,7 @@ class _Watch:
         cpu_s = sum(member["cpu_s"] for member in process_group(process).values())
         if not self._samples or cpu_s >= self._samples[-1][1]:  # it falls when the agents end
             self._samples.append((time.monotonic(), cpu_s))
-            self._gpu_busy += gpu_utilization(self._gpu) if self._gpu is not None else []
+            self._gpu_busy += gpu_utilization(self._gpu)
 
     def utilization(self) -> dict:
         """Shares of the cores' and of the GPU's time, None where there were too few samples."""

@@ -189,22 +189,6 @@ def test_the_verdict(pps, answer):
 # the machine
 
 
-def test_the_gpu_is_asked_by_the_name_it_has_outside(monkeypatch):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert [bench.gpu_id(device) for device in ("auto", "gpu", "gpu:2")] == ["0", "0", "2"]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-abc")
-    assert [bench.gpu_id(device) for device in ("gpu", "gpu:1")] == ["3", "GPU-abc"]
-
-
-@pytest.mark.parametrize(("program", "busy"), [("echo 37", [0.37]), ("echo '[N/A]'", []), ("exit 9", []), (None, [])])
-def test_gpu_utilization_comes_from_nvidia_smi(tmp_path, monkeypatch, program, busy):
-    if program:
-        (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{program}\n")
-        (tmp_path / "nvidia-smi").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert bench.gpu_utilization("0") == busy
-
-
 def test_memory_tells_agents_from_the_server(monkeypatch):
     monkeypatch.setattr(bench, "proportional_mib", {10: 400.0, 11: 8.0, 12: 9.0, 13: 20.0, 14: 24.0, 15: None}.get)
     parents = {10: 1, 11: 10, 12: 10, 13: 12, 14: 12, 15: 12}
