@@ -71,7 +71,8 @@ class Server(Training):
         self._queues = AgentQueues(
             self._prediction_queue, self.training_queue, self._episode_queue, self._processes.errors
         )
-        start = WorkerCounts(*self._setting_kept or (config.num_agents, config.num_predictors, config.num_trainers))
+        kept = self._setting_kept if config.adjustment != "off" else None
+        start = WorkerCounts(*kept or (config.num_agents, config.num_predictors, config.num_trainers))
         self.set_workers(*start)
         self._node_rates = NodeRates(self.memory, self._answers.process_of)
         for agents in config.remote_actors:
