@@ -187,8 +187,9 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
         path: the run folder.
         progress: whether to print a line every few seconds.
         trust_code: whether code of the user's own that the settings name may run. Functions given here are trusted.
-        changes: a new budget (`steps`, `minutes` or `episodes`, those done included), and `env`, `network` or `loss`
-            again where they were functions.
+        changes: settings that the run goes on with, such as a new budget (`steps`, `minutes` or `episodes`, those done
+            included) or `learning_rate`; and `env`, `network` or `loss` again where they were functions. Settings
+            that make the environment or the weights others are refused.
 
     Raises:
         UserError, FloatingPointError: as `train`.

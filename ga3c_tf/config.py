@@ -20,6 +20,28 @@ from ga3c_tf.errors import UserError
 
 SYSTEMS = ("ga3c", "a2c", "a3c")
 BUDGETS: tuple[str, ...] = ("steps", "minutes", "episodes")
+HELD: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "env_id",
+            "preprocessing",
+            "frame_skip",
+            "frame_stack",
+            "repeat_action_probability",
+            "full_action_space",
+            "noop_max",
+            "terminal_on_life_loss",
+        ),
+        "with another the run's scores would be of two environments",
+    ),
+    **dict.fromkeys(("network", "dual_rmsprop"), "the checkpoint holds the variables that it gives"),
+    **dict.fromkeys(("system", "serial"), "the run's speeds and lags would be of two systems"),
+    "seed": "the run has begun with it",
+    "initial_weights": "the run has begun with them",
+    "run_dir": "the run is in its folder, which may be moved or renamed",
+    "max_agents": "the adjustment may have started as many",
+}
+"""Settings that hold for a whole run, and why."""
 MOST = 10**6
 """A bound for counts that have no natural one; its square, for budgets in steps and episodes."""
 MOST_EPISODE_STEPS = 100_000
@@ -333,6 +355,31 @@ class Config:
         kept = {name: value for name, value in PRESETS[preset].items() if name not in dropped}
         return cls.from_values({**kept, **given})
 
+    def changed(self, changes: dict[str, Any]) -> Config:
+        """Returns the settings that a run with these goes on with.
+
+        Args:
+            changes: new values by name. A budget among them replaces the run's whole budget.
+
+        Raises:
+            UserError: an unknown setting, one that holds for a whole run or has no effect here, or a bad value.
+        """
+        _check_known(changes)
+        given = {name: value for name, value in changes.items() if value != getattr(self, name)}
+        for name in given:
+            if name in HELD:
+                raise UserError(f"{name} (--{option_of(name)}) cannot change within a run: {HELD[name]}")
+        self.check_effect(given)
+        dropped = dict.fromkeys(BUDGETS) if any(budget in changes for budget in BUDGETS) else {}
+        after = self.replace(**{**dropped, **changes})
+        adjusted = [name for name in ("num_agents", "num_predictors", "num_trainers") if name in given]
+        if adjusted and "off" not in (self.adjustment, after.adjustment):
+            raise UserError(
+                f"{adjusted[0]} (--{option_of(adjusted[0])}) is what the run's dynamic adjustment has found; "
+                "set adjustment=off with it"
+            )
+        return after
+
     def replace(self, **changes) -> Config:
         """A copy with other values, checked again."""
         return dataclasses.replace(self, **changes)
@@ -378,10 +425,7 @@ class Config:
         Raises:
             UserError: an unknown setting (close names are given), or a bad value.
         """
-        known = [setting.name for setting in dataclasses.fields(cls)]
-        for name in values:
-            if name not in known:
-                raise UserError(f"unknown setting {name!r}{did_you_mean(name, known)}")
+        _check_known(values)
         return cls(**values)
 
 
@@ -437,6 +481,19 @@ def did_you_mean(name: str, known: list[str], count: int = 3) -> str:
 _TYPES = {name: tuple(typing.get_args(hint)) or (hint,) for name, hint in typing.get_type_hints(Config).items()}
 
 
+def _check_known(names: Iterable[str]) -> None:
+    """Refuses names that are no settings, with close ones."""
+    known = [setting.name for setting in dataclasses.fields(Config)]
+    for name in names:
+        if name not in known:
+            raise UserError(f"unknown setting {name!r}{did_you_mean(name, known)}")
+
+
+def is_optional(name: str) -> bool:
+    """Returns whether a setting may be None."""
+    return type(None) in _TYPES[name]
+
+
 def setting_type(name: str) -> type:
     """The type of a setting's value, None left aside: bool, int, float or str."""
     return next(kind for kind in _TYPES[name] if kind is not type(None))
@@ -446,7 +503,7 @@ def _checked(setting: dataclasses.Field, value: Any) -> Any:
     """`value` as the setting's type, or a UserError that says what would be right."""
     kind: type = setting_type(setting.name)
     rule = setting.metadata
-    if value is None and type(None) in _TYPES[setting.name]:
+    if value is None and is_optional(setting.name):
         return None
     name = f"{setting.name} (--{option_of(setting.name)})"
     if kind is float and type(value) is int:

@@ -64,13 +64,13 @@ def resumed_training(
 
     Args:
         path: the run folder.
-        changes: settings that the run goes on with, by name; None leaves one as it is.
+        changes: settings that the run goes on with, by name, as `Config.changed` takes them.
         command, warn, ray: as for `new_training`.
         trust_code: whether code of the user's own that the settings name may run.
 
     Raises:
         BudgetReached: the run has reached its budget.
-        UserError: not a run folder, in use or damaged.
+        UserError: not a run folder, in use, damaged, or a change that cannot be.
     """
     folder = RunFolder.open(path)
     try:
@@ -92,8 +92,7 @@ def _continued(
     if folder.config.seed is None:
         raise UserError(f"{path / 'config.json'} is damaged: it has no seed, and every run has one")
     check_trust(folder.config, path, trust_code)
-    if any(value is not None for value in changes.values()):
-        folder.config = folder.config.replace(**changes)
+    folder.config = folder.config.changed(changes)
     _check_cluster(folder.config, ray)
     training, hardware = _training(folder, describe_environment(folder.config), warn, ray)
     time_s = training.resume()

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from ga3c_tf.config import PRESETS, Config, option_of
+from ga3c_tf.config import HELD, PRESETS, Config, option_of
 from ga3c_tf.errors import UserError
 
 
@@ -66,6 +66,67 @@ def test_limits_of_a_single_system():
     with pytest.raises(UserError, match="a2c trains on --agents x --t-max states at once, 128000 here"):
         Config(system="a2c", num_agents=128, t_max=1000)
     assert Config(system="a3c", num_agents=128, t_max=1000).t_max == 1000
+
+
+# what a resumed run may change
+
+
+def test_a_run_goes_on_with_other_values_of_what_training_reads_anew():
+    before = Config(seed=1, steps=1000)
+    changes = {"learning_rate": 3e-4, "learning_rate_end": 0, "anneal_steps": 500, "num_agents": 8, "t_max": 20}
+    after = before.changed(changes)
+    assert after == Config(seed=1, steps=1000, **changes)
+    assert before.changed({}) == before == after.changed(dataclasses.asdict(before))
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_what_holds_for_a_whole_run_is_refused_with_the_reason_and_may_be_named_again(name):
+    config = Config(seed=1)
+    value = getattr(config, name)
+    other = not value if isinstance(value, bool) else f"{value}x" if isinstance(value, str | None) else value + 1
+    with pytest.raises(UserError) as caught:
+        config.changed({"beta": 0.1, name: other})
+    assert f"{name} (--{option_of(name)}) cannot change within a run: {HELD[name]}" == str(caught.value)
+    assert config.changed({name: value}) == config
+
+
+def test_whatever_describes_the_environment_holds_for_a_whole_run():
+    described = [setting.name for setting in dataclasses.fields(Config) if setting.metadata["group"] == "environment"]
+    assert set(described) <= set(HELD) <= {setting.name for setting in dataclasses.fields(Config)}
+
+
+def test_a_budget_replaces_the_whole_budget():
+    before = Config(minutes=2.0, episodes=50)
+    assert before.changed({"steps": 100}) == Config(steps=100)
+    assert before.changed({"episodes": 60}) == Config(episodes=60)
+    assert before.changed({"beta": 0.02}) == Config(minutes=2.0, episodes=50, beta=0.02)
+
+
+@pytest.mark.parametrize("name", ["num_agents", "num_predictors", "num_trainers"])
+def test_counts_that_the_adjustment_has_found_change_only_without_it(name):
+    adjusted = Config(adjustment="fast")
+    with pytest.raises(UserError, match="has found; set adjustment=off with it"):
+        adjusted.changed({name: 5, "adjustment": "paper"})
+    assert getattr(adjusted.changed({name: 5, "adjustment": "off"}), name) == 5
+    assert getattr(Config().changed({name: 5, "adjustment": "fast"}), name) == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"lerning_rate": 1.0}, "unknown setting 'lerning_rate'; close: learning_rate"),
+        ({"learning_rate": 0.0}, "it must be above 0"),
+        ({"learning_rate_end": 0.0}, "needs --anneal-steps"),
+        ({"num_predictors": 3}, "--predictors has no effect with --system a2c"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused(changes, words):
+    with pytest.raises(UserError) as caught:
+        Config(system="a2c").changed(changes)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+# presets and effects
 
 
 def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():

@@ -23,6 +23,7 @@ from ga3c_tf import __version__
 from ga3c_tf.cli.options import (
     agent_argument,
     agent_options,
+    changes_option,
     cluster_options,
     config_options,
     ray_option,
@@ -141,18 +142,20 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
 @click.option("--steps", type=int, help="Agent steps to reach, those done included.")
 @click.option("--minutes", type=float, help="Minutes of training to reach, those done included.")
 @click.option("--episodes", type=int, help="Episodes to reach, those done included.")
+@changes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
 @trust_option
 @ray_option
 @_refusals_as_json
-def resume(run: Path, as_json: bool, trust_code: bool, ray: str | None, **budgets) -> int:
+def resume(run: Path, changes: dict, as_json: bool, trust_code: bool, ray: str | None, **budgets) -> int:
     """Continue the training in the folder RUN from its newest checkpoint.
 
-    Without an option the run's own budget holds; with one, the options given replace it.
+    Without --steps, --minutes or --episodes the run's own budget holds; with one, those given replace it.
     """
     from ga3c_tf.runner import resumed_training
 
-    return _run(*resumed_training(run, budgets, _command(), _warn, trust_code, ray), as_json)
+    changes |= {name: value for name, value in budgets.items() if value is not None}
+    return _run(*resumed_training(run, changes, _command(), _warn, trust_code, ray), as_json)
 
 
 @cli.command()

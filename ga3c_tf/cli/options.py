@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ga3c_tf.config import MOST_EPISODE_STEPS, SYSTEMS, USUAL_PRESET, Config, option_of, setting_type
+from ga3c_tf.config import MOST_EPISODE_STEPS, SYSTEMS, USUAL_PRESET, Config, is_optional, option_of, setting_type
 
 
 def config_options(command):
@@ -52,6 +53,32 @@ def setting_options(names: Sequence[str], usual: Config):
 def run_argument(command):
     """Adds the argument RUN, a run folder."""
     return click.argument("run", type=click.Path(path_type=Path))(command)
+
+
+def changes_option(command):
+    """Adds the option that changes settings of a run: a dict of values by name."""
+    text = (
+        "Go on with another value of this setting, named as in the run's config.json ('learning_rate=3e-4'); 'none' "
+        "stands for no value. May be given several times. What makes the environment or the weights others stays."
+    )
+    return click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", callback=_changes, help=text)(command)
+
+
+def _changes(context: click.Context, parameter: click.Parameter, words: Sequence[str]) -> dict[str, Any]:
+    """Returns the values that NAME=VALUE words give, by name; unknown names are left to the Config."""
+    changes: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{word!r} is not NAME=VALUE.", context, parameter)
+        known = name in Config.__dataclass_fields__
+        if known and text == "none" and is_optional(name):
+            changes[name] = None
+        elif known:
+            changes[name] = click.types.convert_type(setting_type(name)).convert(text, parameter, context)
+        else:
+            changes[name] = text
+    return changes
 
 
 def ray_option(command):

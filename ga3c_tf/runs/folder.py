@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import hashlib
 import itertools
@@ -128,7 +129,7 @@ class RunFolder:
             raise UserError(f"{self.path} is in use by another process") from None
 
     def _record_session(self, command: list[str], hardware: dict, time_s: float) -> None:
-        """Adds this process to meta.json: versions, commit, machine and command, never environment variables.
+        """Adds this process to meta.json: changed settings, versions, machine, command; never environment variables.
 
         Its `time_s` is where on the run's time axis it begins: a reader of speeds leaves out what follows.
         """
@@ -142,6 +143,7 @@ class RunFolder:
                 "time_s": round(time_s, 3),
                 "command": shlex.join(command),
                 "config_digests": [*self._digest_before(), _digest(self.config.to_json())],
+                "changed": self._changes(),
                 **source_version(),
                 "versions": package_versions(),
                 **machine(),
@@ -149,6 +151,13 @@ class RunFolder:
             }
         )
         write_aside(file, json.dumps({"sessions": sessions}, indent=2) + "\n")
+
+    def _changes(self) -> dict[str, list]:
+        """Returns the old and the new value of each setting that is another than in the session before."""
+        if not (self.path / "config.json").exists():
+            return {}
+        before, after = dataclasses.asdict(read_config(self.path)), dataclasses.asdict(self.config)
+        return {name: [before[name], value] for name, value in after.items() if value != before[name]}
 
     def _digest_before(self) -> list[str]:
         """Of the settings that are there: they hold until the new ones are written."""

@@ -256,6 +256,58 @@ def handlers():
         signal.signal(number, handler)
 
 
+def test_a_resumed_run_trains_with_the_settings_that_were_set_and_records_them(copy, handlers, monkeypatch):
+    from ga3c_tf.model.model import Model
+
+    rates, original = set(), Model.train
+    monkeypatch.setattr(
+        Model, "train", lambda self, *arguments: (rates.add(arguments[3:5]), original(self, *arguments))[1]
+    )
+    changes = ["learning_rate=3e-4", "beta=0.02", "adjustment=off", "num_trainers=2", "grad_clip_norm=none"]
+    words = [word for change in changes for word in ("--set", change)]
+    assert cli.main(["resume", str(copy), "--steps", "4000", *words], standalone_mode=False) == 0
+    assert rates == {(3e-4, 0.02)}
+    written = json.loads((copy / "config.json").read_text())
+    assert (written["learning_rate"], written["beta"], written["num_trainers"]) == (3e-4, 0.02, 2)
+    assert read_rows(copy / "metrics.csv", METRIC_COLUMNS)[-1]["trainers"] == "2"
+    first, second = json.loads((copy / "meta.json").read_text())["sessions"]
+    assert first["changed"] == {}
+    assert second["changed"] == {
+        "learning_rate": [1e-3, 3e-4],
+        "beta": [0.01, 0.02],
+        "num_trainers": [1, 2],
+        "steps": [2000, 4000],
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("network=mlp", "network (--network) cannot change within a run: the checkpoint holds the variables"),
+        ("lerning_rate=1", "unknown setting 'lerning_rate'; close: learning_rate"),
+        ("learning_rate=0", "learning_rate (--learning-rate) is 0.0; it must be above 0"),
+        ("learning_rate=fast", "'fast' is not a valid float"),
+        ("learning_rate=none", "'none' is not a valid float"),
+        ("serial", "'serial' is not NAME=VALUE"),
+        ("loss=tiny", "unknown loss 'tiny'"),
+    ],
+)
+def test_a_change_that_cannot_be_is_one_line_and_changes_nothing(copy, change, words):
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    assert words in refused("resume", copy, "--steps", 4000, "--set", change)
+    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
+
+
+def test_without_its_adjustment_a_run_goes_on_with_the_agents_of_its_settings(tmp_path):
+    """The checkpoint names four, which the memory of two has no room for."""
+    folder = tmp_path / "run"
+    words = ["train", "CartPole-v1", "--preset", "smoke", "--adjustment", "fast", "--run-dir", folder, "--seed", 4]
+    assert ga3c_tf(*words).returncode == 0
+    done = ga3c_tf("resume", folder, "--steps", 4000, "--set", "adjustment=off", "--set", "num_agents=2", "--json")
+    assert done.returncode == 0, done.stderr
+    assert read_rows(folder / "metrics.csv", METRIC_COLUMNS)[-1]["agents"] == "2"
+
+
 class Signalled:
     """Stands in for a training: sends itself a signal while it runs."""
 
