@@ -59,6 +59,7 @@ setup(
         "click>=8.1,<9",
         "jinja2>=3.1,<4",  # the text of the results pages
         "rich>=13",
+        "rich-click>=1.9,<2",  # help in panels
         "psutil>=6,<8",
         "nvidia-ml-py>=12.535",
     ],

@@ -17,7 +17,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-import click
+import rich_click as click
+from click.exceptions import Exit, NoArgsIsHelpError
 
 from ga3c_tf import __version__
 from ga3c_tf.cli.options import (
@@ -58,9 +59,9 @@ def main() -> None:
         code = cli.main(standalone_mode=False) or 0
         sys.stdout.flush()
         sys.exit(code)
-    except click.exceptions.Exit as stop:
+    except Exit as stop:
         sys.exit(stop.exit_code)
-    except click.exceptions.NoArgsIsHelpError as error:
+    except NoArgsIsHelpError as error:
         print(error.format_message())
         sys.exit(2)
     except click.UsageError as error:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
+import rich_click as click
+from click.types import convert_type
 
 from ga3c_tf.config import MOST_EPISODE_STEPS, SYSTEMS, USUAL_PRESET, Config, is_optional, option_of, setting_type
 
 
 def config_options(command):
-    """Adds one option per setting, in the order of the Config's groups; the environment is an argument."""
+    """Adds one option per setting, in a panel for each of the Config's groups; the environment is an argument."""
     names = [setting.name for setting in dataclasses.fields(Config) if setting.name != "env_id"]
     return setting_options(names, Config.from_preset(USUAL_PRESET, {}))(command)
 
@@ -43,7 +44,8 @@ def setting_options(names: Sequence[str], usual: Config):
                 name,
                 type=click.Choice(rule["choices"]) if rule["choices"] else kind,
                 default=None,
-                help=f"({rule['group']}) {text}",
+                help=text,
+                panel=rule["group"].capitalize(),
             )(command)
         return command
 
@@ -75,7 +77,7 @@ def _changes(context: click.Context, parameter: click.Parameter, words: Sequence
         if known and text == "none" and is_optional(name):
             changes[name] = None
         elif known:
-            changes[name] = click.types.convert_type(setting_type(name)).convert(text, parameter, context)
+            changes[name] = convert_type(setting_type(name)).convert(text, parameter, context)
         else:
             changes[name] = text
     return changes

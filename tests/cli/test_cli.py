@@ -1,5 +1,6 @@
 """The command line as a user meets it: help, bad input, and one run from training to its video."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -70,6 +71,20 @@ def test_train_has_an_option_for_every_setting():
         "--device",
     ):
         assert option in text
+
+
+def test_the_help_shows_the_settings_in_a_panel_for_each_group():
+    done = ga3c_tf("train", "--help")
+    assert "\x1b" not in done.stdout and max(map(len, done.stdout.splitlines())) <= 120
+    panels = {
+        title: set(text.split()) for title, text in re.findall(r"─ ([A-Z][a-z ]+) ─+╮\n(.*?)╰─", done.stdout, re.S)
+    }
+    for option in cli.commands["train"].params:
+        setting = Config.__dataclass_fields__.get(option.name)
+        if setting and option.name != "env_id":
+            assert set(option.help.split()) <= panels[setting.metadata["group"].capitalize()], option.name
+    assert len(panels) == 1 + len({setting.metadata["group"] for setting in dataclasses.fields(Config)})
+    assert "--preset" in panels["Options"]
 
 
 @pytest.mark.parametrize("name", ["train", "bench"])
