@@ -9,7 +9,7 @@ SMOKE  ?= runs/smoke
 
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/installed
-TYPED   := $(wildcard ga3c_tf reproduce)
+TYPED   := ga3c_tf
 
 .PHONY: reproduce test test-slow lint format install clean
 
@@ -37,7 +37,7 @@ format: $(STAMP)
 install: $(STAMP)
 
 # The packages' __init__ files are here because an editable install lists the packages that it found.
-$(STAMP): requirements.txt setup.py $(wildcard ga3c_tf/__init__.py reproduce/__init__.py) | $(BIN)/pip
+$(STAMP): requirements.txt setup.py ga3c_tf/__init__.py | $(BIN)/pip
 	$(BIN)/python -m pip install -r requirements.txt
 	$(BIN)/python -m pip install --no-deps -e .
 	@touch $@

@@ -30,16 +30,16 @@ setup(
     author="The ga3c_tf authors",
     license="BSD-3-Clause",
     packages=[
-        *find_packages(include=["ga3c_tf", "ga3c_tf.*", "reproduce", "reproduce.*"]),
-        "reproduce.paper",
-        "reproduce.weights",
+        *find_packages(include=["ga3c_tf", "ga3c_tf.*"]),  # ga3c_tf/reproduce is a link to ../reproduce
+        "ga3c_tf.reproduce.paper",
+        "ga3c_tf.reproduce.weights",
     ],
     # the paper's records, which `reproduce` compares with, and the published weights
-    package_dir={"reproduce.paper": "results/paper", "reproduce.weights": "results/weights"},
+    package_dir={"ga3c_tf.reproduce.paper": "results/paper", "ga3c_tf.reproduce.weights": "results/weights"},
     package_data={
-        "reproduce.pages": ["templates/*.md"],
-        "reproduce.paper": ["*"],
-        "reproduce.weights": ["**/*"],
+        "ga3c_tf.reproduce.paper": ["*"],
+        "ga3c_tf.reproduce.weights": ["**/*"],
+        "ga3c_tf.reproduce.pages": ["templates/*"],
     },
     python_requires=">=3.11,<3.14",
     # Ranges, so that the package fits into other environments. The versions that the tests ran with: requirements.txt.

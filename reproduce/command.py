@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from reproduce.figures.figure import Figure
-from reproduce.figures.registry import ALL, FIGURES, figures_called
-from reproduce.pages.report import write_pages
-from reproduce.results.folder import DEFAULT, ResultsFolder
-from reproduce.runs.executor import Executor, duration
-from reproduce.runs.run import Run
-from reproduce.runs.specs import BUDGETS, RunSpec, check_games
+from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.registry import ALL, FIGURES, figures_called
+from ga3c_tf.reproduce.pages.report import write_pages
+from ga3c_tf.reproduce.results.folder import DEFAULT, ResultsFolder
+from ga3c_tf.reproduce.runs.executor import Executor, duration
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import BUDGETS, RunSpec, check_games
 
 
 def specs_of(

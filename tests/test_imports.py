@@ -25,7 +25,7 @@ def test_importing_it_does_not_load_tensorflow(name):
 
 
 def test_reproducing_on_one_machine_does_not_load_ray():
-    assert "ray" not in packages_loaded_by("reproduce.command") | packages_loaded_by("ga3c_tf.cli.main")
+    assert "ray" not in packages_loaded_by("ga3c_tf.reproduce.command") | packages_loaded_by("ga3c_tf.cli.main")
 
 
 def test_a_loaded_package_is_seen():

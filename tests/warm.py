@@ -29,9 +29,9 @@ PRELOADED = (
     "ga3c_tf.evaluation",
     "ga3c_tf.systems.serial",
     "ga3c_tf.systems.ga3c",
-    "reproduce.command",
-    "reproduce.results.publish",
-    "reproduce.drawing.run_plots",
+    "ga3c_tf.reproduce.command",
+    "ga3c_tf.reproduce.results.publish",
+    "ga3c_tf.reproduce.drawing.run_plots",
 )
 LARGEST_REQUEST = 2**20
 STATUS = struct.Struct("i")

@@ -251,7 +251,7 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, trust_code:
     _check_agent(run, checkpoint, trust_code)
     check_free(folder)
 
-    from reproduce.results.publish import publish as write
+    from ga3c_tf.reproduce.results.publish import publish as write
 
     agent = _trained_agent(run, checkpoint, True, 0, "cpu")
     _exit_on_signals()
@@ -270,7 +270,7 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, trust_code:
 )
 def plot(runs: tuple[Path, ...], output: Path) -> None:
     """Draw score, PPS, TPS, policy lag and queues of one or more run folders RUNS."""
-    from reproduce.drawing.run_plots import plot_runs
+    from ga3c_tf.reproduce.drawing.run_plots import plot_runs
 
     plot_runs(list(runs), output)
     print(output)
@@ -352,7 +352,7 @@ def reproduce(
 
     Finished runs are not repeated, interrupted ones are resumed, and a failed one does not end the rest.
     """
-    from reproduce import command
+    from ga3c_tf.reproduce import command
 
     chosen = [game.strip() for game in games.split(",") if game.strip()]
     changes = {name: value for name, value in (("loss", loss), ("network", network)) if value}
@@ -385,8 +385,8 @@ def reproduce(
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a page is not what it should be.")
 def report(out: Path, check: bool) -> int:
     """Write the results page, README.md of the results folder, from the records and the runs."""
-    from reproduce.pages.report import stale_pages, write_pages
-    from reproduce.results.folder import ResultsFolder
+    from ga3c_tf.reproduce.pages.report import stale_pages, write_pages
+    from ga3c_tf.reproduce.results.folder import ResultsFolder
 
     folder = ResultsFolder(out)
     if not check:
@@ -425,7 +425,7 @@ def _check_users_names(games: list[str], changes: dict[str, str]) -> None:
     """Refuses environments, losses and networks of the user's own that are not there, before any run begins."""
     from ga3c_tf.environments.ids import resolve_env_id
     from ga3c_tf.plugins import users_function
-    from reproduce.runs.specs import check_games, env_id_of
+    from ga3c_tf.reproduce.runs.specs import check_games, env_id_of
 
     check_games(games)
     for game in games:
@@ -441,7 +441,7 @@ def _executor(say, address, storage, cpus_per_run, gpus_per_run, detach):
     Raises:
         UserError: options that do not go together, or Ray is not installed.
     """
-    from reproduce.runs.executor import LocalExecutor
+    from ga3c_tf.reproduce.runs.executor import LocalExecutor
 
     if address is None:
         given = {
@@ -455,7 +455,7 @@ def _executor(say, address, storage, cpus_per_run, gpus_per_run, detach):
             raise UserError(f"{without[0]} is for --ray")
         return LocalExecutor(say)
     try:
-        from reproduce.cluster.ray_executor import RayExecutor
+        from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor
     except ModuleNotFoundError as error:
         if error.name not in ("ray", "fsspec"):
             raise

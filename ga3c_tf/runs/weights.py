@@ -28,7 +28,7 @@ ORIGIN = "began_with"
 """The folder in a run folder that has the card, the score and the curve of the weights that the run began with."""
 KEPT = ("README.md", "config.json", SCORE, "curve.csv", "curve.svg", "curve.png", ORIGIN)
 HERE = Path(__file__).resolve().parents[2]
-CHECKOUT, INSTALLED = HERE / "results" / "weights", HERE / "reproduce" / "weights"
+CHECKOUT, INSTALLED = HERE / "results" / "weights", HERE / "ga3c_tf" / "reproduce" / "weights"
 PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 """The published ones, each in a folder of its name: in a checkout, or installed beside the package."""
 

@@ -18,11 +18,11 @@ from ray.exceptions import RayActorError
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.remote.cluster import connect
-from reproduce.cluster.ray_task import MARKER, Job
-from reproduce.cluster.scheduler import RUNNING, WAITING, News, State, conductor_of
-from reproduce.cluster.storage import Mirror, Storage
-from reproduce.runs.run import FINISHED, Run
-from reproduce.runs.specs import RunSpec
+from ga3c_tf.reproduce.cluster.ray_task import MARKER, Job
+from ga3c_tf.reproduce.cluster.scheduler import RUNNING, WAITING, News, State, conductor_of
+from ga3c_tf.reproduce.cluster.storage import Mirror, Storage
+from ga3c_tf.reproduce.runs.run import FINISHED, Run
+from ga3c_tf.reproduce.runs.specs import RunSpec
 
 LOCAL = "local"
 POLL_SECONDS = 1.0

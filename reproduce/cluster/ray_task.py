@@ -19,12 +19,12 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.cluster.cores import pinned
+from ga3c_tf.reproduce.cluster.storage import Mirror, Storage, TakenOver
+from ga3c_tf.reproduce.runs.execute import execute_run
+from ga3c_tf.reproduce.runs.run import FAILED
+from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_last_rows
-from reproduce.cluster.cores import pinned
-from reproduce.cluster.storage import Mirror, Storage, TakenOver
-from reproduce.runs.execute import execute_run
-from reproduce.runs.run import FAILED
-from reproduce.runs.specs import RunSpec
 
 MARKER = "logs/storage-id"
 """The file by which a task knows the storage of the command that sent it."""

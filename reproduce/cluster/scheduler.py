@@ -14,10 +14,10 @@ import ray
 from ray.exceptions import RayTaskError, TaskCancelledError
 
 from ga3c_tf.remote.cluster import NAMESPACE
-from reproduce.cluster import ray_task
-from reproduce.cluster.ray_task import Job, NotShared, Progress
-from reproduce.cluster.storage import Storage, TakenOver
-from reproduce.runs.run import INTERRUPTED
+from ga3c_tf.reproduce.cluster import ray_task
+from ga3c_tf.reproduce.cluster.ray_task import Job, NotShared, Progress
+from ga3c_tf.reproduce.cluster.storage import Storage, TakenOver
+from ga3c_tf.reproduce.runs.run import INTERRUPTED
 
 TRIES = 3
 """That may be lost one after another without a newer checkpoint."""

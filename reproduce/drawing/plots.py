@@ -14,8 +14,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import LogLocator
 
+from ga3c_tf.reproduce.runs.run import Columns, Run
 from ga3c_tf.runs.stats import bootstrap_interval
-from reproduce.runs.run import Columns, Run
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
 COLUMN = 3.3  # inches: the width of a column of the paper

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from reproduce.measures.text import lines_of, spread
-from reproduce.measures.verdicts import LEAST_SEEDS, UNKNOWN, Finding, holds_if
-from reproduce.runs.run import Run
-from reproduce.runs.specs import RunSpec, run_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.text import lines_of, spread
+from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, UNKNOWN, Finding, holds_if
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 WORKERS = ("agents", "predictors", "trainers")
 MINUTES = {"quick": 20.0, "paper": 240.0}
@@ -110,7 +110,7 @@ def section(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draws N_A, N_P, N_T and TPS over time, a column for each game."""
-    from reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import plots
 
     plots.adjustment_courses([run for run in results.runs if run.finished], stem)
 

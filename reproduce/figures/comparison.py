@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from reproduce.figures.figure import Figure, Results
-from reproduce.measures.text import lines_of, number, spread
-from reproduce.measures.verdicts import greater
-from reproduce.runs.run import Run
-from reproduce.runs.specs import RunSpec, described
+from ga3c_tf.reproduce.figures.figure import Figure, Results
+from ga3c_tf.reproduce.measures.text import lines_of, number, spread
+from ga3c_tf.reproduce.measures.verdicts import greater
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 
 def by_setting(runs: Iterable[Run]) -> dict[RunSpec, list[Run]]:
@@ -39,7 +39,7 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
 
 def plot(paper: Results, own: Results, stem: Path) -> None:
     """Draws the score against time and agent steps by both methods, a row for each setting."""
-    from reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import plots
 
     papers = by_setting(paper.runs)
     rows = {

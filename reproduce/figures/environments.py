@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from reproduce.figures import learning_curves, pps
-from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from reproduce.measures.text import lines_of, number, spread
-from reproduce.measures.verdicts import Finding, greater
-from reproduce.runs.run import Run
-from reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
+from ga3c_tf.reproduce.figures import learning_curves, pps
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.text import lines_of, number, spread
+from ga3c_tf.reproduce.measures.verdicts import Finding, greater
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 
 GAMES = (
     "cartpole",
@@ -118,7 +118,7 @@ def _minutes(runs: list[Run]) -> str:
 
 def plot(results: Results, stem: Path) -> None:
     """Draws the score against time and against agent steps, a row for each game."""
-    from reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import plots
 
     curves = {
         game.replace("_", " "): {

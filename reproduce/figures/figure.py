@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ga3c_tf.errors import UserError
-from reproduce.measures.records import MEASURED, NOT_RUN, Record, read_records
-from reproduce.runs.run import Run
-from reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
+from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN, Record, read_records
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
 
 class Measure(NamedTuple):

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from reproduce.figures import pps, scores
-from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from reproduce.measures.text import lines_of, number, spread
-from reproduce.measures.verdicts import Finding, greater
-from reproduce.runs.run import Run
-from reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, run_spec
+from ga3c_tf.reproduce.figures import pps, scores
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.text import lines_of, number, spread
+from ga3c_tf.reproduce.measures.verdicts import Finding, greater
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, run_spec
 
 FINAL = "final rolling score"
 BEST = "best rolling score"
@@ -106,7 +106,7 @@ def section(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draws the score against time and against agent steps, a row for each game."""
-    from reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import plots
 
     finished = {
         game: {rate: [run.curve for run in runs if run.finished] for rate, runs in rates.items()}

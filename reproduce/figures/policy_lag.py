@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reproduce.figures.figure import Figure, Measure, Results, smoke_spec
-from reproduce.measures.records import NOT_RUN
-from reproduce.measures.text import lines_of, spread
-from reproduce.measures.verdicts import (
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, smoke_spec
+from ga3c_tf.reproduce.measures.records import NOT_RUN
+from ga3c_tf.reproduce.measures.text import lines_of, spread
+from ga3c_tf.reproduce.measures.verdicts import (
     LEAST_SEEDS,
     UNKNOWN,
     Finding,
@@ -20,8 +20,8 @@ from reproduce.measures.verdicts import (
     holds_if,
     worst_drop,
 )
-from reproduce.runs.run import Run
-from reproduce.runs.specs import RunSpec, run_spec
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MINIMA = (0, 20, 40, 160)
 RATES = {"normal": 1e-3, "large": 4e-3}
@@ -230,7 +230,7 @@ def _counted(reasons: Counter[str]) -> str:
 
 def plot(results: Results, stem: Path) -> None:
     """Draws curves at both learning rates, and the distribution of the measured lag beside them."""
-    from reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import plots
 
     rates: dict[str, dict[str, list[Run]]] = {}
     for label, runs in groups(results).items():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from reproduce.measures.text import lines_of, number, spread
-from reproduce.measures.verdicts import UNKNOWN, Finding, grows
-from reproduce.runs.run import Run
-from reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.text import lines_of, number, spread
+from ga3c_tf.reproduce.measures.verdicts import UNKNOWN, Finding, grows
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 
 NETWORKS = {
     "small": "small",
@@ -169,7 +169,7 @@ def _first_submission(results: Results) -> list[list[str]]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draws bars on a log axis, the speed-up above each pair; the paper's ratio beside ours."""
-    from reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import plots
 
     groups = []
     for network in networks(results):

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from reproduce.figures import tps
-from reproduce.figures.figure import Figure, Measure, Results
-from reproduce.measures.text import lines_of, number
-from reproduce.measures.verdicts import FAILS, HOLDS, TIE, UNKNOWN, Finding, holds_if
-from reproduce.runs.run import Run
-from reproduce.runs.specs import workers_of
+from ga3c_tf.reproduce.figures import tps
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
+from ga3c_tf.reproduce.measures.text import lines_of, number
+from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, TIE, UNKNOWN, Finding, holds_if
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import workers_of
 
 TOP_SHARE = 1 / 3
 FAR_BELOW = 0.5
@@ -109,7 +109,7 @@ def section(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draws how full the queue is, and the prediction batch, of every setting against its speed."""
-    from reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import plots
 
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
     room = rooms(results)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ga3c_tf.config import did_you_mean
 from ga3c_tf.errors import UserError
-from reproduce.figures import (
+from ga3c_tf.reproduce.figures import (
     adjustment,
     environments,
     learning_curves,
@@ -16,7 +16,7 @@ from reproduce.figures import (
     tps,
     utilization,
 )
-from reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.figure import Figure
 
 MODULES = (scores, pps, adjustment, tps, queues, speed, learning_curves, policy_lag, utilization, environments)
 FIGURES: dict[str, Figure] = {module.FIGURE.name: module.FIGURE for module in MODULES}

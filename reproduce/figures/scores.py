@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from reproduce.measures.records import NOT_RUN
-from reproduce.measures.text import lines_of, number, spread
-from reproduce.measures.verdicts import score_verdict
-from reproduce.runs.run import Run
-from reproduce.runs.specs import NINE_GAMES, RunSpec, env_id_of, run_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.records import NOT_RUN
+from ga3c_tf.reproduce.measures.text import lines_of, number, spread
+from ga3c_tf.reproduce.measures.verdicts import score_verdict
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, env_id_of, run_spec
 
 LEARNING_RATES = {"normal": 1e-3, "lower": 3e-4}
 MINUTES = {"quick": 12.0, "paper": 24 * 60.0}
@@ -159,7 +159,7 @@ def _range(values: list[float]) -> str:
 
 def plot(results: Results, stem: Path) -> None:
     """Draws a small panel for each game: the paper's methods as marks, ours with an interval over seeds or episodes."""
-    from reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import plots
 
     panels = []
     for game in NINE_GAMES:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from reproduce.figures import adjustment
-from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from reproduce.measures.text import lines_of, spread
-from reproduce.measures.verdicts import TIE, UNKNOWN, Finding, greater, holds_if
-from reproduce.runs.run import Run
-from reproduce.runs.specs import RunSpec, run_spec
+from ga3c_tf.reproduce.figures import adjustment
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.text import lines_of, spread
+from ga3c_tf.reproduce.measures.verdicts import TIE, UNKNOWN, Finding, greater, holds_if
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MINUTES = {"quick": 15.0, "paper": 24 * 60.0}
 FIXED = {"quick": (32, 2, 2), "paper": (128, 2, 2)}
@@ -119,7 +119,7 @@ def section(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draws the score against time and against agent steps, with the frames in the legend."""
-    from reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import plots
 
     curves = {}
     for label, runs in groups(results).items():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from reproduce.measures.text import lines_of, number
-from reproduce.measures.verdicts import TIE, UNKNOWN, Finding, holds_if
-from reproduce.runs.run import Run
-from reproduce.runs.specs import RunSpec, run_spec, workers_of
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.text import lines_of, number
+from ga3c_tf.reproduce.measures.verdicts import TIE, UNKNOWN, Finding, holds_if
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec, workers_of
 
 AGENTS = {"quick": (8, 16, 32, 64), "paper": (16, 32, 64, 128)}
 THREADS = {"quick": (1, 2, 4), "paper": (1, 2, 4, 8, 16)}
@@ -153,7 +153,7 @@ def section(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draws the TPS of every setting, normalised to the best, by number of agents."""
-    from reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import plots
 
     plots.normalised_tps(by_setting(results, "tps"), PLOTTED, stem)
 

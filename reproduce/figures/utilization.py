@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reproduce.figures import pps
-from reproduce.figures.figure import Figure, Measure, Results
-from reproduce.measures.text import lines_of, number, spread
-from reproduce.measures.verdicts import UNKNOWN, Finding, falls, grows
-from reproduce.runs.run import Run
-from reproduce.runs.specs import RunSpec
+from ga3c_tf.reproduce.figures import pps
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
+from ga3c_tf.reproduce.measures.text import lines_of, number, spread
+from ga3c_tf.reproduce.measures.verdicts import UNKNOWN, Finding, falls, grows
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import RunSpec
 
 PROTOCOL = "share of the time of all cores that the run's processes used, from its first row of metrics on"
 GPU_PROTOCOL = "median of nvidia-smi's busy share, asked every 2 s, from the run's first row of metrics on"
@@ -73,7 +73,7 @@ def section(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draws the shares by network."""
-    from reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import plots
 
     bars = {
         metric: [results.values(metric, pps.runs_of(results, network, "ga3c")) for network in pps.networks(results)]

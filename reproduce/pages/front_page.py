@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ga3c_tf.errors import UserError
-from reproduce.figures.figure import Figure, Results
-from reproduce.figures.registry import FIGURES
-from reproduce.measures.text import lines_of
-from reproduce.results import pretrained
-from reproduce.results.folder import ResultsFolder
+from ga3c_tf.reproduce.figures.figure import Figure, Results
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.text import lines_of
+from ga3c_tf.reproduce.results import pretrained
+from ga3c_tf.reproduce.results.folder import ResultsFolder
 
 BUDGET = "quick"
 SHOWN = ("scores", "pps")

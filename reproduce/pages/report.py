@@ -11,16 +11,16 @@ from typing import Any
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
-from reproduce.figures import comparison as beside
-from reproduce.figures.figure import Figure, Results
-from reproduce.figures.registry import FIGURES
-from reproduce.measures.records import MEASURED, NOT_RUN
-from reproduce.measures.text import lines_of
-from reproduce.pages import front_page
-from reproduce.results import pretrained
-from reproduce.results.folder import ResultsFolder
-from reproduce.runs.run import Run
-from reproduce.runs.specs import described
+from ga3c_tf.reproduce.figures import comparison as beside
+from ga3c_tf.reproduce.figures.figure import Figure, Results
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
+from ga3c_tf.reproduce.measures.text import lines_of
+from ga3c_tf.reproduce.pages import front_page
+from ga3c_tf.reproduce.results import pretrained
+from ga3c_tf.reproduce.results.folder import ResultsFolder
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import described
 
 
 def page(folder: ResultsFolder) -> str:

@@ -17,11 +17,11 @@ from typing import Any
 from ga3c_tf.config import Config, option_of
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import locked, write_aside
-from reproduce.figures import comparison as beside
-from reproduce.figures.figure import Figure, Results, read_paper
-from reproduce.measures.records import Record, read_records, write_records
-from reproduce.runs.run import Run
-from reproduce.runs.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
+from ga3c_tf.reproduce.figures import comparison as beside
+from ga3c_tf.reproduce.figures.figure import Figure, Results, read_paper
+from ga3c_tf.reproduce.measures.records import Record, read_records, write_records
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
 
 DEFAULT = {"smoke": Path("runs/smoke"), "quick": Path("results"), "paper": Path("results")}
 HERE = Path(__file__).resolve().parents[1]

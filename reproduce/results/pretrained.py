@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.measures.records import Record
+from ga3c_tf.reproduce.measures.text import number, table
+from ga3c_tf.reproduce.runs.specs import GAMES
 from ga3c_tf.runs.weights import SCORE
-from reproduce.measures.records import Record
-from reproduce.measures.text import number, table
-from reproduce.runs.specs import GAMES
 
 
 def rows(weights: Path, paper: list[Record], link: str) -> list[str]:

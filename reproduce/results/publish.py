@@ -14,11 +14,11 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.evaluation import TrainedAgent, evaluate, summary
 from ga3c_tf.files import write_aside
+from ga3c_tf.reproduce.measures.text import lines_of
+from ga3c_tf.reproduce.runs.run import Columns, curve_of, machine_of, read_curve, write_curve
 from ga3c_tf.runs.folder import check_no_links, read_config
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.weights import FILE, ORIGIN, SCORE, check_free, save_weights
-from reproduce.measures.text import lines_of
-from reproduce.runs.run import Columns, curve_of, machine_of, read_curve, write_curve
 
 
 def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: int, command: str) -> dict:
@@ -124,7 +124,7 @@ def _minutes(run: Path, agent_steps: int) -> float | None:
 
 
 def _plot(curve: Columns, config: Config, stem: Path) -> None:
-    from reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import plots
 
     label = f"mean of the last {config.rolling_episodes} episodes of training, seed {config.seed}"
     plots.score_curves({config.env_id: {label: [curve]}}, stem)

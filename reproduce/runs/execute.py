@@ -19,9 +19,9 @@ from ga3c_tf.files import locked, write_aside
 from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import process_group
+from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run, curve_of, read_result, write_curve
+from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
-from reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run, curve_of, read_result, write_curve
-from reproduce.runs.specs import RunSpec
 
 POLL_SECONDS = 0.25
 SAMPLE_SECONDS = 2.0

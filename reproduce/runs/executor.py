@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from reproduce.runs.execute import execute_run
-from reproduce.runs.run import Run
-from reproduce.runs.specs import RunSpec
+from ga3c_tf.reproduce.runs.execute import execute_run
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import RunSpec
 
 
 class Executor(Protocol):

@@ -12,10 +12,10 @@ import numpy as np
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
+from ga3c_tf.reproduce.measures.records import NOT_RUN
+from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
-from reproduce.measures.records import NOT_RUN
-from reproduce.runs.specs import RunSpec
 
 FINISHED = "finished"
 FAILED = "failed"

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures import comparison as beside
+from ga3c_tf.reproduce.figures import environments, policy_lag, pps, queues, speed, tps
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, UNKNOWN
+from ga3c_tf.reproduce.pages.report import page
+from ga3c_tf.reproduce.results.folder import ResultsFolder
+from ga3c_tf.reproduce.runs import execute
+from ga3c_tf.reproduce.runs.run import Run, curve_of, write_curve
+from ga3c_tf.reproduce.runs.specs import workers_of
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
-from reproduce.figures import comparison as beside
-from reproduce.figures import environments, policy_lag, pps, queues, speed, tps
-from reproduce.figures.registry import FIGURES
-from reproduce.measures.verdicts import FAILS, HOLDS, UNKNOWN
-from reproduce.pages.report import page
-from reproduce.results.folder import ResultsFolder
-from reproduce.runs import execute
-from reproduce.runs.run import Run, curve_of, write_curve
-from reproduce.runs.specs import workers_of
 
 SESSION = {"commit": "c" * 40, "dirty": False, "cores": 2, "cpu": "an abacus", "device": "/CPU:0", "gpus": []}
 ON_GPU = {**SESSION, "device": "/GPU:0", "gpus": ["a loom"]}

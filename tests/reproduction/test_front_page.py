@@ -8,10 +8,10 @@ import pytest
 from jinja2 import UndefinedError
 
 from ga3c_tf.errors import UserError
-from reproduce.measures.text import TEMPLATES, lines_of
-from reproduce.pages import front_page
-from reproduce.pages.report import stale_pages, write_pages
-from reproduce.results.folder import ResultsFolder
+from ga3c_tf.reproduce.measures.text import TEMPLATES, lines_of
+from ga3c_tf.reproduce.pages import front_page
+from ga3c_tf.reproduce.pages.report import stale_pages, write_pages
+from ga3c_tf.reproduce.results.folder import ResultsFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN = "<!-- generated from results/ by ga3c-tf report; do not edit -->"

@@ -15,21 +15,21 @@ from types import SimpleNamespace
 import pytest
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.runs.executor import LocalExecutor
+from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run
+from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
-from reproduce.figures.registry import FIGURES
-from reproduce.runs.executor import LocalExecutor
-from reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run
-from reproduce.runs.specs import run_spec
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("fsspec")
 
 from ray.cluster_utils import Cluster  # noqa: E402
 
-from reproduce.cluster import cores, ray_task  # noqa: E402
-from reproduce.cluster import scheduler as conductor  # noqa: E402
-from reproduce.cluster.ray_executor import RayExecutor, _finished, jobs_for, summary  # noqa: E402
-from reproduce.cluster.storage import Mirror, Storage, TakenOver  # noqa: E402
+from ga3c_tf.reproduce.cluster import cores, ray_task  # noqa: E402
+from ga3c_tf.reproduce.cluster import scheduler as conductor  # noqa: E402
+from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor, _finished, jobs_for, summary  # noqa: E402
+from ga3c_tf.reproduce.cluster.storage import Mirror, Storage, TakenOver  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)  # Ray and whole runs, on a machine that may be slow
 ROOT = Path(__file__).resolve().parents[2]
@@ -195,8 +195,8 @@ EXECUTE = """
 import json, sys
 from pathlib import Path
 from ga3c_tf.cli.main import _exit_on_signals
-from reproduce.cluster.ray_executor import RayExecutor
-from reproduce.runs.specs import RunSpec
+from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor
+from ga3c_tf.reproduce.runs.specs import RunSpec
 _exit_on_signals()
 spec = RunSpec.from_values(json.loads(sys.argv[4]))
 executor = RayExecutor(sys.argv[1], sys.argv[5], 1, None, sys.argv[2] == "detach", lambda text: print(text, flush=True))
@@ -566,7 +566,7 @@ def test_a_damaged_result_in_the_storage_is_named(tmp_path):
 HOLD = """
 import os, sys, time
 from pathlib import Path
-from reproduce.cluster import cores
+from ga3c_tf.reproduce.cluster import cores
 cores.FOLDER, cores.WAIT_SECONDS = Path(sys.argv[1]), float(sys.argv[2])
 before = os.sched_getaffinity(0)
 with cores.pinned(1, lambda text: print(text, end=": ")):

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ga3c_tf.errors import UserError
-from reproduce.measures.records import COLUMNS, MEASURED, MEASURED_COLUMNS, NOT_RUN, Record, read_records, write_records
+from ga3c_tf.reproduce.measures.records import (
+    COLUMNS,
+    MEASURED,
+    MEASURED_COLUMNS,
+    NOT_RUN,
+    Record,
+    read_records,
+    write_records,
+)
 
 RECORD = Record(
     "scores",

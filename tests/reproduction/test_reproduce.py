@@ -14,17 +14,17 @@ import pytest
 from commands import children_of, ga3c_tf
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce import command
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
+from ga3c_tf.reproduce.pages.report import stale_pages
+from ga3c_tf.reproduce.results.folder import ResultsFolder
+from ga3c_tf.reproduce.runs import execute, specs
+from ga3c_tf.reproduce.runs.executor import LocalExecutor, duration
+from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run, read_result
+from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
-from reproduce import command
-from reproduce.figures.registry import FIGURES
-from reproduce.measures.records import MEASURED, NOT_RUN
-from reproduce.pages.report import stale_pages
-from reproduce.results.folder import ResultsFolder
-from reproduce.runs import execute, specs
-from reproduce.runs.executor import LocalExecutor, duration
-from reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run, read_result
-from reproduce.runs.specs import run_spec
 
 pytestmark = pytest.mark.timeout(600)  # whole runs, on a machine that may be slow
 
@@ -143,8 +143,8 @@ EXECUTE = """
 import json, sys
 from pathlib import Path
 from ga3c_tf.cli.main import _exit_on_signals
-from reproduce.runs.executor import LocalExecutor
-from reproduce.runs.specs import RunSpec
+from ga3c_tf.reproduce.runs.executor import LocalExecutor
+from ga3c_tf.reproduce.runs.specs import RunSpec
 _exit_on_signals()
 specs = [RunSpec.from_values(json.loads(text)) for text in sys.argv[2:]]
 runs = LocalExecutor(lambda text: print(text, flush=True)).execute(specs, Path(sys.argv[1]), False)
@@ -454,7 +454,7 @@ def test_a_result_that_cannot_be_written_ends_neither_the_rest_nor_the_run(tmp_p
 
     monkeypatch.setattr(execute, "_call", call)
     monkeypatch.setattr(execute, "write_aside", write)
-    monkeypatch.setattr("reproduce.runs.run.write_aside", write)
+    monkeypatch.setattr("ga3c_tf.reproduce.runs.run.write_aside", write)
     first, second = LocalExecutor(said.append).execute(specs, runs, False)
     assert not first.finished and second.finished
     assert any("No space left on device; the same command again goes on" in line for line in said)

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from ga3c_tf.config import Config
+from ga3c_tf.reproduce.figures import environments
+from ga3c_tf.reproduce.figures.figure import read_paper
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.records import NOT_RUN, read_records
+from ga3c_tf.reproduce.pages.report import stale_pages
+from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
+from ga3c_tf.reproduce.runs.run import Run, read_result
+from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.weights import FILE, MOST_BYTES
-from reproduce.figures import environments
-from reproduce.figures.figure import read_paper
-from reproduce.figures.registry import FIGURES
-from reproduce.measures.records import NOT_RUN, read_records
-from reproduce.pages.report import stale_pages
-from reproduce.results.folder import NONE, ResultsFolder
-from reproduce.runs.run import Run, read_result
-from reproduce.runs.specs import NINE_GAMES, RunSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ResultsFolder(ROOT / "results")

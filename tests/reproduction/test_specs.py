@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ga3c_tf.cli.main import train
 from ga3c_tf.errors import UserError
-from reproduce.figures.registry import FIGURES
-from reproduce.runs.specs import BUDGETS, GAMES, RunSpec, run_spec
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.runs.specs import BUDGETS, GAMES, RunSpec, run_spec
 
 SETTINGS = st.fixed_dictionaries(
     {"steps": st.integers(1, 10**9)},

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reproduce.figures.adjustment import different_optimum
-from reproduce.measures.text import number, spread, table
-from reproduce.measures.verdicts import (
+from ga3c_tf.reproduce.figures.adjustment import different_optimum
+from ga3c_tf.reproduce.measures.text import number, spread, table
+from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
     HOLDS,
     UNKNOWN,
