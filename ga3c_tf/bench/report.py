@@ -12,7 +12,7 @@ of the GPU: 1 / (prediction + update). Times of the mean batches lie on straight
 
 
 def report(result: dict) -> str:
-    """What `bench.run_bench` returned, as text."""
+    """Formats what `run_bench` returned as text."""
     devices = list(result["devices"].values())
     lines = [heading(result), "", *table([rows(device) for device in devices]), "", NOTE]
     for device in devices:
@@ -23,8 +23,10 @@ def report(result: dict) -> str:
 
 
 def heading(result: dict) -> str:
-    """Machine, software and settings, in three lines."""
-    there, versions, settings = result["machine"], result["versions"], result["settings"]
+    """Formats the machine, the software and the settings in three lines."""
+    there = result["machine"]
+    versions = result["versions"]
+    settings = result["settings"]
     commit = f"{(result['commit'] or 'unknown')[:9]}{' (changed since)' if result['dirty'] else ''}"
     tensorflow = versions.get("tensorflow") or versions.get("tensorflow-cpu")
     return (
@@ -40,7 +42,7 @@ def heading(result: dict) -> str:
 
 
 def table(columns: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
-    """Lines of the rows' label, the same in all columns, and their cells."""
+    """Returns the lines of the table: the rows' labels, which all columns share, and their cells."""
     width = max(len(label) for label, _ in columns[0])
     return [
         f"{row[0][0]:{width}}  {'  '.join(f'{cell:{CELL}}' for _, cell in row)}".rstrip()
@@ -49,8 +51,11 @@ def table(columns: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
 
 
 def rows(device: dict) -> list[tuple[str, str]]:
-    """One device's column of the table: labels and cells."""
-    call, step, share, used = device["call_ms"], device["step_ms"], device["step_shares"], device["memory"]
+    """Returns the labels and cells of one device's column."""
+    call = device["call_ms"]
+    step = device["step_ms"]
+    share = device["step_shares"]
+    used = device["memory"]
     whole_ms = 1000 * device["cores"] / device["pps"]
 
     def component(name: str) -> str:
@@ -99,7 +104,7 @@ def _number(value: float | None, form: str) -> str:
 
 
 def curves(device: dict) -> list[str]:
-    """Prediction and update by batch size."""
+    """Formats the times of prediction and update by batch size."""
 
     def line(name: str, times: Mapping[int, float]) -> str:
         per_state = (f"{size}: {milliseconds / size:.3f}" for size, milliseconds in sorted(times.items()))
@@ -110,9 +115,13 @@ def curves(device: dict) -> list[str]:
 
 
 def verdict(network: str, cpu: dict, gpu: dict) -> str:
-    """Whether a GPU helps here, in one sentence; within 10 % it makes no difference."""
+    """States in one sentence whether a GPU helps here; within 10 % it makes no difference."""
     ratio = gpu["pps"] / cpu["pps"]
-    answer = "helps" if ratio > 1.1 else "does not help" if ratio < 0.9 else "makes no difference"
+    answer = "makes no difference"
+    if ratio > 1.1:
+        answer = "helps"
+    elif ratio < 0.9:
+        answer = "does not help"
     used = gpu["gpu_utilization"]
     share = f"{used:.0%} of its time is used" if used is not None else "what share of it is used is not known"
     return (

@@ -31,7 +31,8 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, objects: dict[str, list[tf.Variable]], warn: Callable[[str], None] = print):
-        self._folder, self._warn = folder / "checkpoints", warn
+        self._folder = folder / "checkpoints"
+        self._warn = warn
         self._damaged: list[int] = []
         self._counters = tf.Variable("", dtype=tf.string)
         self._groups = tuple(objects)
@@ -43,11 +44,11 @@ class Checkpoints:
         self._checkpoint = tf.train.Checkpoint(**objects, counters=self._counters)
 
     def steps(self) -> list[int]:
-        """Agent steps of the checkpoints that are there, in order."""
+        """Returns the agent steps of all checkpoints in ascending order."""
         return sorted(int(path.name) for path in self._folder.glob("*") if path.name.isdigit() and path.is_dir())
 
     def best(self) -> int | None:
-        """Agent steps of the checkpoint with the highest rolling score, the newest of equals; None without one."""
+        """Returns the agent steps of the checkpoint with the highest rolling score, the newest of equals, or None."""
         scored = [(score, step) for step in self.steps() if (score := self._score(step)) is not None]
         return max(scored)[1] if scored else None
 
@@ -103,32 +104,51 @@ class Checkpoints:
             raise UserError(f"{self._folder} cannot be read now: {_reason(error)}; nothing has been changed") from error
         if not there:
             raise UserError(f"{self._folder.parent} has no checkpoint yet")
-        if isinstance(which, int):
-            if which not in there:
-                raise UserError(f"no checkpoint at {which} agent steps; there are {', '.join(map(str, there))}")
-            order = [which]
-        else:
-            order = there[::-1]
-            best = self.best() if which == "best" else None
-            if best is not None:
-                order = [best, *(step for step in order if step != best)]
-        for step in order:
+        for step in self._in_order(which, there):
             try:
                 return self._read(step)
             except UserError:
                 raise
             except Exception as error:
-                if not self._is_damage(step, error):
-                    raise UserError(
-                        f"{self._path(step)} cannot be read now: {_reason(error)}; nothing has been changed. If it "
-                        "stays so, rename that folder, and the checkpoint before it is used"
-                    ) from error
-                self._damaged.append(step)
-                reason = f"{self._path(step)} is damaged ({type(error).__name__})"
+                reason = self._note_damage(step, error)
                 if isinstance(which, int):
                     raise UserError(f"{reason}; there are {', '.join(map(str, there))}") from None
                 self._warn(f"{reason}; trying the one before it")
         raise UserError(f"every checkpoint in {self._folder} is damaged")
+
+    def _in_order(self, which: str | int, there: list[int]) -> list[int]:
+        """Returns the agent steps of the checkpoints that `restore` tries, one after another.
+
+        Args:
+            which: as for `restore`.
+            there: agent steps of all checkpoints, in order.
+
+        Raises:
+            UserError: There is no such checkpoint.
+        """
+        if isinstance(which, int):
+            if which not in there:
+                raise UserError(f"no checkpoint at {which} agent steps; there are {', '.join(map(str, there))}")
+            return [which]
+        newest_first = there[::-1]
+        best = self.best() if which == "best" else None
+        if best is None:
+            return newest_first
+        return [best, *(step for step in newest_first if step != best)]
+
+    def _note_damage(self, step: int, error: Exception) -> str:
+        """Keeps in mind that a checkpoint is damaged and returns that in words.
+
+        Raises:
+            UserError: It may be whole, but `error` kept it from being read.
+        """
+        if not self._is_damage(step, error):
+            raise UserError(
+                f"{self._path(step)} cannot be read now: {_reason(error)}; nothing has been changed. If it "
+                "stays so, rename that folder, and the checkpoint before it is used"
+            ) from error
+        self._damaged.append(step)
+        return f"{self._path(step)} is damaged ({type(error).__name__})"
 
     def set_damaged_aside(self) -> None:
         """Renames those that `restore` found damaged: they count no longer, neither as the latest nor as the best.
@@ -161,7 +181,7 @@ class Checkpoints:
         return json.loads(self._counters.numpy())
 
     def _is_damage(self, step: int, error: Exception) -> bool:
-        """Whether a checkpoint that could not be restored has lost data; else memory, files or rights are short now."""
+        """Returns whether a checkpoint has lost data; otherwise memory, open files or rights were missing."""
         if not isinstance(error, DAMAGE) and type(error) is not tf.errors.OpError:
             return False
         try:
@@ -193,7 +213,7 @@ class Checkpoints:
 
 
 def _reason(error: Exception) -> str:
-    """What the system says is wrong, in a few words."""
+    """Returns what the system says is wrong, in a few words."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     if isinstance(error, tf.errors.OpError):

@@ -77,7 +77,8 @@ class RunLog:
             _drop_rows(folder / name, columns, counter, last, warn)
             return RetryingWriter(folder / name, self._no_room)
 
-        self._warn, self._warned = warn, -math.inf
+        self._warn = warn
+        self._warned = -math.inf
         self._episodes = table("episodes.csv", EPISODE_COLUMNS, "episode", episodes)
         self._metrics = table("metrics.csv", METRIC_COLUMNS)
         self._adjustment = table("adjustment.csv", ADJUSTMENT_COLUMNS)
@@ -164,7 +165,7 @@ class RunLog:
 
 
 def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
-    """The rows of a run's CSV file as texts; a damaged line, such as a half-written last one, is left out.
+    """Reads the rows of a run's CSV file as texts; skips damaged lines, such as a half-written last one.
 
     For small files: a row takes about a kilobyte. `read_columns` takes 8 bytes a number.
     """
@@ -172,7 +173,7 @@ def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
 
 
 def read_columns(file: Path, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """The columns of numbers of a run's CSV file, float64; not-a-number where a cell is empty. Texts are left out.
+    """Reads the numeric columns of a run's CSV file, float64; an empty cell is not-a-number.
 
     A damaged line is left out, as by `read_rows`.
     """
@@ -186,7 +187,7 @@ def read_columns(file: Path, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
 
 
 def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dict[str, str]]:
-    """The last rows of a run's CSV file, at most `count`, read from its end; damaged lines are left out."""
+    """Reads the last rows of a run's CSV file, at most `count`, from its end; skips damaged lines."""
     if not file.exists():
         return []
     with file.open("rb") as stream:
@@ -202,7 +203,7 @@ def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dic
 
 
 def _lines(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, list[str] | None]]:
-    """Each line but the header, and its cells; None for the cells of a damaged one.
+    """Yields each line except the header, with its cells; None in place of the cells of a damaged line.
 
     Each line is read by itself, or one wrong quotation mark would swallow all that follow.
     """
@@ -216,7 +217,7 @@ def _lines(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, list[str
 
 
 def _cells(line: str, columns: tuple[str, ...]) -> list[str] | None:
-    """The cells of a line, given without its line break; None where it is damaged."""
+    """Splits a line, given without its line break, into cells; returns None for a damaged line."""
     try:
         [cells] = csv.reader([line]) if '"' in line else [line.split(",")]
         if len(cells) != len(columns) or not cells[0]:
@@ -231,7 +232,8 @@ def _cells(line: str, columns: tuple[str, ...]) -> list[str] | None:
 
 def _drop_rows(file: Path, columns: tuple[str, ...], counter: str, last: float, warn: Callable[[str], None]) -> None:
     """Writes `file` anew: its header and the rows whose number `counter` is at most `last`; tells of damaged ones."""
-    damaged, place = 0, columns.index(counter)
+    damaged = 0
+    place = columns.index(counter)
     with replacing(file, newline="") as stream:
         stream.write(",".join(columns) + "\n")
         for line, cells in _lines(file, columns):
@@ -244,9 +246,11 @@ def _drop_rows(file: Path, columns: tuple[str, ...], counter: str, last: float, 
 
 
 def _text(value: float | str) -> str:
-    """A CSV cell: texts as they are, whole numbers whole, others to six digits, not-a-number empty."""
+    """Formats a CSV cell: texts as they are, integers without a point, others to six digits, not-a-number empty."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and math.isnan(value):
         return ""
-    return str(int(value)) if float(value).is_integer() else f"{value:.3f}" if abs(value) >= 1000 else f"{value:.6g}"
+    if float(value).is_integer():
+        return str(int(value))
+    return f"{value:.3f}" if abs(value) >= 1000 else f"{value:.6g}"
