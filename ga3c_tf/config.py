@@ -265,7 +265,7 @@ class Config:
             self._check_baseline()
 
     def _check_baseline(self) -> None:
-        """What goes with GA3C only."""
+        """Checks what goes with GA3C only."""
         system = f"--system {self.system}"
         if self.remote_agents:
             raise UserError(f"{system} has no --remote-agents")
@@ -321,7 +321,7 @@ class Config:
         return self.max_agents or max(128, self.num_agents)
 
     def processes(self, cores: int) -> int:
-        """Agent processes on a machine with so many cores: more of them than cores only take turns."""
+        """Returns the number of agent processes; by default one per core, since more would only take turns."""
         return min(self.most_agents, self.agent_processes or cores)
 
     @property
@@ -331,7 +331,7 @@ class Config:
         return [range(start, min(start + each, last)) for start in range(first, last, each)]
 
     def annealed(self, agent_steps: int) -> tuple[float, float]:
-        """Learning rate and beta after `agent_steps` steps in all: linear from start to end, then constant."""
+        """Returns learning rate and beta after `agent_steps` steps in all: linear from start to end, then constant."""
         done = min(1.0, agent_steps / self.anneal_steps) if self.anneal_steps else 0.0
 
         def at(start, end):
@@ -341,7 +341,7 @@ class Config:
 
     @classmethod
     def from_preset(cls, preset: str, given: dict[str, Any]) -> Config:
-        """The settings of a preset, and `given` ones on top; a preset gives way where it would stand against them.
+        """Returns the settings of a preset with `given` ones on top; the preset gives way where they conflict.
 
         Any budget that is given replaces the preset's. Where nothing can be adjusted, nothing is.
 
@@ -381,11 +381,11 @@ class Config:
         return after
 
     def replace(self, **changes) -> Config:
-        """A copy with other values, checked again."""
+        """Returns a copy with other values, checked again."""
         return dataclasses.replace(self, **changes)
 
     def arguments(self) -> list[str]:
-        """The arguments of `ga3c-tf train` that give this config: the environment, and every option that is needed."""
+        """Returns the arguments of `ga3c-tf train` that give this config: the environment and the necessary options."""
         usual = self.from_preset(USUAL_PRESET, {"system": self.system, "serial": self.serial})
         words = [self.env_id]
         for setting in dataclasses.fields(self):
@@ -400,12 +400,12 @@ class Config:
         return words
 
     def to_json(self) -> str:
-        """All settings as indented JSON, the text of a run's config.json."""
+        """Formats all settings as indented JSON, the text of a run's config.json."""
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Config:
-        """The settings in `text`, as `to_json` wrote them.
+        """Reads the settings in `text`, as `to_json` wrote them.
 
         Raises:
             UserError: not a JSON object, an unknown setting, or a bad value.
@@ -420,7 +420,7 @@ class Config:
 
     @classmethod
     def from_values(cls, values: dict[str, Any]) -> Config:
-        """A Config from `values`; fields not named keep their defaults.
+        """Makes a Config from `values`; fields not named keep their defaults.
 
         Raises:
             UserError: an unknown setting (close names are given), or a bad value.
@@ -456,24 +456,24 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def option_of(name: str) -> str:
-    """The command-line option (without dashes) of the setting `name`."""
+    """Returns the command-line option (without dashes) of the setting `name`."""
     setting = Config.__dataclass_fields__[name]
     return setting.metadata["option"] or name.replace("_", "-")
 
 
 def has_effect(name: str, system: str) -> bool:
-    """Whether the setting `name` says something to this system; what is no setting does, and is refused elsewhere."""
+    """Returns whether the setting `name` has an effect on this system; unknown names are refused elsewhere."""
     setting = Config.__dataclass_fields__.get(name)
     return setting is None or system in setting.metadata["systems"]
 
 
 def plain_text(value: Any) -> str:
-    """The value as on a command line, a whole number without a point."""
+    """Formats a value as on a command line, a whole number without a point."""
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def did_you_mean(name: str, known: list[str], count: int = 3) -> str:
-    """A hint such as '; close: a, b', or nothing."""
+    """Returns a hint such as '; close: a, b', or an empty text."""
     close = difflib.get_close_matches(name, known, n=count, cutoff=0.5)
     return f"; close: {', '.join(close)}" if close else ""
 
@@ -495,12 +495,12 @@ def is_optional(name: str) -> bool:
 
 
 def setting_type(name: str) -> type:
-    """The type of a setting's value, None left aside: bool, int, float or str."""
+    """Returns the type of a setting's value other than None: bool, int, float or str."""
     return next(kind for kind in _TYPES[name] if kind is not type(None))
 
 
 def _checked(setting: dataclasses.Field, value: Any) -> Any:
-    """`value` as the setting's type, or a UserError that says what would be right."""
+    """Returns `value` as the setting's type, or raises a UserError that says what would be right."""
     kind: type = setting_type(setting.name)
     rule = setting.metadata
     if value is None and is_optional(setting.name):

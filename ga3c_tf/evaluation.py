@@ -85,7 +85,7 @@ class TrainedAgent:
         self._greedy, self._rng = greedy, _actions_of(seed)
 
     def act(self, states: np.ndarray) -> np.ndarray:
-        """Actions int64 [B] for states [B, *state_shape]."""
+        """Returns actions int64 [B] for states [B, *state_shape]."""
         policy, _, _ = self.model.predict(states)
         if self._greedy:
             return policy.argmax(axis=1)
@@ -118,12 +118,12 @@ class RandomAgent:
         self._rng = _actions_of(seed)
 
     def act(self, states: np.ndarray) -> np.ndarray:
-        """Actions int64 [B] for states [B, *state_shape]."""
+        """Returns actions int64 [B] for states [B, *state_shape]."""
         return self._rng.integers(self._num_actions, size=len(states))
 
 
 def _actions_of(seed: int) -> np.random.Generator:
-    """The random numbers that actions are drawn with."""
+    """Returns the random generator that actions are drawn with."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(ACTIONS,)))
 
 
@@ -158,7 +158,7 @@ def evaluate(
 def _play_episodes(
     agent: TrainedAgent | RandomAgent, environments: AsyncVectorEnv, episodes: int, seed: int
 ) -> list[tuple[float, int, bool]]:
-    """Score and length of each episode, and whether it was terminated.
+    """Returns score and length of each episode, and whether it was terminated.
 
     Environment i plays episodes i, i + n, i + 2n, ...: taking the first to end would favour short ones.
     """
@@ -180,7 +180,7 @@ def _play_episodes(
 
 
 def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: bool, seed: int) -> dict:
-    """The scores with mean, spread, a 95 % bootstrap interval of the mean, and the protocol in words."""
+    """Returns the scores with mean, standard deviation, 95 % bootstrap interval of the mean, and protocol."""
     config, scores = agent.config, evaluation.scores
     low, high = bootstrap_interval(scores)
     policy = [f"{agent.checkpoint} checkpoint", "most probable action" if greedy else "actions sampled"]

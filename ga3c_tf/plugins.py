@@ -90,7 +90,7 @@ def check_trust(config: Config, run: Path, trusted: bool) -> None:
 
 
 def users_function(name: str, wanted_by: str) -> Callable[..., Any]:
-    """The function that `name`, 'module:function', says.
+    """Returns the function that `name`, 'module:function', names.
 
     Raises:
         UserError: there is none; the text names `wanted_by`, the setting that asked for it.
@@ -109,5 +109,5 @@ def users_function(name: str, wanted_by: str) -> Callable[..., Any]:
 
 
 def one_line(error: BaseException) -> str:
-    """An error's kind and text on one line."""
+    """Returns an error's type and text on one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

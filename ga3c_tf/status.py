@@ -10,7 +10,7 @@ from ga3c_tf.console import say, write_errors_ignored
 
 
 def line(row: dict) -> str:
-    """One line of the authors' fields, with agent steps and the policy lag; `row` is a row of metrics."""
+    """Formats a row of metrics as one line: the authors' fields, agent steps and policy lag."""
     parts = [
         f"[Time: {row['time_s']:7.0f} s]",
         f"[Steps: {row['agent_steps']:9d} Episode: {row['episodes']:6d} RScore: {_number(row['rolling_score']):>8}]",
@@ -99,5 +99,5 @@ def _duration(seconds: float) -> str:
 
 
 def status_for(title: str) -> LiveStatus | PlainStatus:
-    """The live panel where standard output is a terminal, plain lines elsewhere."""
+    """Returns the live panel where standard output is a terminal, plain lines elsewhere."""
     return LiveStatus(title) if sys.stdout.isatty() else PlainStatus()

@@ -68,7 +68,7 @@ class ComponentProcess:
         self.close()
 
     def measure(self, seconds: float) -> dict:
-        """One round of about `seconds`: milliseconds by name."""
+        """Measures for about `seconds` and returns milliseconds by name."""
         self._pipe.send(seconds)
         return self._receive()
 
@@ -95,7 +95,7 @@ class ComponentProcess:
 
 
 def _serve(pipe: connection.Connection, build: Callable, arguments: tuple) -> None:
-    """The component's process: measures until it is ended. Ctrl-C is the parent's to answer."""
+    """Runs the component's process, which measures until it is ended. The parent answers Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())  # TensorFlow has temporary files to remove
     try:
@@ -167,12 +167,12 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
 
 
 def prediction_sizes(config: Config) -> list[int]:
-    """The batches, in states, whose prediction is measured: to 128, and on to as many agents as there are."""
+    """Returns the batch sizes whose prediction is measured: up to 128, and the number of agents if that is larger."""
     return sorted({*PREDICTION_SIZES, max(config.num_agents, max(PREDICTION_SIZES))})
 
 
 def training_sizes(config: Config) -> list[int]:
-    """The batches, in states, whose update is measured: some fixed ones, and those that these settings produce.
+    """Returns the batch sizes whose update is measured: fixed ones, and those that these settings produce.
 
     A trainer merges segments until they exceed the minimum: whole ones give the least multiple of t_max that does, and
     no batch is larger than the minimum and one segment.
@@ -187,7 +187,7 @@ def group_size(config: Config) -> int:
 
 
 def ms_per_call(call: Callable[[], object], seconds: float) -> float:
-    """Mean milliseconds of `call`, repeated for `seconds`, at least once, after one call that does not count."""
+    """Returns the mean milliseconds of `call`, repeated for `seconds` and at least once, after a warm-up call."""
     call()
     calls, start = 0, time.perf_counter()
     while True:
@@ -235,7 +235,7 @@ class _Agents:
         ]
 
     def ms_per_step(self, seconds: float) -> float:
-        """Mean milliseconds of a step, over about `seconds` of steps."""
+        """Returns the mean milliseconds of a step, measured for about `seconds`."""
         self._step_all()
         before, start = self._steps(), time.perf_counter()
         while time.perf_counter() - start < seconds or self._steps() == before:
@@ -279,7 +279,7 @@ class _RoundTrips:
 
 
 def _ask(requests: IndexQueue, answers: connection.Connection, states: Sequence[int]) -> None:
-    """The agent's side: asks for all states at once, again and again, until its answers end."""
+    """Plays the agents' part: requests all states at once, again and again, until its pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         while True:

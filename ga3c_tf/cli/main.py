@@ -53,7 +53,7 @@ OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def main() -> None:
-    """Entry point. Exit codes: 0 done, 1 a fault of the program, 2 bad input, 128 + n ended by signal n."""
+    """Runs the command. Exit codes: 0 done, 1 internal error, 2 bad input, 128 + n ended by signal n."""
     open_closed_output()
     try:
         code = cli.main(standalone_mode=False) or 0
@@ -417,7 +417,7 @@ def _exit_on_signals() -> None:
 
 
 def _signals_to_answer() -> list[signal.Signals]:
-    """The signals that end a program; not SIGHUP where it is ignored, as `nohup` has it."""
+    """Returns the signals that end a program, without SIGHUP where it is ignored, as under `nohup`."""
     return [each for each in ENDING if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN]
 
 
@@ -436,7 +436,7 @@ def _check_users_names(games: list[str], changes: dict[str, str]) -> None:
 
 
 def _executor(say, address, storage, cpus_per_run, gpus_per_run, detach):
-    """Who carries out the runs: this machine, or a Ray cluster.
+    """Returns what carries out the runs: this machine, or a Ray cluster.
 
     Raises:
         UserError: options that do not go together, or Ray is not installed.
@@ -518,14 +518,14 @@ def _print_ended(ended: str, as_json: bool) -> None:
 
 
 def _as_json(summary: dict) -> str:
-    """One JSON object; what is not a number is null, since JSON has no other word for it."""
+    """Formats a summary as one JSON object; not-a-number becomes null, since JSON has no such number."""
     return json.dumps(
         {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in summary.items()}
     )
 
 
 def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
-    """The folder of the agent that is meant: a run, or published weights."""
+    """Returns the folder of the agent that is meant: a run, or published weights."""
     from ga3c_tf.runs.weights import published_folder
 
     if run is not None and pretrained is None:

@@ -21,7 +21,7 @@ _LUMA = (0.299, 0.587, 0.114)
 
 
 def load_ale() -> types.ModuleType:
-    """ale_py, which registers its ids on import, with its banner silenced."""
+    """Imports ale_py, which registers its ids, without its banner."""
     try:
         import ale_py
         import ale_py.roms
@@ -102,7 +102,7 @@ class AtariEnvironment(gymnasium.Env):
         return self._stack, reward, terminated, self.ale.game_truncated(), self._info()
 
     def render(self) -> np.ndarray | None:
-        """The screen, uint8 (height, width, 3), for render mode 'rgb_array'."""
+        """Returns the screen, uint8 (height, width, 3), for render mode 'rgb_array'."""
         return self._game.render()
 
     def _emulate(self, action: Any, frames: int) -> tuple[float, bool]:
@@ -151,7 +151,7 @@ class AtariEnvironment(gymnasium.Env):
 
 
 def stretch_and_resize(frame: np.ndarray) -> np.ndarray:
-    """One frame as the authors' network saw it, before x / 128 - 1.
+    """Converts a frame to what the authors' network saw, before x / 128 - 1.
 
     Their Environment.py takes 0.299 R + 0.587 G + 0.114 B and scipy.misc.imresize(..., 'bilinear'), which stretches
     the frame's own minimum..maximum to 0..255 (a constant frame becomes black) and resizes by Pillow's bilinear
@@ -177,14 +177,14 @@ def stretch_and_resize(frame: np.ndarray) -> np.ndarray:
 
 
 def _stretch(gray: np.ndarray, low: float, high: float) -> np.ndarray:
-    """`gray` with low..high stretched to 0..255 and rounded half up, uint8 (scipy's bytescale)."""
+    """Stretches low..high of `gray` to 0..255, rounded half up, uint8 (scipy's bytescale)."""
     scaled = (gray - low) * (255.0 / ((high - low) or 1.0))
     return (scaled.clip(0, 255) + 0.5).astype(np.uint8)
 
 
 @functools.lru_cache(maxsize=1024)
 def _stretch_table(low: int, high: int) -> bytes:
-    """The 256 stretched values of whole gray levels, for bytes.translate."""
+    """Returns the 256 stretched values of integer gray levels, for bytes.translate."""
     return _stretch(np.arange(256), low, high).tobytes()
 
 

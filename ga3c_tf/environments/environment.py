@@ -43,7 +43,7 @@ class EnvironmentSpec:
 
 
 def make_environment(config: Config, render_mode: str | None = None) -> gymnasium.Env:
-    """The environment `config` names, giving states.
+    """Makes the environment that `config` names, whose observations are states.
 
     Args:
         config: the settings; those marked 'Atari' are used for ALE ids only.
@@ -76,7 +76,7 @@ def make_limited_environment(config: Config, most_steps: int, render_mode: str |
 
 
 def describe_environment(config: Config) -> EnvironmentSpec:
-    """State shape, dtype and number of actions of the environment `config` names; makes one and closes it.
+    """Returns state shape, dtype and number of actions; makes the environment and closes it.
 
     Raises:
         UserError: as `make_environment`.
@@ -110,17 +110,17 @@ class StateEnvironment(gymnasium.Wrapper):
         self.observation_space, self._to_state = _state_reader(env.observation_space, env_id)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Starts an episode; gives the state and the environment's info."""
+        """Starts an episode; returns the state and the environment's info."""
         observation, info = self.env.reset(seed=seed, options=options)
         return self._to_state(observation), info
 
     def step(self, action: int):
-        """One step; gives state, raw reward, terminated, truncated and the environment's info."""
+        """Takes one step; returns state, raw reward, terminated, truncated and the environment's info."""
         observation, reward, terminated, truncated, info = self.env.step(int(action) + self._first_action)
         return self._to_state(observation), float(reward), bool(terminated), bool(truncated), info
 
     def render(self):
-        """The environment's own picture.
+        """Returns the environment's own picture.
 
         Raises:
             UserError: a package for drawing is missing.
@@ -132,7 +132,7 @@ class StateEnvironment(gymnasium.Wrapper):
 
 
 def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callable[[Any], np.ndarray]]:
-    """The space of states for observations of `space`, and the function from the one to the other.
+    """Returns the space of states for observations of `space`, and the function from observation to state.
 
     Screens (uint8 of rank 3, or of rank 2 as one channel) and planes of 0 and 1 stay uint8. Other bytes become float32
     shares of their highest value, as images or vectors; other Boxes and, one-hot where they are discrete, all spaces

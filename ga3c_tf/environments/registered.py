@@ -13,7 +13,7 @@ from ga3c_tf.plugins import one_line, passed_object
 
 
 def make_registered(env_id: str, render_mode: str | None, **kwargs: Any) -> gymnasium.Env:
-    """The registered environment, without checkers and without the warnings of its making.
+    """Makes a registered environment, without checkers and without warnings.
 
     Raises:
         UserError: it cannot be made, or does not offer the render mode.

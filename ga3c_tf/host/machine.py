@@ -30,7 +30,7 @@ PACKAGES = (
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of Python and of the installed packages that a run's numbers depend on."""
+    """Returns the versions of Python and of the installed packages that a run's numbers depend on."""
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -41,7 +41,7 @@ def package_versions() -> dict[str, str]:
 
 
 def source_version() -> dict:
-    """Git commit of this package's source, and whether it was changed since; None where there is no checkout."""
+    """Returns the git commit of this package's source and whether it was changed since; None without a checkout."""
 
     def git(*arguments):
         return subprocess.run(
@@ -67,7 +67,7 @@ def machine() -> dict:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use: those that it may run on, or fewer where a quota gives it less of their time."""
+    """Returns the number of cores that this process may use: its affinity, or fewer under a quota of their time."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cpu_quota()
     return allowed if quota >= allowed else max(1, math.ceil(quota))

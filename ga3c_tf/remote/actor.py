@@ -99,7 +99,7 @@ class _Sent(RecordQueue):
         self._records.append(record)
 
     def take(self) -> np.ndarray:
-        """All records since the last call."""
+        """Returns all records since the last call."""
         records = np.array(self._records, self.dtype)
         self._records.clear()
         return records

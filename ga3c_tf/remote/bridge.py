@@ -68,7 +68,7 @@ class Bridge:
             self._take(outcome)
 
     def _lets_somebody_go_on(self, records: np.ndarray) -> bool:
-        """Whether there is more than free slots for agents that wait for a prediction: those can wait with them."""
+        """Returns whether an agent can go on: free slots for agents that wait for a prediction can wait with them."""
         slots = records[(records & KIND) == RELEASED] & ~np.uint32(KIND)
         return len(slots) < len(records) or not self._asked[slots // self._memory.slots_per_agent].all()
 
@@ -131,7 +131,7 @@ def run_bridge(
     address: str,
     answers: connection.Connection,
 ) -> None:
-    """Agent process `number`, whose agents live in an actor of the cluster at `address`. Target of a Process.
+    """Runs agent process `number`, whose agents live in an actor of the cluster at `address`. Target of a Process.
 
     An error, the loss of the actor's machine included, ends the process as `run_agents` says.
     """

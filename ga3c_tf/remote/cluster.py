@@ -77,7 +77,7 @@ def check_room(address: str, actors: int) -> None:
 
 
 def _cpus(address: str) -> list[float]:
-    """CPUs of each machine of the cluster that has any."""
+    """Returns the CPUs of each machine of the cluster that has any."""
     connect(address)
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -99,7 +99,7 @@ def _cpus(address: str) -> list[float]:
 
 
 def _version() -> str:
-    """Of this package, where it is called."""
+    """Returns the version of this package where it is called."""
     import ga3c_tf.remote.actor
 
     return ga3c_tf.__version__

@@ -32,7 +32,7 @@ class RunFolder:
 
     @classmethod
     def plan(cls, config: Config) -> RunFolder:
-        """The folder that a new run will have; nothing is written yet.
+        """Chooses the folder of a new run; nothing is written yet.
 
         Raises:
             UserError: it exists and is not empty.
@@ -109,7 +109,7 @@ class RunFolder:
         self._lock.close()
 
     def _make_folder(self) -> None:
-        """A named folder may be there, empty; a default one is this run's alone, with a number where it must be."""
+        """Makes the folder. A named one may exist, empty; a default one is new, with a number added where necessary."""
         if self.config.run_dir:
             self.path.mkdir(parents=True, exist_ok=True)
             return
@@ -160,13 +160,13 @@ class RunFolder:
         return {name: [before[name], value] for name, value in after.items() if value != before[name]}
 
     def _digest_before(self) -> list[str]:
-        """Of the settings that are there: they hold until the new ones are written."""
+        """Returns the digest of the existing config.json, which is valid until the new one is written."""
         file = self.path / "config.json"
         return [_digest(file.read_text())] if file.exists() else []
 
 
 def _sessions(path: Path) -> list[dict]:
-    """What meta.json says of the processes that worked on the run; nothing where it is missing or damaged."""
+    """Returns the sessions in meta.json; an empty list where it is missing or damaged."""
     try:
         return [dict(session) for session in json.loads((path / "meta.json").read_text())["sessions"]]
     except (OSError, ValueError, KeyError, TypeError):
@@ -192,7 +192,7 @@ def check_no_links(path: Path) -> None:
 
 
 def read_config(path: Path | str) -> Config:
-    """The settings of the run in `path`.
+    """Reads the settings of the run in `path`.
 
     Raises:
         UserError: not a run folder, or a config.json that cannot be read or is not what the run wrote.

@@ -27,7 +27,7 @@ class Sums:
         self.values[: len(found)] += found
 
     def padded(self, size: int) -> np.ndarray:
-        """The first `size` sums, float64."""
+        """Returns the first `size` sums, float64."""
         return np.concatenate([self.values, np.zeros(size)])[:size]
 
 
@@ -53,7 +53,7 @@ class Stats:
         self._clear_window()
 
     def predicted(self, states: int) -> None:
-        """A predictor answered one batch of `states` requests."""
+        """Counts one batch of `states` requests that a predictor answered."""
         with self._lock:
             self.predictions += states
             self._window_predictions += states
@@ -67,7 +67,7 @@ class Stats:
         entropy: float,
         agents: np.ndarray = NO_AGENTS,
     ) -> None:
-        """A trainer made one update.
+        """Counts one update of a trainer.
 
         Args:
             lags: int64 [batch], the policy lag of each state.
@@ -85,7 +85,7 @@ class Stats:
             self._losses += policy_loss, value_loss, entropy * len(lags)
 
     def episode(self, score: float) -> None:
-        """An episode ended with this raw score."""
+        """Counts an episode that ended with this raw score."""
         with self._lock:
             self.episodes += 1
             if len(self._recent) == self._rolling_episodes:
@@ -103,11 +103,11 @@ class Stats:
 
     @property
     def settled_score(self) -> float:
-        """The rolling score once it is over all the episodes it should be; not-a-number before, or it could be luck."""
+        """The rolling score once its window is full; not-a-number before, when a lucky episode could decide it."""
         return self.rolling_score if len(self._recent) == self._rolling_episodes else float("nan")
 
     def window(self, seconds: float) -> dict[str, float]:
-        """Rates and means over the `seconds` since the last call; not-a-number where nothing happened."""
+        """Returns rates and means over the `seconds` since the last call; not-a-number where nothing happened."""
         with self._lock:
             counts = self._states_of_lag.values
             batches, updates, samples = self._window_prediction_batches, self._window_updates, int(counts.sum())
@@ -127,7 +127,7 @@ class Stats:
             return row
 
     def lags_of(self, agents: int) -> tuple[np.ndarray, np.ndarray]:
-        """Sum of the policy lags of each agent's states since the last `window`, and their number; float64 [agents]."""
+        """Returns the sum and the number of policy lags by agent since the last `window`, both float64 [agents]."""
         with self._lock:
             return self._lags_of_agent.padded(agents), self._states_of_agent.padded(agents)
 
@@ -137,7 +137,7 @@ class Stats:
         self._losses = np.zeros(3)
 
     def state(self) -> dict:
-        """The totals, to be stored in a checkpoint."""
+        """Returns the totals for a checkpoint."""
         with self._lock:
             return {
                 "predictions": self.predictions,
@@ -148,7 +148,7 @@ class Stats:
             }
 
     def restore(self, state: dict) -> None:
-        """Continues from totals that `state` gave."""
+        """Restores totals that `state` returned."""
         with self._lock:
             self.predictions, self.trained_samples = state["predictions"], state["trained_samples"]
             self.updates, self.episodes = state["updates"], state["episodes"]
@@ -157,7 +157,7 @@ class Stats:
 
 
 def _percentile(counts: np.ndarray, percent: float) -> float:
-    """The percentile, as np.percentile has it, of numbers of which each n is there `counts`[n] times."""
+    """Returns np.percentile of numbers given as a histogram: each n occurs `counts`[n] times."""
     ends = counts.cumsum()
     place = percent / 100 * (ends[-1] - 1)
     below, above = np.searchsorted(ends, [math.floor(place), math.ceil(place)], side="right")
@@ -165,7 +165,7 @@ def _percentile(counts: np.ndarray, percent: float) -> float:
 
 
 def bootstrap_interval(scores, confidence: float = 0.95, resamples: int = 10_000) -> tuple[float, float]:
-    """Percentile bootstrap interval of the mean of `scores` [n], always the same for the same scores."""
+    """Returns the percentile bootstrap interval of the mean of `scores` [n]; the same scores give the same interval."""
     scores = np.asarray(scores, np.float64)
     rng = np.random.default_rng(0)
     at_once = max(1, BOOTSTRAP_ENTRIES // len(scores))

@@ -34,7 +34,7 @@ PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 
 
 def published_folder(name: str) -> Path:
-    """The folder of the published weights called `name`.
+    """Returns the folder of the published weights called `name`.
 
     Raises:
         UserError: there are none of this name.
@@ -47,7 +47,7 @@ def published_folder(name: str) -> Path:
 
 
 def weights_called(name: str) -> Path:
-    """The folder of weights: itself, or that of the published ones of this name.
+    """Returns the folder of weights: `name` itself, or that of the published weights of this name.
 
     Raises:
         UserError: there is neither, or something in the folder is a link.
