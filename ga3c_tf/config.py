@@ -429,11 +429,13 @@ class Config:
         return cls(**values)
 
 
-USUAL_PRESET = "paper"
+USUAL_PRESET = "default"
 PRESETS: dict[str, dict[str, Any]] = {
-    # The paper's text, with the authors' code where the text is silent and the standard Atari preprocessing; dynamic
+    # The paper's settings, with the authors' code where the text is silent, the standard Atari preprocessing, and dynamic
     # adjustment with larger first moves than the paper's.
-    "paper": {"adjustment": "fast"},
+    "default": {"adjustment": "fast"},
+    # The same with the paper's own adjustment.
+    "paper": {"adjustment": "paper"},
     # The authors' code as published (its settings and its traits, ../shared/paper).
     "nvlabs": {
         "preprocessing": "nvlabs",

@@ -158,7 +158,7 @@ def test_a_damaged_text_is_refused(text):
 
 def test_presets_are_valid_and_differ():
     configs = [Config.from_values(values) for values in PRESETS.values()]
-    assert len({config.to_json() for config in configs}) == len(PRESETS) == 3
+    assert len({config.to_json() for config in configs}) == len(PRESETS) == 4
 
 
 def test_rates_go_linearly_to_their_ends_and_stay_there():
@@ -187,8 +187,9 @@ def test_every_setting_has_help_a_group_and_an_option_of_its_own():
 
 
 def test_a_preset_gives_way_to_what_is_given():
-    assert Config.from_preset("paper", {"minutes": None}).adjustment == "fast"
-    assert Config.from_preset("paper", {"adjustment": "off"}).adjustment == "off"
+    assert Config.from_preset("default", {"minutes": None}).adjustment == "fast"
+    assert Config.from_preset("paper", {"minutes": 1.0}).adjustment == "paper"
+    assert Config.from_preset("default", {"adjustment": "off"}).adjustment == "off"
     assert Config.from_preset("paper", {"serial": True}).adjustment == "off"
     assert Config.from_preset("nvlabs", {"system": "a2c", "train_last_transition": True}).adjustment == "off"
     assert Config.from_preset("nvlabs", {}).episodes == 400_000

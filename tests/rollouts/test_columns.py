@@ -68,7 +68,7 @@ def test_a_batch_says_of_every_step_and_segment_what_happened(tmp_path, monkeypa
     assert ends == {(False, False), (True, False), (False, True)}
 
 
-@pytest.mark.parametrize("preset", ["paper", "nvlabs"])
+@pytest.mark.parametrize("preset", ["default", "nvlabs"])
 def test_the_log_probability_is_that_of_the_action_under_the_policy_that_chose_it(preset):
     config = Config.from_values({**PRESETS[preset], "num_agents": 1, "adjustment": "off"})
     memory = RolloutBuffers(config, (4,), "float32", 2)
