@@ -102,7 +102,7 @@ class Config:
     agent_processes: int | None = _setting(
         None,
         "agents",
-        "Processes that the agents are spread over (default: one per core).",
+        "Processes that the agents are spread over (default: one per core; with plain scheduling one per agent).",
         low=1,
         high=4096,
         systems=("ga3c", "a2c"),
@@ -133,6 +133,15 @@ class Config:
         128, "predictors", "Most states in one prediction.", low=1, high=16384, systems=("ga3c",)
     )
 
+    scheduling: str = _setting(
+        "tuned",
+        "trainers",
+        "'tuned': predictors let requests gather while trainers are behind, half of the cores update at once, threads "
+        "wait for a core instead of taking one, and agents share one process per core; 'plain': none of these, as in "
+        "the paper.",
+        choices=("tuned", "plain"),
+        systems=("ga3c", "a2c"),
+    )
     num_trainers: int = _setting(
         2, "trainers", "Trainer threads, N_T.", low=1, high=256, option="trainers", systems=("ga3c",)
     )
@@ -321,8 +330,9 @@ class Config:
         return self.max_agents or max(128, self.num_agents)
 
     def processes(self, cores: int) -> int:
-        """Returns the number of agent processes; by default one per core, since more would only take turns."""
-        return min(self.most_agents, self.agent_processes or cores)
+        """Returns the number of agent processes: as given, else one per core, or per agent with plain scheduling."""
+        usual = self.most_agents if self.scheduling == "plain" else cores
+        return min(self.most_agents, self.agent_processes or usual)
 
     @property
     def remote_actors(self) -> list[range]:
@@ -431,8 +441,8 @@ class Config:
 
 USUAL_PRESET = "default"
 PRESETS: dict[str, dict[str, Any]] = {
-    # The paper's settings, with the authors' code where the text is silent, the standard Atari preprocessing, and dynamic
-    # adjustment with larger first moves than the paper's.
+    # The paper's settings, with the authors' code where the text is silent, the standard Atari preprocessing, and
+    # dynamic adjustment with larger first moves than the paper's.
     "default": {"adjustment": "fast"},
     # The same with the paper's own adjustment.
     "paper": {"adjustment": "paper"},
@@ -443,6 +453,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "min_training_batch": 0,
         "train_last_transition": False,
         "adjustment": "nvlabs",
+        "scheduling": "plain",
         "episodes": 400_000,
     },
     # Seconds on a laptop: shows that everything works, not that it learns.

@@ -43,7 +43,8 @@ class A2C(Training):
 
     def start_workers(self) -> None:
         config = self.config
-        schedule_as_batch()
+        if config.scheduling == "tuned":
+            schedule_as_batch()
         queues = AgentQueues(self._prediction_queue, self.training_queue, self._episode_queue, self._processes.errors)
         for number in range(self._num_processes):
             answers = self._answers.open(number)

@@ -58,7 +58,8 @@ class Server(Training):
         # Once: the cores may change while the run goes on, and an agent's process may not.
         self._local_processes = self.config.processes(cores)
         self._answers = ReplyPipes(self.memory, homes_of(self.config, self._local_processes))
-        self._gate = UpdateGate(updates_at_once(self._device, cores))
+        self._tuned = self.config.scheduling == "tuned"
+        self._gate = UpdateGate(updates_at_once(self._device, cores) if self._tuned else sys.maxsize)
         self._idle, self._behind = IdleCores(), False
         self._changing = threading.RLock()
         self._hung, self._drained = Watchdog(self._patience), deque[int]()
@@ -67,7 +68,8 @@ class Server(Training):
 
     def start_workers(self) -> None:
         config = self.config
-        schedule_as_batch()
+        if config.scheduling == "tuned":
+            schedule_as_batch()
         self._queues = AgentQueues(
             self._prediction_queue, self.training_queue, self._episode_queue, self._processes.errors
         )
@@ -180,7 +182,7 @@ class Server(Training):
             self._prediction_queue,
             self._answers,
             self.stats,
-            self._trainers_are_behind,
+            self._predictors_are_patient,
             self._wake_up,
         )
         worker.start()
@@ -293,6 +295,9 @@ class Server(Training):
         idle, was_behind, self._behind = self._idle.share(), self._behind, self._trainers_are_behind()
         if idle > IDLE and was_behind and self._behind and self._gate.permits < usable_cores():
             self._gate.permit_one_more()
+
+    def _predictors_are_patient(self) -> bool:
+        return self._tuned and self._trainers_are_behind()
 
     def _trainers_are_behind(self) -> bool:
         """Whether more than half of the segments that may wait for training do."""

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -473,3 +474,25 @@ def test_dynamic_adjustment_changes_the_workers_and_logs_why(tmp_path, monkeypat
     assert training.setting_to_keep() == accepted[-1]
     for rows in model.batches:
         check_segment(rows, 5)
+
+
+def test_plain_scheduling_has_a_process_for_each_agent_and_holds_nothing_back(tmp_path, monkeypatch):
+    seen = {}
+
+    class Watched(Server):
+        def work(self, seconds):
+            super().work(seconds)
+            seen["processes"] = max(seen.get("processes", 0), len(list(self._processes)))
+            seen["batch"] = os.sched_getscheduler(0) == os.SCHED_BATCH
+
+    monkeypatch.setattr(Watched, "_trainers_are_behind", lambda self: True)
+    before = os.sched_getscheduler(0)
+    for scheduling, processes in (("plain", 6), ("tuned", 3)):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        settings = {"scheduling": scheduling, "agent_processes": None if scheduling == "plain" else 3}
+        (tmp_path / scheduling).mkdir()
+        _, training, summary = run_counting(tmp_path / scheduling, monkeypatch, Watched, **settings)
+        assert summary["ended"] == "steps" and seen.pop("processes") == processes
+        assert seen["batch"] == training._predictors_are_patient() == (scheduling == "tuned")
+        assert (training._gate.permits == sys.maxsize) == (scheduling == "plain")
+    os.sched_setscheduler(0, before, os.sched_param(0))
