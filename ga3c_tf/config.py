@@ -337,7 +337,9 @@ class Config:
     @property
     def remote_actors(self) -> list[range]:
         """The agents of each actor: they are numbered after all that there is room for here."""
-        first, last, each = self.most_agents, self.most_agents + self.remote_agents, self.agents_per_actor
+        first = self.most_agents
+        last = self.most_agents + self.remote_agents
+        each = self.agents_per_actor
         return [range(start, min(start + each, last)) for start in range(first, last, each)]
 
     def annealed(self, agent_steps: int) -> tuple[float, float]:
@@ -399,7 +401,8 @@ class Config:
         usual = self.from_preset(USUAL_PRESET, {"system": self.system, "serial": self.serial})
         words = [self.env_id]
         for setting in dataclasses.fields(self):
-            value, option = getattr(self, setting.name), option_of(setting.name)
+            value = getattr(self, setting.name)
+            option = option_of(setting.name)
             named = setting.name in ("system", "serial") and value != setting.default
             if setting.name == "env_id" or (value == getattr(usual, setting.name) and not named):
                 continue

@@ -82,7 +82,8 @@ class TrainedAgent:
         else:
             checkpoints = Checkpoints(Path(run), self.model.checkpoint_objects(), warn)
             self.agent_steps = checkpoints.restore(checkpoint)["agent_steps"]
-        self._greedy, self._rng = greedy, _actions_of(seed)
+        self._greedy = greedy
+        self._rng = _actions_of(seed)
 
     def act(self, states: np.ndarray) -> np.ndarray:
         """Returns actions int64 [B] for states [B, *state_shape]."""
@@ -165,7 +166,8 @@ def _play_episodes(
     count = environments.num_envs
     quota = [len(range(number, episodes, count)) for number in range(count)]
     played: list[list[tuple[float, int, bool]]] = [[] for _ in range(count)]
-    scores, lengths = np.zeros(count), np.zeros(count, np.int64)
+    scores = np.zeros(count)
+    lengths = np.zeros(count, np.int64)
     begins = np.zeros(count, bool)  # the call after an episode's end only resets (NEXT_STEP)
     states, _ = environments.reset(seed=[seed * PARALLEL + number for number in range(count)])
     while any(len(done) < most for done, most in zip(played, quota, strict=True)):
@@ -181,7 +183,8 @@ def _play_episodes(
 
 def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: bool, seed: int) -> dict:
     """Returns the scores with mean, standard deviation, 95 % bootstrap interval of the mean, and protocol."""
-    config, scores = agent.config, evaluation.scores
+    config = agent.config
+    scores = evaluation.scores
     low, high = bootstrap_interval(scores)
     policy = [f"{agent.checkpoint} checkpoint", "most probable action" if greedy else "actions sampled"]
     protocol = [
@@ -266,11 +269,13 @@ def _play(agent: TrainedAgent, environment: gymnasium.Env, episodes: int, seed: 
     scores = []
     for episode in range(episodes):
         state, _ = environment.reset(seed=seed if episode == 0 else None)
-        score, done = 0.0, False
+        score = 0.0
+        done = False
         on_state()
         while not done:
             state, reward, terminated, truncated, _ = environment.step(int(agent.act(state[None])[0]))
-            score, done = score + float(reward), bool(terminated or truncated)
+            score = score + float(reward)
+            done = bool(terminated or truncated)
             on_state()
         scores.append(score)
     return scores

@@ -67,7 +67,9 @@ class RetryingWriter:
     """
 
     def __init__(self, file: Path, warn: Callable[[str], None]):
-        self._file, self._warn, self._lock = file, warn, threading.Lock()
+        self._file = file
+        self._warn = warn
+        self._lock = threading.Lock()
         self._waiting: deque[bytes] = deque()
         self._retry_at = 0.0
         self._descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)

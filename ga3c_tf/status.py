@@ -84,7 +84,8 @@ class LiveStatus:
         ):
             table.add_row(*cells)
         parts: list = [table]
-        done, budget = row["progress"], None
+        done = row["progress"]
+        budget = None
         if done:
             parts.append(ProgressBar(total=1.0, completed=done, width=62))
             budget = f"{done:.0%} of the budget, about {_duration(row['time_s'] * (1 / done - 1))} left"

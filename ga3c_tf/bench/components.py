@@ -121,7 +121,8 @@ def host_components(config: Config) -> tuple[dict, Callable[[float], dict]]:
     and back, both on one core.
     """
     bind_to_one_core()
-    agents, round_trips = _Agents(config), _RoundTrips(config)
+    agents = _Agents(config)
+    round_trips = _RoundTrips(config)
 
     def measure(seconds: float) -> dict:
         return {
@@ -145,7 +146,8 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
         bind_to_one_core()
     spec = describe_environment(config)
     model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, seed=0, device=placed)
-    predictions, updates = prediction_sizes(config), training_sizes(config)
+    predictions = prediction_sizes(config)
+    updates = training_sizes(config)
     states, actions, returns = _random_batch(max(predictions + updates), spec)
 
     def predict(size: int) -> None:
@@ -189,7 +191,8 @@ def group_size(config: Config) -> int:
 def ms_per_call(call: Callable[[], object], seconds: float) -> float:
     """Returns the mean milliseconds of `call`, repeated for `seconds` and at least once, after a warm-up call."""
     call()
-    calls, start = 0, time.perf_counter()
+    calls = 0
+    start = time.perf_counter()
     while True:
         call()
         calls += 1
@@ -206,7 +209,8 @@ def bind_to_one_core() -> None:
 
 def _random_batch(size: int, spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     random = np.random.default_rng(0)
-    shape, dtype = (size, *spec.state_shape), np.dtype(spec.state_dtype)
+    shape = (size, *spec.state_shape)
+    dtype = np.dtype(spec.state_dtype)
     states = random.integers(0, 256, shape).astype(dtype) if dtype == np.uint8 else random.random(shape, np.float32)
     return states, random.integers(spec.num_actions, size=size).astype(np.int32), random.random(size, np.float32)
 
@@ -218,7 +222,8 @@ class _Agents:
         spec = describe_environment(config)
         self._memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
         self._memory.policy[:] = 1 / spec.num_actions
-        self._training_queue, self._episodes = IndexQueue(), RecordQueue(EPISODE)
+        self._training_queue = IndexQueue()
+        self._episodes = RecordQueue(EPISODE)
         self._free_slots = {number: deque(self._memory.slots_of(number)) for number in range(group_size(config))}
         self._runs = [
             Agent(
@@ -237,7 +242,8 @@ class _Agents:
     def ms_per_step(self, seconds: float) -> float:
         """Returns the mean milliseconds of a step, measured for about `seconds`."""
         self._step_all()
-        before, start = self._steps(), time.perf_counter()
+        before = self._steps()
+        start = time.perf_counter()
         while time.perf_counter() - start < seconds or self._steps() == before:
             self._step_all()
         return 1000 * (time.perf_counter() - start) / (self._steps() - before)
@@ -263,7 +269,8 @@ class _RoundTrips:
     def __init__(self, config: Config):
         self._group = group_size(config)
         self._memory = RolloutBuffers(config.replace(t_max=1), (1,), "uint8", 1)
-        self._requests, self._answers = IndexQueue(), ReplyPipes(self._memory, np.zeros(config.num_agents, int))
+        self._requests = IndexQueue()
+        self._answers = ReplyPipes(self._memory, np.zeros(config.num_agents, int))
         states = [self._memory.state_index(self._memory.slots_of(agent)[0], 0) for agent in range(self._group)]
         reader = self._answers.open(0)
         arguments = (self._requests, reader, states)

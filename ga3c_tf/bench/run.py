@@ -32,7 +32,8 @@ from ga3c_tf.host.processes import process_group
 from ga3c_tf.host.scheduling import busy_seconds
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
 
-ROUNDS, WINDOWS_PER_ROUND = 4, 5
+ROUNDS = 4
+WINDOWS_PER_ROUND = 5
 COMPONENT_SHARE = 1 / 12  # of the system's seconds, for one round of each kind of component
 WARM_UP_SHARE = 1 / 6  # of the system's seconds, before the first window
 START_SECONDS = 300.0  # until the system's first row
@@ -101,8 +102,10 @@ def _measure(
     """Measures components and system in turn, and sums up."""
     kind = model.facts["device"]
     gpu = gpu_id(device) if kind == "gpu" else None
-    minutes, window_s = (10 * seconds + 2 * START_SECONDS) / 60, seconds / (ROUNDS * WINDOWS_PER_ROUND)
-    rounds, phases = [], []
+    minutes = (10 * seconds + 2 * START_SECONDS) / 60
+    window_s = seconds / (ROUNDS * WINDOWS_PER_ROUND)
+    rounds = []
+    phases = []
     say(f"{kind}: starting the system")
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -131,7 +134,9 @@ class System:
     """
 
     def __init__(self, config: Config, folder: Path, window_s: float, minutes: float):
-        self._run, self._output, self._window_s = folder / "run", folder / "output.txt", window_s
+        self._run = folder / "run"
+        self._output = folder / "output.txt"
+        self._window_s = window_s
         settings = config.replace(
             run_dir=str(self._run), minutes=minutes, log_seconds=window_s, checkpoint_minutes=2 * minutes
         )
@@ -176,7 +181,10 @@ class System:
             'others_utilization' that everybody else did, the hypervisor included; 'gpu_utilization', the share of the
             time that the GPU was busy, for each time it was asked; 'memory' as of `memory`.
         """
-        first, own_before, all_before, start = len(self._rows()), self._cpu_seconds(), busy_seconds(), time.monotonic()
+        first = len(self._rows())
+        own_before = self._cpu_seconds()
+        all_before = busy_seconds()
+        start = time.monotonic()
         deadline = start + 5 * count * self._window_s + START_SECONDS
         self._signal(signal.SIGCONT)
         gpu_busy: list[float] = []
@@ -186,7 +194,8 @@ class System:
                 gpu_busy += gpu_utilization(gpu)
         cores_s = (time.monotonic() - start) * usable_cores()
         self._signal(signal.SIGSTOP)
-        own, everybody = self._cpu_seconds() - own_before, busy_seconds() - all_before
+        own = self._cpu_seconds() - own_before
+        everybody = busy_seconds() - all_before
         return {
             "windows": windows[:count],
             "cpu_utilization": own / cores_s,
@@ -295,7 +304,8 @@ def summarise(
         raise UserError("no update happened in any window; give more --seconds")
     system = {name: median_of([each[name] for each in windows]) for name in windows[0]}
     components = {name: median_of([each[name] for each in rounds]) for name in rounds[0]}
-    prediction, update = system["prediction_batch"], system["training_batch"]
+    prediction = system["prediction_batch"]
+    update = system["training_batch"]
     call_ms = {
         "environment": components["environment_ms"],
         "prediction": time_at(components["prediction_ms"], prediction),
@@ -342,7 +352,8 @@ def shares(step_ms: Mapping[str, float], pps: float, cores: int, on_gpu: bool) -
     That time is cores / pps, all cores being paid for; on a GPU prediction and update have their share of 1 / pps, the
     GPU's time. Without a GPU the rest of the cores' time is 'rest': waiting, contention, and Python around the model.
     """
-    host_ms, gpu_ms = 1000 * cores / pps, 1000 / pps
+    host_ms = 1000 * cores / pps
+    gpu_ms = 1000 / pps
     whole = {"prediction": gpu_ms, "update": gpu_ms} if on_gpu else {}
     found = {name: milliseconds / whole.get(name, host_ms) for name, milliseconds in step_ms.items()}
     return found if on_gpu else {**found, "rest": 1 - sum(found.values())}

@@ -30,8 +30,11 @@ def setting_options(names: Sequence[str], usual: Config):
     def add(command):
         for name in reversed(names):
             setting = Config.__dataclass_fields__[name]
-            rule, kind, option = setting.metadata, setting_type(name), option_of(name)
-            value, text = getattr(usual, name), rule["help"]
+            rule = setting.metadata
+            kind = setting_type(name)
+            option = option_of(name)
+            value = getattr(usual, name)
+            text = rule["help"]
             if kind is bool:
                 value = "on" if value else "off"
             if value is not None:

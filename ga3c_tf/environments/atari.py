@@ -61,11 +61,13 @@ class AtariEnvironment(gymnasium.Env):
         )
         self._game = cast(Any, game.unwrapped)
         self.ale = self._game.ale
-        self.spec, self.render_mode = self._game.spec, render_mode
+        self.spec = self._game.spec
+        self.render_mode = render_mode
         self.metadata = {**self._game.metadata, "render_fps": max(1, EMULATOR_HZ // config.frame_skip)}
         self._actions = list(self._game._action_set)
         self._noop = self._actions[self._game.get_action_meanings().index("NOOP")]
-        self._frame_skip, self._noop_max = config.frame_skip, config.noop_max
+        self._frame_skip = config.frame_skip
+        self._noop_max = config.noop_max
         self._life_loss_ends = config.terminal_on_life_loss
         self._lives = 0
 
@@ -107,12 +109,16 @@ class AtariEnvironment(gymnasium.Env):
 
     def _emulate(self, action: Any, frames: int) -> tuple[float, bool]:
         """Plays `frames` raw frames; gives their reward and whether a lost life ended the episode."""
-        ale, reward, life_lost, self._pooled = self.ale, 0.0, False, False
+        ale = self.ale
+        reward = 0.0
+        life_lost = False
+        self._pooled = False
         for left in range(frames - 1, -1, -1):
             reward += ale.act(action)
             if self._life_loss_ends:
                 lives = ale.lives()
-                life_lost, self._lives = lives < self._lives, lives
+                life_lost = lives < self._lives
+                self._lives = lives
             if life_lost or ale.game_over():
                 break
             if left == 1 and self._pools:

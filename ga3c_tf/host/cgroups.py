@@ -56,7 +56,8 @@ def _ratio(quota: str, period: str) -> list[float]:
 
 def _room(folder: Path, limit_name: str, usage_name: str, file_names: tuple[str, str]) -> list[float]:
     """Returns what is left of a group's memory limit, or nothing where it has none."""
-    limit, usage = _read(folder / limit_name), _read(folder / usage_name)
+    limit = _read(folder / limit_name)
+    usage = _read(folder / usage_name)
     if not (limit.isdigit() and usage.isdigit()):
         return []
     entries = dict(line.split(" ", 1) for line in _read(folder / "memory.stat").splitlines() if " " in line)

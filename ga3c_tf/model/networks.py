@@ -41,7 +41,8 @@ def build_network(
     Raises:
         UserError: an unknown name, a network that does not fit the observation, or a user's function that fails.
     """
-    shape, dtype = tuple(int(size) for size in state_shape), np.dtype(state_dtype)
+    shape = tuple(int(size) for size in state_shape)
+    dtype = np.dtype(state_dtype)
     if ":" in name:
         return _user_network(name, shape, dtype, num_actions, seed)
     name = _for_observation(shape) if name == "auto" else name

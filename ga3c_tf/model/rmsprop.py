@@ -26,7 +26,9 @@ class RMSProp(tf.Module):
     ):
         super().__init__(name="rmsprop")
         self._variables = tuple(variables)
-        self._decay, self._momentum, self._epsilon = decay, momentum, epsilon
+        self._decay = decay
+        self._momentum = momentum
+        self._epsilon = epsilon
         self.mean_square = [tf.Variable(tf.ones_like(v), trainable=False) for v in self._variables]
         self.momentum_slots = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
 

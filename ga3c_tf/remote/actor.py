@@ -64,16 +64,19 @@ class RemoteAgents:
             num_agents=agents, max_training_queue=agents * config.segments_per_agent, adjustment="off", remote_agents=0
         )
         self._memory = RolloutBuffers(own, state_shape, state_dtype, num_actions)
-        self._segments, self._episodes = _Sent(INDEX), _Sent(EPISODE)
+        self._segments = _Sent(INDEX)
+        self._episodes = _Sent(EPISODE)
         nowhere, _ = connection.Pipe()
         queues = AgentQueues(_Sent(INDEX), self._segments, self._episodes, nowhere)
         self._process = AgentRunner(0, own, self._memory, queues, Agent)
 
     def step(self, orders: Orders) -> Outcome:
         """Lets the agents go on that `orders` concern, each until it needs another prediction or slot."""
-        memory, records = self._memory, orders.records
+        memory = self._memory
+        records = orders.records
         predicted = records[(records & KIND) == 0]
-        memory.policy[predicted], memory.value[predicted] = orders.policy, orders.value
+        memory.policy[predicted] = orders.policy
+        memory.value[predicted] = orders.value
         memory.version[predicted] = orders.version
         memory.streams[records[(records & KIND) == ADDED] & ~np.uint32(KIND)] = orders.streams
         requests = np.array(self._process.handle(records.tolist()), np.int64)

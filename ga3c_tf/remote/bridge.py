@@ -40,7 +40,10 @@ class Bridge:
         agents: range,
         call: Callable[[Orders], Outcome],
     ):
-        self._number, self._memory, self._queues, self._agents = number, memory, queues, agents
+        self._number = number
+        self._memory = memory
+        self._queues = queues
+        self._agents = agents
         self._call = call
         self._first_slot = agents.start * memory.slots_per_agent
         self._newest = np.full(len(agents), -1, np.int64)  # state that each agent asked about last
@@ -53,7 +56,8 @@ class Bridge:
         One call at a time: two would hide the network's delay, but split the agents between them, and a call costs the
         processors more than the states in it (docs/scaling.md).
         """
-        memory, number = self._memory, self._number
+        memory = self._memory
+        number = self._number
         kept = np.empty(0, INDEX)
         while (records := np.frombuffer(os.read(answers.fileno(), 4096), INDEX)).size:
             records = np.concatenate([kept, records])
@@ -73,9 +77,12 @@ class Bridge:
         return len(slots) < len(records) or not self._asked[slots // self._memory.slots_per_agent].all()
 
     def _orders(self, records: np.ndarray) -> Orders:
-        memory, first = self._memory, self._agents.start
-        kinds, numbers = records & KIND, records & ~np.uint32(KIND)
-        predicted, added = numbers[kinds == 0], numbers[kinds == ADDED]
+        memory = self._memory
+        first = self._agents.start
+        kinds = records & KIND
+        numbers = records & ~np.uint32(KIND)
+        predicted = numbers[kinds == 0]
+        added = numbers[kinds == ADDED]
         self._asked[predicted] = False
         own = numbers - np.where(kinds == RELEASED, self._first_slot, first).astype(INDEX)
         return Orders(
@@ -88,7 +95,8 @@ class Bridge:
 
     def _take(self, outcome: Outcome) -> None:
         """Does what the agents would have done here."""
-        memory, queues = self._memory, self._queues
+        memory = self._memory
+        queues = self._queues
         requests = outcome.requests + self._first_slot * (memory.t_max + 1)
         slots = outcome.slots + INDEX.type(self._first_slot)
         self._store_states(slots, requests, outcome.states)
@@ -112,7 +120,8 @@ class Bridge:
         A segment that follows another begins with the state that the other ended in: that came with an earlier request.
         Such a segment may be whole without a request of its own, where its first step ends the episode.
         """
-        memory, slot_states = self._memory, self._memory.t_max + 1
+        memory = self._memory
+        slot_states = self._memory.t_max + 1
         later = requests[requests % slot_states > 0]
         for slot in {*slots.tolist(), *(later // slot_states).tolist()}:
             before = self._newest[slot // memory.slots_per_agent - self._agents.start]
@@ -139,7 +148,8 @@ def run_bridge(
         connect(address)
         import ray
 
-        states, policy = memory.states, memory.policy
+        states = memory.states
+        policy = memory.policy
         actor: Any = (
             ray.remote(RemoteAgents)
             .options(num_cpus=1, scheduling_strategy="SPREAD")

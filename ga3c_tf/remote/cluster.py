@@ -15,7 +15,8 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.plugins import PLACES
 
 NAMESPACE = "ga3c_tf"
-CONNECT_SECONDS, START_SECONDS = 5.0, 60.0
+CONNECT_SECONDS = 5.0
+START_SECONDS = 60.0
 
 
 def connect(address: str, **options) -> None:
@@ -120,7 +121,8 @@ def environment_of_processes() -> dict[str, str]:
     The current folder is not among the places that come before the standard library: a file `queue.py` in it would be
     taken for Python's own. `user_code` looks there last, as it does here.
     """
-    installed, here = (sys.prefix, sys.base_prefix), os.getcwd()
+    installed = (sys.prefix, sys.base_prefix)
+    here = os.getcwd()
     ours = str(Path(ga3c_tf.__file__).parents[1])  # a checkout, which may be the current folder
     places = [path for path in sys.path if os.path.isabs(path) and path != here]
     places = [path for path in (ours, *places) if not path.startswith(installed)]

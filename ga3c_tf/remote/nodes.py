@@ -23,8 +23,10 @@ class NodeRates:
     """
 
     def __init__(self, memory: RolloutBuffers, process_of: Callable[[int], int]):
-        self._memory, self._process_of = memory, process_of
-        self._looked, self._steps = time.monotonic(), memory.steps.copy()
+        self._memory = memory
+        self._process_of = process_of
+        self._looked = time.monotonic()
+        self._steps = memory.steps.copy()
         self._trips = memory.round_trips.copy()
 
     def rows(self, agents: Iterable[int], lags: np.ndarray, trained: np.ndarray) -> list[dict[str, float | str]]:
@@ -39,7 +41,9 @@ class NodeRates:
             By machine 'node', 'agents', 'pps' (their steps per second), 'policy_lag_mean' (updates) and 'round_trip_ms'
             of a call to it; not-a-number where there was none.
         """
-        now, steps, trips = time.monotonic(), self._memory.steps.copy(), self._memory.round_trips.copy()
+        now = time.monotonic()
+        steps = self._memory.steps.copy()
+        trips = self._memory.round_trips.copy()
         seconds = max(now - self._looked, 1e-9)
         of_node: dict[str, list[int]] = defaultdict(list)
         for agent in agents:
@@ -57,7 +61,9 @@ class NodeRates:
                     "round_trip_ms": 1000 * _ratio(took, calls),
                 }
             )
-        self._looked, self._steps, self._trips = now, steps, trips
+        self._looked = now
+        self._steps = steps
+        self._trips = trips
         return rows
 
 

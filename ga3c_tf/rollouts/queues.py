@@ -29,7 +29,9 @@ STOP = 0xFFFFFFFF
 """The record that ends one reader of an index queue."""
 ENDED = 1 << 31
 """The bit of a record of the training queue that follows the last segment of an agent process that has died."""
-RELEASED, ADDED, REMOVED = 1 << 30, 2 << 30, 3 << 30
+RELEASED = 1 << 30
+ADDED = 2 << 30
+REMOVED = 3 << 30
 """Kinds of a record on the way back: a segment slot is free again, an agent begins, an agent ends. Without one of these
 bits a record is the number of an agent whose prediction is there."""
 KIND = 3 << 30
@@ -167,7 +169,8 @@ class RolloutBuffers:
     round_trips: np.ndarray
 
     def __init__(self, config: Config, state_shape: tuple[int, ...], state_dtype: str, num_actions: int):
-        self.num_agents, self.t_max = config.most_agents + config.remote_agents, config.t_max
+        self.num_agents = config.most_agents + config.remote_agents
+        self.t_max = config.t_max
         self.slots_per_agent = config.segments_per_agent + 1
         slots = self.num_agents * self.slots_per_agent
         self._layout: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
@@ -247,7 +250,8 @@ class ReplyPipes:
     """
 
     def __init__(self, memory: RolloutBuffers, homes: np.ndarray):
-        self._memory, self._homes = memory, homes
+        self._memory = memory
+        self._homes = homes
         self._writers: dict[int, connection.Connection] = {}
         self._lock = threading.Lock()  # a number of a closed pipe may already be another file's
 
@@ -283,7 +287,8 @@ class ReplyPipes:
 
     def _send(self, agents: ArrayLike, records: ArrayLike) -> None:
         """Sends each agent's record to the process that it lives in."""
-        records, homes = np.atleast_1d(np.asarray(records, INDEX)), self._homes[np.atleast_1d(agents)]
+        records = np.atleast_1d(np.asarray(records, INDEX))
+        homes = self._homes[np.atleast_1d(agents)]
         with self._lock:
             for process in set(homes.tolist()):
                 if process in self._writers:

@@ -20,7 +20,8 @@ def nstep_returns(rewards: Sequence[float] | np.ndarray, bootstrap: float, gamma
     Returns:
         [n] float32, computed in double precision.
     """
-    total, returns = float(bootstrap), [float(reward) for reward in rewards]
+    total = float(bootstrap)
+    returns = [float(reward) for reward in rewards]
     for i in range(len(returns) - 1, -1, -1):
         total = returns[i] = returns[i] + gamma * total
     return np.array(returns, np.float32)

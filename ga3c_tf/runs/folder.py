@@ -28,7 +28,8 @@ class RunFolder:
     """
 
     def __init__(self, path: Path, config: Config):
-        self.path, self.config = path, config
+        self.path = path
+        self.config = config
 
     @classmethod
     def plan(cls, config: Config) -> RunFolder:
@@ -156,7 +157,8 @@ class RunFolder:
         """Returns the old and the new value of each setting that is another than in the session before."""
         if not (self.path / "config.json").exists():
             return {}
-        before, after = dataclasses.asdict(read_config(self.path)), dataclasses.asdict(self.config)
+        before = dataclasses.asdict(read_config(self.path))
+        after = dataclasses.asdict(self.config)
         return {name: [before[name], value] for name, value in after.items() if value != before[name]}
 
     def _digest_before(self) -> list[str]:

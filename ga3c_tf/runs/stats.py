@@ -110,7 +110,9 @@ class Stats:
         """Returns rates and means over the `seconds` since the last call; not-a-number where nothing happened."""
         with self._lock:
             counts = self._states_of_lag.values
-            batches, updates, samples = self._window_prediction_batches, self._window_updates, int(counts.sum())
+            batches = self._window_prediction_batches
+            updates = self._window_updates
+            samples = int(counts.sum())
             policy_loss, value_loss, entropy = self._losses / samples if samples else [float("nan")] * 3
             row = {
                 "tps": updates / seconds,
@@ -133,7 +135,9 @@ class Stats:
 
     def _clear_window(self) -> None:
         self._window_predictions = self._window_prediction_batches = self._window_updates = 0
-        self._states_of_lag, self._lags_of_agent, self._states_of_agent = Sums(), Sums(), Sums()
+        self._states_of_lag = Sums()
+        self._lags_of_agent = Sums()
+        self._states_of_agent = Sums()
         self._losses = np.zeros(3)
 
     def state(self) -> dict:
@@ -150,8 +154,10 @@ class Stats:
     def restore(self, state: dict) -> None:
         """Restores totals that `state` returned."""
         with self._lock:
-            self.predictions, self.trained_samples = state["predictions"], state["trained_samples"]
-            self.updates, self.episodes = state["updates"], state["episodes"]
+            self.predictions = state["predictions"]
+            self.trained_samples = state["trained_samples"]
+            self.updates = state["updates"]
+            self.episodes = state["episodes"]
             self._recent.extend(state["recent_scores"])
             self._recent_sum = math.fsum(self._recent)
 

@@ -23,12 +23,14 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of w
     from ga3c_tf.model.model import Model
 
 MOST_BYTES = 5 * 10**6
-FILE, SCORE = "weights.npz", "score.json"
+FILE = "weights.npz"
+SCORE = "score.json"
 ORIGIN = "began_with"
 """The folder in a run folder that has the card, the score and the curve of the weights that the run began with."""
 KEPT = ("README.md", "config.json", SCORE, "curve.csv", "curve.svg", "curve.png", ORIGIN)
 HERE = Path(__file__).resolve().parents[2]
-CHECKOUT, INSTALLED = HERE / "results" / "weights", HERE / "ga3c_tf" / "reproduce" / "weights"
+CHECKOUT = HERE / "results" / "weights"
+INSTALLED = HERE / "ga3c_tf" / "reproduce" / "weights"
 PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 """The published ones, each in a folder of its name: in a checkout, or installed beside the package."""
 

@@ -54,7 +54,8 @@ class A2C(Training):
             self._answers.added(agent)
 
     def work(self, seconds: float) -> None:
-        deadline, sentinels = time.monotonic() + seconds, self._processes.sentinels()
+        deadline = time.monotonic() + seconds
+        sentinels = self._processes.sentinels()
         readers: list[connection.Connection | int] = [
             self._prediction_queue.reader,
             self.training_queue.reader,

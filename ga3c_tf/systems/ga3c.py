@@ -60,9 +60,11 @@ class Server(Training):
         self._answers = ReplyPipes(self.memory, homes_of(self.config, self._local_processes))
         self._tuned = self.config.scheduling == "tuned"
         self._gate = UpdateGate(updates_at_once(self._device, cores) if self._tuned else sys.maxsize)
-        self._idle, self._behind = IdleCores(), False
+        self._idle = IdleCores()
+        self._behind = False
         self._changing = threading.RLock()
-        self._hung, self._drained = Watchdog(self._patience), deque[int]()
+        self._hung = Watchdog(self._patience)
+        self._drained = deque[int]()
         self._replacing: set[int] = set()
         self._builder = BatchBuilder(self.memory, self.config.min_training_batch)
 
@@ -96,7 +98,8 @@ class Server(Training):
             self._trainers = _still_needed(self._trainers)
             self._trainers += [self._new_trainer() for _ in range(trainers - self._num_trainers)]
             self.training_queue.stop(max(0, self._num_trainers - trainers))
-            self._num_predictors, self._num_trainers = predictors, trainers
+            self._num_predictors = predictors
+            self._num_trainers = trainers
             while self._num_agents < agents:
                 self._add_agent(self._num_agents)
                 self._num_agents += 1
@@ -155,7 +158,8 @@ class Server(Training):
         return list(self._adjustment.search.accepted) if self._adjustment else None
 
     def _new_adjustment(self, start: WorkerCounts) -> DynamicAdjustment:
-        config, authors = self.config, self.config.adjustment == "nvlabs"
+        config = self.config
+        authors = self.config.adjustment == "nvlabs"
         room = start.agents + available_bytes() / AGENT_BYTES
         limits = WorkerCounts(
             int(min(config.most_agents, room)),
@@ -218,7 +222,9 @@ class Server(Training):
     def _start_process(self, number: int) -> None:
         answers = self._answers.open(number)
         self.memory.busy_since[number] = time.monotonic()
-        config, memory, queues = self.config, self.memory, self._queues
+        config = self.config
+        memory = self.memory
+        queues = self._queues
         if actor := self._actor_of(number):
             memory.nodes[number] = b"connecting"
             self._processes.start(number, run_bridge, number, config, memory, queues, actor, self._ray, pipe=answers)
@@ -292,7 +298,9 @@ class Server(Training):
 
         So it is with large networks: the agents wait, and the update that runs does not use the cores that they leave.
         """
-        idle, was_behind, self._behind = self._idle.share(), self._behind, self._trainers_are_behind()
+        idle = self._idle.share()
+        was_behind = self._behind
+        self._behind = self._trainers_are_behind()
         if idle > IDLE and was_behind and self._behind and self._gate.permits < usable_cores():
             self._gate.permit_one_more()
 

@@ -24,7 +24,8 @@ class SerialServer(Training):
         self._runs: list[Generator[int | None, None, None]] = []
 
     def start_workers(self) -> None:
-        config, memory = self.config, self.memory
+        config = self.config
+        memory = self.memory
         self._free_slots = [deque(memory.slots_of(agent)) for agent in range(config.num_agents)]
         self._runs = [self._new_run(agent) for agent in range(config.num_agents)]
         self._builder = BatchBuilder(memory, config.min_training_batch)

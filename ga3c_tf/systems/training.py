@@ -51,20 +51,28 @@ class Training:
     def __init__(self, config: Config, spec: EnvironmentSpec, run: RunFolder, device: str, warn: Callable[[str], None]):
         if config.seed is None:
             raise ValueError("a training needs a seed: draw one and put it into the config")
-        self.config, self._run, self._device, self._warn = config, run, device, warn
+        self.config = config
+        self._run = run
+        self._device = device
+        self._warn = warn
         self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
         self.memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
         self.stats = Stats(config.rolling_episodes)
         # a machine that dies takes all its actors along
         self.lost = FailureBudget(config.max_failures + len(config.remote_actors))
         self.refused = FailureBudget(config.max_failures)
-        self._refused_seen, self._stalls, self._look_at = 0, StallDetector(), 0.0
+        self._refused_seen = 0
+        self._stalls = StallDetector()
+        self._look_at = 0.0
         self._first_step: tuple[float, int] | None = None  # when it was seen, and the agent steps then
         self._speed_known = False
-        self.training_queue, self._episode_queue = IndexQueue(), RecordQueue(EPISODE)
+        self.training_queue = IndexQueue()
+        self._episode_queue = RecordQueue(EPISODE)
         self._wake = RecordQueue(INDEX)
         self._stop_reason: str | None = None
-        self._steps_before, self._time_before, self._agents_started = 0, 0.0, 0
+        self._steps_before = 0
+        self._time_before = 0.0
+        self._agents_started = 0
         self._setting_kept: list[int] | None = None
         self._start = time.monotonic()
 
@@ -136,8 +144,10 @@ class Training:
         """
         counters = self._checkpoints.restore("latest")
         self._checkpoints.set_damaged_aside()
-        self._steps_before, self._time_before = counters["agent_steps"], counters["time_s"]
-        self._agents_started, self._setting_kept = counters["agents_started"], counters.get("setting")
+        self._steps_before = counters["agent_steps"]
+        self._time_before = counters["time_s"]
+        self._agents_started = counters["agents_started"]
+        self._setting_kept = counters.get("setting")
         self.stats.restore(counters["stats"])
         return self._time_before
 
@@ -164,7 +174,8 @@ class Training:
         """
         self._report = report
         self._start = self._window_start = time.monotonic()
-        self._rows, self._window_steps = 0, self.agent_steps
+        self._rows = 0
+        self._window_steps = self.agent_steps
         before = {"agent_steps": self.agent_steps, "updates": self.stats.updates, "samples": self.stats.trained_samples}
         self._log = self._open_log()
         failed: BaseException | None = None
@@ -202,7 +213,8 @@ class Training:
         }
 
     def _open_log(self) -> RunLog:
-        path, nodes = self._run.path, self.config.remote_agents > 0
+        path = self._run.path
+        nodes = self.config.remote_agents > 0
         try:
             return RunLog(path, self._steps_before, self._time_before, self.stats.episodes, self._warn, nodes=nodes)
         except OSError as error:
@@ -210,7 +222,8 @@ class Training:
 
     def _train_until_ended(self) -> str:
         """Watches over the workers, logs and saves until the run is to end; returns why it is."""
-        log_at, save_at = self._start + self.config.log_seconds, self._start + 60 * self.config.checkpoint_minutes
+        log_at = self._start + self.config.log_seconds
+        save_at = self._start + 60 * self.config.checkpoint_minutes
         while (ended := self._ended()) is None:
             self.work(min(POLL_SECONDS, max(0.0, log_at - time.monotonic())))
             self._collect_episodes()
@@ -295,9 +308,12 @@ class Training:
 
     def _log_metrics(self) -> None:
         now = time.monotonic()
-        seconds, steps = max(now - self._window_start, 1e-9), self.agent_steps
+        seconds = max(now - self._window_start, 1e-9)
+        steps = self.agent_steps
         pps = (steps - self._window_steps) / seconds  # not the predictions: some have no step, for a bootstrap alone
-        self._window_start, self._window_steps, self._rows = now, steps, self._rows + 1
+        self._window_start = now
+        self._window_steps = steps
+        self._rows = self._rows + 1
         row = {
             "time_s": self.time_s,
             "agent_steps": steps,
@@ -332,18 +348,21 @@ class Training:
             "update": self.stats.updates + self.refused.count + self.states_gathered(),
         }
         for stage, seconds in self._stalls.stalled(counters).items():
-            requests, segments = self.prediction_queue_length(), len(self.training_queue)
+            requests = self.prediction_queue_length()
+            segments = len(self.training_queue)
             waiting = f"{requests} requests wait for a prediction, {segments} segments for an update"
             self._tell("stall", f"no {stage} for {seconds:.0f} s; {waiting}")
 
     def _tell_refused(self) -> None:
         if self.refused.count > self._refused_seen:
-            count, self._refused_seen = self.refused.count - self._refused_seen, self.refused.count
+            count = self.refused.count - self._refused_seen
+            self._refused_seen = self.refused.count
             self._tell("refused", f"{count} updates left out: a loss or gradient was not finite")
 
     def _tell_rare_updates(self) -> None:
         """Says once, as soon as the speed is known, that an update takes very long, where it does."""
-        now, steps = time.monotonic(), self.agent_steps
+        now = time.monotonic()
+        steps = self.agent_steps
         if self._first_step is None and steps > self._steps_before:
             self._first_step = now, steps
         if self._speed_known or self._first_step is None or now < self._first_step[0] + SPEED_SECONDS:

@@ -109,7 +109,8 @@ class Search(ABC):
         if not all(1 <= number <= limit for number, limit in zip(start, limits, strict=True)):
             raise ValueError(f"the start {tuple(start)} is not between (1, 1, 1) and the limits {tuple(limits)}")
         self.accepted = start
-        self._limits, self._random = limits, random
+        self._limits = limits
+        self._random = random
 
     @abstractmethod
     def propose(self) -> WorkerCounts:
@@ -159,7 +160,8 @@ class PaperSearch(Search):
         return self._judge(self._trial, reading, self._base)
 
     def _refresh(self, reading: Reading, base: Reading) -> Decision:
-        self._base, self._base_age = reading, 0
+        self._base = reading
+        self._base_age = 0
         why = f"measured again: {reading.rate - base.rate:+.1f}/s"
         if self._rest:
             self._rest -= 1
@@ -169,17 +171,21 @@ class PaperSearch(Search):
         return Decision(True, why)
 
     def _judge(self, move: Move, reading: Reading, base: Reading) -> Decision:
-        gain, noise = reading.rate - base.rate, noise_between(reading, base)
+        gain = reading.rate - base.rate
+        noise = noise_between(reading, base)
         needed = (CONFIRMED if self._confirming else NOISES) * noise
         why = f"{self._words(move)}: {gain:+.1f}/s, needed {needed:.1f}/s: "
         self._base_age += 1
         if not self._confirming and needed < gain <= CLEAR * needed:
             self._confirming = True
             return Decision(False, why + "perhaps luck, measured again")
-        self._trial, self._confirming = None, False
+        self._trial = None
+        self._confirming = False
         step = abs(self._target(move)[move.number] - self.accepted[move.number])
         if gain > needed:
-            self.accepted, self._base, self._base_age = self._target(move), reading, 0
+            self.accepted = self._target(move)
+            self._base = reading
+            self._base_age = 0
             self._kept(move, step)
             return Decision(True, why + "kept")
         self._failed(move, step)
@@ -198,7 +204,8 @@ class PaperSearch(Search):
         return self._within(numbers)
 
     def _words(self, move: Move) -> str:
-        before, after = self.accepted[move.number], self._target(move)[move.number]
+        before = self.accepted[move.number]
+        after = self._target(move)[move.number]
         return f"{WorkerCounts._fields[move.number]} {before} to {after}"
 
     def _shuffle(self) -> None:
@@ -257,7 +264,8 @@ class FastSearch(PaperSearch):
     def _resume(self) -> None:
         super()._resume()
         self._steps = dict.fromkeys(MOVES, 1)
-        before, now = self._base_when_large, self._base
+        before = self._base_when_large
+        now = self._base
         if before and now and abs(now.rate - before.rate) > CLEAR * NOISES * noise_between(now, before):
             self._enlarge_steps()
 
@@ -282,8 +290,11 @@ class NvlabsSearch(Search):
         return self._tried or self.accepted
 
     def observe(self, windows: Sequence[Window]) -> Decision:
-        count, last = sum(window.samples for window in windows), self._last_count
-        tried, self._tried, self._last_count = self._tried, None, count
+        count = sum(window.samples for window in windows)
+        last = self._last_count
+        tried = self._tried
+        self._tried = None
+        self._last_count = count
         if tried is None or last is None:
             return Decision(True, f"count {count}, nothing to compare with")
         if count < last:
@@ -341,8 +352,13 @@ class DynamicAdjustment(Worker):
         super().__init__("adjustment", on_error)
         if not (period > 0 and 0 <= warm_up < 1):
             raise ValueError(f"a period of {period} s with {warm_up} of it as warm-up leaves nothing to measure")
-        self.search, self._apply, self._samples, self._log = search, apply, samples, log
-        self._clock, self._period, self._warm_up = clock, period, warm_up
+        self.search = search
+        self._apply = apply
+        self._samples = samples
+        self._log = log
+        self._clock = clock
+        self._period = period
+        self._warm_up = warm_up
         self._stopping = threading.Event()
 
     def stop(self) -> None:
@@ -356,7 +372,8 @@ class DynamicAdjustment(Worker):
             left_out = 0.0
             if setting != running:
                 self._apply(setting)
-                running, left_out = setting, self._warm_up * self._period
+                running = setting
+                left_out = self._warm_up * self._period
             windows = self._measure(left_out)
             if windows:
                 self._log(self._row(setting, read(windows), self.search.observe(windows)))
@@ -364,11 +381,16 @@ class DynamicAdjustment(Worker):
     def _measure(self, left_out: float) -> list[Window]:
         """The windows of one period after its first `left_out` seconds; none at a stop."""
         self._stopping.wait(left_out)
-        windows, count, start = [], self._samples(), self._clock()
+        windows = []
+        count = self._samples()
+        start = self._clock()
         for _ in range(WINDOWS):
             if self._stopping.wait((self._period - left_out) / WINDOWS):
                 return []
-            before, began, count, start = count, start, self._samples(), self._clock()
+            before = count
+            began = start
+            count = self._samples()
+            start = self._clock()
             windows.append(Window(count - before, start - began))
         return windows
 

@@ -69,7 +69,8 @@ class Segment:
 
     def close(self, end: SegmentEnd, gamma: float) -> None:
         """Writes how it ends, and the returns, which bootstrap from the value of the newest state."""
-        memory, slot = self._memory, self.slot
+        memory = self._memory
+        slot = self.slot
         memory.returns[slot, : self.length] = nstep_returns(self._rewards, end.bootstrap_value, gamma)
         for column, value in zip(memory.segment_columns.values(), (self.length, *end), strict=True):
             column[slot] = value
@@ -103,9 +104,13 @@ class Agent:
         free_slots: deque[int],
         seed: np.random.SeedSequence,
     ):
-        self._number, self._free_slots = number, free_slots
-        self._config, self._environment, self._memory = config, environment, memory
-        self._training_queue, self._episode_queue = training_queue, episode_queue
+        self._number = number
+        self._free_slots = free_slots
+        self._config = config
+        self._environment = environment
+        self._memory = memory
+        self._training_queue = training_queue
+        self._episode_queue = episode_queue
         self._rng = np.random.default_rng(seed)
         self._slot: int | None = None
         self._score = 0.0  # of the episode, raw
@@ -121,7 +126,8 @@ class Agent:
                     yield None
                 state, _ = self._environment.reset(seed=seed)
                 seed = None
-                self._score, self._length = 0.0, 0
+                self._score = 0.0
+                self._length = 0
                 yield from play(self._new_segment(state))
                 self._episode_queue.put((self._number, self._length, self._score))
         finally:
@@ -171,7 +177,8 @@ class Agent:
 
     def _act(self) -> tuple[Step, np.ndarray, bool, bool]:
         """Takes one step by the newest prediction; returns it with the next state, `terminated` and `truncated`."""
-        memory, number = self._memory, self._number
+        memory = self._memory
+        number = self._number
         policy = memory.policy[number]
         action = sample_action(policy, self._rng)
         state, raw_reward, terminated, truncated, _ = self._environment.step(action)
@@ -187,7 +194,8 @@ class Agent:
 
     def _bootstrap(self) -> SegmentEnd:
         """The end of a segment that is followed by more, with the newest prediction's value."""
-        memory, number = self._memory, self._number
+        memory = self._memory
+        number = self._number
         return SegmentEnd(False, False, float(memory.value[number]), int(memory.version[number]))
 
     def _is_due(self, segment: Segment) -> bool:
@@ -229,8 +237,11 @@ class AgentRunner:
     """Drives the agents of one process, as the records on its pipe tell it (`queues.ReplyPipes`)."""
 
     def __init__(self, number: int, config: Config, memory: RolloutBuffers, queues: AgentQueues, kind: type[Agent]):
-        self._number, self._kind = number, kind
-        self._config, self._memory, self._queues = config, memory, queues
+        self._number = number
+        self._kind = kind
+        self._config = config
+        self._memory = memory
+        self._queues = queues
         self._runs: dict[int, Generator[int | None, None, None]] = {}
         self._free_slots: dict[int, deque[int]] = {}
         self._without_slot: set[int] = set()
@@ -244,7 +255,8 @@ class AgentRunner:
 
     def handle(self, records: list[int]) -> list[int]:
         """Lets the agents go on that these records concern; returns the states that they want predictions for."""
-        busy_since, requests = self._memory.busy_since, []
+        busy_since = self._memory.busy_since
+        requests = []
         for record in records:
             busy_since[self._number] = time.monotonic()
             agent = self._agent_to_run(record & KIND, record & ~KIND)
@@ -284,7 +296,9 @@ class AgentRunner:
         if agent in self._leaving:
             self._leaving.remove(agent)
             return None
-        config, memory, queues = self._config, self._memory, self._queues
+        config = self._config
+        memory = self._memory
+        queues = self._queues
         free_slots = self._free_slots.setdefault(agent, deque(memory.slots_of(agent)))
         seed = random_stream(config, int(memory.streams[agent]))
         environment = make_environment(config)

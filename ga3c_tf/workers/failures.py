@@ -23,7 +23,8 @@ class FailureBudget:
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic):
         self.count = 0
-        self._most, self._clock = most, clock
+        self._most = most
+        self._clock = clock
         self._recent: deque[float] = deque()
         self._lock = threading.Lock()
 

@@ -52,8 +52,11 @@ class Predictor(Worker):
         super().__init__("predictor", on_error)
         self._patient = patient
         self._maximum = config.max_prediction_batch
-        self._model, self._memory, self._stats = model, memory, stats
-        self._prediction_queue, self._answers = prediction_queue, answers
+        self._model = model
+        self._memory = memory
+        self._stats = stats
+        self._prediction_queue = prediction_queue
+        self._answers = answers
 
     def work(self) -> None:
         while len(requests := self._gather()):

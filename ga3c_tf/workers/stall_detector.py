@@ -22,12 +22,15 @@ class StallDetector:
 
     def stalled(self, counters: dict[str, int]) -> dict[str, float]:
         """The stages that have stood still for STALL_SECONDS, each named again only after as long, and for how long."""
-        now, found = self._clock(), {}
-        passed, self._looked = min(now - self._looked, 1.0), now
+        now = self._clock()
+        found = {}
+        passed = min(now - self._looked, 1.0)
+        self._looked = now
         for name, count in counters.items():
             before, stood, told = self._seen.get(name, (None, 0.0, 0.0))
             stood, told = (stood + passed, told) if count == before else (0.0, 0.0)
             if stood - told >= STALL_SECONDS:
-                told, found[name] = stood, stood
+                told = stood
+                found[name] = stood
             self._seen[name] = count, stood, told
         return found

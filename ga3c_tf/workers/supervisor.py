@@ -57,7 +57,8 @@ class AgentSupervisor:
         Raises:
             AgentError: the system does not let it.
         """
-        name, arguments = f"agents-{number}", (*args, pipe)
+        name = f"agents-{number}"
+        arguments = (*args, pipe)
         process = self._context.Process(
             target=with_objects(target, self._objects), name=name, daemon=True, args=arguments
         )
@@ -139,7 +140,8 @@ class Watchdog:
     """
 
     def __init__(self, patience: Callable[[int], float], clock: Callable[[], float] = time.monotonic):
-        self._patience, self._clock = patience, clock
+        self._patience = patience
+        self._clock = clock
         self._looked = clock()
         self._busy: dict[int, tuple[float, float]] = {}  # since when, and for how long that was seen
 
@@ -150,7 +152,8 @@ class Watchdog:
             busy_since: by process, when it began what it is at, 0 while it waits.
         """
         now = self._clock()
-        passed, self._looked = min(now - self._looked, 1.0), now
+        passed = min(now - self._looked, 1.0)
+        self._looked = now
         busy = {}
         for number, since in busy_since.items():
             before, seen = self._busy.get(number, (0.0, 0.0))

@@ -45,7 +45,8 @@ class BatchBuilder:
 
     def add(self, slot: int) -> Batch | None:
         """Adds the segment in `slot`; returns the batch once it exceeds the minimum."""
-        start, length = self._size, int(self._memory.lengths[slot])
+        start = self._size
+        length = int(self._memory.lengths[slot])
         self._size += length
         self.states += length
         for name, source in self._of_steps.items():
@@ -182,9 +183,15 @@ class Trainer(Worker):
         on_error: Callable[[], None],
     ):
         super().__init__("trainer", on_error)
-        self._builder, self._model, self._stats, self._rates = builder, model, stats, rates
-        self._training_queue, self._answers, self._gate = training_queue, answers, gate
-        self._refused, self._drained = refused, drained
+        self._builder = builder
+        self._model = model
+        self._stats = stats
+        self._rates = rates
+        self._training_queue = training_queue
+        self._answers = answers
+        self._gate = gate
+        self._refused = refused
+        self._drained = drained
 
     def work(self) -> None:
         while (gathered := self._gather()) is not None:

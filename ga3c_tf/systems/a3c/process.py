@@ -44,7 +44,8 @@ class UpdateReport:
     """Stands in for `Stats` in an agent process: sends one UPDATE record per update."""
 
     def __init__(self, update_queue: RecordQueue):
-        self._queue, self._predictions = update_queue, 0
+        self._queue = update_queue
+        self._predictions = 0
 
     def predicted(self, states: int) -> None:
         """As `Stats.predicted`."""
@@ -91,10 +92,14 @@ def play_and_train(
     ended: Callable[[], bool],
 ) -> None:
     """Lets agent `number` play, and trains on each of its segments as soon as that is whole, until `ended`."""
-    memory, report, training_queue = shared.memory, UpdateReport(shared.updates), IndexQueue()
+    memory = shared.memory
+    report = UpdateReport(shared.updates)
+    training_queue = IndexQueue()
     refused = RefusalReport(config.max_failures, shared.updates)
-    free_slots, builder = deque(memory.slots_of(number)), BatchBuilder(memory, 0)
-    seed, environment = random_stream(config, int(memory.streams[number])), make_environment(config)
+    free_slots = deque(memory.slots_of(number))
+    builder = BatchBuilder(memory, 0)
+    seed = random_stream(config, int(memory.streams[number]))
+    environment = make_environment(config)
     agent = FreshAgent(number, config, environment, memory, training_queue, shared.episodes, free_slots, seed)
     with closing(agent.run()) as requests:
         for request in requests:
@@ -121,7 +126,8 @@ def run_agent(config: Config, number: int, shared: A3CShared, steps_before: int,
     poll.register(pipe.fileno(), select.POLLIN)
     try:
         configure_device("cpu", 1, 1)
-        states, actions = memory.states, memory.policy.shape[-1]
+        states = memory.states
+        actions = memory.policy.shape[-1]
         model = Replica(config, states.shape[2:], states.dtype, actions, shared.weights, number)
         play_and_train(
             config,

@@ -67,7 +67,8 @@ class Replica:
 
     def _apply(self, gradients, learning_rate: float) -> None:
         """Applies the gradients to the shared weights."""
-        config, groups = self._config, self._shared.groups
+        config = self._config
+        groups = self._shared.groups
         for (optimizer, variable), gradient in zip(self._actor_critic.gradients_of, gradients, strict=True):
             prefix = ("", "value_")[optimizer]
             rmsprop_step(

@@ -32,7 +32,8 @@ class SharedWeights:
     updates: np.ndarray
 
     def __init__(self, shapes: Mapping[str, Sequence[tuple[int, ...]]], num_agents: int):
-        self._shapes, self._counters = {group: list(of_group) for group, of_group in shapes.items()}, num_agents + 1
+        self._shapes = {group: list(of_group) for group, of_group in shapes.items()}
+        self._counters = num_agents + 1
         numbers = sum(math.prod(shape) for of_group in shapes.values() for shape in of_group)
         self._memory = SharedMemory(8 * self._counters + 4 * numbers)
         self._map()
@@ -46,7 +47,8 @@ class SharedWeights:
 
     def _map(self) -> None:
         self.updates = np.ndarray((self._counters,), np.int64, self._memory.buffer)
-        offset, self.groups = self.updates.nbytes, {}
+        offset = self.updates.nbytes
+        self.groups = {}
         for group, shapes in self._shapes.items():
             self.groups[group] = []
             for shape in shapes:

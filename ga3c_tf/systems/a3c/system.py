@@ -50,7 +50,8 @@ class A3C(Training):
         self._pipes: list[connection.Connection] = []
 
     def start_workers(self) -> None:
-        config, weights = self.config, self._weights
+        config = self.config
+        weights = self._weights
         for group, variables in self._objects().items():
             for array, variable in zip(weights.groups[group], variables, strict=True):
                 array[...] = variable.numpy()
@@ -109,7 +110,9 @@ class A3C(Training):
 
     def _check_memory(self, network_bytes: int) -> None:
         """Refuses to start more processes than there is memory for; the kernel would end one of them, later."""
-        agents, room, each = self.config.num_agents, available_bytes(), PROCESS_BYTES + REPLICAS * network_bytes
+        agents = self.config.num_agents
+        room = available_bytes()
+        each = PROCESS_BYTES + REPLICAS * network_bytes
         if agents * each > room:
             raise UserError(
                 f"--system a3c has TensorFlow and the network in every agent's process: {agents} agents need about "
