@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent
 
 
 def version() -> str:
-    """Reads `__version__` from the source: importing the package would need its dependencies first."""
+    """Read `__version__` from the source: importing the package would need its dependencies first."""
     for node in ast.parse((ROOT / "ga3c_tf" / "__init__.py").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "__version__":
             return ast.literal_eval(node.value)

@@ -85,12 +85,12 @@ class Agent:
         return int(self._trained.act(np.asarray(state)[None])[0])
 
     def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns policy [B, actions] and values [B], float32, of states [B, *state_shape]."""
+        """Return policy [B, actions] and values [B], float32, of states [B, *state_shape]."""
         policy, values, _ = self._trained.model.predict(np.asarray(states))
         return policy, values
 
     def make_environment(self, render_mode: str | None = None):
-        """Makes the Gymnasium environment whose observations are the states that this agent takes.
+        """Make the Gymnasium environment whose observations are the states that this agent takes.
 
         Args:
             render_mode: None, 'rgb_array' or 'human'.
@@ -114,7 +114,7 @@ class Agent:
         return Scores(found["mean"], found["std"], found["median"], (low, high), found["scores"], found["protocol"])
 
     def record(self, file: str | Path, episodes: int = 1, seed: int = 0) -> list[float]:
-        """Writes a video, .mp4 or .gif, of whole episodes and returns their scores."""
+        """Write a video, .mp4 or .gif, of whole episodes and return their scores."""
         from ga3c_tf.evaluation import record
 
         return record(self._trained, episodes, seed, Path(file))
@@ -138,7 +138,7 @@ class Run:
         return f"Run({str(self.path)!r})"
 
     def agent(self, checkpoint: str | int = "best", **options: Any) -> Agent:
-        """Loads the agent of a checkpoint; arguments as of `load_agent`."""
+        """Load the agent of a checkpoint; arguments as of `load_agent`."""
         return load_agent(self.path, checkpoint=checkpoint, trust_code=True, **options)
 
     def evaluate(self, episodes: int = 30, checkpoint: str | int = "best", seed: int = 0) -> Scores:
@@ -156,7 +156,7 @@ class Run:
         return resume(self.path, trust_code=True, **changes)
 
     def metrics(self) -> dict[str, np.ndarray]:
-        """Returns the columns of metrics.csv, one float64 array each; not-a-number where a cell is empty."""
+        """Return the columns of metrics.csv, one float64 array each; not-a-number where a cell is empty."""
         return dict(read_columns(self.path / "metrics.csv", METRIC_COLUMNS))
 
 
@@ -208,7 +208,7 @@ def load_agent(
     device: str = "auto",
     trust_code: bool = False,
 ) -> Agent:
-    """Loads a trained agent.
+    """Load a trained agent.
 
     Args:
         source: a run folder, a folder of weights, or the name of published weights such as 'pong'.
@@ -231,7 +231,7 @@ def load_agent(
 
 
 def _by_name(settings: dict[str, Any]) -> dict[str, Any]:
-    """Returns the settings with functions replaced by their names."""
+    """Return the settings with functions replaced by their names."""
     named = {CODE.get(name, name): value for name, value in settings.items()}
     for name in CODE.values():
         value = named.get(name)

@@ -274,7 +274,7 @@ class Config:
             self._check_baseline()
 
     def _check_baseline(self) -> None:
-        """Checks what goes with GA3C only."""
+        """Check what goes with GA3C only."""
         system = f"--system {self.system}"
         if self.remote_agents:
             raise UserError(f"{system} has no --remote-agents")
@@ -330,7 +330,7 @@ class Config:
         return self.max_agents or max(128, self.num_agents)
 
     def processes(self, cores: int) -> int:
-        """Returns the number of agent processes: as given, else one per core, or per agent with plain scheduling."""
+        """Return the number of agent processes: as given, else one per core, or per agent with plain scheduling."""
         usual = self.most_agents if self.scheduling == "plain" else cores
         return min(self.most_agents, self.agent_processes or usual)
 
@@ -343,7 +343,7 @@ class Config:
         return [range(start, min(start + each, last)) for start in range(first, last, each)]
 
     def annealed(self, agent_steps: int) -> tuple[float, float]:
-        """Returns learning rate and beta after `agent_steps` steps in all: linear from start to end, then constant."""
+        """Return learning rate and beta after `agent_steps` steps in all: linear from start to end, then constant."""
         done = min(1.0, agent_steps / self.anneal_steps) if self.anneal_steps else 0.0
 
         def at(start, end):
@@ -353,7 +353,7 @@ class Config:
 
     @classmethod
     def from_preset(cls, preset: str, given: dict[str, Any]) -> Config:
-        """Returns the settings of a preset with `given` ones on top; the preset gives way where they conflict.
+        """Return the settings of a preset with `given` ones on top; the preset gives way where they conflict.
 
         Any budget that is given replaces the preset's. Where nothing can be adjusted, nothing is.
 
@@ -368,7 +368,7 @@ class Config:
         return cls.from_values({**kept, **given})
 
     def changed(self, changes: dict[str, Any]) -> Config:
-        """Returns the settings that a run with these goes on with.
+        """Return the settings that a run with these goes on with.
 
         Args:
             changes: new values by name. A budget among them replaces the run's whole budget.
@@ -393,11 +393,11 @@ class Config:
         return after
 
     def replace(self, **changes) -> Config:
-        """Returns a copy with other values, checked again."""
+        """Return a copy with other values, checked again."""
         return dataclasses.replace(self, **changes)
 
     def arguments(self) -> list[str]:
-        """Returns the arguments of `ga3c-tf train` that give this config: the environment and the necessary options."""
+        """Return the arguments of `ga3c-tf train` that give this config: the environment and the necessary options."""
         usual = self.from_preset(USUAL_PRESET, {"system": self.system, "serial": self.serial})
         words = [self.env_id]
         for setting in dataclasses.fields(self):
@@ -413,12 +413,12 @@ class Config:
         return words
 
     def to_json(self) -> str:
-        """Formats all settings as indented JSON, the text of a run's config.json."""
+        """Format all settings as indented JSON, the text of a run's config.json."""
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Config:
-        """Reads the settings in `text`, as `to_json` wrote them.
+        """Read the settings in `text`, as `to_json` wrote them.
 
         Raises:
             UserError: not a JSON object, an unknown setting, or a bad value.
@@ -433,7 +433,7 @@ class Config:
 
     @classmethod
     def from_values(cls, values: dict[str, Any]) -> Config:
-        """Makes a Config from `values`; fields not named keep their defaults.
+        """Make a Config from `values`; fields not named keep their defaults.
 
         Raises:
             UserError: an unknown setting (close names are given), or a bad value.
@@ -472,24 +472,24 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 def option_of(name: str) -> str:
-    """Returns the command-line option (without dashes) of the setting `name`."""
+    """Return the command-line option (without dashes) of the setting `name`."""
     setting = Config.__dataclass_fields__[name]
     return setting.metadata["option"] or name.replace("_", "-")
 
 
 def has_effect(name: str, system: str) -> bool:
-    """Returns whether the setting `name` has an effect on this system; unknown names are refused elsewhere."""
+    """Return whether the setting `name` has an effect on this system; unknown names are refused elsewhere."""
     setting = Config.__dataclass_fields__.get(name)
     return setting is None or system in setting.metadata["systems"]
 
 
 def plain_text(value: Any) -> str:
-    """Formats a value as on a command line, a whole number without a point."""
+    """Format a value as on a command line, a whole number without a point."""
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def did_you_mean(name: str, known: list[str], count: int = 3) -> str:
-    """Returns a hint such as '; close: a, b', or an empty text."""
+    """Return a hint such as '; close: a, b', or an empty text."""
     close = difflib.get_close_matches(name, known, n=count, cutoff=0.5)
     return f"; close: {', '.join(close)}" if close else ""
 
@@ -506,17 +506,17 @@ def _check_known(names: Iterable[str]) -> None:
 
 
 def is_optional(name: str) -> bool:
-    """Returns whether a setting may be None."""
+    """Return whether a setting may be None."""
     return type(None) in _TYPES[name]
 
 
 def setting_type(name: str) -> type:
-    """Returns the type of a setting's value other than None: bool, int, float or str."""
+    """Return the type of a setting's value other than None: bool, int, float or str."""
     return next(kind for kind in _TYPES[name] if kind is not type(None))
 
 
 def _checked(setting: dataclasses.Field, value: Any) -> Any:
-    """Returns `value` as the setting's type, or raises a UserError that says what would be right."""
+    """Return `value` as the setting's type, or raises a UserError that says what would be right."""
     kind: type = setting_type(setting.name)
     rule = setting.metadata
     if value is None and is_optional(setting.name):

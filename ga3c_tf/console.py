@@ -32,7 +32,7 @@ def write_errors_ignored() -> Iterator[None]:
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Prints `text` and a line break at once, to standard output by default; it is lost where it cannot be written.
+    """Print `text` and a line break at once, to standard output by default; it is lost where it cannot be written.
 
     Raises:
         BrokenPipeError: As `write_errors_ignored`.
@@ -42,7 +42,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
 
 
 def discard_unwritten() -> None:
-    """Drops the output that could not be written: Python would try again at its exit, and exit with code 120."""
+    """Drop the output that could not be written: Python would try again at its exit, and exit with code 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

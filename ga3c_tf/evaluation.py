@@ -86,7 +86,7 @@ class TrainedAgent:
         self._rng = _actions_of(seed)
 
     def act(self, states: np.ndarray) -> np.ndarray:
-        """Returns actions int64 [B] for states [B, *state_shape]."""
+        """Return actions int64 [B] for states [B, *state_shape]."""
         policy, _, _ = self.model.predict(states)
         if self._greedy:
             return policy.argmax(axis=1)
@@ -119,12 +119,12 @@ class RandomAgent:
         self._rng = _actions_of(seed)
 
     def act(self, states: np.ndarray) -> np.ndarray:
-        """Returns actions int64 [B] for states [B, *state_shape]."""
+        """Return actions int64 [B] for states [B, *state_shape]."""
         return self._rng.integers(self._num_actions, size=len(states))
 
 
 def _actions_of(seed: int) -> np.random.Generator:
-    """Returns the random generator that actions are drawn with."""
+    """Return the random generator that actions are drawn with."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(ACTIONS,)))
 
 
@@ -159,7 +159,7 @@ def evaluate(
 def _play_episodes(
     agent: TrainedAgent | RandomAgent, environments: AsyncVectorEnv, episodes: int, seed: int
 ) -> list[tuple[float, int, bool]]:
-    """Returns score and length of each episode, and whether it was terminated.
+    """Return score and length of each episode, and whether it was terminated.
 
     Environment i plays episodes i, i + n, i + 2n, ...: taking the first to end would favour short ones.
     """
@@ -182,7 +182,7 @@ def _play_episodes(
 
 
 def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: bool, seed: int) -> dict:
-    """Returns the scores with mean, standard deviation, 95 % bootstrap interval of the mean, and protocol."""
+    """Return the scores with mean, standard deviation, 95 % bootstrap interval of the mean, and protocol."""
     config = agent.config
     scores = evaluation.scores
     low, high = bootstrap_interval(scores)
@@ -217,7 +217,7 @@ def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: b
 def record(
     agent: TrainedAgent, episodes: int, seed: int, file: Path, most_steps: int = MOST_EPISODE_STEPS
 ) -> list[float]:
-    """Writes `episodes` episodes to `file`, an .mp4 (H.264) or .gif, at the game's own speed; returns their scores.
+    """Write `episodes` episodes to `file`, an .mp4 (H.264) or .gif, at the game's own speed; return their scores.
 
     An episode that has not ended after `most_steps` agent steps is ended.
 

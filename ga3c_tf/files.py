@@ -17,7 +17,7 @@ RETRY_SECONDS = 1.0
 
 @contextlib.contextmanager
 def replacing(file: Path, mode: str = "w", **options) -> Iterator[IO]:
-    """Opens a new file that takes the place of `file` at the end, so that a reader sees the old one or the new.
+    """Open a new file that takes the place of `file` at the end, so that a reader sees the old one or the new.
 
     Args:
         file: the file to be replaced; it need not exist.
@@ -36,14 +36,14 @@ def replacing(file: Path, mode: str = "w", **options) -> Iterator[IO]:
 
 
 def write_aside(file: Path, text: str) -> None:
-    """Writes `text` to a new file and renames it to `file`, so that a reader sees the old one or the new."""
+    """Write `text` to a new file and rename it to `file`, so that a reader sees the old one or the new."""
     with replacing(file) as stream:
         stream.write(text)
 
 
 @contextlib.contextmanager
 def locked(file: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Holds the lock of `file`, and waits for another process that has it.
+    """Hold the lock of `file`, and wait for another process that has it.
 
     Args:
         file: the lock; made where it does not exist.
@@ -75,7 +75,7 @@ class RetryingWriter:
         self._descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def write(self, data: bytes) -> None:
-        """Appends `data`, now or with a later call."""
+        """Append `data`, now or with a later call."""
         with self._lock:
             self._waiting.append(data)
             if time.monotonic() >= self._retry_at:
@@ -92,7 +92,7 @@ class RetryingWriter:
             os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Closes the file; what still has no room is lost, and told."""
+        """Close the file; what still has no room is lost, and told."""
         with self._lock:
             self._try()
             os.close(self._descriptor)

@@ -26,7 +26,7 @@ PLACES = "GA3C_TF_PLACES"
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Keeps a function of the user's for this process and those that it starts; returns its name in the settings.
+    """Keep a function of the user's for this process and those that it starts; return its name in the settings.
 
     Raises:
         UserError: it cannot be called.
@@ -39,7 +39,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
-    """Returns the function that `name_of` has named.
+    """Return the function that `name_of` has named.
 
     Raises:
         UserError: this program has not passed it.
@@ -50,7 +50,7 @@ def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
 
 
 def installer(names: Iterable[str]) -> Callable[[], None] | None:
-    """Returns what a new process calls first, so that it knows those of these names that are objects; None for none."""
+    """Return what a new process calls first, so that it knows those of these names that are objects; None for none."""
     wanted = {name: _objects[name] for name in names if name in _objects}
     return functools.partial(_install, wanted) if wanted else None
 
@@ -60,7 +60,7 @@ def _install(objects: dict[str, Callable[..., Any]]) -> None:
 
 
 def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
-    """Imports the module called `module`, which may lie in the current folder or in those of `PLACES`.
+    """Import the module called `module`, which may lie in the current folder or in those of `PLACES`.
 
     Raises:
         UserError: it cannot be imported; the text names `wanted_by`, the setting that asked for it.
@@ -90,7 +90,7 @@ def check_trust(config: Config, run: Path, trusted: bool) -> None:
 
 
 def users_function(name: str, wanted_by: str) -> Callable[..., Any]:
-    """Returns the function that `name`, 'module:function', names.
+    """Return the function that `name`, 'module:function', names.
 
     Raises:
         UserError: there is none; the text names `wanted_by`, the setting that asked for it.
@@ -109,5 +109,5 @@ def users_function(name: str, wanted_by: str) -> Callable[..., Any]:
 
 
 def one_line(error: BaseException) -> str:
-    """Returns an error's type and text on one line."""
+    """Return an error's type and text on one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -14,7 +14,7 @@ from ga3c_tf.plugins import installer
 
 
 def with_objects(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:
-    """Returns `function` as another process can call it that needs functions passed as Python objects.
+    """Return `function` as another process can call it that needs functions passed as Python objects.
 
     Args:
         function: what the process runs.
@@ -31,7 +31,7 @@ def _call(install: Callable[[], None], function: Callable[..., Any], *args: Any)
 
 @contextlib.contextmanager
 def main_module_left_alone() -> Iterator[None]:
-    """Keeps processes that are started within from importing the program's main module.
+    """Keep processes that are started within from importing the program's main module.
 
     multiprocessing would import it for functions that are defined there. Ours never are, and a script without
     `if __name__ == "__main__"` would begin its training again in each process.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def new_training(
     config: Config, command: Sequence[str], warn: Callable[[str], None], ray: str | None = None
 ) -> tuple[Training, RunFolder]:
-    """Makes a run folder and the training that will fill it.
+    """Make a run folder and the training that will fill it.
 
     Args:
         config: the settings, with a seed.
@@ -60,7 +60,7 @@ def resumed_training(
     trust_code: bool = False,
     ray: str | None = None,
 ) -> tuple[Training, RunFolder]:
-    """Opens a run folder to continue its training from the newest checkpoint.
+    """Open a run folder to continue its training from the newest checkpoint.
 
     Args:
         path: the run folder.
@@ -125,7 +125,7 @@ def _check_cluster(config: Config, ray: str | None) -> None:
 def _training(
     run: RunFolder, spec: EnvironmentSpec, warn: Callable[[str], None], ray: str | None
 ) -> tuple[Training, dict]:
-    """Returns the training that `run` asks for, and the device and GPUs it has."""
+    """Return the training that `run` asks for, and the device and GPUs it has."""
     from ga3c_tf.model.device import configure_device, gpu_names, make_deterministic
 
     config = run.config
@@ -138,7 +138,7 @@ def _training(
 
 
 def _kind(config: Config) -> type[Training]:
-    """Returns the system that the settings name; GA3C in one process has a class of its own."""
+    """Return the system that the settings name; GA3C in one process has a class of its own."""
     if config.system == "a2c":
         from ga3c_tf.systems.a2c import A2C
 

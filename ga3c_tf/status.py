@@ -10,7 +10,7 @@ from ga3c_tf.console import say, write_errors_ignored
 
 
 def line(row: dict) -> str:
-    """Formats a row of metrics as one line: the authors' fields, agent steps and policy lag."""
+    """Format a row of metrics as one line: the authors' fields, agent steps and policy lag."""
     parts = [
         f"[Time: {row['time_s']:7.0f} s]",
         f"[Steps: {row['agent_steps']:9d} Episode: {row['episodes']:6d} RScore: {_number(row['rolling_score']):>8}]",
@@ -38,7 +38,7 @@ class PlainStatus:
         pass
 
     def show(self, row: dict) -> None:
-        """Prints the line of this row."""
+        """Print the line of this row."""
         say(line(row))
 
 
@@ -100,5 +100,5 @@ def _duration(seconds: float) -> str:
 
 
 def status_for(title: str) -> LiveStatus | PlainStatus:
-    """Returns the live panel where standard output is a terminal, plain lines elsewhere."""
+    """Return the live panel where standard output is a terminal, plain lines elsewhere."""
     return LiveStatus(title) if sys.stdout.isatty() else PlainStatus()

@@ -73,7 +73,7 @@ class ComponentProcess:
         return self._receive()
 
     def close(self) -> None:
-        """Ends the process, whatever it is doing."""
+        """End the process, whatever it is doing."""
         self._pipe.close()
         self._process.terminate()
         self._process.join(CLOSE_SECONDS)
@@ -95,7 +95,7 @@ class ComponentProcess:
 
 
 def _serve(pipe: connection.Connection, build: Callable, arguments: tuple) -> None:
-    """Runs the component's process, which measures until it is ended. The parent answers Ctrl-C."""
+    """Run the component's process, which measures until it is ended. The parent answers Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())  # TensorFlow has temporary files to remove
     try:
@@ -114,7 +114,7 @@ def _serve(pipe: connection.Connection, build: Callable, arguments: tuple) -> No
 
 
 def host_components(config: Config) -> tuple[dict, Callable[[float], dict]]:
-    """Builds what agents and queues cost, without a model.
+    """Build what agents and queues cost, without a model.
 
     Measures 'environment_ms', a step of an agent with all that it does but wait: environment, preprocessing, sampling,
     writing states and segments. And 'queue_ms', a round trip of one process's requests (`group` of them) to the server
@@ -134,7 +134,7 @@ def host_components(config: Config) -> tuple[dict, Callable[[float], dict]]:
 
 
 def model_components(config: Config, device: str) -> tuple[dict, Callable[[float], dict]]:
-    """Builds what the model costs on `device`: 'prediction_ms' and 'update_ms', each by batch size.
+    """Build what the model costs on `device`: 'prediction_ms' and 'update_ms', each by batch size.
 
     On a GPU the times are those a caller waits, transfers included.
     """
@@ -169,12 +169,12 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
 
 
 def prediction_sizes(config: Config) -> list[int]:
-    """Returns the batch sizes whose prediction is measured: up to 128, and the number of agents if that is larger."""
+    """Return the batch sizes whose prediction is measured: up to 128, and the number of agents if that is larger."""
     return sorted({*PREDICTION_SIZES, max(config.num_agents, max(PREDICTION_SIZES))})
 
 
 def training_sizes(config: Config) -> list[int]:
-    """Returns the batch sizes whose update is measured: fixed ones, and those that these settings produce.
+    """Return the batch sizes whose update is measured: fixed ones, and those that these settings produce.
 
     A trainer merges segments until they exceed the minimum: whole ones give the least multiple of t_max that does, and
     no batch is larger than the minimum and one segment.
@@ -189,7 +189,7 @@ def group_size(config: Config) -> int:
 
 
 def ms_per_call(call: Callable[[], object], seconds: float) -> float:
-    """Returns the mean milliseconds of `call`, repeated for `seconds` and at least once, after a warm-up call."""
+    """Return the mean milliseconds of `call`, repeated for `seconds` and at least once, after a warm-up call."""
     call()
     calls = 0
     start = time.perf_counter()
@@ -240,7 +240,7 @@ class _Agents:
         ]
 
     def ms_per_step(self, seconds: float) -> float:
-        """Returns the mean milliseconds of a step, measured for about `seconds`."""
+        """Return the mean milliseconds of a step, measured for about `seconds`."""
         self._step_all()
         before = self._steps()
         start = time.perf_counter()

@@ -12,7 +12,7 @@ of the GPU: 1 / (prediction + update). Times of the mean batches lie on straight
 
 
 def report(result: dict) -> str:
-    """Formats what `run_bench` returned as text."""
+    """Format what `run_bench` returned as text."""
     devices = list(result["devices"].values())
     lines = [heading(result), "", *table([rows(device) for device in devices]), "", NOTE]
     for device in devices:
@@ -23,7 +23,7 @@ def report(result: dict) -> str:
 
 
 def heading(result: dict) -> str:
-    """Formats the machine, the software and the settings in three lines."""
+    """Format the machine, the software and the settings in three lines."""
     there = result["machine"]
     versions = result["versions"]
     settings = result["settings"]
@@ -42,7 +42,7 @@ def heading(result: dict) -> str:
 
 
 def table(columns: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
-    """Returns the lines of the table: the rows' labels, which all columns share, and their cells."""
+    """Return the lines of the table: the rows' labels, which all columns share, and their cells."""
     width = max(len(label) for label, _ in columns[0])
     return [
         f"{row[0][0]:{width}}  {'  '.join(f'{cell:{CELL}}' for _, cell in row)}".rstrip()
@@ -51,7 +51,7 @@ def table(columns: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
 
 
 def rows(device: dict) -> list[tuple[str, str]]:
-    """Returns the labels and cells of one device's column."""
+    """Return the labels and cells of one device's column."""
     call = device["call_ms"]
     step = device["step_ms"]
     share = device["step_shares"]
@@ -104,7 +104,7 @@ def _number(value: float | None, form: str) -> str:
 
 
 def curves(device: dict) -> list[str]:
-    """Formats the times of prediction and update by batch size."""
+    """Format the times of prediction and update by batch size."""
 
     def line(name: str, times: Mapping[int, float]) -> str:
         per_state = (f"{size}: {milliseconds / size:.3f}" for size, milliseconds in sorted(times.items()))

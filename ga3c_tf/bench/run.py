@@ -153,7 +153,7 @@ class System:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        """Ends the system as Ctrl-C would, then with force."""
+        """End the system as Ctrl-C would, then with force."""
         self._signal(signal.SIGCONT)
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGINT)
@@ -205,7 +205,7 @@ class System:
         }
 
     def _windows_since(self, first: int) -> list[dict]:
-        """Returns the windows of this phase. The row of index `first` still covers the stop before it."""
+        """Return the windows of this phase. The row of index `first` still covers the stop before it."""
         rows = self._rows()[first:]
         windows = [window(before, after) for before, after in itertools.pairwise(rows)]
         return [each for each in windows if each["seconds"] > self._window_s / 2]
@@ -233,7 +233,7 @@ class System:
 
 
 def window(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, Any]:
-    """Returns what happened between two rows of metrics.csv.
+    """Return what happened between two rows of metrics.csv.
 
     Returns:
         Its 'seconds'; 'pps' and 'tps', true agent steps and updates per second; and of the second row the mean batches,
@@ -247,7 +247,7 @@ def window(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, Any
 
 
 def memory(server: int, members: Mapping[int, dict]) -> dict[str, float | int | None]:
-    """Returns the memory (PSS) in MiB of the median and the largest agent process, the server, and all together.
+    """Return the memory (PSS) in MiB of the median and the largest agent process, the server, and all together.
 
     Agent processes are those whose parent, the forkserver, is the server's child.
     """
@@ -267,7 +267,7 @@ def memory(server: int, members: Mapping[int, dict]) -> dict[str, float | int | 
 
 
 def time_at(times: Mapping[int, float], size: float) -> float:
-    """Returns the time of a batch of `size` states: interpolated linearly, constant beyond the measured sizes."""
+    """Return the time of a batch of `size` states: interpolated linearly, constant beyond the measured sizes."""
     sizes = sorted(times)
     return float(np.interp(size, sizes, [times[each] for each in sizes]))
 
@@ -275,7 +275,7 @@ def time_at(times: Mapping[int, float], size: float) -> float:
 def limits(
     environment_ms: float, prediction_ms: float, update_ms: float, cores: int, on_gpu: bool
 ) -> dict[str, float | None]:
-    """Returns the most agent steps per second that the components allow, given milliseconds per agent step.
+    """Return the most agent steps per second that the components allow, given milliseconds per agent step.
 
     Without a GPU the cores share all the work: cores / (environment + prediction + update). With one there are two
     bounds, and the slower holds: the cores have the environments, and the GPU predicts and trains. The host's work for
@@ -339,7 +339,7 @@ def summarise(
 
 
 def median_of(values: Sequence) -> Any:
-    """Returns the median of numbers, or of dicts entry by entry. None is left out, and is the median of nothing."""
+    """Return the median of numbers, or of dicts entry by entry. None is left out, and is the median of nothing."""
     known = [value for value in values if value is not None]
     if known and isinstance(known[0], dict):
         return {name: median_of([each[name] for each in known]) for name in known[0]}
@@ -347,7 +347,7 @@ def median_of(values: Sequence) -> Any:
 
 
 def shares(step_ms: Mapping[str, float], pps: float, cores: int, on_gpu: bool) -> dict[str, float]:
-    """Returns each component's share of the time of one agent step in the whole system.
+    """Return each component's share of the time of one agent step in the whole system.
 
     That time is cores / pps, all cores being paid for; on a GPU prediction and update have their share of 1 / pps, the
     GPU's time. Without a GPU the rest of the cores' time is 'rest': waiting, contention, and Python around the model.

@@ -53,7 +53,7 @@ OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def main() -> None:
-    """Runs the command. Exit codes: 0 done, 1 internal error, 2 bad input, 128 + n ended by signal n."""
+    """Run the command. Exit codes: 0 done, 1 internal error, 2 bad input, 128 + n ended by signal n."""
     open_closed_output()
     try:
         code = cli.main(standalone_mode=False) or 0
@@ -85,13 +85,13 @@ def main() -> None:
 
 
 def fail(message: str) -> None:
-    """Prints one line and ends with exit code 2."""
+    """Print one line and end with exit code 2."""
     _warn(" ".join(message.split()))
     sys.exit(2)
 
 
 def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
-    """Makes a command with --json also print, as JSON, that its input was refused."""
+    """Make a command with --json also print, as JSON, that its input was refused."""
 
     @functools.wraps(command)
     def with_json(*arguments, as_json: bool, **named) -> int:
@@ -411,13 +411,13 @@ def _command() -> list[str]:
 
 
 def _exit_on_signals() -> None:
-    """Ends by SystemExit at a signal that ends programs, so that whatever is open is closed."""
+    """End by SystemExit at a signal that ends programs, so that whatever is open is closed."""
     for number in _signals_to_answer():
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
 
 
 def _signals_to_answer() -> list[signal.Signals]:
-    """Returns the signals that end a program, without SIGHUP where it is ignored, as under `nohup`."""
+    """Return the signals that end a program, without SIGHUP where it is ignored, as under `nohup`."""
     return [each for each in ENDING if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN]
 
 
@@ -436,7 +436,7 @@ def _check_users_names(games: list[str], changes: dict[str, str]) -> None:
 
 
 def _executor(say, address, storage, cpus_per_run, gpus_per_run, detach):
-    """Returns what carries out the runs: this machine, or a Ray cluster.
+    """Return what carries out the runs: this machine, or a Ray cluster.
 
     Raises:
         UserError: options that do not go together, or Ray is not installed.
@@ -512,20 +512,20 @@ def _run(training, run, as_json: bool) -> int:
 
 
 def _print_ended(ended: str, as_json: bool) -> None:
-    """Prints what ended a training early as one JSON object, where that is asked for; the line for people follows."""
+    """Print what ended a training early as one JSON object, where that is asked for; the line for people follows."""
     if as_json:
         say(json.dumps({"ended": ended}))
 
 
 def _as_json(summary: dict) -> str:
-    """Formats a summary as one JSON object; not-a-number becomes null, since JSON has no such number."""
+    """Format a summary as one JSON object; not-a-number becomes null, since JSON has no such number."""
     return json.dumps(
         {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in summary.items()}
     )
 
 
 def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
-    """Returns the folder of the agent that is meant: a run, or published weights."""
+    """Return the folder of the agent that is meant: a run, or published weights."""
     from ga3c_tf.runs.weights import published_folder
 
     if run is not None and pretrained is None:

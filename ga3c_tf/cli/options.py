@@ -14,13 +14,13 @@ from ga3c_tf.config import MOST_EPISODE_STEPS, SYSTEMS, USUAL_PRESET, Config, is
 
 
 def config_options(command):
-    """Adds one option per setting, in a panel for each of the Config's groups; the environment is an argument."""
+    """Add one option per setting, in a panel for each of the Config's groups; the environment is an argument."""
     names = [setting.name for setting in dataclasses.fields(Config) if setting.name != "env_id"]
     return setting_options(names, Config.from_preset(USUAL_PRESET, {}))(command)
 
 
 def setting_options(names: Sequence[str], usual: Config):
-    """Adds the options of these settings of the Config, each None where it is not given.
+    """Add the options of these settings of the Config, each None where it is not given.
 
     Args:
         names: of the settings.
@@ -56,12 +56,12 @@ def setting_options(names: Sequence[str], usual: Config):
 
 
 def run_argument(command):
-    """Adds the argument RUN, a run folder."""
+    """Add the argument RUN, a run folder."""
     return click.argument("run", type=click.Path(path_type=Path))(command)
 
 
 def changes_option(command):
-    """Adds the option that changes settings of a run: a dict of values by name."""
+    """Add the option that changes settings of a run: a dict of values by name."""
     text = (
         "Go on with another value of this setting, named as in the run's config.json ('learning_rate=3e-4'); 'none' "
         "stands for no value. May be given several times. What makes the environment or the weights others stays."
@@ -70,7 +70,7 @@ def changes_option(command):
 
 
 def _changes(context: click.Context, parameter: click.Parameter, words: Sequence[str]) -> dict[str, Any]:
-    """Returns the values that NAME=VALUE words give, by name; unknown names are left to the Config."""
+    """Return the values that NAME=VALUE words give, by name; unknown names are left to the Config."""
     changes: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -87,26 +87,26 @@ def _changes(context: click.Context, parameter: click.Parameter, words: Sequence
 
 
 def ray_option(command):
-    """Adds the option that names the Ray cluster of the remote agents."""
+    """Add the option that names the Ray cluster of the remote agents."""
     text = "Address of the Ray cluster that the remote agents live in: 'auto', or 'host:6379'."
     return click.option("--ray", help=text)(command)
 
 
 def trust_option(command):
-    """Adds the option that lets a run folder name code."""
+    """Add the option that lets a run folder name code."""
     text = "Import the modules that the run's settings name, for an environment, network or loss of one's own."
     return click.option("--trust-code", is_flag=True, help=text)(command)
 
 
 def agent_argument(command):
-    """Adds the argument RUN, and the option that names published weights in its place."""
+    """Add the argument RUN, and the option that names published weights in its place."""
     text = "The name of weights in results/weights, in the place of RUN."
     command = click.option("--pretrained", help=text)(command)
     return click.argument("run", required=False, type=click.Path(path_type=Path))(command)
 
 
 def agent_options(command):
-    """Adds the options that choose a trained agent and how it acts."""
+    """Add the options that choose a trained agent and how it acts."""
     for option in (
         click.option("--device", default="cpu", show_default=True, help="'auto', 'cpu', 'gpu' or 'gpu:N'."),
         click.option(
@@ -141,7 +141,7 @@ def agent_options(command):
 
 
 def cluster_options(command):
-    """Adds the options that hand runs to a Ray cluster."""
+    """Add the options that hand runs to a Ray cluster."""
     for option in (
         click.option(
             "--detach",

@@ -21,7 +21,7 @@ _LUMA = (0.299, 0.587, 0.114)
 
 
 def load_ale() -> types.ModuleType:
-    """Imports ale_py, which registers its ids, without its banner."""
+    """Import ale_py, which registers its ids, without its banner."""
     try:
         import ale_py
         import ale_py.roms
@@ -44,7 +44,7 @@ class AtariEnvironment(gymnasium.Env):
     """
 
     def __init__(self, config: Config, render_mode: str | None = None):
-        """Loads the game `config.env_id`, an id of `atari_ids`.
+        """Load the game `config.env_id`, an id of `atari_ids`.
 
         Raises:
             UserError: a render mode that is not offered.
@@ -82,7 +82,7 @@ class AtariEnvironment(gymnasium.Env):
         self.action_space = spaces.Discrete(len(self._actions))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Starts an episode; a seed restarts emulator, sticky actions and no-ops alike.
+        """Start an episode; a seed restarts emulator, sticky actions and no-ops alike.
 
         Returns:
             The state, and an info dict with 'lives' and 'episode_frame_number' (raw frames).
@@ -104,7 +104,7 @@ class AtariEnvironment(gymnasium.Env):
         return self._stack, reward, terminated, self.ale.game_truncated(), self._info()
 
     def render(self) -> np.ndarray | None:
-        """Returns the screen, uint8 (height, width, 3), for render mode 'rgb_array'."""
+        """Return the screen, uint8 (height, width, 3), for render mode 'rgb_array'."""
         return self._game.render()
 
     def _emulate(self, action: Any, frames: int) -> tuple[float, bool]:
@@ -142,7 +142,7 @@ class AtariEnvironment(gymnasium.Env):
         return not self.ale.game_over()
 
     def _push_frame(self) -> None:
-        """Moves the stack back by one frame and puts the processed screen last."""
+        """Move the stack back by one frame and put the processed screen last."""
         screen = self._screen
         self.ale.getScreenGrayscale(screen)
         if self._pooled:
@@ -157,7 +157,7 @@ class AtariEnvironment(gymnasium.Env):
 
 
 def stretch_and_resize(frame: np.ndarray) -> np.ndarray:
-    """Converts a frame to what the authors' network saw, before x / 128 - 1.
+    """Convert a frame to what the authors' network saw, before x / 128 - 1.
 
     Their Environment.py takes 0.299 R + 0.587 G + 0.114 B and scipy.misc.imresize(..., 'bilinear'), which stretches
     the frame's own minimum..maximum to 0..255 (a constant frame becomes black) and resizes by Pillow's bilinear
@@ -190,7 +190,7 @@ def _stretch(gray: np.ndarray, low: float, high: float) -> np.ndarray:
 
 @functools.lru_cache(maxsize=1024)
 def _stretch_table(low: int, high: int) -> bytes:
-    """Returns the 256 stretched values of integer gray levels, for bytes.translate."""
+    """Return the 256 stretched values of integer gray levels, for bytes.translate."""
     return _stretch(np.arange(256), low, high).tobytes()
 
 

@@ -43,7 +43,7 @@ class EnvironmentSpec:
 
 
 def make_environment(config: Config, render_mode: str | None = None) -> gymnasium.Env:
-    """Makes the environment that `config` names, whose observations are states.
+    """Make the environment that `config` names, whose observations are states.
 
     Args:
         config: the settings; those marked 'Atari' are used for ALE ids only.
@@ -68,7 +68,7 @@ def make_environment(config: Config, render_mode: str | None = None) -> gymnasiu
 
 
 def make_limited_environment(config: Config, most_steps: int, render_mode: str | None = None) -> gymnasium.Env:
-    """Makes the environment of `make_environment`, whose episodes are truncated after `most_steps` steps.
+    """Make the environment of `make_environment`, whose episodes are truncated after `most_steps` steps.
 
     A greedy agent may never end an episode by itself, and not every environment has a time limit of its own.
     """
@@ -76,7 +76,7 @@ def make_limited_environment(config: Config, most_steps: int, render_mode: str |
 
 
 def describe_environment(config: Config) -> EnvironmentSpec:
-    """Returns state shape, dtype and number of actions; makes the environment and closes it.
+    """Return state shape, dtype and number of actions; make the environment and close it.
 
     Raises:
         UserError: as `make_environment`.
@@ -94,7 +94,7 @@ class StateEnvironment(gymnasium.Wrapper):
     """Any other environment, its observations as states and its actions from 0."""
 
     def __init__(self, env: gymnasium.Env, env_id: str):
-        """Wraps `env`, called `env_id` in messages.
+        """Wrap `env`, called `env_id` in messages.
 
         Raises:
             UserError: actions that are not Discrete, or observations that cannot become a vector.
@@ -110,17 +110,17 @@ class StateEnvironment(gymnasium.Wrapper):
         self.observation_space, self._to_state = _state_reader(env.observation_space, env_id)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Starts an episode; returns the state and the environment's info."""
+        """Start an episode; return the state and the environment's info."""
         observation, info = self.env.reset(seed=seed, options=options)
         return self._to_state(observation), info
 
     def step(self, action: int):
-        """Takes one step; returns state, raw reward, terminated, truncated and the environment's info."""
+        """Take one step; return state, raw reward, terminated, truncated and the environment's info."""
         observation, reward, terminated, truncated, info = self.env.step(int(action) + self._first_action)
         return self._to_state(observation), float(reward), bool(terminated), bool(truncated), info
 
     def render(self):
-        """Returns the environment's own picture.
+        """Return the environment's own picture.
 
         Raises:
             UserError: a package for drawing is missing.
@@ -132,7 +132,7 @@ class StateEnvironment(gymnasium.Wrapper):
 
 
 def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callable[[Any], np.ndarray]]:
-    """Returns the space of states for observations of `space`, and the function from observation to state.
+    """Return the space of states for observations of `space`, and the function from observation to state.
 
     Screens (uint8 of rank 3, or of rank 2 as one channel) and planes of 0 and 1 stay uint8. Other bytes become float32
     shares of their highest value, as images or vectors; other Boxes and, one-hot where they are discrete, all spaces

@@ -49,7 +49,7 @@ def resolve_env_id(env_id: str) -> tuple[str, str | None]:
 
 
 def atari_ids() -> list[str]:
-    """Returns the Atari ids that can be played here, `ALE/<game>-v5`, sorted.
+    """Return the Atari ids that can be played here, `ALE/<game>-v5`, sorted.
 
     Raises:
         UserError: ale-py is not installed.
@@ -68,7 +68,7 @@ def _is_registered_outside_ale(env_id: str) -> bool:
 
 
 def _legacy_note(env_id: str, today: str, kind: str | None, version: str | None) -> str:
-    """Describes a legacy Atari id by Gym's registration of it (SpaceInvaders' skip of 3 is Gym's own exception)."""
+    """Describe a legacy Atari id by Gym's registration of it (SpaceInvaders' skip of 3 is Gym's own exception)."""
     if version in (None, "5"):
         return f"{env_id} is called {today} today; --frame-skip and --repeat-action-probability set how it is played"
     fixed = "3" if today == "ALE/SpaceInvaders-v5" else "4"
@@ -81,7 +81,7 @@ def _legacy_note(env_id: str, today: str, kind: str | None, version: str | None)
 
 
 def _close_ids(env_id: str) -> str:
-    """Returns a hint such as '; close: ALE/Pong-v5'. Namespace, version and case decide only the order."""
+    """Return a hint such as '; close: ALE/Pong-v5'. Namespace, version and case decide only the order."""
 
     def bare(name: str) -> str:
         return re.sub(r"-v\d+$", "", name.rpartition("/")[2]).casefold()

@@ -20,7 +20,7 @@ MINATAR_IDS = [f"MinAtar/{game}-v{version}" for game in MINATAR_GAMES for versio
 
 
 def register_minatar() -> None:
-    """Adds MinAtar's ids to Gymnasium's registry, which its package does only on request."""
+    """Add MinAtar's ids to Gymnasium's registry, which its package does only on request."""
     if "MinAtar/Breakout-v1" in gymnasium.registry:
         return
     if importlib.util.find_spec("minatar") is None:
@@ -64,7 +64,7 @@ class MinAtarEnvironment(gymnasium.Wrapper):
         return "rgb_array"
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Starts an episode; a seed also forgets the last action, which MinAtar's sticky actions would repeat."""
+        """Start an episode; a seed also forgets the last action, which MinAtar's sticky actions would repeat."""
         if seed is not None:
             self._game.last_action = 0
             seed %= 2**32  # the largest seed of its RandomState
@@ -78,7 +78,7 @@ class MinAtarEnvironment(gymnasium.Wrapper):
 
 
 def make_minatar(env_id: str, render_mode: str | None) -> gymnasium.Env:
-    """Makes the registered game of this id.
+    """Make the registered game of this id.
 
     Raises:
         UserError: a render mode that is not offered.

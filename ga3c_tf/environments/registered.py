@@ -13,7 +13,7 @@ from ga3c_tf.plugins import one_line, passed_object
 
 
 def make_registered(env_id: str, render_mode: str | None, **kwargs: Any) -> gymnasium.Env:
-    """Makes a registered environment, without checkers and without warnings.
+    """Make a registered environment, without checkers and without warnings.
 
     Raises:
         UserError: it cannot be made, or does not offer the render mode.
@@ -36,7 +36,7 @@ def make_registered(env_id: str, render_mode: str | None, **kwargs: Any) -> gymn
 
 
 def make_passed(name: str, render_mode: str | None) -> gymnasium.Env:
-    """Makes an environment with the function that was passed as a Python object.
+    """Make an environment with the function that was passed as a Python object.
 
     Args:
         name: the function's name in the settings.

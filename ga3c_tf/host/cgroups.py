@@ -10,7 +10,7 @@ OWN = Path("/proc/self/cgroup")
 
 
 def cpu_quota() -> float:
-    """Returns the processor time that this process may use, in cores (such as 2.5); infinite without a limit."""
+    """Return the processor time that this process may use, in cores (such as 2.5); infinite without a limit."""
     quotas = [float("inf")]
     for folder in _folders(""):
         quota, _, period = _read(folder / "cpu.max").partition(" ")
@@ -21,7 +21,7 @@ def cpu_quota() -> float:
 
 
 def memory_room() -> float:
-    """Returns the bytes that this process and its group can still have; infinite without a limit.
+    """Return the bytes that this process and its group can still have; infinite without a limit.
 
     The pages of files in the kernel's cache count as used there, but it gives them up as soon as memory is asked for.
     """
@@ -35,7 +35,7 @@ def memory_room() -> float:
 
 
 def _folders(controller: str) -> Iterator[Path]:
-    """Yields the folders of this process's group and of those above it; a limit of any of them holds.
+    """Yield the folders of this process's group and of those above it; a limit of any of them holds.
 
     Args:
         controller: of version 1, '' for version 2.
@@ -50,12 +50,12 @@ def _folders(controller: str) -> Iterator[Path]:
 
 
 def _ratio(quota: str, period: str) -> list[float]:
-    """Returns the quota in cores, or nothing where there is none ('max' and -1)."""
+    """Return the quota in cores, or nothing where there is none ('max' and -1)."""
     return [int(quota) / int(period)] if quota.isdigit() and period.isdigit() and int(period) else []
 
 
 def _room(folder: Path, limit_name: str, usage_name: str, file_names: tuple[str, str]) -> list[float]:
-    """Returns what is left of a group's memory limit, or nothing where it has none."""
+    """Return what is left of a group's memory limit, or nothing where it has none."""
     limit = _read(folder / limit_name)
     usage = _read(folder / usage_name)
     if not (limit.isdigit() and usage.isdigit()):

@@ -11,14 +11,14 @@ import pynvml
 
 
 def gpu_id(device: str) -> str:
-    """Returns what NVML calls TensorFlow's device 'gpu' or 'gpu:N': an index or a UUID."""
+    """Return what NVML calls TensorFlow's device 'gpu' or 'gpu:N': an index or a UUID."""
     number = int(device.partition(":")[2] or 0)
     visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
     return visible[number] if number < len(visible) else str(number)
 
 
 def gpu_utilization(gpu: str) -> list[float]:
-    """Returns the share of its last sampling period in which the GPU `gpu`, as of `gpu_id`, was busy.
+    """Return the share of its last sampling period in which the GPU `gpu`, as of `gpu_id`, was busy.
 
     Empty where there is no GPU or no driver, or where the GPU does not tell.
     """
@@ -31,7 +31,7 @@ def gpu_utilization(gpu: str) -> list[float]:
 
 @functools.cache
 def _handle(gpu: str) -> Any:
-    """Returns NVML's handle of a GPU, None where there is none.
+    """Return NVML's handle of a GPU, None where there is none.
 
     The library stays open until this process ends: opening it takes longer than all that is asked of it.
     """

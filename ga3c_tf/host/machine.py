@@ -30,7 +30,7 @@ PACKAGES = (
 
 
 def package_versions() -> dict[str, str]:
-    """Returns the versions of Python and of the installed packages that a run's numbers depend on."""
+    """Return the versions of Python and of the installed packages that a run's numbers depend on."""
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -41,7 +41,7 @@ def package_versions() -> dict[str, str]:
 
 
 def source_version() -> dict:
-    """Returns the git commit of this package's source and whether it was changed since; None without a checkout."""
+    """Return the git commit of this package's source and whether it was changed since; None without a checkout."""
 
     def git(*arguments):
         return subprocess.run(
@@ -59,7 +59,7 @@ def source_version() -> dict:
 
 
 def machine() -> dict:
-    """Returns the processor's name, the cores this process may use, the memory in GiB, and the operating system."""
+    """Return the processor's name, the cores this process may use, the memory in GiB, and the operating system."""
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, AttributeError):
         cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[1]  # type: ignore[index]
@@ -67,7 +67,7 @@ def machine() -> dict:
 
 
 def usable_cores() -> int:
-    """Returns the number of cores that this process may use: its affinity, or fewer under a quota of their time."""
+    """Return the number of cores that this process may use: its affinity, or fewer under a quota of their time."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cpu_quota()
     return allowed if quota >= allowed else max(1, math.ceil(quota))

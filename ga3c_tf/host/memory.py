@@ -9,28 +9,28 @@ from ga3c_tf.host.cgroups import memory_room
 
 
 def available_bytes() -> float:
-    """Returns the memory that processes can still have here, a container's limit included."""
+    """Return the memory that processes can still have here, a container's limit included."""
     import psutil
 
     return max(0.0, min(memory_room(), psutil.virtual_memory().available))
 
 
 def total_gib() -> float:
-    """Returns the memory of this machine in GiB."""
+    """Return the memory of this machine in GiB."""
     import psutil
 
     return psutil.virtual_memory().total / 2**30
 
 
 def resident_mib() -> float:
-    """Returns the resident memory of this process in MiB."""
+    """Return the resident memory of this process in MiB."""
     import psutil
 
     return psutil.Process().memory_info().rss / 2**20
 
 
 def proportional_mib(process: int) -> float | None:
-    """Returns a process's memory (PSS) in MiB, each page divided among those that share it.
+    """Return a process's memory (PSS) in MiB, each page divided among those that share it.
 
     None for a process that has ended, waited for or not, and for one that this user may not look at.
     """

@@ -9,7 +9,7 @@ import psutil
 
 
 def process_group(leader: int) -> dict[int, dict]:
-    """Returns the processes of a group by id, each with its 'parent' and 'cpu_s', the processor time that it has used.
+    """Return the processes of a group by id, each with its 'parent' and 'cpu_s', the processor time that it has used.
 
     A process that has ended, and that nobody has waited for yet, is still one of them.
     """

@@ -26,7 +26,7 @@ class IdleCores:
         self._before = _core_times()
 
     def share(self) -> float:
-        """Returns the idle share of the time since the last call, 0 to 1; 0 where the system does not tell."""
+        """Return the idle share of the time since the last call, 0 to 1; 0 where the system does not tell."""
         idle_before, total_before = self._before
         self._before = _core_times()
         idle, total = self._before
@@ -35,7 +35,7 @@ class IdleCores:
 
 
 def busy_seconds() -> float:
-    """Returns the seconds that the cores this process may use have not been idle, whoever used them.
+    """Return the seconds that the cores this process may use have not been idle, whoever used them.
 
     Time that a hypervisor took away counts as used.
     """
@@ -44,7 +44,7 @@ def busy_seconds() -> float:
 
 
 def _core_times() -> tuple[int, int]:
-    """Returns the idle time and all time of these cores so far, in the clock ticks of /proc/stat; zeros without it.
+    """Return the idle time and all time of these cores so far, in the clock ticks of /proc/stat; zeros without it.
 
     psutil gives the times of all cores that are online without their numbers. Where a core in between is offline, its
     list does not tell which of them this process may run on.

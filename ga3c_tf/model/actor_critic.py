@@ -87,7 +87,7 @@ class ActorCritic:
             ]
 
     def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-        """Returns policy [B, A] float32, values [B] float32, and the version, of states [B, *state_shape].
+        """Return policy [B, A] float32, values [B] float32, and the version, of states [B, *state_shape].
 
         Every update of that version is in the weights that answered, though an update still running in another thread
         may be in some of them too.
@@ -101,7 +101,7 @@ class ActorCritic:
         return policy.numpy(), values.numpy(), int(version.numpy())
 
     def gradients(self, batch: Batch, beta: float) -> Gradients:
-        """Computes losses and gradients of one batch.
+        """Compute losses and gradients of one batch.
 
         Args:
             batch: states of the network's type, and the columns that the loss reads.
@@ -141,7 +141,7 @@ class ActorCritic:
         return losses.policy(logits, self._config.min_policy), values, version
 
     def _gradient_graph(self, states: tf.Tensor, beta: tf.Tensor, *columns: tf.Tensor) -> list[tf.Tensor]:
-        """Returns the gradients there are, clipped, then [policy loss, value loss, mean entropy, finite].
+        """Return the gradients there are, clipped, then [policy loss, value loss, mean entropy, finite].
 
         `finite` is 1 where losses and gradients are finite, else 0. Of the gradients those of logits and values are
         looked at: all others are sums of products with them, and looking at each costs a pass over memory.

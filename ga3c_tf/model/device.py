@@ -12,7 +12,7 @@ from ga3c_tf.model.tensorflow import keras, tf
 
 
 def configure_device(device: str, intra_op_threads: int | None = None, inter_op_threads: int | None = None) -> str:
-    """Prepares TensorFlow for a device; call it before anything else of TensorFlow.
+    """Prepare TensorFlow for a device; call it before anything else of TensorFlow.
 
     The defaults are for many agents on few cores. One intra-op thread, up to 7 cores: a second one has an update done
     sooner only while a core is idle, and beside two busy trainers a prediction of 16 states took 3 to 5 ms instead of 1
@@ -54,13 +54,13 @@ def configure_device(device: str, intra_op_threads: int | None = None, inter_op_
 
 
 def gpu_names() -> list[str]:
-    """The GPUs that TensorFlow finds on this machine, by their makers' names."""
+    """Return the GPUs that TensorFlow finds on this machine, by their makers' names."""
     details = tf.config.experimental.get_device_details
     return [details(gpu).get("device_name", gpu.name) for gpu in tf.config.list_physical_devices("GPU")]
 
 
 def make_deterministic(seed: int) -> None:
-    """Makes this process compute the same bits for the same seed, for --serial; call it before `configure_device`.
+    """Make this process compute the same bits for the same seed, for --serial; call it before `configure_device`.
 
     Seeds Python, NumPy and Keras, asks TensorFlow for deterministic kernels, and takes one thread for everything, where
     TensorFlow has not started yet. It holds for the rest of the process, on one kind of processor.
@@ -71,7 +71,7 @@ def make_deterministic(seed: int) -> None:
 
 
 def _set_threads(intra_op: int, inter_op: int) -> None:
-    """Sets TensorFlow's thread counts, unless someone already did."""
+    """Set TensorFlow's thread counts, unless someone already did."""
     threading = tf.config.threading
     with _before_start():
         if not threading.get_intra_op_parallelism_threads():

@@ -17,12 +17,12 @@ def trace(function: Callable, signature: Sequence[tf.TensorSpec]) -> Any:
 
 
 def inputs_read(concrete: Any, count: int) -> list[bool]:
-    """Returns, for each of the first `count` inputs of a traced function, whether anything in it depends on it."""
+    """Return, for each of the first `count` inputs of a traced function, whether anything in it depends on it."""
     return [bool(tensor.consumers()) for tensor in concrete.inputs[:count]]
 
 
 def direct_call(concrete: Any) -> Callable[..., Sequence[tf.Tensor]]:
-    """Returns a traced function as a callable on tensors that bypasses most of tf.function's Python.
+    """Return a traced function as a callable on tensors that bypasses most of tf.function's Python.
 
     On a CPU the graph is called by its raw operation, which seems to run it in the calling thread, not in TensorFlow's
     pool. Measured processor time (2-core EPYC, shared, oneDNN): a prediction of one state 0.15 ms instead of 0.4, an

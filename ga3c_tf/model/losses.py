@@ -28,7 +28,7 @@ LossFunction = Callable[[Batch, Config], tuple]
 
 
 def find_loss(config: Config, num_actions: int) -> LossFunction:
-    """The loss that `config.loss` names: 'paper', or a user's function of the same arguments as `actor_critic`.
+    """Return the loss that `config.loss` names: 'paper', or a user's function with the arguments of `actor_critic`.
 
     Raises:
         UserError: an unknown name, or a function that fails on a blank batch or returns other than three scalars.
@@ -61,7 +61,7 @@ def find_loss(config: Config, num_actions: int) -> LossFunction:
 
 
 def actor_critic(batch: Batch, config: Config) -> Losses:
-    """The paper's loss (section 3): the advantage objective with the entropy's bonus, and the value's squared error.
+    """Compute the paper's loss (section 3): advantage objective, entropy bonus, and the value's squared error.
 
     Args:
         batch: Of its columns, `logits`, `values`, `actions`, `returns` and `beta` are used.

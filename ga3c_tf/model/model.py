@@ -84,7 +84,7 @@ class Model:
             self._apply = direct_call(trace(self._update_graph, [tf.TensorSpec((), tf.float32), *gradients]))
 
     def train(self, batch: Batch, learning_rate: float, beta: float) -> TrainResult:
-        """Updates the weights on one batch.
+        """Update the weights on one batch.
 
         Args:
             batch: states of the model's state type, and the columns that the loss reads.
@@ -102,7 +102,7 @@ class Model:
         return TrainResult(found.policy_loss, found.value_loss, found.entropy, int(version.numpy()), found.finite)
 
     def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
-        """Returns all that a checkpoint holds, for tf.train.Checkpoint(**objects): weights, RMSProp's slots, version.
+        """Return all that a checkpoint holds, for tf.train.Checkpoint(**objects): weights, RMSProp's slots, version.
 
         By position, not by name: Keras makes up the names of unnamed layers from what the process has built before.
         """

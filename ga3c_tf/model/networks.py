@@ -23,7 +23,7 @@ SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a game's
 def build_network(
     name: str, state_shape: Sequence[int], state_dtype: np.dtype | str, num_actions: int, seed: int
 ) -> keras.Model:
-    """The network called `name`, with every weight and bias drawn uniformly from +-1/sqrt(fan_in).
+    """Build the network called `name`, with every weight and bias drawn uniformly from +-1/sqrt(fan_in).
 
     Args:
         name: 'small', 'large-4', 'large-3', 'large-2', 'large-1' (by the first layer's stride; 'large' is 'large-4'),
@@ -68,7 +68,7 @@ def _for_observation(shape: tuple[int, ...]) -> str:
 
 
 def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
-    """The paper's small network: conv 16 8x8 stride 4, conv 32 4x4 stride 2, FC 256, on gray levels / 128 - 1."""
+    """Build the paper's small network: conv 16 8x8 stride 4, conv 32 4x4 stride 2, FC 256, on gray levels / 128 - 1."""
     states, hidden = _rescaled_images("small", shape, dtype)
     hidden = _conv("conv11", 16, 8, 4, "same")(hidden)
     hidden = _conv("conv12", 32, 4, 2, "same")(hidden)
@@ -77,7 +77,7 @@ def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.M
 
 
 def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
-    """The paper's large network: conv 32 8x8 of this stride, conv 32 4x4 and conv 64 4x4 of stride 2, FC 256."""
+    """Build the paper's large network: conv 32 8x8 of this stride, conv 32 4x4 and conv 64 4x4 of stride 2, FC 256."""
     name = f"large-{stride}"
     states, hidden = _rescaled_images(name, shape, dtype)
     hidden = _conv("conv11", 32, 8, stride, "same")(hidden)
@@ -126,7 +126,7 @@ def _expect(name: str, fits: bool, wanted: str, shape: tuple[int, ...], dtype: n
 
 
 def _rescaled_images(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-    """The input of the network `name`, and its gray levels as x / 128 - 1."""
+    """Return the input of the network `name`, and its gray levels as x / 128 - 1."""
     _expect(name, len(shape) == 3 and dtype == np.uint8, "uint8 images (height, width, channels)", shape, dtype)
     states = keras.Input(shape, dtype=dtype.name)
     return states, keras.layers.Rescaling(1 / 128, offset=-1, name="rescale")(states)
@@ -176,7 +176,7 @@ def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_action
 
 
 def _check_outputs(name: str, network: keras.Model, shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> None:
-    """Calls the network on two blank states, which also builds the weights of a subclassed model."""
+    """Call the network on two blank states, which also builds the weights of a subclassed model."""
     try:
         outputs = network(tf.zeros((2, *shape), dtype))
     except Exception as error:

@@ -33,7 +33,7 @@ class RMSProp(tf.Module):
         self.momentum_slots = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
 
     def apply(self, gradients: Sequence[tf.Tensor | None], learning_rate: float | tf.Tensor) -> list[tf.Operation]:
-        """Takes one step on every variable. Usable eagerly and inside a tf.function.
+        """Take one step on every variable. Usable eagerly and inside a tf.function.
 
         Args:
             gradients: One float32 tensor of its variable's shape each; a variable whose gradient is None is left alone.

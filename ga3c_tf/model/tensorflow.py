@@ -11,7 +11,7 @@ from typing import Any
 
 
 def import_quietly(module: str) -> types.ModuleType:
-    """Imports a module without what it writes to file descriptor 2; a failed import shows that.
+    """Import a module without what it writes to file descriptor 2; a failed import shows that.
 
     No setting silences TensorFlow's greetings: C++ code writes them before it reads its log level.
     """

@@ -102,7 +102,7 @@ class _Sent(RecordQueue):
         self._records.append(record)
 
     def take(self) -> np.ndarray:
-        """Returns all records since the last call."""
+        """Return all records since the last call."""
         records = np.array(self._records, self.dtype)
         self._records.clear()
         return records

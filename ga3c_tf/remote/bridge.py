@@ -72,7 +72,7 @@ class Bridge:
             self._take(outcome)
 
     def _lets_somebody_go_on(self, records: np.ndarray) -> bool:
-        """Returns whether an agent can go on: free slots for agents that wait for a prediction can wait with them."""
+        """Return whether an agent can go on: free slots for agents that wait for a prediction can wait with them."""
         slots = records[(records & KIND) == RELEASED] & ~np.uint32(KIND)
         return len(slots) < len(records) or not self._asked[slots // self._memory.slots_per_agent].all()
 
@@ -94,7 +94,7 @@ class Bridge:
         )
 
     def _take(self, outcome: Outcome) -> None:
-        """Does what the agents would have done here."""
+        """Do what the agents would have done here."""
         memory = self._memory
         queues = self._queues
         requests = outcome.requests + self._first_slot * (memory.t_max + 1)
@@ -115,7 +115,7 @@ class Bridge:
             queues.prediction.put(requests)
 
     def _store_states(self, slots: np.ndarray, requests: np.ndarray, states: np.ndarray) -> None:
-        """Puts each state where its agent would have written it.
+        """Put each state where its agent would have written it.
 
         A segment that follows another begins with the state that the other ended in: that came with an earlier request.
         Such a segment may be whole without a request of its own, where its first step ends the episode.
@@ -140,7 +140,7 @@ def run_bridge(
     address: str,
     answers: connection.Connection,
 ) -> None:
-    """Runs agent process `number`, whose agents live in an actor of the cluster at `address`. Target of a Process.
+    """Run agent process `number`, whose agents live in an actor of the cluster at `address`. Target of a Process.
 
     An error, the loss of the actor's machine included, ends the process as `run_agents` says.
     """

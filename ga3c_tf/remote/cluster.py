@@ -20,7 +20,7 @@ START_SECONDS = 60.0
 
 
 def connect(address: str, **options) -> None:
-    """Makes this process a driver of the cluster; it must run on one of the cluster's machines.
+    """Make this process a driver of the cluster; it must run on one of the cluster's machines.
 
     What Python finds here, the cluster's processes find too, where the same folders are there. Signals are answered as
     before.
@@ -78,7 +78,7 @@ def check_room(address: str, actors: int) -> None:
 
 
 def _cpus(address: str) -> list[float]:
-    """Returns the CPUs of each machine of the cluster that has any."""
+    """Return the CPUs of each machine of the cluster that has any."""
     connect(address)
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -100,14 +100,14 @@ def _cpus(address: str) -> list[float]:
 
 
 def _version() -> str:
-    """Returns the version of this package where it is called."""
+    """Return the version of this package where it is called."""
     import ga3c_tf.remote.actor
 
     return ga3c_tf.__version__
 
 
 def _check_somebody_listens(address: str) -> None:
-    """Raises an OSError where nobody does: Ray itself would try for more than a minute."""
+    """Raise an OSError where nobody does: Ray itself would try for more than a minute."""
     host, colon, port = address.rpartition(":")
     if "://" in address:
         raise ValueError("give it as host:port")
@@ -116,7 +116,7 @@ def _check_somebody_listens(address: str) -> None:
 
 
 def environment_of_processes() -> dict[str, str]:
-    """Returns the environment variables by which the cluster's processes find the code that this one finds.
+    """Return the environment variables by which the cluster's processes find the code that this one finds.
 
     The current folder is not among the places that come before the standard library: a file `queue.py` in it would be
     taken for Python's own. `user_code` looks there last, as it does here.

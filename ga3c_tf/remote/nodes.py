@@ -30,7 +30,7 @@ class NodeRates:
         self._trips = memory.round_trips.copy()
 
     def rows(self, agents: Iterable[int], lags: np.ndarray, trained: np.ndarray) -> list[dict[str, float | str]]:
-        """Returns one row for each machine.
+        """Return one row for each machine.
 
         Args:
             agents: those that there are.

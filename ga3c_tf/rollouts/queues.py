@@ -49,7 +49,7 @@ class RecordQueue:
         return {"dtype": self.dtype, "writer": self.writer}
 
     def put(self, record) -> None:
-        """Writes one record (or an array of them), whole; it does not block before 64 KiB wait.
+        """Write one record (or an array of them), whole; it does not block before 64 KiB wait.
 
         Raises:
             BrokenPipeError: no process reads this queue any more.
@@ -57,16 +57,16 @@ class RecordQueue:
         os.write(self.writer.fileno(), np.asarray(record, self.dtype).tobytes())
 
     def get(self, maximum: int = 1) -> np.ndarray:
-        """Waits for a record, then returns all that are there, oldest first, at most `maximum`; empty when closed."""
+        """Wait for a record, then return all that are there, oldest first, at most `maximum`; empty when closed."""
         return np.frombuffer(os.read(self.reader.fileno(), maximum * self.dtype.itemsize), self.dtype)
 
     def __len__(self) -> int:
-        """Records that wait."""
+        """Record that wait."""
         buffer = fcntl.ioctl(self.reader.fileno(), termios.FIONREAD, b"\0" * 4)
         return struct.unpack("i", buffer)[0] // self.dtype.itemsize
 
     def close(self) -> None:
-        """Closes both ends in this process."""
+        """Close both ends in this process."""
         self.reader.close()
         self.writer.close()
 
@@ -93,7 +93,7 @@ class IndexQueue(RecordQueue):
         return indices
 
     def stop(self, readers: int = 1) -> None:
-        """Ends `readers` of the threads that read this queue."""
+        """End `readers` of the threads that read this queue."""
         if readers:
             self.put(np.full(readers, STOP, INDEX))
 
@@ -209,15 +209,15 @@ class RolloutBuffers:
         self.columns = self.step_columns | self.segment_columns
 
     def state_index(self, slot: int, step: int) -> int:
-        """The index of a slot's state in `flat_states`: what the prediction queue carries."""
+        """Return the index of a slot's state in `flat_states`: what the prediction queue carries."""
         return slot * (self.t_max + 1) + step
 
     def agents_of(self, state_indices: np.ndarray) -> np.ndarray:
-        """The agents whose states these are."""
+        """Return the agents whose states these are."""
         return state_indices // ((self.t_max + 1) * self.slots_per_agent)
 
     def slots_of(self, agent: int) -> range:
-        """The segment slots that an agent owns."""
+        """Return the segment slots that an agent owns."""
         return range(agent * self.slots_per_agent, (agent + 1) * self.slots_per_agent)
 
 
@@ -228,7 +228,7 @@ def _nbytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
 
 
 def homes_of(config: Config, processes: int) -> np.ndarray:
-    """The process of each agent, int64 [num_agents].
+    """Return the process of each agent, int64 [num_agents].
 
     Those of this machine are spread evenly, however many there are; remote ones have a process for each actor.
 
@@ -256,16 +256,16 @@ class ReplyPipes:
         self._lock = threading.Lock()  # a number of a closed pipe may already be another file's
 
     def process_of(self, agent: int) -> int:
-        """The process that an agent lives in."""
+        """Return the process that an agent lives in."""
         return int(self._homes[agent])
 
     def open(self, process: int) -> connection.Connection:
-        """A new pipe for process number `process`; returns the end that the process reads."""
+        """Open a new pipe for process number `process`; return the end that the process reads."""
         reader, self._writers[process] = connection.Pipe(duplex=False)
         return reader
 
     def close(self, process: int) -> None:
-        """Ends the process that reads this pipe; what is for its agents goes to nobody until it is opened anew."""
+        """End the process that reads this pipe; what is for its agents goes to nobody until it is opened anew."""
         with self._lock:
             self._writers.pop(process).close()
 
@@ -286,7 +286,7 @@ class ReplyPipes:
         self._send(agent, agent | REMOVED)
 
     def _send(self, agents: ArrayLike, records: ArrayLike) -> None:
-        """Sends each agent's record to the process that it lives in."""
+        """Send each agent's record to the process that it lives in."""
         records = np.atleast_1d(np.asarray(records, INDEX))
         homes = self._homes[np.atleast_1d(agents)]
         with self._lock:

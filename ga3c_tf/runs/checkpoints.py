@@ -44,16 +44,16 @@ class Checkpoints:
         self._checkpoint = tf.train.Checkpoint(**objects, counters=self._counters)
 
     def steps(self) -> list[int]:
-        """Returns the agent steps of all checkpoints in ascending order."""
+        """Return the agent steps of all checkpoints in ascending order."""
         return sorted(int(path.name) for path in self._folder.glob("*") if path.name.isdigit() and path.is_dir())
 
     def best(self) -> int | None:
-        """Returns the agent steps of the checkpoint with the highest rolling score, the newest of equals, or None."""
+        """Return the agent steps of the checkpoint with the highest rolling score, the newest of equals, or None."""
         scored = [(score, step) for step in self.steps() if (score := self._score(step)) is not None]
         return max(scored)[1] if scored else None
 
     def save(self, agent_steps: int, counters: dict, rolling_score: float) -> Path:
-        """Writes a checkpoint, then removes those that are neither among the last three nor the best.
+        """Write a checkpoint, then remove those that are neither among the last three nor the best.
 
         Raises:
             FloatingPointError: a weight or statistic is infinite or not a number; nothing is written.
@@ -81,7 +81,7 @@ class Checkpoints:
         return path
 
     def _put_in_place(self, aside: Path, path: Path) -> None:
-        """Renames a checkpoint that is written to what it is called."""
+        """Rename a checkpoint that is written to what it is called."""
         replaced = self._folder / "being-replaced"
         shutil.rmtree(replaced, ignore_errors=True)
         if path.exists():  # the same agent steps again, after a stop without progress
@@ -117,7 +117,7 @@ class Checkpoints:
         raise UserError(f"every checkpoint in {self._folder} is damaged")
 
     def _in_order(self, which: str | int, there: list[int]) -> list[int]:
-        """Returns the agent steps of the checkpoints that `restore` tries, one after another.
+        """Return the agent steps of the checkpoints that `restore` tries, one after another.
 
         Args:
             which: as for `restore`.
@@ -137,7 +137,7 @@ class Checkpoints:
         return [best, *(step for step in newest_first if step != best)]
 
     def _note_damage(self, step: int, error: Exception) -> str:
-        """Keeps in mind that a checkpoint is damaged and returns that in words.
+        """Keep in mind that a checkpoint is damaged and return that in words.
 
         Raises:
             UserError: It may be whole, but `error` kept it from being read.
@@ -151,7 +151,7 @@ class Checkpoints:
         return f"{self._path(step)} is damaged ({type(error).__name__})"
 
     def set_damaged_aside(self) -> None:
-        """Renames those that `restore` found damaged: they count no longer, neither as the latest nor as the best.
+        """Rename those that `restore` found damaged: they count no longer, neither as the latest nor as the best.
 
         Raises:
             UserError: that is not allowed.
@@ -181,7 +181,7 @@ class Checkpoints:
         return json.loads(self._counters.numpy())
 
     def _is_damage(self, step: int, error: Exception) -> bool:
-        """Returns whether a checkpoint has lost data; otherwise memory, open files or rights were missing."""
+        """Return whether a checkpoint has lost data; otherwise memory, open files or rights were missing."""
         if not isinstance(error, DAMAGE) and type(error) is not tf.errors.OpError:
             return False
         try:
@@ -213,7 +213,7 @@ class Checkpoints:
 
 
 def _reason(error: Exception) -> str:
-    """Returns what the system says is wrong, in a few words."""
+    """Return what the system says is wrong, in a few words."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     if isinstance(error, tf.errors.OpError):

@@ -51,7 +51,7 @@ class RunFolder:
         return cls(path, config)
 
     def create(self, command: list[str], hardware: dict) -> None:
-        """Makes the folder, with config.json, command.txt and meta.json.
+        """Make the folder, with config.json, command.txt and meta.json.
 
         Args:
             command: the command line.
@@ -73,7 +73,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """Opens an existing run to continue it.
+        """Open an existing run to continue it.
 
         Raises:
             UserError: not a run folder, unreadable settings, links that lead elsewhere, or in use.
@@ -87,7 +87,7 @@ class RunFolder:
         return run
 
     def continue_with(self, config: Config, command: list[str], hardware: dict, time_s: float) -> None:
-        """Stores the settings and the command that the run is continued with.
+        """Store the settings and the command that the run is continued with.
 
         Args:
             config: the settings.
@@ -110,7 +110,7 @@ class RunFolder:
         self._lock.close()
 
     def _make_folder(self) -> None:
-        """Makes the folder. A named one may exist, empty; a default one is new, with a number added where necessary."""
+        """Make the folder. A named one may exist, empty; a default one is new, with a number added where necessary."""
         if self.config.run_dir:
             self.path.mkdir(parents=True, exist_ok=True)
             return
@@ -130,7 +130,7 @@ class RunFolder:
             raise UserError(f"{self.path} is in use by another process") from None
 
     def _record_session(self, command: list[str], hardware: dict, time_s: float) -> None:
-        """Adds this process to meta.json: changed settings, versions, machine, command; never environment variables.
+        """Add this process to meta.json: changed settings, versions, machine, command; never environment variables.
 
         Its `time_s` is where on the run's time axis it begins: a reader of speeds leaves out what follows.
         """
@@ -154,7 +154,7 @@ class RunFolder:
         write_aside(file, json.dumps({"sessions": sessions}, indent=2) + "\n")
 
     def _changes(self) -> dict[str, list]:
-        """Returns the old and the new value of each setting that is another than in the session before."""
+        """Return the old and the new value of each setting that is another than in the session before."""
         if not (self.path / "config.json").exists():
             return {}
         before = dataclasses.asdict(read_config(self.path))
@@ -162,13 +162,13 @@ class RunFolder:
         return {name: [before[name], value] for name, value in after.items() if value != before[name]}
 
     def _digest_before(self) -> list[str]:
-        """Returns the digest of the existing config.json, which is valid until the new one is written."""
+        """Return the digest of the existing config.json, which is valid until the new one is written."""
         file = self.path / "config.json"
         return [_digest(file.read_text())] if file.exists() else []
 
 
 def _sessions(path: Path) -> list[dict]:
-    """Returns the sessions in meta.json; an empty list where it is missing or damaged."""
+    """Return the sessions in meta.json; an empty list where it is missing or damaged."""
     try:
         return [dict(session) for session in json.loads((path / "meta.json").read_text())["sessions"]]
     except (OSError, ValueError, KeyError, TypeError):
@@ -194,7 +194,7 @@ def check_no_links(path: Path) -> None:
 
 
 def read_config(path: Path | str) -> Config:
-    """Reads the settings of the run in `path`.
+    """Read the settings of the run in `path`.
 
     Raises:
         UserError: not a run folder, or a config.json that cannot be read or is not what the run wrote.

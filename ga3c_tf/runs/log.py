@@ -92,7 +92,7 @@ class RunLog:
             self._add(event_pb2.Event(step=agent_steps + 1, session_log=start))
 
     def episode(self, row: dict[str, float], rolling_score: float) -> None:
-        """Adds one row to episodes.csv."""
+        """Add one row to episodes.csv."""
         self._write(self._episodes, EPISODE_COLUMNS, row)
         self._summary(
             row["agent_steps"],
@@ -100,7 +100,7 @@ class RunLog:
         )
 
     def metrics(self, row: dict[str, float]) -> None:
-        """Adds one row to metrics.csv; further values in `row` go to TensorBoard only."""
+        """Add one row to metrics.csv; further values in `row` go to TensorBoard only."""
         self._write(self._metrics, METRIC_COLUMNS, row)
         self._summary(
             row["agent_steps"],
@@ -108,15 +108,15 @@ class RunLog:
         )
 
     def adjustment(self, row: dict[str, float | str]) -> None:
-        """Adds one row to adjustment.csv; safe in another thread than the rest."""
+        """Add one row to adjustment.csv; safe in another thread than the rest."""
         self._write(self._adjustment, ADJUSTMENT_COLUMNS, row)
 
     def event(self, row: dict[str, float | str]) -> None:
-        """Adds one row to events.csv: something went wrong and was dealt with."""
+        """Add one row to events.csv: something went wrong and was dealt with."""
         self._write(self._event_log, EVENT_COLUMNS, row)
 
     def node(self, row: dict[str, float | str]) -> None:
-        """Adds one row to nodes.csv: what the agents of one machine have done. Only where `nodes` was asked for."""
+        """Add one row to nodes.csv: what the agents of one machine have done. Only where `nodes` was asked for."""
         assert self._node_log is not None
         self._write(self._node_log, NODE_COLUMNS, row)
 
@@ -130,7 +130,7 @@ class RunLog:
             file.flush()
 
     def close(self) -> None:
-        """Closes all files; tells of what had no room to the last."""
+        """Close all files; tell of what had no room to the last."""
         self._warned = -math.inf
         for file in self._files():
             file.close()
@@ -165,7 +165,7 @@ class RunLog:
 
 
 def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
-    """Reads the rows of a run's CSV file as texts; skips damaged lines, such as a half-written last one.
+    """Read the rows of a run's CSV file as texts; skips damaged lines, such as a half-written last one.
 
     For small files: a row takes about a kilobyte. `read_columns` takes 8 bytes a number.
     """
@@ -173,7 +173,7 @@ def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
 
 
 def read_columns(file: Path, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Reads the numeric columns of a run's CSV file, float64; an empty cell is not-a-number.
+    """Read the numeric columns of a run's CSV file, float64; an empty cell is not-a-number.
 
     A damaged line is left out, as by `read_rows`.
     """
@@ -187,7 +187,7 @@ def read_columns(file: Path, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
 
 
 def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dict[str, str]]:
-    """Reads the last rows of a run's CSV file, at most `count`, from its end; skips damaged lines."""
+    """Read the last rows of a run's CSV file, at most `count`, from its end; skips damaged lines."""
     if not file.exists():
         return []
     with file.open("rb") as stream:
@@ -203,7 +203,7 @@ def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dic
 
 
 def _lines(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, list[str] | None]]:
-    """Yields each line except the header, with its cells; None in place of the cells of a damaged line.
+    """Yield each line except the header, with its cells; None in place of the cells of a damaged line.
 
     Each line is read by itself, or one wrong quotation mark would swallow all that follow.
     """
@@ -217,7 +217,7 @@ def _lines(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, list[str
 
 
 def _cells(line: str, columns: tuple[str, ...]) -> list[str] | None:
-    """Splits a line, given without its line break, into cells; returns None for a damaged line."""
+    """Split a line, given without its line break, into cells; return None for a damaged line."""
     try:
         [cells] = csv.reader([line]) if '"' in line else [line.split(",")]
         if len(cells) != len(columns) or not cells[0]:
@@ -231,7 +231,7 @@ def _cells(line: str, columns: tuple[str, ...]) -> list[str] | None:
 
 
 def _drop_rows(file: Path, columns: tuple[str, ...], counter: str, last: float, warn: Callable[[str], None]) -> None:
-    """Writes `file` anew: its header and the rows whose number `counter` is at most `last`; tells of damaged ones."""
+    """Write `file` anew: its header and the rows whose number `counter` is at most `last`; tell of damaged ones."""
     damaged = 0
     place = columns.index(counter)
     with replacing(file, newline="") as stream:
@@ -246,7 +246,7 @@ def _drop_rows(file: Path, columns: tuple[str, ...], counter: str, last: float, 
 
 
 def _text(value: float | str) -> str:
-    """Formats a CSV cell: texts as they are, integers without a point, others to six digits, not-a-number empty."""
+    """Format a CSV cell: texts as they are, integers without a point, others to six digits, not-a-number empty."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and math.isnan(value):

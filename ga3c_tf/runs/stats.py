@@ -20,14 +20,14 @@ class Sums:
         self.values = np.zeros(0)
 
     def add(self, numbers: np.ndarray, amounts: np.ndarray | None = None) -> None:
-        """Adds to the sum of each number its amount, 1 by default; int64 [n] and [n]."""
+        """Add to the sum of each number its amount, 1 by default; int64 [n] and [n]."""
         found = np.bincount(numbers, amounts)
         if len(found) > len(self.values):
             self.values = np.concatenate([self.values, np.zeros(len(found) - len(self.values))])
         self.values[: len(found)] += found
 
     def padded(self, size: int) -> np.ndarray:
-        """Returns the first `size` sums, float64."""
+        """Return the first `size` sums, float64."""
         return np.concatenate([self.values, np.zeros(size)])[:size]
 
 
@@ -53,7 +53,7 @@ class Stats:
         self._clear_window()
 
     def predicted(self, states: int) -> None:
-        """Counts one batch of `states` requests that a predictor answered."""
+        """Count one batch of `states` requests that a predictor answered."""
         with self._lock:
             self.predictions += states
             self._window_predictions += states
@@ -67,7 +67,7 @@ class Stats:
         entropy: float,
         agents: np.ndarray = NO_AGENTS,
     ) -> None:
-        """Counts one update of a trainer.
+        """Count one update of a trainer.
 
         Args:
             lags: int64 [batch], the policy lag of each state.
@@ -85,7 +85,7 @@ class Stats:
             self._losses += policy_loss, value_loss, entropy * len(lags)
 
     def episode(self, score: float) -> None:
-        """Counts an episode that ended with this raw score."""
+        """Count an episode that ended with this raw score."""
         with self._lock:
             self.episodes += 1
             if len(self._recent) == self._rolling_episodes:
@@ -107,7 +107,7 @@ class Stats:
         return self.rolling_score if len(self._recent) == self._rolling_episodes else float("nan")
 
     def window(self, seconds: float) -> dict[str, float]:
-        """Returns rates and means over the `seconds` since the last call; not-a-number where nothing happened."""
+        """Return rates and means over the `seconds` since the last call; not-a-number where nothing happened."""
         with self._lock:
             counts = self._states_of_lag.values
             batches = self._window_prediction_batches
@@ -129,7 +129,7 @@ class Stats:
             return row
 
     def lags_of(self, agents: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the sum and the number of policy lags by agent since the last `window`, both float64 [agents]."""
+        """Return the sum and the number of policy lags by agent since the last `window`, both float64 [agents]."""
         with self._lock:
             return self._lags_of_agent.padded(agents), self._states_of_agent.padded(agents)
 
@@ -141,7 +141,7 @@ class Stats:
         self._losses = np.zeros(3)
 
     def state(self) -> dict:
-        """Returns the totals for a checkpoint."""
+        """Return the totals for a checkpoint."""
         with self._lock:
             return {
                 "predictions": self.predictions,
@@ -163,7 +163,7 @@ class Stats:
 
 
 def _percentile(counts: np.ndarray, percent: float) -> float:
-    """Returns np.percentile of numbers given as a histogram: each n occurs `counts`[n] times."""
+    """Return np.percentile of numbers given as a histogram: each n occurs `counts`[n] times."""
     ends = counts.cumsum()
     place = percent / 100 * (ends[-1] - 1)
     below, above = np.searchsorted(ends, [math.floor(place), math.ceil(place)], side="right")
@@ -171,7 +171,7 @@ def _percentile(counts: np.ndarray, percent: float) -> float:
 
 
 def bootstrap_interval(scores, confidence: float = 0.95, resamples: int = 10_000) -> tuple[float, float]:
-    """Returns the percentile bootstrap interval of the mean of `scores` [n]; the same scores give the same interval."""
+    """Return the percentile bootstrap interval of the mean of `scores` [n]; the same scores give the same interval."""
     scores = np.asarray(scores, np.float64)
     rng = np.random.default_rng(0)
     at_once = max(1, BOOTSTRAP_ENTRIES // len(scores))

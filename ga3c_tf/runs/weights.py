@@ -36,7 +36,7 @@ PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 
 
 def published_folder(name: str) -> Path:
-    """Returns the folder of the published weights called `name`.
+    """Return the folder of the published weights called `name`.
 
     Raises:
         UserError: there are none of this name.
@@ -49,7 +49,7 @@ def published_folder(name: str) -> Path:
 
 
 def weights_called(name: str) -> Path:
-    """Returns the folder of weights: `name` itself, or that of the published weights of this name.
+    """Return the folder of weights: `name` itself, or that of the published weights of this name.
 
     Raises:
         UserError: there is neither, or something in the folder is a link.
@@ -65,7 +65,7 @@ def weights_called(name: str) -> Path:
 
 
 def keep_origin(folder: Path, run: Path) -> None:
-    """Notes in a new run folder what it began with: all that `ga3c-tf publish` wrote, but the weights themselves.
+    """Note in a new run folder what it began with: all that `ga3c-tf publish` wrote, but the weights themselves.
 
     Raises:
         UserError: it cannot be copied.
@@ -84,7 +84,7 @@ def check_free(folder: Path) -> None:
 
 
 def save_weights(folder: Path, model: Model, config_json: str, score: dict) -> Path:
-    """Writes the weights, the settings and the score that they were given; returns the file of the weights.
+    """Write the weights, the settings and the score that they were given; return the file of the weights.
 
     Args:
         folder: made where it is not there; `check_free` says which may be.
@@ -111,7 +111,7 @@ def save_weights(folder: Path, model: Model, config_json: str, score: dict) -> P
 
 
 def load_weights(folder: Path, model: Model) -> int:
-    """Gives the model the weights of a folder; returns the agent steps they were trained for.
+    """Give the model the weights of a folder; return the agent steps they were trained for.
 
     Raises:
         UserError: the files are damaged, or of another network.

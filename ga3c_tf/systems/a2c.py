@@ -81,7 +81,7 @@ class A2C(Training):
         return int(np.count_nonzero(self._asked >= 0))
 
     def _take_in(self) -> None:
-        """Notes requests and copies segments. Requests first: whoever asks has sent its segments before."""
+        """Note requests and copy segments. Requests first: whoever asks has sent its segments before."""
         if len(self._prediction_queue):
             requests = self._prediction_queue.get(self.config.num_agents)
             self._asked[self.memory.agents_of(requests)] = requests

@@ -209,7 +209,7 @@ class Server(Training):
         return worker
 
     def _agents(self) -> list[int]:
-        """The agents that there are, here and elsewhere."""
+        """Return the agents that there are, here and elsewhere."""
         return [*range(self._num_agents), *range(self.config.most_agents, self.memory.num_agents)]
 
     def _add_agent(self, agent: int) -> None:
@@ -232,12 +232,12 @@ class Server(Training):
             self._processes.start(number, run_agents, number, config, memory, queues, Agent, pipe=answers)
 
     def _actor_of(self, number: int) -> range | None:
-        """The remote agents that an agent process is the bridge of; None where its agents live in it."""
+        """Return the remote agents that an agent process is the bridge of; None where its agents live in it."""
         remote = number - self._local_processes
         return self.config.remote_actors[remote] if remote >= 0 else None
 
     def _end_hung(self) -> None:
-        """Ends the agent processes whose environments take too long; they are then replaced as those that died are."""
+        """End the agent processes whose environments take too long; they are then replaced as those that died are."""
         for number in self._hung.hung({number: float(self.memory.busy_since[number]) for number in self._processes}):
             self._tell("hung", f"agent process {number} was at one thing for {self._patience(number):g} s; it is ended")
             self._processes.end(number)
@@ -248,7 +248,7 @@ class Server(Training):
         return self.config.agent_timeout * len(self._actor_of(number) or [number])
 
     def _lose(self, number: int) -> None:
-        """An agent process has died: sees to it that nothing it asked for or sent is taken for its successor's.
+        """See to it that nothing that a dead agent process asked for or sent is taken for its successor's.
 
         The predictors are changed for new ones, so every request that it made has been answered, to nobody. A record in
         the training queue follows its last segment, and lets the successor begin with all its slots free.
@@ -276,7 +276,7 @@ class Server(Training):
         self._wake_up()
 
     def _replace(self, number: int) -> None:
-        """Starts the successor of a process that has died, with agents of new random streams."""
+        """Start the successor of a process that has died, with agents of new random streams."""
         with self._changing:
             self._replacing.remove(number)
             agents = [agent for agent in self._agents() if self._answers.process_of(agent) == number]

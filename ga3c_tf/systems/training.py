@@ -79,7 +79,7 @@ class Training:
     # what a subclass gives
 
     def start_workers(self) -> None:
-        """Starts whatever trains."""
+        """Start whatever trains."""
         raise NotImplementedError
 
     def work(self, seconds: float) -> None:
@@ -87,21 +87,21 @@ class Training:
         raise NotImplementedError
 
     def check(self) -> None:
-        """Raises the first worker's error, if there is one."""
+        """Raise the first worker's error, if there is one."""
 
     def stop_workers(self) -> None:
-        """Ends all workers, within a deadline."""
+        """End all workers, within a deadline."""
         raise NotImplementedError
 
     def kill(self) -> None:
-        """Ends all processes at once, without a word."""
+        """End all processes at once, without a word."""
 
     def paused(self) -> AbstractContextManager:
-        """A context in which no update happens."""
+        """Return a context in which no update happens."""
         return nullcontext()
 
     def prediction_queue_length(self) -> int:
-        """Requests that wait for a prediction."""
+        """Request that wait for a prediction."""
         return 0
 
     def workers(self) -> dict[str, int]:
@@ -238,7 +238,7 @@ class Training:
         return ended
 
     def _wind_up(self, failed: BaseException | None) -> Path | None:
-        """Ends the workers and saves what they did, whatever fails on the way, unless that is not finite."""
+        """End the workers and save what they did, whatever fails on the way, unless that is not finite."""
         try:
             self.stop_workers()
             self._collect_episodes()
@@ -251,7 +251,7 @@ class Training:
         return checkpoint
 
     def _save_at_the_end(self, failed: BaseException | None) -> Path | None:
-        """Writes the last checkpoint and closes the curves.
+        """Write the last checkpoint and close the curves.
 
         Args:
             failed: what has ended the run early; an error of saving is then only told.
@@ -382,7 +382,7 @@ class Training:
         self._log.event({"time_s": self.time_s, "agent_steps": self.agent_steps, "event": event, "why": why})
 
     def _save_or_wait(self) -> float:
-        """Writes a checkpoint, or tells that it cannot be; returns the seconds until the next one."""
+        """Write a checkpoint, or tell that it cannot be; return the seconds until the next one."""
         seconds = 60 * self.config.checkpoint_minutes
         try:
             with self.paused():
@@ -409,7 +409,7 @@ class Training:
             raise NotSaved(f"no checkpoint at {agent_steps} agent steps: {error.strerror or error}") from None
 
     def _new_stream(self) -> int:
-        """The number of a random stream that no agent of this run, in any session, has had."""
+        """Return the number of a random stream that no agent of this run, in any session, has had."""
         self._agents_started += 1
         return self._agents_started - 1
 

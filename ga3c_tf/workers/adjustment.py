@@ -71,7 +71,7 @@ MOVES = tuple(itertools.starmap(Move, itertools.product(range(3), (1, -1))))
 
 
 def read(windows: Sequence[Window]) -> Reading:
-    """The trimmed mean of the windows' rates, its standard error from the Winsorized variance (Tukey, McLaughlin 1963).
+    """Return the trimmed mean of the windows' rates, with its standard error (Tukey, McLaughlin 1963).
 
     Args:
         windows: at least one, of about equal length; of a single one the standard error is not-a-number.
@@ -86,7 +86,7 @@ def read(windows: Sequence[Window]) -> Reading:
 
 
 def noise_between(one: Reading, other: Reading) -> float:
-    """Standard error of the difference of two periods' rates, in samples per second: within the periods, and drift."""
+    """Return the standard error of the difference of two periods' rates, in samples per second, with their drift."""
     return math.hypot(one.noise, other.noise, DRIFT * one.rate, DRIFT * other.rate)
 
 
@@ -114,7 +114,7 @@ class Search(ABC):
 
     @abstractmethod
     def propose(self) -> WorkerCounts:
-        """The setting of the next period: one to try, or the accepted one where that is to be measured again."""
+        """Return the setting of the next period: one to try, or the accepted one where that is to be measured again."""
 
     @abstractmethod
     def observe(self, windows: Sequence[Window]) -> Decision:
@@ -222,7 +222,7 @@ class PaperSearch(Search):
         self._untried.insert(0, back)
 
     def _failed(self, move: Move, step: int) -> None:
-        """It is not tried again before the next rest."""
+        """Rule a move out until the next rest."""
 
     def _resume(self) -> None:
         self._shuffle()
@@ -362,7 +362,7 @@ class DynamicAdjustment(Worker):
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Ends the thread at once, or as soon as `apply` returns; a setting under trial stays as it is."""
+        """End the thread at once, or as soon as `apply` returns; a setting under trial stays as it is."""
         self._stopping.set()
 
     def work(self) -> None:
@@ -379,7 +379,7 @@ class DynamicAdjustment(Worker):
                 self._log(self._row(setting, read(windows), self.search.observe(windows)))
 
     def _measure(self, left_out: float) -> list[Window]:
-        """The windows of one period after its first `left_out` seconds; none at a stop."""
+        """Return the windows of one period after its first `left_out` seconds; none at a stop."""
         self._stopping.wait(left_out)
         windows = []
         count = self._samples()

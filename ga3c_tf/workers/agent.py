@@ -59,7 +59,7 @@ class Segment:
         return self.length == self._memory.t_max
 
     def append(self, step: Step, next_state: np.ndarray) -> None:
-        """Adds one step and the state that it led to."""
+        """Add one step and the state that it led to."""
         place = self.slot, self.length
         for column, value in zip(self._columns, step, strict=False):  # all but the returns
             column[place] = value
@@ -68,7 +68,7 @@ class Segment:
         self._memory.states[self.slot, self.length] = next_state
 
     def close(self, end: SegmentEnd, gamma: float) -> None:
-        """Writes how it ends, and the returns, which bootstrap from the value of the newest state."""
+        """Write how it ends, and the returns, which bootstrap from the value of the newest state."""
         memory = self._memory
         slot = self.slot
         memory.returns[slot, : self.length] = nstep_returns(self._rewards, end.bootstrap_value, gamma)
@@ -176,7 +176,7 @@ class Agent:
             segment.append(step, state)
 
     def _act(self) -> tuple[Step, np.ndarray, bool, bool]:
-        """Takes one step by the newest prediction; returns it with the next state, `terminated` and `truncated`."""
+        """Take one step by the newest prediction; return it with the next state, `terminated` and `truncated`."""
         memory = self._memory
         number = self._number
         policy = memory.policy[number]
@@ -193,7 +193,7 @@ class Agent:
         return step, state, bool(terminated), bool(truncated)
 
     def _bootstrap(self) -> SegmentEnd:
-        """The end of a segment that is followed by more, with the newest prediction's value."""
+        """Return the end of a segment that is followed by more, with the newest prediction's value."""
         memory = self._memory
         number = self._number
         return SegmentEnd(False, False, float(memory.value[number]), int(memory.version[number]))
@@ -211,7 +211,7 @@ class Agent:
         return self._new_segment(self._memory.states[segment.slot, segment.length])
 
     def _send(self, segment: Segment, end: SegmentEnd) -> Generator[None, None, None]:
-        """Sends a segment to training once there is a free slot for the next one: so many may wait, and no more."""
+        """Send a segment to training once there is a free slot for the next one: so many may wait, and no more."""
         if segment.length:
             while not self._free_slots:
                 yield None
@@ -271,7 +271,7 @@ class AgentRunner:
         return requests
 
     def _agent_to_run(self, kind: int, index: int) -> int | None:
-        """Takes in one record; returns the agent that can now go on, if any."""
+        """Take in one record; return the agent that can now go on, if any."""
         if kind == RELEASED:
             agent = index // self._memory.slots_per_agent
             self._free_slots[agent].append(index)

@@ -21,7 +21,7 @@ class StallDetector:
         self._seen: dict[str, tuple[int, float, float]] = {}  # count, for how long, when of that it was told
 
     def stalled(self, counters: dict[str, int]) -> dict[str, float]:
-        """The stages that have stood still for STALL_SECONDS, each named again only after as long, and for how long."""
+        """Return the stalled stages and the seconds since each last progressed; each is named once in STALL_SECONDS."""
         now = self._clock()
         found = {}
         passed = min(now - self._looked, 1.0)

@@ -52,7 +52,7 @@ class AgentSupervisor:
         return iter(list(self._processes))
 
     def start(self, number: int, target: Callable, *args, pipe: connection.Connection) -> None:
-        """Starts process `number` as `target(*args, pipe)`; `pipe` is then closed here.
+        """Start process `number` as `target(*args, pipe)`; `pipe` is then closed here.
 
         Raises:
             AgentError: the system does not let it.
@@ -71,11 +71,11 @@ class AgentSupervisor:
         self._processes[number] = process
 
     def sentinels(self) -> dict[int, int]:
-        """Number of each process by what `multiprocessing.connection.wait` sees it end by."""
+        """Return the number of each process by what `multiprocessing.connection.wait` sees it end by."""
         return {process.sentinel: number for number, process in list(self._processes.items())}
 
     def error_of(self, number: int) -> Exception:
-        """The error of a process that has ended by itself; it is forgotten then.
+        """Return the error of a process that has ended by itself, and forget the process.
 
         Returns:
             FloatingPointError: its exit code is DIVERGED; with the text that it left.
@@ -97,7 +97,7 @@ class AgentSupervisor:
         return AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
 
     def join(self, meanwhile: Callable[[], None]) -> None:
-        """Waits for processes whose pipes are closed; ends those that take longer than STOP_SECONDS together.
+        """Wait for processes whose pipes are closed; end those that take longer than STOP_SECONDS together.
 
         Args:
             meanwhile: called again and again. It reads what the processes write: one that waits for room in a full pipe
@@ -113,11 +113,11 @@ class AgentSupervisor:
                 process.join()
 
     def end(self, number: int) -> None:
-        """Ends one at once; it then counts as having ended by itself."""
+        """End one at once; it then counts as having ended by itself."""
         self._processes[number].kill()
 
     def kill(self) -> None:
-        """Ends all at once, without a word."""
+        """End all at once, without a word."""
         for process in list(self._processes.values()):
             process.kill()
 
@@ -146,7 +146,7 @@ class Watchdog:
         self._busy: dict[int, tuple[float, float]] = {}  # since when, and for how long that was seen
 
     def hung(self, busy_since: dict[int, float]) -> list[int]:
-        """The processes that hang.
+        """Return the processes that hang.
 
         Args:
             busy_since: by process, when it began what it is at, 0 while it waits.

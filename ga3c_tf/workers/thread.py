@@ -27,5 +27,5 @@ class Worker(threading.Thread):
             self._on_error()
 
     def work(self) -> None:
-        """The loop; returns when the worker's queue tells it to stop."""
+        """Run the loop; return when the worker's queue tells it to stop."""
         raise NotImplementedError

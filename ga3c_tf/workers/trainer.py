@@ -44,7 +44,7 @@ class BatchBuilder:
         self._begin()
 
     def add(self, slot: int) -> Batch | None:
-        """Adds the segment in `slot`; returns the batch once it exceeds the minimum."""
+        """Add the segment in `slot`; return the batch once it exceeds the minimum."""
         start = self._size
         length = int(self._memory.lengths[slot])
         self._size += length
@@ -64,7 +64,7 @@ class BatchBuilder:
         return Batch(**steps, **segments)
 
     def next_number(self) -> int:
-        """The number of the batch that `add` has just returned; for who holds `turn`."""
+        """Return the number of the batch that `add` has just returned; for the holder of `turn`."""
         self._gathered += 1
         return self._gathered
 
@@ -133,7 +133,7 @@ class UpdateGate:
 
     @contextmanager
     def update(self) -> Iterator[None]:
-        """Waits for a permit and for an open gate, and holds the permit during the block."""
+        """Wait for a permit and for an open gate, and holds the permit during the block."""
         with self._changed:
             self._changed.wait_for(lambda: not self._closers and self._running < self.permits)
             self._running += 1
@@ -146,7 +146,7 @@ class UpdateGate:
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Waits for the updates that run; none begins during the block."""
+        """Wait for the updates that run; none begins during the block."""
         with self._changed:
             self._closers += 1
             self._changed.wait_for(lambda: not self._running)
@@ -206,7 +206,7 @@ class Trainer(Worker):
                     raise
 
     def _gather(self) -> tuple[int, Batch] | None:
-        """The next batch and its number, or None once this trainer is to end."""
+        """Return the next batch and its number, or None once this trainer is to end."""
         with self._builder.turn:
             while len(slots := self._training_queue.get(1)) and not self._builder.closed:
                 slot = int(slots[0])

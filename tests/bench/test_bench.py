@@ -275,7 +275,7 @@ def test_agents_and_queue_are_timed_even_with_two_slots_each():
 )
 def test_a_model_that_cannot_be_is_refused(settings, device, words, monkeypatch):
     """As the component's process would refuse it; that its refusal reaches the caller is tested above."""
-    monkeypatch.setattr("ga3c_tf.components.bind_to_one_core", lambda: None)
+    monkeypatch.setattr("ga3c_tf.bench.components.bind_to_one_core", lambda: None)
     with pytest.raises(UserError, match=words):
         model_components(CARTPOLE.replace(**settings), device)
 

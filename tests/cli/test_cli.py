@@ -276,7 +276,7 @@ def test_a_resumed_run_trains_with_the_settings_that_were_set_and_records_them(c
 
     rates, original = set(), Model.train
     monkeypatch.setattr(
-        Model, "train", lambda self, *arguments: (rates.add(arguments[3:5]), original(self, *arguments))[1]
+        Model, "train", lambda self, *arguments: (rates.add(arguments[1:3]), original(self, *arguments))[1]
     )
     changes = ["learning_rate=3e-4", "beta=0.02", "adjustment=off", "num_trainers=2", "grad_clip_norm=none"]
     words = [word for change in changes for word in ("--set", change)]

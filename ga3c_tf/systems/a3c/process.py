@@ -116,7 +116,7 @@ def play_and_train(
 
 
 def run_agent(config: Config, number: int, shared: A3CShared, steps_before: int, pipe: connection.Connection) -> None:
-    """The agent process. Target of a Process; ends when the server closes `pipe` or dies.
+    """Run the agent process. Target of a Process; it ends when the server closes `pipe` or dies.
 
     An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1, a loss that is not
     finite with DIVERGED.

@@ -46,7 +46,7 @@ class Replica:
         self.synchronise()
 
     def synchronise(self) -> None:
-        """Copies the shared weights into the network."""
+        """Copy the shared weights into the network."""
         self._copied_version = self._shared.version
         for variable, weight in zip(self._actor_critic.variables, self._shared.groups["weights"], strict=True):
             variable.assign(weight)
@@ -66,7 +66,7 @@ class Replica:
         return TrainResult(found.policy_loss, found.value_loss, found.entropy, version, found.finite)
 
     def _apply(self, gradients, learning_rate: float) -> None:
-        """Applies the gradients to the shared weights."""
+        """Apply the gradients to the shared weights."""
         config = self._config
         groups = self._shared.groups
         for (optimizer, variable), gradient in zip(self._actor_critic.gradients_of, gradients, strict=True):

@@ -72,7 +72,7 @@ def rmsprop_step(
     momentum: float,
     epsilon: float,
 ) -> None:
-    """Takes one step of TensorFlow 1's RMSProp (`ga3c_tf.model.rmsprop`) on one variable, in place and without a lock.
+    """Take one step of TensorFlow 1's RMSProp (`ga3c_tf.model.rmsprop`) on one variable, in place and without a lock.
 
     The step that is subtracted from the weights lies in an array of this process until it is: in the shared slot,
     other processes would write theirs over it, and then one step would be taken twice and the other not at all.

@@ -91,7 +91,7 @@ class A3C(Training):
         return super()._save()
 
     def _objects(self) -> dict:
-        """The groups of variables that are shared: all that a checkpoint holds but the version."""
+        """Return the groups of variables that are shared: all that a checkpoint holds but the version."""
         return {group: found for group, found in self.model.checkpoint_objects().items() if group != "version"}
 
     def _collect(self) -> None:
