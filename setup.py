@@ -51,6 +51,7 @@ setup(
         "scipy>=1.13,<2",
         "gymnasium[classic-control]>=1.1,<2",  # classic-control: pygame, which draws CartPole for `play`
         "ale-py>=0.11,<1",
+        "cloudpickle>=3",
         "opencv-python-headless>=4.10,<6",
         "pillow>=10",
         "imageio>=2.34,<3",

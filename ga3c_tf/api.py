@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,9 @@ import numpy as np
 
 from ga3c_tf.config import MOST_EPISODE_STEPS, USUAL_PRESET, Config
 from ga3c_tf.console import say
-from ga3c_tf.plugins import check_trust, name_of
+from ga3c_tf.errors import UserError
+from ga3c_tf.host.scheduling import left_as_it_was
+from ga3c_tf.plugins import OBJECT, check_trust, keep_object, name_of
 from ga3c_tf.runner import new_training, resumed_training
 from ga3c_tf.runs.folder import RunFolder, read_config
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
@@ -109,6 +112,8 @@ class Agent:
         """
         from ga3c_tf.evaluation import evaluate, summary
 
+        for name, value, low in (("episodes", episodes, 1), ("seed", seed, 0), ("steps", max_episode_steps, 1)):
+            _check_range(name, value, low)
         found = summary(self._trained, evaluate(self._trained, episodes, seed, max_episode_steps), self._greedy, seed)
         low, high = found["interval_95"]
         return Scores(found["mean"], found["std"], found["median"], (low, high), found["scores"], found["protocol"])
@@ -123,14 +128,20 @@ class Agent:
 class Run:
     """A run folder.
 
+    Args:
+        path: the folder.
+        summary: see below.
+        trust_code: whether code of the user's own that the settings name may run.
+
     Attributes:
         path: the folder.
         summary: what the session that has just ended says: why it ended ('ended'), counters, rates, rolling score and
             checkpoint; empty where there was none.
     """
 
-    def __init__(self, path: str | Path, summary: dict[str, Any] | None = None):
+    def __init__(self, path: str | Path, summary: dict[str, Any] | None = None, trust_code: bool = False):
         self.path = Path(path)
+        self._trust_code = trust_code
         self.summary = summary or {}
         self.config = read_config(self.path)
 
@@ -139,7 +150,7 @@ class Run:
 
     def agent(self, checkpoint: str | int = "best", **options: Any) -> Agent:
         """Load the agent of a checkpoint; arguments as of `load_agent`."""
-        return load_agent(self.path, checkpoint=checkpoint, trust_code=True, **options)
+        return load_agent(self.path, checkpoint=checkpoint, trust_code=self._trust_code, **options)
 
     def evaluate(self, episodes: int = 30, checkpoint: str | int = "best", seed: int = 0) -> Scores:
         """Plays whole episodes with the agent of a checkpoint and returns their raw scores.
@@ -153,7 +164,7 @@ class Run:
 
     def resume(self, **changes: Any) -> Run:
         """Continues the training; arguments as of `ga3c_tf.resume`."""
-        return resume(self.path, trust_code=True, **changes)
+        return resume(self.path, trust_code=self._trust_code, **changes)
 
     def metrics(self) -> dict[str, np.ndarray]:
         """Return the columns of metrics.csv, one float64 array each; not-a-number where a cell is empty."""
@@ -174,10 +185,12 @@ def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress
         UserError: what was wrong and what would be right, in one line.
         FloatingPointError: the training diverged; the last checkpoint stands.
     """
-    given = _by_name({"env": env, **settings})
+    if env is None:
+        raise UserError("train needs an environment, such as 'CartPole-v1'")
+    given = _by_name({"env": env, **{name: value for name, value in settings.items() if value is not None}})
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given})
     config.check_effect(set(given) - {"env_id"})
-    return _run(*new_training(config, _command("train"), _warn), progress)
+    return _run(*new_training(config, _command("train"), _warn), progress, trust_code=True)
 
 
 def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False, **changes: Any) -> Run:
@@ -186,7 +199,7 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
     Args:
         path: the run folder.
         progress: whether to print a line every few seconds.
-        trust_code: whether code of the user's own that the settings name may run. Functions given here are trusted.
+        trust_code: whether code of the user's own that the settings name may run.
         changes: settings that the run goes on with, such as a new budget (`steps`, `minutes` or `episodes`, those done
             included) or `learning_rate`; and `env`, `network` or `loss` again where they were functions. Settings
             that make the environment or the weights others are refused.
@@ -194,9 +207,9 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
     Raises:
         UserError, FloatingPointError: as `train`.
     """
-    given = _by_name(changes)
-    trusted = trust_code or any(callable(value) for value in changes.values())
-    return _run(*resumed_training(Path(path), given, _command("resume"), _warn, trusted), progress)
+    left = _keep_objects(read_config(path), changes)
+    training, folder = resumed_training(Path(path), _by_name(left), _command("resume"), _warn, trust_code)
+    return _run(training, folder, progress, trust_code)
 
 
 def load_agent(
@@ -207,6 +220,7 @@ def load_agent(
     seed: int = 0,
     device: str = "auto",
     trust_code: bool = False,
+    **functions: Callable[..., Any],
 ) -> Agent:
     """Load a trained agent.
 
@@ -217,12 +231,17 @@ def load_agent(
         seed: of the sampled actions.
         device: 'auto', 'cpu', 'gpu' or 'gpu:N'.
         trust_code: whether code of the user's own that the settings name may run.
+        functions: `env`, `network` and `loss` again where the agent was trained with functions.
 
     Raises:
         UserError: there is no such agent.
     """
     folder = Path(source) if (Path(source) / "config.json").exists() else weights_called(str(source))
-    check_trust(read_config(folder), folder, trust_code)
+    config = read_config(folder)
+    if left := _keep_objects(config, functions):
+        raise UserError(f"load_agent has no argument {next(iter(left))!r} for this agent")
+    check_trust(config, folder, trust_code)
+    _check_range("seed", seed, 0)
 
     from ga3c_tf.evaluation import TrainedAgent
     from ga3c_tf.model.device import configure_device
@@ -240,6 +259,21 @@ def _by_name(settings: dict[str, Any]) -> dict[str, Any]:
     return named
 
 
+def _keep_objects(config: Config, given: dict[str, Any]) -> dict[str, Any]:
+    """Keep the functions that a run was trained with, by their names there; return what else was given."""
+    left = dict(given)
+    for argument, name in CODE.items():
+        recorded = getattr(config, name)
+        if callable(given.get(argument)) and recorded.startswith(f"{OBJECT}:"):
+            keep_object(recorded, left.pop(argument))
+    return left
+
+
+def _check_range(name: str, value: int, low: int) -> None:
+    if value < low:
+        raise UserError(f"{name} is {value}; it must be at least {low}")
+
+
 def _command(function: str) -> list[str]:
     return ["python", Path(sys.argv[0]).name or "-", f"(ga3c_tf.{function})"]
 
@@ -248,16 +282,13 @@ def _warn(text: str) -> None:
     say(f"ga3c-tf: {text}", sys.stderr)
 
 
-def _run(training: Training, folder: RunFolder, progress: bool) -> Run:
+def _run(training: Training, folder: RunFolder, progress: bool, trust_code: bool) -> Run:
     from ga3c_tf.status import line
 
-    say(f"ga3c-tf: {folder.config.env_id} in {folder.path}, seed {folder.config.seed}")
-    try:
-        with _interrupts(training):
-            summary = training.run((lambda row: say(line(row))) if progress else (lambda row: None))
-    finally:
-        folder.close()
-    return Run(folder.path, summary)
+    with closing(folder), left_as_it_was(), _interrupts(training):
+        say(f"ga3c-tf: {folder.config.env_id} in {folder.path}, seed {folder.config.seed}")
+        summary = training.run((lambda row: say(line(row))) if progress else (lambda row: None))
+    return Run(folder.path, summary, trust_code)
 
 
 @contextlib.contextmanager

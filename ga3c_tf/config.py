@@ -360,6 +360,8 @@ class Config:
         Raises:
             UserError: as `from_values`.
         """
+        if preset not in PRESETS:
+            raise UserError(f"unknown preset {preset!r}{did_you_mean(preset, list(PRESETS))}")
         given = {name: value for name, value in given.items() if value is not None}
         dropped = BUDGETS if any(budget in given for budget in BUDGETS) else ()
         if given.get("serial") or given.get("system", cls.system) != cls.system:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import os
 import sys
 import types
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+import cloudpickle
 
 from ga3c_tf.config import Config, did_you_mean
 from ga3c_tf.errors import UserError
@@ -28,14 +31,31 @@ PLACES = "GA3C_TF_PLACES"
 def name_of(function: Callable[..., Any]) -> str:
     """Keep a function of the user's for this process and those that it starts; return its name in the settings.
 
+    Functions of the same name are told apart by a number.
+
     Raises:
-        UserError: it cannot be called.
+        UserError: it cannot be called, or not be handed to another process.
     """
     if not callable(function):
         raise UserError(f"{function!r} is neither a name nor a function")
-    name = f"{OBJECT}:{getattr(function, '__name__', type(function).__name__)}"
-    _objects[name] = function
+    called = f"{OBJECT}:{getattr(function, '__name__', type(function).__name__)}"
+    names = (called if number == 1 else f"{called}-{number}" for number in itertools.count(1))
+    name = next(name for name in names if _objects.get(name, function) is function)
+    keep_object(name, function)
     return name
+
+
+def keep_object(name: str, function: Callable[..., Any]) -> None:
+    """Keep a function by the name that the settings of a run have for it.
+
+    Raises:
+        UserError: it cannot be handed to another process.
+    """
+    try:
+        cloudpickle.dumps(function)
+    except Exception as error:  # whatever keeps an object from being copied
+        raise UserError(f"{name} cannot be handed to another process: {one_line(error)}") from None
+    _objects[name] = function
 
 
 def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
@@ -81,11 +101,12 @@ def check_trust(config: Config, run: Path, trusted: bool) -> None:
     Raises:
         UserError: they name a module, and it is not `trusted`.
     """
-    named = [value for value in (config.env_id, config.network, config.loss) if ":" in value]
+    settings = (config.env_id, config.network, config.loss)
+    named = [value for value in settings if ":" in value and not value.startswith(f"{OBJECT}:")]
     if named and not trusted:
         raise UserError(
             f"the settings of {run} name code to run: {', '.join(named)}; if it is yours, or you have read it, add "
-            "--trust-code"
+            "--trust-code, or from Python trust_code=True"
         )
 
 

@@ -46,9 +46,13 @@ def new_training(
     training, hardware = _training(run, spec, warn, ray)
     if origin:
         load_weights(origin, training.model)
-    run.create(list(command), hardware)
-    if origin:
-        keep_origin(origin, run.path)
+    try:
+        run.create(list(command), hardware)
+        if origin:
+            keep_origin(origin, run.path)
+    except BaseException:
+        run.close()
+        raise
     return training, run
 
 

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -54,11 +55,26 @@ def test_published_weights_are_loaded_by_name():
     assert state.shape == (84, 84, 4) and 0 <= agent.act(state) < 6
 
 
+def holding_a_lock():
+    lock = threading.Lock()
+
+    def make(render_mode=None):
+        with lock:
+            return gymnasium.make("CartPole-v1")
+
+    return make
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         (lambda: ga3c_tf.train("Nowhere-v0", minutes=1), "unknown environment 'Nowhere-v0'"),
         (lambda: ga3c_tf.train("CartPole-v1", minuts=1), "unknown setting 'minuts'; close: minutes"),
+        (lambda: ga3c_tf.train("CartPole-v1", preset="papr", steps=10), "unknown preset 'papr'; close: paper"),
+        (lambda: ga3c_tf.train(None), "train needs an environment"),
+        (lambda: ga3c_tf.train(holding_a_lock(), steps=10), "object:make cannot be handed to another process"),
+        (lambda: ga3c_tf.load_agent("pong", seed=-1), "seed is -1; it must be at least 0"),
+        (lambda: ga3c_tf.load_agent("pong", device="cpu").evaluate(episodes=0), "episodes is 0; it must be at least 1"),
         (lambda: ga3c_tf.train("CartPole-v1", network=3, minutes=1), "3 is neither a name nor a function"),
         (lambda: ga3c_tf.load_agent("pingpong"), "no pretrained weights 'pingpong'"),
         (lambda: ga3c_tf.resume("nowhere"), "nowhere is not a run folder"),
@@ -100,8 +116,47 @@ def test_environment_network_and_loss_may_be_functions(tmp_path):
     program = f"import ga3c_tf; ga3c_tf.resume({str(run.path)!r}, steps=4000, trust_code=True)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "the environment was passed as a Python object: pass it again, from Python" in done.stderr
+    with pytest.raises(ga3c_tf.UserError, match="checkpoint is 'bset'"):
+        run.evaluate(checkpoint="bset")
     again = ga3c_tf.resume(run.path, steps=4000, env=short_pole, progress=False, **code)
     assert again.summary["agent_steps"] >= 4000
+
+
+def test_functions_of_one_name_are_told_apart(tmp_path):
+    def limited(steps):
+        def make(render_mode=None):
+            return gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1").unwrapped, steps)
+
+        return make
+
+    runs = [
+        ga3c_tf.train(limited(steps), run_dir=str(tmp_path / str(steps)), **{**SMALL, "num_agents": 1}, steps=300)
+        for steps in (5, 8)
+    ]
+    assert runs[0].config.env_id != runs[1].config.env_id
+    assert [run.evaluate(episodes=2).scores for run in runs] == [[5.0, 5.0], [8.0, 8.0]]
+    with pytest.raises(ga3c_tf.UserError, match="pass it again"):
+        code = f"import ga3c_tf; ga3c_tf.load_agent({str(runs[0].path)!r}, device='cpu')"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        raise ga3c_tf.UserError(done.stderr)
+    agent = ga3c_tf.load_agent(runs[0].path, env=limited(6), device="cpu")
+    assert agent.evaluate(episodes=1).scores == [6.0]
+
+
+def test_code_that_somebody_elses_folder_names_is_not_run_unasked(tmp_path, monkeypatch):
+    run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=300, **SMALL)
+    config = run.path / "config.json"
+    config.write_text(config.read_text().replace('"loss": "paper"', '"loss": "evil:loss"'))
+    (run.path / "meta.json").unlink()
+    (tmp_path / "evil.py").write_text("raise SystemExit('it ran')")
+    monkeypatch.chdir(tmp_path)
+    for call in (
+        lambda: ga3c_tf.Run(run.path).evaluate(),
+        lambda: ga3c_tf.load_agent(run.path),
+        lambda: ga3c_tf.resume(run.path, steps=900),
+    ):
+        with pytest.raises(ga3c_tf.UserError, match=r"name code to run: evil:loss; .* trust_code=True"):
+            call()
 
 
 def test_a3c_has_its_network_and_loss_in_the_agents_processes(tmp_path):

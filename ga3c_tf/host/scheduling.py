@@ -4,7 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+
+def schedule_as(kind: str) -> None:
+    """Have this thread, and what it starts from now on, scheduled as the setting `scheduling` says.
+
+    Args:
+        kind: 'tuned' for SCHED_BATCH, or 'plain' for the system's usual way.
+    """
+    if kind == "tuned":
+        schedule_as_batch()
+    elif hasattr(os, "SCHED_OTHER"):
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+@contextlib.contextmanager
+def left_as_it_was() -> Iterator[None]:
+    """Give this thread the scheduling back that it has now."""
+    before = os.sched_getscheduler(0) if hasattr(os, "sched_getscheduler") else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            with contextlib.suppress(OSError):
+                os.sched_setscheduler(0, before, os.sched_param(0))
 
 
 def schedule_as_batch() -> None:

@@ -119,7 +119,7 @@ def environment_of_processes() -> dict[str, str]:
     """Return the environment variables by which the cluster's processes find the code that this one finds.
 
     The current folder is not among the places that come before the standard library: a file `queue.py` in it would be
-    taken for Python's own. `user_code` looks there last, as it does here.
+    taken for Python's own. `ga3c_tf.plugins` looks there last, as it does here.
     """
     installed = (sys.prefix, sys.base_prefix)
     here = os.getcwd()

@@ -126,6 +126,8 @@ class Checkpoints:
         Raises:
             UserError: There is no such checkpoint.
         """
+        if isinstance(which, str) and which not in ("best", "latest"):
+            raise UserError(f"checkpoint is {which!r}; it must be 'best', 'latest' or the agent steps of one")
         if isinstance(which, int):
             if which not in there:
                 raise UserError(f"no checkpoint at {which} agent steps; there are {', '.join(map(str, there))}")

@@ -12,6 +12,7 @@ import re
 import shlex
 import time
 from pathlib import Path
+from typing import IO
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
@@ -30,6 +31,7 @@ class RunFolder:
     def __init__(self, path: Path, config: Config):
         self.path = path
         self.config = config
+        self._lock: IO[str] | None = None
 
     @classmethod
     def plan(cls, config: Config) -> RunFolder:
@@ -107,7 +109,8 @@ class RunFolder:
 
     def close(self) -> None:
         """Lets another process have the folder."""
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
     def _make_folder(self) -> None:
         """Make the folder. A named one may exist, empty; a default one is new, with a number added where necessary."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ga3c_tf.environments.environment import modules_used
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.host.scheduling import schedule_as_batch
+from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.rollouts.queues import INDEX, IndexQueue, ReplyPipes, homes_of
 from ga3c_tf.systems.training import Training
@@ -43,8 +43,7 @@ class A2C(Training):
 
     def start_workers(self) -> None:
         config = self.config
-        if config.scheduling == "tuned":
-            schedule_as_batch()
+        schedule_as(config.scheduling)
         queues = AgentQueues(self._prediction_queue, self.training_queue, self._episode_queue, self._processes.errors)
         for number in range(self._num_processes):
             answers = self._answers.open(number)

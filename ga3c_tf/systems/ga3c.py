@@ -14,7 +14,7 @@ import numpy as np
 from ga3c_tf.environments.environment import modules_used
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.memory import available_bytes
-from ga3c_tf.host.scheduling import IdleCores, schedule_as_batch
+from ga3c_tf.host.scheduling import IdleCores, schedule_as
 from ga3c_tf.remote.bridge import run_bridge
 from ga3c_tf.remote.nodes import NodeRates
 from ga3c_tf.rollouts.queues import ENDED, IndexQueue, ReplyPipes, homes_of
@@ -70,13 +70,13 @@ class Server(Training):
 
     def start_workers(self) -> None:
         config = self.config
-        if config.scheduling == "tuned":
-            schedule_as_batch()
+        schedule_as(config.scheduling)
         self._queues = AgentQueues(
             self._prediction_queue, self.training_queue, self._episode_queue, self._processes.errors
         )
         kept = self._setting_kept if config.adjustment != "off" else None
         start = WorkerCounts(*kept or (config.num_agents, config.num_predictors, config.num_trainers))
+        start = start._replace(agents=min(start.agents, config.most_agents))  # of other settings
         self.set_workers(*start)
         self._node_rates = NodeRates(self.memory, self._answers.process_of)
         for agents in config.remote_actors:

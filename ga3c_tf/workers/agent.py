@@ -18,6 +18,7 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.rollouts.columns import NO_VERSION, SegmentEnd, Step
 from ga3c_tf.rollouts.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, RecordQueue, RolloutBuffers
 from ga3c_tf.rollouts.returns import nstep_returns
@@ -225,7 +226,7 @@ class Agent:
 
 @dataclass(frozen=True)
 class AgentQueues:
-    """Where agents write: the queues of design.md's picture, and the pipe for a traceback."""
+    """Where agents write: the queues of docs/architecture.md's picture, and the pipe for a traceback."""
 
     prediction: RecordQueue
     training: RecordQueue
@@ -325,6 +326,7 @@ def run_agents(
     An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1.
     """
     with errors_told(queues.errors):
+        schedule_as(config.scheduling)  # the forkserver may be that of an earlier training
         AgentRunner(number, config, memory, queues, kind).run(answers)
 
 

@@ -130,7 +130,7 @@ def test_games_lists_the_atari_ids():
         (["train", "CartPole-v1", "--agents", "0"], "num_agents (--agents) is 0; it must be at least 1"),
         (["train", "CartPole-v1", "--agents", "many"], "'many' is not a valid integer"),
         (["train", "CartPole-v1", "--gamma", "nan"], "it must be finite"),
-        (["train", "CartPole-v1", "--preset", "best"], "'best' is not one of 'paper', 'nvlabs', 'smoke'"),
+        (["train", "CartPole-v1", "--preset", "best"], "'best' is not one of 'default', 'paper', 'nvlabs', 'smoke'"),
         (["train", "CartPole-v1", "--lerning-rate", "1"], "No such option '--lerning-rate'"),
         (["train"], "Missing argument 'ENV_ID'"),
         (["trian"], "No such command 'trian'"),
