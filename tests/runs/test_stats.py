@@ -45,7 +45,7 @@ def test_lags_take_no_more_memory_the_longer_a_window_is():
     tracemalloc.start()
     for _ in range(10):
         for batch in batches:
-            stats.trained(batch[0], 0.0, 0.0, 0.0, batch[1])
+            stats.trained(batch[0].copy(), 0.0, 0.0, 0.0, batch[1].copy())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100_000
