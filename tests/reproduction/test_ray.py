@@ -101,7 +101,7 @@ def execute(cluster, specs, runs, say=quiet, storage=None, force=False, cpus=1):
 
 
 @pytest.mark.slow
-def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tmp_path):
+def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tmp_path, monkeypatch):
     doomed, said, saved = cluster.add_node(num_cpus=1), [], {}
     specs = [lasting(seed, 15) for seed in (1, 2)]
     runs, storage = tmp_path / "out" / "runs", tmp_path / "storage"
@@ -129,6 +129,7 @@ def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tm
         check_curves(run)
         assert not processes_of(run.spec)
         assert "1 cores of" in run.hardware or os.cpu_count() == 1
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))  # for a command of its own; Ray has it from this process
     local = LocalExecutor(quiet).execute([tiny(1, "helpers:Paced-v0")], tmp_path / "local" / "runs", False)
     shapes = [
         [(record.table, record.game, record.method, record.metric, record.unit, record.status) for record in records]
