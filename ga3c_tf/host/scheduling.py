@@ -9,16 +9,19 @@ from pathlib import Path
 
 
 def schedule_as(kind: str) -> None:
-    """Have this thread, and what it starts from now on, scheduled as the setting `scheduling` says.
+    """Schedule this thread, and the threads and processes it starts from now on, as the setting `scheduling` says.
+
+    With Linux's SCHED_BATCH a thread that wakes up does not interrupt the one that runs. Where all cores are busy,
+    requests then gather into larger predictions and caches stay warm; an idle core is used as soon as ever.
+    Where the system has no such policy, or does not allow it, nothing changes.
 
     Args:
-        kind: 'tuned' for SCHED_BATCH, or 'plain' for the system's usual way.
+        kind: 'tuned' for SCHED_BATCH, or 'plain' for the system's usual policy.
     """
-    if kind == "tuned":
-        schedule_as_batch()
-    elif hasattr(os, "SCHED_OTHER"):
+    name = "SCHED_BATCH" if kind == "tuned" else "SCHED_OTHER"
+    if hasattr(os, name):
         with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            os.sched_setscheduler(0, getattr(os, name), os.sched_param(0))
 
 
 @contextlib.contextmanager
@@ -31,18 +34,6 @@ def left_as_it_was() -> Iterator[None]:
         if before is not None:
             with contextlib.suppress(OSError):
                 os.sched_setscheduler(0, before, os.sched_param(0))
-
-
-def schedule_as_batch() -> None:
-    """Has this thread, and the threads and processes it starts from now on, wait for a core instead of taking one.
-
-    With Linux's SCHED_BATCH a thread that wakes up does not interrupt the one that runs. Where all cores are busy,
-    requests then gather into larger predictions and caches stay warm; an idle core is used as soon as ever.
-    Elsewhere, or where it is not allowed, nothing changes.
-    """
-    if hasattr(os, "SCHED_BATCH"):
-        with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 class IdleCores:
