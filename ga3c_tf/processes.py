@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from gymnasium.vector.utils import CloudpickleWrapper
 
 from ga3c_tf.plugins import installer
+
+_main_module = threading.Lock()
+"""Held while the main module has no place: a second thread would take that for how it is."""
 
 
 def with_objects(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:
@@ -37,11 +41,11 @@ def main_module_left_alone() -> Iterator[None]:
     `if __name__ == "__main__"` would begin its training again in each process.
     """
     main = sys.modules["__main__"]
-    hidden: dict[str, Any] = {
-        name: main.__dict__.pop(name) for name in ("__file__", "__spec__") if name in main.__dict__
-    }
-    main.__spec__ = None
-    try:
-        yield
-    finally:
-        main.__dict__.update(hidden)
+    with _main_module:
+        names = [name for name in ("__file__", "__spec__") if name in main.__dict__]
+        hidden: dict[str, Any] = {name: main.__dict__.pop(name) for name in names}
+        main.__spec__ = None
+        try:
+            yield
+        finally:
+            main.__dict__.update(hidden)
