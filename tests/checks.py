@@ -72,11 +72,15 @@ class Killed(Server):
     It begins when all agents have stepped.
     """
 
-    kills, pause = 10, 0.3
+    kills = 10
+    pause = 0.3
 
     def start_workers(self):
         super().start_workers()
-        self._random, self._killed, self._next, self._after = random.Random(0), 0, 0.0, None
+        self._random = random.Random(0)
+        self._killed = 0
+        self._next = 0.0
+        self._after = None
 
     def work(self, seconds):
         super().work(min(seconds, 0.05))
@@ -156,7 +160,8 @@ class CheckingReplica(helpers.CheckingModel):
 
     def __init__(self, config, state_shape, state_dtype, num_actions, shared, agent):
         super().__init__()
-        self._shared, self._agent = shared, agent
+        self._shared = shared
+        self._agent = agent
         self._file = (Path(config.run_dir) / f"agent-{agent}").open("ab")
         self._copied_version = shared.version
 
@@ -167,7 +172,8 @@ class CheckingReplica(helpers.CheckingModel):
 
     def train(self, *args):
         super().train(*args)
-        rows, version = self.batches.pop(), self._shared.version + 1
+        rows = self.batches.pop()
+        version = self._shared.version + 1
         self._shared.updates[self._agent] += 1
         self._copied_version = self._shared.version
         pickle.dump((rows, [version - 1 - self.chosen[place] for place, _, _ in rows]), self._file)

@@ -83,7 +83,12 @@ def test_a_run_goes_on_with_other_values_of_what_training_reads_anew():
 def test_what_holds_for_a_whole_run_is_refused_with_the_reason_and_may_be_named_again(name):
     config = Config(seed=1)
     value = getattr(config, name)
-    other = not value if isinstance(value, bool) else f"{value}x" if isinstance(value, str | None) else value + 1
+    if isinstance(value, bool):
+        other = not value
+    elif isinstance(value, str | None):
+        other = f"{value}x"
+    else:
+        other = value + 1
     with pytest.raises(UserError) as caught:
         config.changed({"beta": 0.1, name: other})
     assert f"{name} (--{option_of(name)}) cannot change within a run: {HELD[name]}" == str(caught.value)

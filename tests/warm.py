@@ -60,10 +60,14 @@ class Popen:
         text=True,
     ):
         assert stdin == subprocess.DEVNULL and text and process_group in (None, 0)
-        self.args, self.returncode = list(map(str, arguments)), None
+        self.args = list(map(str, arguments))
+        self.returncode = None
         with contextlib.ExitStack() as given:
             self.stdout, output = _stream(stdout, 1, given)
-            self.stderr, errors = (None, output) if stderr == subprocess.STDOUT else _stream(stderr, 2, given)
+            if stderr == subprocess.STDOUT:
+                self.stderr, errors = None, output
+            else:
+                self.stderr, errors = _stream(stderr, 2, given)
             self._status, status = os.pipe()
             given.callback(os.close, status)
             request = {
@@ -138,7 +142,9 @@ def _stream(wanted, usual, given):
         return open(reader, encoding="utf-8", errors="replace"), writer
     if wanted == subprocess.DEVNULL:
         return None, given.enter_context(open(os.devnull, "w")).fileno()
-    return None, usual if wanted is None else wanted if isinstance(wanted, int) else wanted.fileno()
+    if wanted is None:
+        return None, usual
+    return None, wanted if isinstance(wanted, int) else wanted.fileno()
 
 
 class _Template:
