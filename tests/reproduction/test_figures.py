@@ -422,7 +422,7 @@ def test_what_a_fault_has_falsified_is_superseded_until_it_is_measured_again(fol
         invent(folder.runs, each, sessions=[{**SESSION, "commit": "before"}])
     entry = {"reason": "The steps of other agents were applied.", "runs": {spec.id: "before"}}
     (folder.path / "superseded.json").write_text(json.dumps([entry]))
-    note = "**Superseded: 1 runs of A3C, to be measured again.** The steps of other agents were applied."
+    note = "**Superseded: 1 run of A3C, to be measured again.** The steps of other agents were applied."
     made(folder, "pps")
     assert note in page(folder) and "1 measured, 1 superseded, 13 not run" in page(folder)
     shutil.rmtree(folder.runs / spec.id)
