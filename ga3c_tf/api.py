@@ -77,7 +77,7 @@ class Agent:
         self.agent_steps = trained.agent_steps
 
     def act(self, state: np.ndarray) -> int:
-        """Chooses an action.
+        """Choose an action.
 
         Args:
             state: one state, as the environment of `make_environment` returns it.
@@ -103,7 +103,7 @@ class Agent:
         return make_environment(self.config, render_mode)
 
     def evaluate(self, episodes: int = 30, seed: int = 0, max_episode_steps: int = MOST_EPISODE_STEPS) -> Scores:
-        """Plays whole episodes and returns their raw scores.
+        """Play whole episodes and return their raw scores.
 
         Args:
             episodes: how many.
@@ -112,8 +112,9 @@ class Agent:
         """
         from ga3c_tf.evaluation import evaluate, summary
 
-        for name, value, low in (("episodes", episodes, 1), ("seed", seed, 0), ("steps", max_episode_steps, 1)):
-            _check_range(name, value, low)
+        _check_range("episodes", episodes, 1)
+        _check_range("seed", seed, 0)
+        _check_range("max_episode_steps", max_episode_steps, 1)
         found = summary(self._trained, evaluate(self._trained, episodes, seed, max_episode_steps), self._greedy, seed)
         low, high = found["interval_95"]
         return Scores(found["mean"], found["std"], found["median"], (low, high), found["scores"], found["protocol"])
@@ -153,7 +154,7 @@ class Run:
         return load_agent(self.path, checkpoint=checkpoint, trust_code=self._trust_code, **options)
 
     def evaluate(self, episodes: int = 30, checkpoint: str | int = "best", seed: int = 0) -> Scores:
-        """Plays whole episodes with the agent of a checkpoint and returns their raw scores.
+        """Play whole episodes with the agent of a checkpoint and return their raw scores.
 
         Args:
             episodes: how many.
@@ -163,7 +164,7 @@ class Run:
         return self.agent(checkpoint, seed=seed).evaluate(episodes, seed)
 
     def resume(self, **changes: Any) -> Run:
-        """Continues the training; arguments as of `ga3c_tf.resume`."""
+        """Continue the training; arguments as of `ga3c_tf.resume`."""
         return resume(self.path, trust_code=self._trust_code, **changes)
 
     def metrics(self) -> dict[str, np.ndarray]:
@@ -172,7 +173,7 @@ class Run:
 
 
 def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress: bool = True, **settings: Any) -> Run:
-    """Trains an agent and returns its run, when its budget is reached or it is interrupted (Ctrl-C).
+    """Train an agent and return its run, when its budget is reached or it is interrupted (Ctrl-C).
 
     Args:
         env: Gymnasium id such as 'CartPole-v1' or 'ALE/Pong-v5', or a function that makes an environment.
@@ -194,7 +195,7 @@ def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress
 
 
 def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False, **changes: Any) -> Run:
-    """Continues the training of a run folder from its newest checkpoint.
+    """Continue the training of a run folder from its newest checkpoint.
 
     Args:
         path: the run folder.
@@ -293,7 +294,7 @@ def _run(training: Training, folder: RunFolder, progress: bool, trust_code: bool
 
 @contextlib.contextmanager
 def _interrupts(training: Training) -> Iterator[None]:
-    """Has Ctrl-C, and a notebook's stop button, end the training with a checkpoint; a second one ends it at once."""
+    """Have Ctrl-C, and a notebook's stop button, end the training with a checkpoint; a second one ends it at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

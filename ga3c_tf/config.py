@@ -296,7 +296,7 @@ class Config:
             )
 
     def check_effect(self, given: Iterable[str]) -> None:
-        """Refuses settings that a user gave and that have no effect on the system.
+        """Refuse settings that a user gave and that have no effect on the system.
 
         Raises:
             UserError: one of the settings `given` is for other systems only.
@@ -317,7 +317,7 @@ class Config:
 
     @property
     def states_per_update(self) -> int:
-        """States that an update trains on at least."""
+        """The states that an update trains on at least."""
         if self.system == "a2c":
             return self.num_agents * self.t_max
         return 1 if self.system == "a3c" else self.min_training_batch + 1
@@ -500,7 +500,7 @@ _TYPES = {name: tuple(typing.get_args(hint)) or (hint,) for name, hint in typing
 
 
 def _check_known(names: Iterable[str]) -> None:
-    """Refuses names that are no settings, with close ones."""
+    """Refuse names that are no settings, with close ones."""
     known = [setting.name for setting in dataclasses.fields(Config)]
     for name in names:
         if name not in known:

@@ -10,7 +10,7 @@ from typing import TextIO
 
 
 def open_closed_output() -> None:
-    """Directs output to nowhere where its file descriptor is closed (`>&-`); Python then has no stream for it."""
+    """Direct output to nowhere where its file descriptor is closed (`>&-`); Python then has no stream for it."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
@@ -18,7 +18,7 @@ def open_closed_output() -> None:
 
 @contextlib.contextmanager
 def write_errors_ignored() -> Iterator[None]:
-    """Ignores errors of writing within the block: a full disk behind the output, or a terminal that was closed.
+    """Ignore errors of writing within the block: a full disk behind the output, or a terminal that was closed.
 
     Raises:
         BrokenPipeError: The reader of the output has gone, which is a request to end.

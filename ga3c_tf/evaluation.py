@@ -131,7 +131,7 @@ def _actions_of(seed: int) -> np.random.Generator:
 def evaluate(
     agent: TrainedAgent | RandomAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS
 ) -> Evaluation:
-    """Plays `episodes` whole episodes, chosen so that their lengths have no influence on which they are.
+    """Play `episodes` whole episodes, chosen so that their lengths have no influence on which they are.
 
     Args:
         agent: who plays.
@@ -244,7 +244,7 @@ def record(
 
 
 def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS) -> list[float]:
-    """Plays `episodes` episodes of at most `most_steps` agent steps in a window; returns their scores.
+    """Play `episodes` episodes of at most `most_steps` agent steps in a window; return their scores.
 
     Raises:
         UserError: no display, or an environment that has no window.

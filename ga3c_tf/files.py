@@ -82,7 +82,7 @@ class RetryingWriter:
                 self._try()
 
     def flush(self) -> None:
-        """Has the disk keep everything.
+        """Have the disk keep everything.
 
         Raises:
             OSError: it cannot.

@@ -96,7 +96,7 @@ def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
 
 
 def check_trust(config: Config, run: Path, trusted: bool) -> None:
-    """Refuses to import what the settings of a run folder name, which may be somebody else's, without consent.
+    """Refuse to import what the settings of a run folder name, which may be somebody else's, without consent.
 
     Raises:
         UserError: they name a module, and it is not `trusted`.

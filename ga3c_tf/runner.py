@@ -110,7 +110,7 @@ def _continued(
 
 
 def _check_cluster(config: Config, ray: str | None) -> None:
-    """Refuses a training whose remote agents have no place to be, and a cluster that has no agents to take.
+    """Refuse a training whose remote agents have no place to be, and a cluster that has no agents to take.
 
     The cluster is named anew for each session, never by a run folder: who is in it runs whatever it is told.
     """

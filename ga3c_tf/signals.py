@@ -13,7 +13,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def left_to_this_process() -> Iterator[None]:
-    """Blocks the signals of `ENDING` in this thread; processes that it starts meanwhile have them blocked for good.
+    """Block the signals of `ENDING` in this thread; processes that it starts meanwhile have them blocked for good.
 
     A signal to the whole process group is then answered by this process alone. In any thread, where a handler could be
     set in the main thread only.

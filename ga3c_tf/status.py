@@ -61,7 +61,7 @@ class LiveStatus:
             self._live.stop()
 
     def show(self, row: dict) -> None:
-        """Draws this row."""
+        """Draw this row."""
         from rich.console import Group
         from rich.panel import Panel
         from rich.progress_bar import ProgressBar

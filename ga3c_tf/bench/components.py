@@ -68,7 +68,7 @@ class ComponentProcess:
         self.close()
 
     def measure(self, seconds: float) -> dict:
-        """Measures for about `seconds` and returns milliseconds by name."""
+        """Measure for about `seconds` and return milliseconds by name."""
         self._pipe.send(seconds)
         return self._receive()
 
@@ -202,7 +202,7 @@ def ms_per_call(call: Callable[[], object], seconds: float) -> float:
 
 
 def bind_to_one_core() -> None:
-    """Binds this thread, and the threads and processes it starts from now on, to the last core it may use."""
+    """Bind this thread, and the threads and processes it starts from now on, to the last core it may use."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
@@ -286,7 +286,7 @@ class _RoundTrips:
 
 
 def _ask(requests: IndexQueue, answers: connection.Connection, states: Sequence[int]) -> None:
-    """Plays the agents' part: requests all states at once, again and again, until its pipe is closed."""
+    """Play the agents' part: request all states at once, again and again, until its pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         while True:

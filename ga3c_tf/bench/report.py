@@ -115,7 +115,7 @@ def curves(device: dict) -> list[str]:
 
 
 def verdict(network: str, cpu: dict, gpu: dict) -> str:
-    """States in one sentence whether a GPU helps here; within 10 % it makes no difference."""
+    """State in one sentence whether a GPU helps here; within 10 % it makes no difference."""
     ratio = gpu["pps"] / cpu["pps"]
     answer = "makes no difference"
     if ratio > 1.1:

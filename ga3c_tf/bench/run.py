@@ -49,7 +49,7 @@ COPIED = (  # from metrics.csv into a window
 
 
 def run_bench(config: Config, devices: Sequence[str], seconds: float, say: Callable[[str], None]) -> dict:
-    """Measures the system and its components on each device.
+    """Measure the system and its components on each device.
 
     Args:
         config: the settings; its seed must be set.
@@ -99,7 +99,7 @@ def _measure(
     seconds: float,
     say: Callable[[str], None],
 ) -> dict:
-    """Measures components and system in turn, and sums up."""
+    """Measure components and system in turn, and sum up."""
     kind = model.facts["device"]
     gpu = gpu_id(device) if kind == "gpu" else None
     minutes = (10 * seconds + 2 * START_SECONDS) / 60
@@ -166,7 +166,7 @@ class System:
             self._process.wait()
 
     def warm_up(self, seconds: float) -> None:
-        """Lets it work until its agents step, and for `seconds` more."""
+        """Let it work until its agents step, and for `seconds` more."""
         deadline = time.monotonic() + START_SECONDS
         while not any(float(row["agent_steps"]) for row in self._rows()):
             self._wait(deadline, "no agent has stepped")
@@ -174,7 +174,7 @@ class System:
         self._signal(signal.SIGSTOP)
 
     def measure(self, count: int, gpu: str | None = None) -> dict:
-        """Lets it work for `count` windows.
+        """Let it work for `count` windows.
 
         Returns:
             'windows' as of `window`; 'cpu_utilization', the share of the cores' time that the system used, and

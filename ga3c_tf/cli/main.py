@@ -422,7 +422,7 @@ def _signals_to_answer() -> list[signal.Signals]:
 
 
 def _check_users_names(games: list[str], changes: dict[str, str]) -> None:
-    """Refuses environments, losses and networks of the user's own that are not there, before any run begins."""
+    """Refuse environments, losses and networks of the user's own that are not there, before any run begins."""
     from ga3c_tf.environments.ids import resolve_env_id
     from ga3c_tf.plugins import users_function
     from ga3c_tf.reproduce.runs.specs import check_games, env_id_of
@@ -536,7 +536,7 @@ def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
 
 
 def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
-    """Refuses what no trained agent can come from."""
+    """Refuse what no trained agent can come from."""
     from ga3c_tf.plugins import check_trust
     from ga3c_tf.runs.folder import read_config
 

@@ -93,7 +93,7 @@ class AtariEnvironment(gymnasium.Env):
         return self._stack, self._info()
 
     def step(self, action: int):
-        """Repeats `action` for frame_skip raw frames, or until the episode ends.
+        """Repeat `action` for frame_skip raw frames, or until the episode ends.
 
         Returns:
             State, raw reward, terminated, truncated (the game's own limit of raw frames), info as in `reset`.
@@ -108,7 +108,7 @@ class AtariEnvironment(gymnasium.Env):
         return self._game.render()
 
     def _emulate(self, action: Any, frames: int) -> tuple[float, bool]:
-        """Plays `frames` raw frames; gives their reward and whether a lost life ended the episode."""
+        """Play `frames` raw frames; give their reward and whether a lost life ended the episode."""
         ale = self.ale
         reward = 0.0
         life_lost = False
@@ -127,7 +127,7 @@ class AtariEnvironment(gymnasium.Env):
         return reward, life_lost
 
     def _begin(self) -> bool:
-        """Plays the no-ops of a new episode and fills the stack; False if the game ended meanwhile."""
+        """Play the no-ops of a new episode and fill the stack; False if the game ended meanwhile."""
         self._lives = self.ale.lives()
         if self._noop_max:
             self._emulate(self._noop, int(self._game.np_random.integers(1, self._noop_max + 1)))
@@ -183,7 +183,7 @@ def stretch_and_resize(frame: np.ndarray) -> np.ndarray:
 
 
 def _stretch(gray: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Stretches low..high of `gray` to 0..255, rounded half up, uint8 (scipy's bytescale)."""
+    """Stretch low..high of `gray` to 0..255, rounded half up, uint8 (scipy's bytescale)."""
     scaled = (gray - low) * (255.0 / ((high - low) or 1.0))
     return (scaled.clip(0, 255) + 0.5).astype(np.uint8)
 

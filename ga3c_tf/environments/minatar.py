@@ -71,7 +71,7 @@ class MinAtarEnvironment(gymnasium.Wrapper):
         return self.env.reset(seed=seed, options=options)
 
     def render(self) -> np.ndarray:
-        """Draws one coloured square per cell, the highest plane on top: uint8 (160, 160, 3)."""
+        """Draw one coloured square per cell, the highest plane on top: uint8 (160, 160, 3)."""
         planes = self._game.state()
         top = (planes * np.arange(1, planes.shape[-1] + 1)).max(axis=-1)
         return self._palette[top].astype(np.uint8).repeat(self.cell, axis=0).repeat(self.cell, axis=1)

@@ -171,7 +171,7 @@ class ActorCritic:
         return [*map(self._clipped, found.values()), summary]
 
     def _clipped(self, gradient: tf.Tensor) -> tf.Tensor:
-        """Clips as the authors do: by the average norm with one optimizer, by the norm itself with two."""
+        """Clip as the authors do: by the average norm with one optimizer, by the norm itself with two."""
         clip_norm = self._config.grad_clip_norm
         if clip_norm is None:
             return gradient

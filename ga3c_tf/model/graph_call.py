@@ -9,7 +9,7 @@ from ga3c_tf.model.tensorflow import tf
 
 
 def trace(function: Callable, signature: Sequence[tf.TensorSpec]) -> Any:
-    """Traces `function` once for tensors of this signature; returns TensorFlow's ConcreteFunction.
+    """Trace `function` once for tensors of this signature; return TensorFlow's ConcreteFunction.
 
     Without autograph, which leaves a file in /tmp for each function it reads, for good where the process is killed.
     """

@@ -153,7 +153,7 @@ def _with_heads(name: str, states: keras.KerasTensor, hidden: keras.KerasTensor,
 
 
 def _initialise(network: keras.Model, seed: int) -> None:
-    """Draws every kernel and its bias from +-1/sqrt(fan_in), fan_in being all of the kernel's sizes but the last."""
+    """Draw every kernel and its bias from +-1/sqrt(fan_in), fan_in being all of the kernel's sizes but the last."""
     rng = np.random.default_rng(seed)
     for layer in network.layers:
         if layer.weights:

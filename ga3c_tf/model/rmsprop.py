@@ -64,7 +64,7 @@ class RMSProp(tf.Module):
 
 
 def clip_by_average_norm(gradient: tf.Tensor | None, clip_norm: float) -> tf.Tensor | None:
-    """Scales the gradient down so that its average norm, ||g|| / size, is at most `clip_norm`.
+    """Scale the gradient down so that its average norm, ||g|| / size, is at most `clip_norm`.
 
     With one optimizer the authors clip every variable's gradient by itself, with TensorFlow 1's
     tf.clip_by_average_norm; with two (DUAL_RMSPROP) they take tf.clip_by_norm instead.

@@ -71,7 +71,7 @@ class RemoteAgents:
         self._process = AgentRunner(0, own, self._memory, queues, Agent)
 
     def step(self, orders: Orders) -> Outcome:
-        """Lets the agents go on that `orders` concern, each until it needs another prediction or slot."""
+        """Let the agents go on that `orders` concern, each until it needs another prediction or slot."""
         memory = self._memory
         records = orders.records
         predicted = records[(records & KIND) == 0]

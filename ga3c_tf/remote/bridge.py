@@ -51,7 +51,7 @@ class Bridge:
         self._asked = np.zeros(memory.num_agents, bool)  # agents that wait for a prediction
 
     def run(self, answers: connection.Connection) -> None:
-        """Works until the pipe is closed.
+        """Work until the pipe is closed.
 
         One call at a time: two would hide the network's delay, but split the agents between them, and a call costs the
         processors more than the states in it (docs/scaling.md).

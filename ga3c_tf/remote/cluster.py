@@ -59,7 +59,7 @@ def connect(address: str, **options) -> None:
 
 
 def check_room(address: str, actors: int) -> None:
-    """Refuses what the cluster can never do. Connects in a process of its own, so that nothing of Ray is left here.
+    """Refuse what the cluster can never do. Connect in a process of its own, so that nothing of Ray is left here.
 
     Args:
         address: of the cluster.

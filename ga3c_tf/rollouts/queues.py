@@ -270,19 +270,19 @@ class ReplyPipes:
             self._writers.pop(process).close()
 
     def predicted(self, agents: np.ndarray) -> None:
-        """Tells each of these agents (uint32 [n]) that its prediction is there."""
+        """Tell each of these agents (uint32 [n]) that its prediction is there."""
         self._send(agents, agents)
 
     def released(self, slot: int) -> None:
-        """Hands a segment slot back to its agent."""
+        """Hand a segment slot back to its agent."""
         self._send(slot // self._memory.slots_per_agent, slot | RELEASED)
 
     def added(self, agent: int) -> None:
-        """Lets an agent begin, with the random stream that the memory names."""
+        """Let an agent begin, with the random stream that the memory names."""
         self._send(agent, agent | ADDED)
 
     def removed(self, agent: int) -> None:
-        """Lets an agent end: it gives up its segment and episode."""
+        """Let an agent end: it gives up its segment and episode."""
         self._send(agent, agent | REMOVED)
 
     def _send(self, agents: ArrayLike, records: ArrayLike) -> None:

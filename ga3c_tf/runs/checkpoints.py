@@ -91,7 +91,7 @@ class Checkpoints:
         _sync(self._folder)
 
     def restore(self, which: str | int = "latest") -> dict:
-        """Restores weights and slots, and returns the counters, of the 'latest' or 'best' checkpoint or that of a step.
+        """Restore weights and slots, and return the counters, of the 'latest' or 'best' checkpoint or that of a step.
 
         A damaged latest or best one is passed over, with a warning, for the newest that is whole.
 
@@ -224,7 +224,7 @@ def _reason(error: Exception) -> str:
 
 
 def _sync(path: Path) -> None:
-    """Has the disk keep what was written, so that a power cut does not take it."""
+    """Have the disk keep what was written, so that a power cut does not take it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -35,7 +35,7 @@ class RunFolder:
 
     @classmethod
     def plan(cls, config: Config) -> RunFolder:
-        """Chooses the folder of a new run; nothing is written yet.
+        """Choose the folder of a new run; nothing is written yet.
 
         Raises:
             UserError: it exists and is not empty.
@@ -108,7 +108,7 @@ class RunFolder:
             raise UserError(f"cannot write to the run folder {self.path}: {error.strerror}") from None
 
     def close(self) -> None:
-        """Lets another process have the folder."""
+        """Let another process have the folder."""
         if self._lock is not None:
             self._lock.close()
 
@@ -183,7 +183,7 @@ def _digest(text: str) -> str:
 
 
 def check_no_links(path: Path) -> None:
-    """Refuses a folder in which something leads elsewhere.
+    """Refuse a folder in which something leads elsewhere.
 
     Nothing here makes links. Writing would follow them, and copying would hand on what they lead to.
 

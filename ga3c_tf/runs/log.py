@@ -121,7 +121,7 @@ class RunLog:
         self._write(self._node_log, NODE_COLUMNS, row)
 
     def flush(self) -> None:
-        """Has the disk keep everything written so far.
+        """Have the disk keep everything written so far.
 
         Raises:
             OSError: it cannot.

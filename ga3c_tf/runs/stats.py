@@ -152,7 +152,7 @@ class Stats:
             }
 
     def restore(self, state: dict) -> None:
-        """Restores totals that `state` returned."""
+        """Restore totals that `state` returned."""
         with self._lock:
             self.predictions = state["predictions"]
             self.trained_samples = state["trained_samples"]

@@ -91,7 +91,7 @@ class A2C(Training):
             self._answers.released(slot)
 
     def _answer(self) -> None:
-        """Predicts for all agents that are to step, after the update if the round is over."""
+        """Predict for all agents that are to step, after the update if the round is over."""
         if self._batch is not None:
             train(self._batch, self.model, self.stats, self.refused, *self.rates())
             self._batch = None

@@ -87,7 +87,7 @@ class Server(Training):
             self._adjustment.start()
 
     def set_workers(self, agents: int, predictors: int, trainers: int) -> None:
-        """Brings N_A, N_P and N_T to these numbers. Ending a worker does not wait for it.
+        """Bring N_A, N_P and N_T to these numbers. Ending a worker does not wait for it.
 
         Agents that end give up their segment and episode; what a trainer had gathered goes to the next one.
         """

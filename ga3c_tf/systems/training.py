@@ -83,7 +83,7 @@ class Training:
         raise NotImplementedError
 
     def work(self, seconds: float) -> None:
-        """Lets the workers work for about `seconds`, less if something happened; raises the first worker's error."""
+        """Let the workers work for about `seconds`, less if something happened; raise the first worker's error."""
         raise NotImplementedError
 
     def check(self) -> None:
@@ -109,7 +109,7 @@ class Training:
         return {"agents": self.config.num_agents, "predictors": 0, "trainers": 0}
 
     def states_gathered(self) -> int:
-        """States that have been put into batches so far, those of batches that still grow included."""
+        """Return the states that have been put into batches so far, those of batches that still grow included."""
         return 0
 
     def setting_to_keep(self) -> list[int] | None:
@@ -137,7 +137,7 @@ class Training:
         return self.config.annealed(self.agent_steps)
 
     def resume(self) -> float:
-        """Restores the newest whole checkpoint; call before `run`.
+        """Restore the newest whole checkpoint; call before `run`.
 
         Returns:
             Seconds of training before it.
@@ -152,12 +152,12 @@ class Training:
         return self._time_before
 
     def stop(self, reason: str) -> None:
-        """Asks the run to end; safe in a signal handler and from other threads."""
+        """Ask the run to end; safe in a signal handler and from other threads."""
         self._stop_reason = self._stop_reason or reason
         self._wake.put(0)
 
     def run(self, report: Callable[[dict], None] = lambda row: None) -> dict:
-        """Trains until the budget is reached or `stop` is called.
+        """Train until the budget is reached or `stop` is called.
 
         Args:
             report: called with each row of metrics as it is logged, rolling score and progress added.
@@ -221,7 +221,7 @@ class Training:
             raise NotSaved(f"cannot write to {path}: {error.strerror}") from None
 
     def _train_until_ended(self) -> str:
-        """Watches over the workers, logs and saves until the run is to end; returns why it is."""
+        """Watch over the workers, log and save until the run is to end; return why it is."""
         log_at = self._start + self.config.log_seconds
         save_at = self._start + 60 * self.config.checkpoint_minutes
         while (ended := self._ended()) is None:
@@ -336,7 +336,7 @@ class Training:
         )
 
     def _look_after(self) -> None:
-        """Tells of refused updates, and of stages that stand still; a few times a second."""
+        """Tell of refused updates, and of stages that stand still; a few times a second."""
         if time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + POLL_SECONDS
@@ -360,7 +360,7 @@ class Training:
             self._tell("refused", f"{count} updates left out: a loss or gradient was not finite")
 
     def _tell_rare_updates(self) -> None:
-        """Says once, as soon as the speed is known, that an update takes very long, where it does."""
+        """Say once, as soon as the speed is known, that an update takes very long, where it does."""
         now = time.monotonic()
         steps = self.agent_steps
         if self._first_step is None and steps > self._steps_before:
@@ -377,7 +377,7 @@ class Training:
             )
 
     def _tell(self, event: str, why: str) -> None:
-        """Warns of something that was dealt with, and logs it."""
+        """Warn of something that was dealt with, and log it."""
         self._warn(why)
         self._log.event({"time_s": self.time_s, "agent_steps": self.agent_steps, "event": event, "why": why})
 

@@ -118,7 +118,7 @@ class Search(ABC):
 
     @abstractmethod
     def observe(self, windows: Sequence[Window]) -> Decision:
-        """Judges the setting last proposed by the windows of its period."""
+        """Judge the setting last proposed by the windows of its period."""
 
     def _within(self, numbers: Sequence[int]) -> WorkerCounts:
         return WorkerCounts(*(min(max(1, number), limit) for number, limit in zip(numbers, self._limits, strict=True)))

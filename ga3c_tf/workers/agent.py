@@ -28,7 +28,7 @@ SMALLEST_PROBABILITY = 1e-30
 
 
 def sample_action(policy: np.ndarray, rng: np.random.Generator) -> int:
-    """Draws an action from `policy`, float32 [num_actions], which need not sum to exactly 1."""
+    """Draw an action from `policy`, float32 [num_actions], which need not sum to exactly 1."""
     cumulative = policy.cumsum()
     return min(int(cumulative.searchsorted(rng.random() * cumulative[-1], side="right")), len(policy) - 1)
 
@@ -118,7 +118,7 @@ class Agent:
         self._length = 0
 
     def run(self) -> Generator[int | None, None, None]:
-        """Plays episodes until it is closed."""
+        """Play episodes until it is closed."""
         play = self._play_episode if self._config.train_last_transition else self._play_episode_as_nvlabs
         seed: int | None = int(self._rng.integers(2**31))
         try:
@@ -137,7 +137,7 @@ class Agent:
                 self._free_slots.append(self._slot)
 
     def _play_episode(self, segment: Segment) -> Generator[int | None, None, None]:
-        """Plays one episode as section 2 of the paper has it."""
+        """Play one episode as section 2 of the paper has it."""
         done = False
         while not done:
             # 1. Request policy and value of the newest state; the predictor writes them to our row.
@@ -158,7 +158,7 @@ class Agent:
         yield from self._send(segment, end)
 
     def _play_episode_as_nvlabs(self, segment: Segment) -> Generator[int | None, None, None]:
-        """Plays one episode as the authors' code does: a segment is cut one step late, an episode's last step dropped.
+        """Play one episode as the authors' code does: a segment is cut one step late, an episode's last step dropped.
 
         A segment bootstraps from the value of the state before the action that follows it (ProcessAgent.py).
         """
@@ -249,13 +249,13 @@ class AgentRunner:
         self._leaving: set[int] = set()
 
     def run(self, answers: connection.Connection) -> None:
-        """Works until the pipe is closed."""
+        """Work until the pipe is closed."""
         while records := np.frombuffer(os.read(answers.fileno(), 4096), INDEX).tolist():
             if requests := self.handle(records):
                 self._queues.prediction.put(requests)
 
     def handle(self, records: list[int]) -> list[int]:
-        """Lets the agents go on that these records concern; returns the states that they want predictions for."""
+        """Let the agents go on that these records concern; return the states that they want predictions for."""
         busy_since = self._memory.busy_since
         requests = []
         for record in records:

@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 0.004
 
 
 def answer(requests: np.ndarray, model, memory: RolloutBuffers, stats: Stats) -> np.ndarray:
-    """Predicts for the states that `requests` (uint32 [batch]) index, and leaves each agent its answer.
+    """Predict for the states that `requests` (uint32 [batch]) index, and leave each agent its answer.
 
     Returns:
         The agents answered, uint32 [batch].

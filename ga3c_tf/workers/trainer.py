@@ -126,7 +126,7 @@ class UpdateGate:
         self._changed = threading.Condition()
 
     def permit_one_more(self) -> None:
-        """Lets one more update run beside the others from now on."""
+        """Let one more update run beside the others from now on."""
         with self._changed:
             self.permits += 1
             self._changed.notify_all()

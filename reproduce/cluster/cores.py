@@ -59,7 +59,7 @@ def _make_folder() -> None:
 
 
 def _reserve(count: int, cores: list[int], locks: contextlib.ExitStack) -> list[int]:
-    """Locks `count` of the cores, all or none; returns them."""
+    """Lock `count` of the cores, all or none; return them."""
     until = time.monotonic() + WAIT_SECONDS
     while True:
         with contextlib.ExitStack() as held, (FOLDER / "choosing").open("a") as choosing:

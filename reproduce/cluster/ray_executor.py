@@ -113,7 +113,7 @@ class RayExecutor:
             ray.shutdown()
 
     def _lead(self, jobs: list[Job], url: str, marker: bytes, force: bool) -> None:
-        """Has the runs carried out; at a signal, stops them or leaves them."""
+        """Have the runs carried out; at a signal, stop them or leave them."""
         conductor = conductor_of(url)
         command = uuid.uuid4().hex
         try:
@@ -130,7 +130,7 @@ class RayExecutor:
             raise UserError("what led the runs has ended, with the head node; the same command again resumes") from None
 
     def _follow(self, conductor: ray.actor.ActorHandle, command: str, names: list[str]) -> None:
-        """Tells how the runs go until none of them is left."""
+        """Tell how the runs go until none of them is left."""
         told = 0
         tell_at = time.monotonic() + PROGRESS_SECONDS
         while True:

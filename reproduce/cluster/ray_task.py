@@ -73,7 +73,7 @@ class Progress(NamedTuple):
 def attempt(
     job: Job, url: str, marker: bytes, say: Callable[[str], None], report: Callable[[Progress], None]
 ) -> tuple[str, str]:
-    """Carries the run on from what is stored, as far as it goes.
+    """Carry the run on from what is stored, as far as it goes.
 
     Args:
         job: the run.

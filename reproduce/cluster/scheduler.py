@@ -74,7 +74,7 @@ class Conductor:
         self._watch: asyncio.Task | None = None
 
     async def add(self, jobs: Sequence[Job], force: bool, marker: bytes, command: str, detached: bool) -> None:
-        """Begins runs; those that are waiting or running go on as they are.
+        """Begin runs; those that are waiting or running go on as they are.
 
         Args:
             jobs: the runs.
@@ -102,7 +102,7 @@ class Conductor:
         return News(self._lines[since:], self._states, self._fault)
 
     async def stop(self, command: str) -> None:
-        """Has the runs that no other command wants save a checkpoint and end; returns when they have."""
+        """Have the runs that no other command wants save a checkpoint and end; return when they have."""
         self._heard.pop(command, None)
         unwanted = []
         for name, commands in self._wanted_by.items():

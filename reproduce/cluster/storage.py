@@ -105,7 +105,7 @@ class Mirror:
         self._stored: dict[str, Stamp] = {}
 
     def take(self) -> None:
-        """Has the run to itself from now on: a try on a node that was only thought dead stores nothing more."""
+        """Have the run to itself from now on: a try on a node that was only thought dead stores nothing more."""
         self._own = uuid.uuid4().hex.encode()
         self._storage.write([(self._holder, self._own)])
 

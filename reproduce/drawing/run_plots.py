@@ -16,7 +16,7 @@ MOST_POINTS = 500
 
 
 def plot_runs(runs: list[Path], file: Path) -> None:
-    """Draws score (against time and agent steps), PPS, TPS, policy lag and queues of `runs` into `file`.
+    """Draw score (against time and agent steps), PPS, TPS, policy lag and queues of `runs` into `file`.
 
     Where a run was adjusted, also the workers that it had, trials included, and the rate of each period.
 
@@ -127,7 +127,7 @@ def _adjustment(run: Path) -> dict[str, np.ndarray]:
 
 
 def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
-    """Draws y against x, averaged over runs of points where there are more than the picture can show."""
+    """Draw y against x, averaged over runs of points where there are more than the picture can show."""
     width = -(-len(x) // MOST_POINTS)
     starts = np.arange(0, len(x), width)
     axis.plot(*(np.add.reduceat(values, starts) / np.diff(np.append(starts, len(x))) for values in (x, y)), **style)

@@ -77,7 +77,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def different_optimum(found: dict[str, np.ndarray]) -> Finding:
-    """Judges whether games differ more than seeds do.
+    """Judge whether games differ more than seeds do.
 
     Args:
         found: by game, log2 of N_A, N_P and N_T at the end, float [seeds, 3].
@@ -109,7 +109,7 @@ def section(results: Results) -> list[str]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draws N_A, N_P, N_T and TPS over time, a column for each game."""
+    """Draw N_A, N_P, N_T and TPS over time, a column for each game."""
     from ga3c_tf.reproduce.drawing import plots
 
     plots.adjustment_courses([run for run in results.runs if run.finished], stem)

@@ -38,7 +38,7 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
 
 
 def plot(paper: Results, own: Results, stem: Path) -> None:
-    """Draws the score against time and agent steps by both methods, a row for each setting."""
+    """Draw the score against time and agent steps by both methods, a row for each setting."""
     from ga3c_tf.reproduce.drawing import plots
 
     papers = by_setting(paper.runs)

@@ -117,7 +117,7 @@ def _minutes(runs: list[Run]) -> str:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draws the score against time and against agent steps, a row for each game."""
+    """Draw the score against time and against agent steps, a row for each game."""
     from ga3c_tf.reproduce.drawing import plots
 
     curves = {

@@ -93,7 +93,7 @@ class Results:
 
     @property
     def failed(self) -> list[tuple[str, str]]:
-        """Returns the ids of the runs that ended without being finished, and why."""
+        """Return the ids of the runs that ended without being finished, and why."""
         return [(run.spec.id, self.status(run)) for run in self.runs if not run.finished and run.result]
 
     def papers(self, table: str, **cells: str) -> Record | None:
@@ -174,7 +174,7 @@ class Figure:
         return [*lines, *([f"Not run: {', '.join(without)}.", ""] if without else [])]
 
     def plots(self, results: Results, stem: Path) -> None:
-        """Draws all pictures."""
+        """Draw all pictures."""
         for game, part in self._parts(results).items():
             self.plot(
                 part, stem.with_name(f"{stem.name}-{as_file_name(game).replace('_', '-')}") if self.by_game else stem

@@ -136,7 +136,7 @@ def ruined(results: Results, runs: Iterable[Run]) -> int:
 
 
 def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[Finding]:
-    """Judges what the paper says of the minimum batch, for one game."""
+    """Judge what the paper says of the minimum batch, for one game."""
     lags = [values(results, runs, LAG, setting) for setting in ("minimum 0", "minimum 40")]
     drops = [values(results, runs, DROP, *settings, rate="large") for settings in (("minimum 0",), GOOD)]
     scores = {setting: values(results, runs, SCORE, setting) for setting in ("minimum 0", "minimum 160")}
@@ -189,7 +189,7 @@ def _greater(claim: str, rule: str, ours: list[float], others: list[float]) -> F
 
 
 def _large_rate(results: Results, game: str, runs: dict[Label, list[Run]]) -> Finding:
-    """Judges whether a large learning rate ruins runs without a minimum batch, which depends on the game."""
+    """Judge whether a large learning rate ruins runs without a minimum batch, which depends on the game."""
     can_be = CAN_BE_RUINED[game]
     claim = "can be ruined by a large learning rate" if can_be else "is hardly affected, even at a large learning rate"
     rule = (
@@ -229,7 +229,7 @@ def _counted(reasons: Counter[str]) -> str:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draws curves at both learning rates, and the distribution of the measured lag beside them."""
+    """Draw curves at both learning rates, and the distribution of the measured lag beside them."""
     from ga3c_tf.reproduce.drawing import plots
 
     rates: dict[str, dict[str, list[Run]]] = {}

@@ -84,7 +84,7 @@ def speed_ups(results: Results, network: str, other: str) -> list[float]:
 
 
 def findings(results: Results) -> list[Finding]:
-    """Judges whether the speed-up over A3C grows with the network, which takes GA3C on a GPU."""
+    """Judge whether the speed-up over A3C grows with the network, which takes GA3C on a GPU."""
     names = networks(results)
     ratios = [speed_ups(results, network, "a3c") for network in names]
     means = [sum(each) / len(each) if each else None for each in ratios]
@@ -168,7 +168,7 @@ def _first_submission(results: Results) -> list[list[str]]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draws bars on a log axis, the speed-up above each pair; the paper's ratio beside ours."""
+    """Draw bars on a log axis, the speed-up above each pair; the paper's ratio beside ours."""
     from ga3c_tf.reproduce.drawing import plots
 
     groups = []

@@ -45,7 +45,7 @@ def rooms(results: Results) -> dict[tuple[int, int, int], int]:
 
 
 def findings(results: Results) -> list[Finding]:
-    """Judges the paper's two findings where all settings were measured, on one machine."""
+    """Judge the paper's two findings where all settings were measured, on one machine."""
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
     room = rooms(results)
     whole = len(speed) == len(room) > tps.PLOTTED and results.one_machine
@@ -108,7 +108,7 @@ def section(results: Results) -> list[str]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draws how full the queue is, and the prediction batch, of every setting against its speed."""
+    """Draw how full the queue is, and the prediction batch, of every setting against its speed."""
     from ga3c_tf.reproduce.drawing import plots
 
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))

@@ -78,7 +78,7 @@ def papers_scores(results: Results, game: str) -> dict[str, float | None]:
 
 
 def verdict(results: Results, game: str) -> str:
-    """Judges our scores of a game against the paper's."""
+    """Judge our scores of a game against the paper's."""
     runs = runs_of(results, game)
     paper = papers_scores(results, game)
     random = _mean(results.values(RANDOM, runs))
@@ -158,7 +158,7 @@ def _range(values: list[float]) -> str:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draws a small panel for each game: the paper's methods as marks, ours with an interval over seeds or episodes."""
+    """Draw a small panel for each game: the paper's methods as marks, ours with an interval over seeds or episodes."""
     from ga3c_tf.reproduce.drawing import plots
 
     panels = []

@@ -69,7 +69,7 @@ def groups(results: Results) -> dict[str, list[Run]]:
 
 
 def findings(results: Results, runs: dict[str, list[Run]]) -> list[Finding]:
-    """Judges what the paper says of frames, and of dynamic adjustment against the best fixed setting."""
+    """Judge what the paper says of frames, and of dynamic adjustment against the best fixed setting."""
     frames = {label: results.values(FRAMES, each) for label, each in runs.items()}
     means = {label: sum(values) / len(values) for label, values in frames.items() if values}
     return [_more_frames(results, runs, means), _nearly_best(results, list(runs), means)]
@@ -118,7 +118,7 @@ def section(results: Results) -> list[str]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draws the score against time and against agent steps, with the frames in the legend."""
+    """Draw the score against time and against agent steps, with the frames in the legend."""
     from ga3c_tf.reproduce.drawing import plots
 
     curves = {}

@@ -84,7 +84,7 @@ def words(setting: tuple[int, int, int]) -> str:
 def findings(
     tps: dict[tuple[int, int, int], float], planned: set[tuple[int, int, int]], one_machine: bool
 ) -> list[Finding]:
-    """Judges the paper's findings where all planned settings were measured, on one machine."""
+    """Judge the paper's findings where all planned settings were measured, on one machine."""
     whole = one_machine and len(tps) == len(planned) > PLOTTED
     shown = [each for agents in {each[0] for each in tps} for each in best_of(tps, agents)]
     return [
@@ -152,7 +152,7 @@ def section(results: Results) -> list[str]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draws the TPS of every setting, normalised to the best, by number of agents."""
+    """Draw the TPS of every setting, normalised to the best, by number of agents."""
     from ga3c_tf.reproduce.drawing import plots
 
     plots.normalised_tps(by_setting(results, "tps"), PLOTTED, stem)

@@ -41,7 +41,7 @@ def means(results: Results, metric: str) -> list[float | None]:
 
 
 def findings(cpu: list[float | None], gpu: list[float | None]) -> list[Finding]:
-    """Judges how the shares change from network to network; without a GPU nothing can be said."""
+    """Judge how the shares change from network to network; without a GPU nothing can be said."""
     measured = any(share is not None for share in gpu)
     return [
         Finding(
@@ -72,7 +72,7 @@ def section(results: Results) -> list[str]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draws the shares by network."""
+    """Draw the shares by network."""
     from ga3c_tf.reproduce.drawing import plots
 
     bars = {

@@ -66,7 +66,7 @@ def score_verdict(seeds: Sequence[float], paper: float | None, random: float | N
 
 
 def greater(ours: Sequence[float], others: Sequence[float]) -> str:
-    """Judges whether the mean of `ours` is above that of `others`, by the rule 'greater'."""
+    """Judge whether the mean of `ours` is above that of `others`, by the rule 'greater'."""
     if min(len(ours), len(others)) < LEAST_SEEDS:
         return UNKNOWN
     groups = [(np.mean(values), np.std(values, ddof=1), len(values)) for values in (ours, others)]
@@ -80,7 +80,7 @@ def greater(ours: Sequence[float], others: Sequence[float]) -> str:
 
 
 def grows(values: Sequence[float | None]) -> str:
-    """Judges whether the values rise from each to the next, a fall of up to 5 % being a tie, and by more in all.
+    """Judge whether the values rise from each to the next, a fall of up to 5 % being a tie, and by more in all.
 
     Every value must be there: one that is missing may be the one that falls.
     """
@@ -92,7 +92,7 @@ def grows(values: Sequence[float | None]) -> str:
 
 
 def falls(values: Sequence[float | None]) -> str:
-    """Judges as `grows`, the other way round, for positive values."""
+    """Judge as `grows`, the other way round, for positive values."""
     return grows([1 / value if value else None for value in values])
 
 

@@ -63,7 +63,7 @@ class ResultsFolder:
             raise UserError(f"cannot write the results folder {self.path}: {error.strerror}") from None
 
     def check_kind(self, budget: str) -> None:
-        """Refuses to mix smoke runs with results, with a UserError."""
+        """Refuse to mix smoke runs with results, with a UserError."""
         mixed = [other for other in self.budgets() if (other == "smoke") != (budget == "smoke")]
         if mixed:
             raise UserError(
@@ -192,7 +192,7 @@ class ResultsFolder:
             write_records(self.measured_file(figure, budget), records)
 
     def draw(self, figure: Figure, budget: str, say: Callable[[str], None]) -> None:
-        """Draws what is recorded of a figure.
+        """Draw what is recorded of a figure.
 
         Args:
             figure: the figure.

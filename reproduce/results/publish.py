@@ -22,7 +22,7 @@ from ga3c_tf.runs.weights import FILE, ORIGIN, SCORE, check_free, save_weights
 
 
 def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: int, command: str) -> dict:
-    """Scores the agent, with sampled actions, and writes its weights with settings, score, learning curve and card.
+    """Score the agent, with sampled actions, and write its weights with settings, score, learning curve and card.
 
     Args:
         run: the run folder that the agent is from.

@@ -45,7 +45,7 @@ class ChildEnded(Exception):
 
 
 def execute_run(spec: RunSpec, runs: Path, force: bool = False, say: Callable[[str], None] = print) -> Run:
-    """Brings the run to its end in `runs`/<its id>, from wherever it stands.
+    """Bring the run to its end in `runs`/<its id>, from wherever it stands.
 
     A finished run is left alone, and so is one that diverged, since that is a result. Any other run is resumed from
     its newest checkpoint, or begun anew where there is none. result.json is written last: a run without it has not
@@ -87,7 +87,7 @@ def _bring_to_its_end(spec: RunSpec, runs: Path, force: bool, say: Callable[[str
 
 
 def _make_ready(folder: Path, force: bool, say: Callable[[str], None]) -> None:
-    """Leaves of an earlier try what a resumed training needs, or no folder at all."""
+    """Keep of an earlier try what a resumed training needs, or no folder at all."""
     if force:
         _remove(folder)
     elif _has_checkpoint(folder):
@@ -218,7 +218,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _end_with_parent() -> None:
-    """Has the kernel send SIGINT to this process when its parent ends, be it by kill -9; a parent may block SIGINT."""
+    """Have the kernel send SIGINT to this process when its parent ends, be it by kill -9; a parent may block SIGINT."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 

@@ -16,7 +16,7 @@ class Executor(Protocol):
     """Executes runs, one `execute_run` each, which is safe to repeat."""
 
     def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
-        """Brings every run to its end; one that fails does not end the others.
+        """Bring every run to its end; one that fails does not end the others.
 
         Args:
             specs: what to run.

@@ -58,14 +58,14 @@ class Run:
 
     @property
     def outcome(self) -> str:
-        """Returns the status in result.json; without one, whether the run was begun: `NOT_FINISHED` or `NOT_RUN`."""
+        """Return the status in result.json; without one, whether the run was begun: `NOT_FINISHED` or `NOT_RUN`."""
         if self.result:
             return self.result["status"]
         return NOT_FINISHED if (self.path / "config.json").exists() else NOT_RUN
 
     @property
     def fate(self) -> str:
-        """Returns in words what became of it: 'finished', 'not run', or what went wrong."""
+        """Return in words what became of it: 'finished', 'not run', or what went wrong."""
         if self.outcome == NOT_FINISHED:
             return f"{NOT_FINISHED}: it was interrupted"
         return f"{self.outcome}: {self.result['reason']}" if self.result and not self.finished else self.outcome

@@ -91,7 +91,7 @@ def play_and_train(
     rates: Callable[[], tuple[float, float]],
     ended: Callable[[], bool],
 ) -> None:
-    """Lets agent `number` play, and trains on each of its segments as soon as that is whole, until `ended`."""
+    """Let agent `number` play, and train on each of its segments as soon as that is whole, until `ended`."""
     memory = shared.memory
     report = UpdateReport(shared.updates)
     training_queue = IndexQueue()

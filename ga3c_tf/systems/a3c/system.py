@@ -109,7 +109,7 @@ class A3C(Training):
                 self.stats.trained(np.full(states, lag), *losses)
 
     def _check_memory(self, network_bytes: int) -> None:
-        """Refuses to start more processes than there is memory for; the kernel would end one of them, later."""
+        """Refuse to start more processes than there is memory for; the kernel would end one of them, later."""
         agents = self.config.num_agents
         room = available_bytes()
         each = PROCESS_BYTES + REPLICAS * network_bytes
