@@ -18,7 +18,13 @@ from typing import Any
 
 from ga3c_tf.errors import UserError
 
-SYSTEMS = ("ga3c", "a2c", "a3c")
+SYSTEM_CLASSES = {
+    "ga3c": "ga3c_tf.systems.ga3c.system:GA3C",
+    "a2c": "ga3c_tf.systems.a2c:A2C",
+    "a3c": "ga3c_tf.systems.a3c.system:A3C",
+}
+"""The class of each training system."""
+SYSTEMS = tuple(SYSTEM_CLASSES)
 BUDGETS: tuple[str, ...] = ("steps", "minutes", "episodes")
 HELD: dict[str, str] = {
     **dict.fromkeys(

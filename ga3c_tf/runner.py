@@ -5,11 +5,13 @@ Whatever starts TensorFlow, which takes seconds, is imported after the checks: b
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ga3c_tf.config import Config
+from ga3c_tf.config import SYSTEM_CLASSES, Config
 from ga3c_tf.environments.environment import EnvironmentSpec, describe_environment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.errors import BudgetReached, UserError
@@ -18,7 +20,11 @@ from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.weights import keep_origin, load_weights, weights_called
 
 if TYPE_CHECKING:
+    from ga3c_tf.systems.session import Session
+    from ga3c_tf.systems.system import System
     from ga3c_tf.systems.training import Training
+
+SERIAL = "ga3c_tf.systems.serial:SerialGA3C"
 
 
 def new_training(
@@ -45,7 +51,7 @@ def new_training(
     _check_cluster(config, ray)
     training, hardware = _training(run, spec, warn, ray)
     if origin:
-        load_weights(origin, training.model)
+        load_weights(origin, training.session.model)
     try:
         run.create(list(command), hardware)
         if origin:
@@ -100,10 +106,11 @@ def _continued(
     _check_cluster(folder.config, ray)
     training, hardware = _training(folder, describe_environment(folder.config), warn, ray)
     time_s = training.resume()
-    if training.progress() == 1.0:
+    session = training.session
+    if session.progress() == 1.0:
         raise BudgetReached(
-            f"{path} has reached its budget: {training.agent_steps} agent steps, {training.time_s / 60:.1f} "
-            f"minutes, {training.stats.episodes} episodes; give a larger --steps, --minutes or --episodes"
+            f"{path} has reached its budget: {session.agent_steps} agent steps, {session.time_s / 60:.1f} "
+            f"minutes, {session.stats.episodes} episodes; give a larger --steps, --minutes or --episodes"
         )
     folder.continue_with(folder.config, list(command), hardware, time_s)
     return training
@@ -131,30 +138,18 @@ def _training(
 ) -> tuple[Training, dict]:
     """Return the training that `run` asks for, and the device and GPUs it has."""
     from ga3c_tf.model.device import configure_device, gpu_names, make_deterministic
+    from ga3c_tf.systems.training import Training
 
     config = run.config
     if config.serial:
         make_deterministic(config.seed or 0)
     device = configure_device("cpu" if config.system == "a3c" else config.device)
-    further = {"ray": ray} if ray else {}
-    training = _kind(config)(config, spec, run, device, warn, **further)
+    training = Training(_system(config, ray), config, spec, run, device, warn)
     return training, {"device": device, "gpus": gpu_names()}
 
 
-def _kind(config: Config) -> type[Training]:
-    """Return the system that the settings name; GA3C in one process has a class of its own."""
-    if config.system == "a2c":
-        from ga3c_tf.systems.a2c import A2C
-
-        return A2C
-    if config.system == "a3c":
-        from ga3c_tf.systems.a3c.system import A3C
-
-        return A3C
-    if config.serial:
-        from ga3c_tf.systems.serial import SerialServer
-
-        return SerialServer
-    from ga3c_tf.systems.ga3c import Server
-
-    return Server
+def _system(config: Config, ray: str | None) -> Callable[[Session], System]:
+    """Return what makes the system that the settings name; GA3C in one process has a class of its own."""
+    module, _, name = (SERIAL if config.serial else SYSTEM_CLASSES[config.system]).partition(":")
+    system = getattr(importlib.import_module(module), name)
+    return functools.partial(system, ray=ray) if ray else system

@@ -18,7 +18,7 @@ import helpers
 import pytest
 import warm
 
-import ga3c_tf.systems.training
+import ga3c_tf.systems.session
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.rollouts.columns import Batch
@@ -26,14 +26,19 @@ from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a3c import process as a3c_process
 from ga3c_tf.systems.a3c.replica import Replica
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
-from ga3c_tf.systems.ga3c import Server
+from ga3c_tf.systems.ga3c.system import GA3C
+from ga3c_tf.systems.training import Training
 
 GAMMA = 0.9
 
 
 def run_counting(tmp_path, monkeypatch, kind, env_id="helpers:Counting-v0", model=helpers.CheckingModel, **settings):
-    """Trains the checking model; returns it, the training and its summary."""
-    monkeypatch.setattr(ga3c_tf.systems.training, "Model", model)
+    """Trains the checking model with the system `kind`; returns it, the training and its summary.
+
+    It goes on until every agent has sent segments, however late a process starts on a busy machine. A system of the
+    tests may have a method `ended`: given why the budget ends the training, or None, it returns why the training ends.
+    """
+    monkeypatch.setattr(ga3c_tf.systems.session, "Model", model)
     config = Config(
         **{
             "env_id": env_id,
@@ -49,16 +54,18 @@ def run_counting(tmp_path, monkeypatch, kind, env_id="helpers:Counting-v0", mode
     )
     run = RunFolder(tmp_path / "run", config)
 
-    class UntilAllHaveStepped(kind):
-        """Goes on until every agent has sent segments, however late a process starts on a busy machine."""
+    training = Training(kind, config, describe_environment(config), run, "/CPU:0", print)
+    session = training.session
+    by_budget = session.ended
 
-        def _ended(self):
-            all_have = config.steps is None or self.memory.steps[: config.num_agents].min() > 50
-            return super()._ended() if all_have else None
+    def ended():
+        if config.steps is not None and session.memory.steps[: config.num_agents].min() <= 50:
+            return None
+        return training.system.ended(by_budget()) if hasattr(training.system, "ended") else by_budget()
 
-    training = UntilAllHaveStepped(config, describe_environment(config), run, "/CPU:0", print)
+    session.ended = ended
     (tmp_path / "run").mkdir()
-    return training.model, training, training.run()
+    return session.model, training, training.run()
 
 
 def batch_of(states, actions, returns, **columns):
@@ -66,7 +73,7 @@ def batch_of(states, actions, returns, **columns):
     return Batch(states=states, actions=actions, returns=returns, **columns)
 
 
-class Killed(Server):
+class Killed(GA3C):
     """Kills an agent process every `pause` seconds, `kills` times, and goes on until all agents have stepped again.
 
     It begins when all agents have stepped.
@@ -75,29 +82,33 @@ class Killed(Server):
     kills = 10
     pause = 0.3
 
-    def start_workers(self):
-        super().start_workers()
+    def start(self):
+        super().start()
         self._random = random.Random(0)
         self._killed = 0
         self._next = 0.0
         self._after = None
 
-    def work(self, seconds):
-        super().work(min(seconds, 0.05))
+    def poll(self, seconds):
+        super().poll(min(seconds, 0.05))
+        steps = self.session.memory.steps
         if self._killed < self.kills and time.monotonic() >= self._next:
-            stepped = self._killed > 0 or self.memory.steps[self._agents()].min() > 10
-            if stepped and len(self._processes._processes) == self._answers._homes.max() + 1:  # all replaced
+            stepped = self._killed > 0 or steps[self.agents.all()].min() > 10
+            processes = self.agents.processes._processes
+            if stepped and len(processes) == self.agents.answers._homes.max() + 1:  # all replaced
                 self._next = time.monotonic() + self.pause
-                os.kill(self._random.choice(list(self._processes._processes.values())).pid, signal.SIGKILL)
+                os.kill(self._random.choice(list(processes.values())).pid, signal.SIGKILL)
                 self._killed += 1
-        elif (
-            self._killed == self.kills and self.lost.count >= self.kills and not self._replacing and self._after is None
-        ):
-            self._after = self.memory.steps.copy()
+        elif self._killed == self.kills and self.all_replaced() and self._after is None:
+            self._after = steps.copy()
 
-    def _ended(self):
-        all_again = self._after is not None and (self.memory.steps - self._after)[self._agents()].min() > 100
-        return super()._ended() or ("all again" if all_again else None)
+    def all_replaced(self):
+        return self.session.lost.count >= self.kills and not self.agents.replacing
+
+    def ended(self, by_budget):
+        steps = self.session.memory.steps
+        all_again = self._after is not None and (steps - self._after)[self.agents.all()].min() > 100
+        return by_budget or ("all again" if all_again else None)
 
 
 def check_segment(rows, t_max, cut=False):

@@ -28,7 +28,7 @@ PRELOADED = (
     "ga3c_tf.cli.main",
     "ga3c_tf.evaluation",
     "ga3c_tf.systems.serial",
-    "ga3c_tf.systems.ga3c",
+    "ga3c_tf.systems.ga3c.system",
     "ga3c_tf.reproduce.command",
     "ga3c_tf.reproduce.results.publish",
     "ga3c_tf.reproduce.drawing.run_plots",

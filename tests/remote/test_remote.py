@@ -12,22 +12,22 @@ import numpy as np
 import pytest
 from checks import Killed, alive, check_nothing_lost_or_repeated, check_segment, descendants, run_counting
 
-import ga3c_tf.systems.ga3c
+import ga3c_tf.systems.ga3c.agents
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.remote.cluster import environment_of_processes
 from ga3c_tf.remote.nodes import NodeRates
 from ga3c_tf.rollouts.queues import RolloutBuffers, homes_of
 from ga3c_tf.runs.log import EVENT_COLUMNS, NODE_COLUMNS, read_rows
-from ga3c_tf.systems.ga3c import Server
+from ga3c_tf.systems.ga3c.system import GA3C
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
 HERE_AND_THERE = {"num_agents": 2, "agent_processes": 2, "remote_agents": 5, "agents_per_actor": 3}
 
 
-class UntilAllAgentsHaveStepped(Server):
-    def _ended(self):
-        return super()._ended() if self.memory.steps.min() > 50 else None
+class UntilAllAgentsHaveStepped(GA3C):
+    def ended(self, by_budget):
+        return by_budget if self.session.memory.steps.min() > 50 else None
 
 
 def check(model, agents=None):
@@ -42,7 +42,7 @@ def check(model, agents=None):
 
 @pytest.fixture
 def without_ray(monkeypatch):
-    monkeypatch.setattr(ga3c_tf.systems.ga3c, "run_bridge", helpers.run_bridge_without_ray)
+    monkeypatch.setattr(ga3c_tf.systems.ga3c.agents, "run_bridge", helpers.run_bridge_without_ray)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_every_step_of_a_remote_agent_is_trained_on_once(tmp_path, monkeypatch, 
     settings = {**HERE_AND_THERE, **settings}
     model, training, summary = run_counting(tmp_path, monkeypatch, UntilAllAgentsHaveStepped, **settings)
     check(model, agents=7)
-    assert summary["agent_steps"] == training.memory.steps.sum() >= 3000
+    assert summary["agent_steps"] == training.session.memory.steps.sum() >= 3000
     assert summary["trained_steps"] == sum(map(len, model.batches)) <= summary["sent_steps"] <= summary["agent_steps"]
-    waiting = 7 * (training.config.segments_per_agent + 1) * 5
+    waiting = 7 * (training.session.config.segments_per_agent + 1) * 5
     assert summary["agent_steps"] <= summary["trained_steps"] + waiting
 
 
@@ -77,7 +77,9 @@ def test_bridges_that_are_killed_are_replaced_as_agent_processes_are(tmp_path, m
     model, training, summary = run_counting(
         tmp_path, monkeypatch, Killed, minutes=2.0, max_failures=100, max_training_queue=24, **settings
     )
-    assert summary["ended"] == "all again" and summary["replaced_processes"] == training.lost.count == Killed.kills
+    assert (
+        summary["ended"] == "all again" and summary["replaced_processes"] == training.session.lost.count == Killed.kills
+    )
     check(model)
     assert summary["trained_steps"] == sum(map(len, model.batches))
 
@@ -86,18 +88,18 @@ def test_a_machine_that_takes_all_its_actors_along_is_one_piece_of_bad_luck(tmp_
     class AllDie(Killed):
         kills = 12
 
-        def work(self, seconds):
-            Server.work(self, min(seconds, 0.05))
-            if not self._killed and self.memory.steps.min() > 50:
+        def poll(self, seconds):
+            GA3C.poll(self, min(seconds, 0.05))
+            if not self._killed and self.session.memory.steps.min() > 50:
                 self._killed = self.kills
-                for number in list(self._processes)[1:]:
-                    os.kill(self._processes._processes[number].pid, signal.SIGKILL)
-            elif self._killed and self.lost.count >= self.kills and not self._replacing and self._after is None:
-                self._after = self.memory.steps.copy()
+                for number in list(self.agents.processes)[1:]:
+                    os.kill(self.agents.processes._processes[number].pid, signal.SIGKILL)
+            elif self._killed and self.all_replaced() and self._after is None:
+                self._after = self.session.memory.steps.copy()
 
     settings = {"num_agents": 1, "agent_processes": 1, "remote_agents": 12, "agents_per_actor": 1, "steps": None}
     model, training, summary = run_counting(tmp_path, monkeypatch, AllDie, minutes=2.0, max_failures=0, **settings)
-    assert summary["ended"] == "all again" and training.lost.count == 12
+    assert summary["ended"] == "all again" and training.session.lost.count == 12
     check(model, agents=1 + 12 + 12)
 
 
@@ -109,8 +111,8 @@ def test_what_each_machine_did_is_logged(tmp_path, monkeypatch, without_ray):
     assert {row["node"]: row["agents"] for row in rows} == {"server": "2", "there": "5"}
     assert all(row["round_trip_ms"] == "" for row in rows if row["node"] == "server")
     assert max(float(row["round_trip_ms"]) for row in there if row["round_trip_ms"]) > 0
-    steps = sum(float(row["pps"]) for row in there) * training.config.log_seconds
-    assert steps == pytest.approx(training.memory.steps[2:].sum(), rel=0.35)
+    steps = sum(float(row["pps"]) for row in there) * training.session.config.log_seconds
+    assert steps == pytest.approx(training.session.memory.steps[2:].sum(), rel=0.35)
 
 
 def test_rates_of_machines_are_of_their_own_agents_and_of_the_time_since_the_last_look():
@@ -158,28 +160,29 @@ def train(address, folder, *options):
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_node_that_dies_loses_no_step_and_its_agents_go_on_elsewhere(tmp_path, monkeypatch, cluster):
-    class NodeDies(Server):
+    class NodeDies(GA3C):
         """Kills the node of one actor once all agents have stepped, and goes on until they do elsewhere."""
 
-        def __init__(self, *args):
-            super().__init__(*args, ray=cluster.address)
+        def __init__(self, session):
+            super().__init__(session, ray=cluster.address)
             self.victim = self._elsewhere = None
 
         def places(self):
-            return {self.memory.nodes[process].decode()[-8:] for process in (1, 2)}
+            return {self.session.memory.nodes[process].decode()[-8:] for process in (1, 2)}
 
-        def work(self, seconds):
-            super().work(min(seconds, 0.1))
-            if self.victim is None and self.memory.steps.min() > 50:
+        def poll(self, seconds):
+            super().poll(min(seconds, 0.1))
+            if self.victim is None and self.session.memory.steps.min() > 50:
                 self.victim = sorted(self.places())[0]
                 [node] = [each for each in cluster.worker_nodes if each.node_id.startswith(self.victim)]
                 cluster.remove_node(node, allow_graceful=False)
             if self.victim and self._elsewhere is None and not self.places() & {self.victim, "connecting"[-8:]}:
-                self._elsewhere = self.memory.steps.copy()
+                self._elsewhere = self.session.memory.steps.copy()
 
-        def _ended(self):
-            again = self._elsewhere is not None and (self.memory.steps - self._elsewhere).min() > 50
-            return super()._ended() or ("all again" if again else None)
+        def ended(self, by_budget):
+            steps = self.session.memory.steps
+            again = self._elsewhere is not None and (steps - self._elsewhere).min() > 50
+            return by_budget or ("all again" if again else None)
 
     settings = {"num_agents": 2, "agent_processes": 1, "remote_agents": 4, "agents_per_actor": 2, "steps": None}
     model, training, summary = run_counting(
@@ -190,7 +193,7 @@ def test_a_node_that_dies_loses_no_step_and_its_agents_go_on_elsewhere(tmp_path,
     assert summary["trained_steps"] == sum(map(len, model.batches)) <= summary["sent_steps"]
     events = read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
     assert all(row["event"] == "lost" for row in events) and "agents begin anew" in events[0]["why"]
-    assert training.victim not in training.places()
+    assert training.system.victim not in training.system.places()
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.rollouts.columns import NO_VERSION, SEGMENT_COLUMNS, STEP_COLUMNS, Batch
 from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue, RolloutBuffers
 from ga3c_tf.systems.a2c import A2C
-from ga3c_tf.systems.ga3c import Server
-from ga3c_tf.systems.serial import SerialServer
+from ga3c_tf.systems.ga3c.system import GA3C
+from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.workers.agent import Agent
 
 
@@ -31,10 +31,10 @@ class KeepingModel(helpers.CheckingModel):
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
-        (Server, {"min_training_batch": 12}),
+        (GA3C, {"min_training_batch": 12}),
         (A2C, {}),
-        (SerialServer, {}),
-        (Server, {"train_last_transition": False}),
+        (SerialGA3C, {}),
+        (GA3C, {"train_last_transition": False}),
     ],
 )
 def test_a_batch_says_of_every_step_and_segment_what_happened(tmp_path, monkeypatch, kind, settings):

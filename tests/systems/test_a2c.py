@@ -60,7 +60,7 @@ def test_metrics_say_that_the_lag_is_0_and_count_steps_as_pps(tmp_path, monkeypa
         steps += float(row["pps"]) * (float(row["time_s"]) - before)
         before = float(row["time_s"])
     assert steps == pytest.approx(int(rows[-1]["agent_steps"]), rel=0.02)
-    assert training.stats.predictions > summary["agent_steps"]
+    assert training.session.stats.predictions > summary["agent_steps"]
 
 
 def test_an_agents_error_ends_the_run_with_its_traceback(tmp_path, monkeypatch):

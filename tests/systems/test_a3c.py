@@ -32,7 +32,9 @@ from ga3c_tf.systems.a3c.process import UPDATE, UpdateReport
 from ga3c_tf.systems.a3c.replica import Replica
 from ga3c_tf.systems.a3c.shared_weights import BLOCK, SharedWeights, rmsprop_step
 from ga3c_tf.systems.a3c.system import A3C
-from ga3c_tf.systems.ga3c import Server
+from ga3c_tf.systems.ga3c.system import GA3C
+from ga3c_tf.systems.session import Session
+from ga3c_tf.systems.training import Training
 from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.supervisor import AgentError
 from ga3c_tf.workers.trainer import BatchBuilder, train
@@ -95,40 +97,41 @@ def weights_of(model):
     return [weight.numpy() for weight in model.network.weights]
 
 
-def systems_of(config, tmp_path):
+def systems_of(config):
     """For each system: a function that trains on the segment in slot 0 as the system does, and its model or replica."""
     spec = SimpleNamespace(state_shape=(4,), state_dtype="float32", num_actions=3)
-    folder = RunFolder(tmp_path, config)
-    server = Server(config, spec, folder, "/CPU:0", print)
-    synchronous = A2C(config.replace(system="a2c"), spec, folder, "/CPU:0", print)
-    replica = checks.replica_of(server.model, config, (4,), np.float32, 3)
+    server = GA3C(Session(config, spec, "/CPU:0", print))
+    synchronous = A2C(Session(config.replace(system="a2c"), spec, "/CPU:0", print))
+    model = server.session.model
+    replica = checks.replica_of(model, config, (4,), np.float32, 3)
     updates = RecordQueue(UPDATE)
 
     def step_server():
-        train(server._builder.add(0), server.model, server.stats, server.refused, *server.rates())
+        session = server.session
+        train(server._builder.add(0), session.model, session.stats, session.refused, *session.rates())
 
     def step_synchronous():
-        synchronous.training_queue.put(0)
-        synchronous._prediction_queue.put(synchronous.memory.state_index(1, 0))
+        synchronous.session.training_queue.put(0)
+        synchronous._prediction_queue.put(synchronous.session.memory.state_index(1, 0))
         synchronous._take_in()
         synchronous._answer()
 
     def step_replica():
-        builder = BatchBuilder(server.memory, config.min_training_batch)
+        builder = BatchBuilder(server.session.memory, config.min_training_batch)
         train(builder.add(0), replica, UpdateReport(updates), FailureBudget(0), *config.annealed(0))
 
-    memories = {"ga3c": server.memory, "a2c": synchronous.memory}
+    memories = {"ga3c": server.session.memory, "a2c": synchronous.session.memory}
     return memories, {
-        "ga3c": (step_server, server.model),
-        "a2c": (step_synchronous, synchronous.model),
+        "ga3c": (step_server, model),
+        "a2c": (step_synchronous, synchronous.session.model),
         "a3c": (step_replica, replica),
     }
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_the_three_systems_make_the_same_updates_of_the_same_data(tmp_path, options):
+def test_the_three_systems_make_the_same_updates_of_the_same_data(options):
     config = Config(network="mlp", seed=1, num_agents=1, min_training_batch=0, learning_rate=0.01, beta=0.1, **options)
-    memories, systems = systems_of(config, tmp_path)
+    memories, systems = systems_of(config)
     start = weights_of(systems["ga3c"][1])
     for number in range(3):
         for memory in memories.values():
@@ -252,8 +255,8 @@ def test_every_segment_is_trained_on_once_by_its_own_agent(tmp_path, monkeypatch
         check_segment(rows, t_max)
     check_nothing_lost_or_repeated([row for rows, _ in batches for row in rows], agents=4)
     steps = sum(len(rows) for rows, _ in batches)
-    assert summary["agent_steps"] - 4 * t_max <= steps <= training.agent_steps
-    assert len(reported) == len(batches) == training.model.version.numpy()
+    assert summary["agent_steps"] - 4 * t_max <= steps <= training.session.agent_steps
+    assert len(reported) == len(batches) == training.session.model.version.numpy()
     assert sorted(np.concatenate(reported).tolist()) == sorted(lag for _, lags in batches for lag in lags)
 
 
@@ -269,16 +272,16 @@ def test_an_agents_error_ends_the_run_with_its_traceback(tmp_path, monkeypatch):
 
 def a3c_of(tmp_path, **settings):
     config = Config(**{"env_id": "CartPole-v1", "system": "a3c", "num_agents": 2, "seed": 1, **settings})
-    return A3C(config, describe_environment(config), RunFolder(tmp_path, config), "/CPU:0", print)
+    return Training(A3C, config, describe_environment(config), RunFolder(tmp_path, config), "/CPU:0", print)
 
 
 def test_weights_that_are_not_finite_are_not_saved(tmp_path):
     training = a3c_of(tmp_path)
-    training._weights.updates[0] = 1
-    training._weights.groups["weights"][2][0] = np.nan
-    training._log = SimpleNamespace(flush=lambda: None)
+    training.system._weights.updates[0] = 1
+    training.system._weights.groups["weights"][2][0] = np.nan
+    training.session.log = SimpleNamespace(flush=lambda: None, close=lambda: None)
     with pytest.raises(FloatingPointError, match=r"weights/2 of the checkpoint .* is not finite"):
-        training._save()
+        training._save_at_the_end(None)
     assert not (tmp_path / "checkpoints").exists()
 
 
@@ -317,13 +320,13 @@ def test_agents_that_wait_for_room_in_a_full_pipe_end_by_themselves(tmp_path, mo
             if self._stopping:
                 super()._collect_updates()
 
-        def stop_workers(self):
+        def stop(self):
             self._stopping = True
-            super().stop_workers()
+            super().stop()
 
     NeverReads._stopping = False
     monkeypatch.setattr(a3c, "run_agent", checks.run_checking_agent)
     monkeypatch.setattr("ga3c_tf.workers.supervisor.STOP_SECONDS", 60)
     settings = {"system": "a3c", "num_agents": 2, "t_max": 1, "steps": None, "minutes": 0.2}
     _, training, _ = run_counting(tmp_path, monkeypatch, NeverReads, model=ServersModel, **settings)
-    assert {process.exitcode for process in training._processes._processes.values()} == {0}
+    assert {process.exitcode for process in training.system._processes._processes.values()} == {0}

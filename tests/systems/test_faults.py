@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -33,8 +32,8 @@ from ga3c_tf.files import RetryingWriter
 from ga3c_tf.model.model import Model
 from ga3c_tf.runs.log import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.systems.a2c import A2C
-from ga3c_tf.systems.ga3c import Server
-from ga3c_tf.systems.serial import SerialServer
+from ga3c_tf.systems.ga3c.system import GA3C
+from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.stall_detector import StallDetector
 from ga3c_tf.workers.supervisor import AgentError, Watchdog
@@ -47,7 +46,9 @@ def test_killed_agents_are_replaced_and_nothing_is_lost_repeated_or_mixed(tmp_pa
     """An action meant for another agent or state would end its process, and be counted as one more loss."""
     settings = {"num_agents": 16, "agent_processes": processes, "steps": None, "minutes": 2.0, "max_failures": 100}
     model, training, summary = run_counting(tmp_path, monkeypatch, Killed, max_training_queue=16, **settings)
-    assert summary["ended"] == "all again" and summary["replaced_processes"] == training.lost.count == Killed.kills
+    assert (
+        summary["ended"] == "all again" and summary["replaced_processes"] == training.session.lost.count == Killed.kills
+    )
     for rows in model.batches:
         check_segment(rows, 5)
     trained = [row for rows in model.batches for row in rows]
@@ -67,11 +68,11 @@ def test_killed_agents_are_replaced_and_nothing_is_lost_repeated_or_mixed(tmp_pa
 def test_ten_kills_in_two_minutes_cost_no_throughput_afterwards(tmp_path, monkeypatch):
     monkeypatch.setattr(Killed, "pause", 12.0)
     settings = {"num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 3.0, "max_failures": 100}
-    monkeypatch.setattr(Killed, "_ended", Server._ended)
+    monkeypatch.setattr(Killed, "ended", lambda self, by_budget: by_budget)
     _, training, _ = run_counting(tmp_path, monkeypatch, Killed, **settings, log_seconds=1.0)
     rows = read_rows(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)
     losses = [float(row["time_s"]) for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
-    assert len(losses) == training.lost.count == Killed.kills
+    assert len(losses) == training.session.lost.count == Killed.kills
 
     def median_pps(start, end):
         return np.median([float(row["pps"]) for row in rows if start < float(row["time_s"]) <= end])
@@ -82,7 +83,7 @@ def test_ten_kills_in_two_minutes_cost_no_throughput_afterwards(tmp_path, monkey
 
 def test_agents_that_fail_again_and_again_end_the_run_with_their_traceback(tmp_path, monkeypatch):
     with pytest.raises(AgentError, match="RuntimeError: the emulator is gone"):
-        run_counting(tmp_path, monkeypatch, Server, env_id="helpers:Failing-v0", max_failures=3)
+        run_counting(tmp_path, monkeypatch, GA3C, env_id="helpers:Failing-v0", max_failures=3)
     assert len(read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)) == 3
     assert len(list((tmp_path / "run" / "checkpoints").glob("0*"))) == 2  # of the start and of the end
 
@@ -91,8 +92,8 @@ def test_workers_come_and_go_while_agents_die(tmp_path, monkeypatch):
     class Restless(Killed):
         kills, pause = 6, 0.2
 
-        def start_workers(self):
-            super().start_workers()
+        def start(self):
+            super().start()
             self._settings = deque([(16, 1, 3), (3, 3, 1), (9, 2, 2), (1, 1, 1), (16, 2, 2)] * 4)
             self._restless = threading.Thread(target=self._change, daemon=True)
             self._restless.start()
@@ -102,41 +103,44 @@ def test_workers_come_and_go_while_agents_die(tmp_path, monkeypatch):
                 self.set_workers(*self._settings.popleft())
                 time.sleep(0.1)
 
-        def _ended(self):
-            return None if self._restless.is_alive() else super()._ended()
+        def ended(self, by_budget):
+            return None if self._restless.is_alive() else super().ended(by_budget)
 
     settings = {"num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 2.0, "max_failures": 100}
     model, training, summary = run_counting(tmp_path, monkeypatch, Restless, **settings)
-    assert summary["ended"] == "all again" and training.lost.count == Restless.kills
+    assert summary["ended"] == "all again" and training.session.lost.count == Restless.kills
     for rows in model.batches:
         check_segment(rows, 5)
     trained = [row for rows in model.batches for row in rows]
     check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
 
 
-class KillsForkserver(Server):
+class KillsForkserver(GA3C):
     """Kills the forkserver once all agents have stepped, and goes on until they have stepped again."""
 
-    def start_workers(self):
-        super().start_workers()
+    def start(self):
+        super().start()
         self._before = self._forkserver = None
 
-    def work(self, seconds):
-        super().work(seconds)
-        if self._forkserver is None and self.memory.steps[: self._num_agents].min() > 50:
+    def poll(self, seconds):
+        super().poll(seconds)
+        session = self.session
+        if self._forkserver is None and session.memory.steps[: self.agents.count].min() > 50:
             self._forkserver = forkserver._forkserver._forkserver_pid
             os.kill(self._forkserver, signal.SIGKILL)
-        if self._before is None and self.lost.count == len(list(self._processes)) and not self._replacing:
-            self._before = self.memory.steps.copy()
+        all_lost = session.lost.count == len(list(self.agents.processes))
+        if self._before is None and all_lost and not self.agents.replacing:
+            self._before = session.memory.steps.copy()
 
-    def _ended(self):
-        again = self._before is not None and (self.memory.steps - self._before)[: self._num_agents].min() > 50
-        return super()._ended() or ("all again" if again else None)
+    def ended(self, by_budget):
+        steps = self.session.memory.steps
+        again = self._before is not None and (steps - self._before)[: self.agents.count].min() > 50
+        return by_budget or ("all again" if again else None)
 
-    def stop_workers(self):
+    def stop(self):
         pid = forkserver._forkserver._forkserver_pid
         self.signals = {pid: deaf_to(pid), **{child: deaf_to(child) for child in descendants(pid)}}
-        super().stop_workers()
+        super().stop()
 
 
 def deaf_to(pid):
@@ -152,8 +156,9 @@ def test_a_forkserver_that_dies_is_one_fault_and_its_successor_leaves_signals_to
     trained = [row for rows in model.batches for row in rows]
     check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
     ending = sum(1 << number - 1 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
-    assert len(training.signals) == 13 and training._forkserver not in training.signals
-    assert all(mask & ending == ending for mask in training.signals.values())
+    signals = training.system.signals
+    assert len(signals) == 13 and training.system._forkserver not in signals
+    assert all(mask & ending == ending for mask in signals.values())
 
 
 # 2. an agent hangs
@@ -162,9 +167,9 @@ def test_a_forkserver_that_dies_is_one_fault_and_its_successor_leaves_signals_to
 def test_agents_that_hang_are_replaced(tmp_path, monkeypatch):
     """Those with even seeds hang in their second episode: in the end all seeds are odd."""
     settings = {"agent_processes": 6, "agent_timeout": 0.7, "max_failures": 1000}
-    model, training, summary = run_counting(tmp_path, monkeypatch, Server, env_id="helpers:Hanging-v0", **settings)
+    model, training, summary = run_counting(tmp_path, monkeypatch, GA3C, env_id="helpers:Hanging-v0", **settings)
     kinds = [row["event"] for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
-    assert kinds.count("lost") == training.lost.count == summary["replaced_processes"] > 0
+    assert kinds.count("lost") == training.session.lost.count == summary["replaced_processes"] > 0
     assert 0 <= kinds.count("hung") - kinds.count("lost") <= 6  # at the end, some have just been noticed
     trained = [row for rows in model.batches for row in rows]
     check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
@@ -184,17 +189,18 @@ def test_only_what_is_busy_with_one_thing_for_too_long_hangs():
     assert watch.hung({0: 39.0}) == []
 
 
-@pytest.mark.parametrize("kind", [Server, A2C])
+@pytest.mark.parametrize("kind", [GA3C, A2C])
 def test_cores_that_are_taken_away_change_nothing(tmp_path, monkeypatch, kind):
     """As `taskset -acp 0 PID` does it, from the first step on."""
     cores = 3
-    monkeypatch.setattr(sys.modules[kind.__module__], "usable_cores", lambda: cores)
+    for name in ("ga3c.system", "ga3c.agents", "a2c"):
+        monkeypatch.setattr(f"ga3c_tf.systems.{name}.usable_cores", lambda: cores)
 
     class Deprived(kind):
-        def start_workers(self):
+        def start(self):
             nonlocal cores
             cores = 1
-            super().start_workers()
+            super().start()
 
     model, _, summary = run_counting(tmp_path, monkeypatch, Deprived, agent_processes=None)
     assert summary["ended"] == "steps" and summary["replaced_processes"] == 0
@@ -217,7 +223,7 @@ def test_a_threads_error_ends_the_run_with_a_checkpoint(tmp_path, monkeypatch, m
     monkeypatch.setattr(helpers.CheckingModel, method, fail)
     started = time.monotonic()
     with pytest.raises(ZeroDivisionError, match=method):
-        run_counting(tmp_path, monkeypatch, Server, steps=10**9)
+        run_counting(tmp_path, monkeypatch, GA3C, steps=10**9)
     assert time.monotonic() - started < 20
     assert max(int(path.name) for path in (tmp_path / "run" / "checkpoints").glob("0*")) > 100
 
@@ -239,11 +245,11 @@ def poisoned(monkeypatch, updates):
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
 
 
-@pytest.mark.parametrize("kind", [Server, SerialServer])
+@pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 def test_an_update_that_is_not_finite_is_left_out_and_counted(tmp_path, monkeypatch, kind):
     poisoned(monkeypatch, {20, 40, 60})
     _, training, summary = run_counting(tmp_path, monkeypatch, kind)
-    assert summary["refused_updates"] == 3 and summary["updates"] == training.stats.updates > 100
+    assert summary["refused_updates"] == 3 and summary["updates"] == training.session.stats.updates > 100
     events = read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
     assert {row["event"] for row in events} == {"refused"}
     assert sum(int(row["why"].split()[0]) for row in events) == 3
@@ -368,9 +374,9 @@ def test_output_that_cannot_be_written_is_one_line_where_it_is_all_there_is():
 
 
 def test_the_last_checkpoint_is_written_whatever_fails_before(tmp_path, monkeypatch):
-    class FailingAtTheEnd(Server):
-        def stop_workers(self):
-            super().stop_workers()
+    class FailingAtTheEnd(GA3C):
+        def stop(self):
+            super().stop()
             raise OSError("standard error cannot be written")
 
     with pytest.raises(OSError, match="standard error cannot be written"):
@@ -421,7 +427,7 @@ LOADS = {
 
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS.keys())
 def test_odd_proportions_do_not_lock_up(tmp_path, monkeypatch, load):
-    model, _, summary = run_counting(tmp_path, monkeypatch, Server, **load)
+    model, _, summary = run_counting(tmp_path, monkeypatch, GA3C, **load)
     assert summary["ended"] == "steps" and model.batches
     check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], load.get("num_agents", 6))
 
@@ -430,9 +436,9 @@ def test_odd_proportions_do_not_lock_up(tmp_path, monkeypatch, load):
 @pytest.mark.timeout(600)
 def test_256_agents_for_five_minutes(tmp_path, monkeypatch):
     settings = {"num_agents": 256, "agent_processes": None, "steps": None, "minutes": 5.0, "max_training_queue": 512}
-    model, training, summary = run_counting(tmp_path, monkeypatch, Server, **settings)
-    assert summary["ended"] == "minutes" and training.lost.count == 0
-    assert training.memory.steps[:256].min() > 100
+    model, training, summary = run_counting(tmp_path, monkeypatch, GA3C, **settings)
+    assert summary["ended"] == "minutes" and training.session.lost.count == 0
+    assert training.session.memory.steps[:256].min() > 100
     check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=256)
 
 
@@ -446,10 +452,10 @@ def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch
             release.wait(30)
         return original(self, *args)
 
-    class Released(Server):
-        def stop_workers(self):
+    class Released(GA3C):
+        def stop(self):
             release.set()
-            super().stop_workers()
+            super().stop()
 
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
     run_counting(tmp_path, monkeypatch, Released, steps=None, minutes=0.06)
@@ -458,15 +464,15 @@ def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch
     assert any(why.startswith("no step for ") for why in said)
 
 
-@pytest.mark.parametrize("kind", [Server, SerialServer])
+@pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start_and_is_no_stall(tmp_path, monkeypatch, capsys, kind):
     monkeypatch.setattr("ga3c_tf.workers.stall_detector.STALL_SECONDS", 1.0)
-    monkeypatch.setattr("ga3c_tf.systems.training.SPEED_SECONDS", 0.5)
-    monkeypatch.setattr("ga3c_tf.systems.training.RARE_SECONDS", 1.0)
+    monkeypatch.setattr("ga3c_tf.systems.troubles.SPEED_SECONDS", 0.5)
+    monkeypatch.setattr("ga3c_tf.systems.troubles.RARE_SECONDS", 1.0)
     settings = {"num_agents": 2, "steps": None, "minutes": 0.06}
     _, training, _ = run_counting(tmp_path, monkeypatch, kind, min_training_batch=100_000, **settings)
     said = capsys.readouterr().out.splitlines()
-    assert training.stats.updates == 0 and not read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
+    assert training.session.stats.updates == 0 and not read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
     [line] = said
     pattern = r"an update trains on 100001 states or more: at (\d+) steps per second, about (\d+) s for each"
     speed, seconds = map(int, re.fullmatch(pattern, line).groups())
@@ -474,8 +480,8 @@ def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start_and_is_no_stall
 
 
 def test_an_ordinary_minimum_batch_is_not_mentioned(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("ga3c_tf.systems.training.SPEED_SECONDS", 0.1)
-    run_counting(tmp_path, monkeypatch, Server, steps=None, minutes=0.03, min_training_batch=40)
+    monkeypatch.setattr("ga3c_tf.systems.troubles.SPEED_SECONDS", 0.1)
+    run_counting(tmp_path, monkeypatch, GA3C, steps=None, minutes=0.03, min_training_batch=40)
     assert capsys.readouterr().out == ""
 
 

@@ -1,5 +1,6 @@
 """The whole system on an environment that counts: nothing lost, repeated, or mixed between agents."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -14,24 +15,30 @@ from checks import alive, check_nothing_lost_or_repeated, check_segment, freeze_
 from checks import run_counting as run_counting_with
 
 import ga3c_tf.host.scheduling
-import ga3c_tf.systems.ga3c
+import ga3c_tf.systems.ga3c.system
 import ga3c_tf.workers.predictor
 from ga3c_tf.config import Config
 from ga3c_tf.host.scheduling import IdleCores
 from ga3c_tf.rollouts.queues import IndexQueue, RolloutBuffers
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.runs.stats import Stats
-from ga3c_tf.systems.ga3c import Server, updates_at_once
-from ga3c_tf.systems.serial import SerialServer
+from ga3c_tf.systems.ga3c.system import GA3C, updates_at_once
+from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.workers.predictor import Predictor
 from ga3c_tf.workers.trainer import BatchBuilder, Trainer
 
 
-def run_counting(tmp_path, monkeypatch, kind=Server, **settings):
+def run_counting(tmp_path, monkeypatch, kind=GA3C, **settings):
     return run_counting_with(tmp_path, monkeypatch, kind, **settings)
 
 
-@pytest.mark.parametrize("kind", [Server, SerialServer])
+def workers_of(system):
+    """N_A, N_P and N_T."""
+    counts = system.counts()
+    return counts.agents, counts.predictors, counts.trainers
+
+
+@pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 @pytest.mark.parametrize("t_max", [1, 5, 100])
 def test_every_segment_is_whole_and_every_step_is_trained_on_once(tmp_path, monkeypatch, kind, t_max):
     model, training, summary = run_counting(tmp_path, monkeypatch, kind, t_max=t_max, max_training_queue=6)
@@ -42,7 +49,7 @@ def test_every_segment_is_whole_and_every_step_is_trained_on_once(tmp_path, monk
     given_up = 6 * 2 * t_max  # at most: of each agent one segment under way and one in the training queue
     assert summary["agent_steps"] >= 3000
     assert summary["agent_steps"] - given_up <= trained <= summary["agent_steps"]
-    assert summary["updates"] == len(model.batches) == training.stats.updates
+    assert summary["updates"] == len(model.batches) == training.session.stats.updates
 
 
 def test_one_agent_per_process_many_threads_and_queues_of_one(tmp_path, monkeypatch):
@@ -68,7 +75,7 @@ def test_the_prediction_batch_has_all_that_wait_up_to_the_maximum(tmp_path, monk
     assert max(model.batch_sizes) == 7
 
 
-@pytest.mark.parametrize("kind", [Server, SerialServer])
+@pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 def test_the_minimum_batch_merges_segments_until_it_is_exceeded(tmp_path, monkeypatch, kind):
     model, _, _ = run_counting(tmp_path, monkeypatch, kind, min_training_batch=20, num_trainers=1)
     sizes = {len(rows) for rows in model.batches}
@@ -80,7 +87,7 @@ def test_each_state_is_trained_with_the_lag_of_its_own_prediction(tmp_path, monk
     """Where prediction and training take turns, the lag is known: the updates since the state was predicted."""
     lags = []
     monkeypatch.setattr("ga3c_tf.runs.stats.Stats.trained", lambda self, lag, *losses: lags.append(lag))
-    model, _, _ = run_counting(tmp_path, monkeypatch, SerialServer, steps=600)
+    model, _, _ = run_counting(tmp_path, monkeypatch, SerialGA3C, steps=600)
     for update, (rows, lag) in enumerate(zip(model.batches, lags, strict=True)):
         assert [update - model.chosen[place] for place, _, _ in rows] == lag.tolist()
     assert max(lag.max() for lag in lags) > 0
@@ -88,9 +95,9 @@ def test_each_state_is_trained_with_the_lag_of_its_own_prediction(tmp_path, monk
 
 @pytest.mark.parametrize("minimum", [0, 20])
 def test_workers_come_and_go_without_a_segment_lost_or_mixed(tmp_path, monkeypatch, minimum):
-    class Changing(Server):
-        def start_workers(self):
-            super().start_workers()
+    class Changing(GA3C):
+        def start(self):
+            super().start()
             self.threads = {*self._predictors, *self._trainers}
             threading.Thread(target=self.change, daemon=True).start()
 
@@ -105,11 +112,11 @@ def test_workers_come_and_go_without_a_segment_lost_or_mixed(tmp_path, monkeypat
                 kind: sum(thread.is_alive() for thread in self.threads if isinstance(thread, kind))
                 for kind in (Predictor, Trainer)
             }
-            self.stop("changed")
+            self.session.stop("changed")
 
     model, training, summary = run_counting(tmp_path, monkeypatch, Changing, steps=None, min_training_batch=minimum)
-    assert summary["ended"] == "changed" and training.workers() == {"agents": 4, "predictors": 1, "trainers": 3}
-    assert training.alive == {Predictor: 1, Trainer: 3}
+    assert summary["ended"] == "changed" and workers_of(training.system) == (4, 1, 3)
+    assert training.system.alive == {Predictor: 1, Trainer: 3}
     places = [place for rows in model.batches for place, _, _ in rows]
     assert len(places) == len(set(places)) > 1000
     assert len({identity for identity, _, _ in places}) > 20
@@ -133,20 +140,20 @@ def test_a_full_training_queue_holds_the_agents_back(tmp_path, monkeypatch):
 
     def watch():
         time.sleep(3)
-        steps = [training.agent_steps]
+        steps = [session.agent_steps]
         time.sleep(1)
-        watched["steps"] = [*steps, training.agent_steps]
-        watched["queue"] = len(training.training_queue)
+        watched["steps"] = [*steps, session.agent_steps]
+        watched["queue"] = len(session.training_queue)
         release.set()
 
     def start(self):
-        nonlocal training
-        training = self
+        nonlocal session
+        session = self.session
         threading.Thread(target=watch, daemon=True).start()
-        Server.start_workers(self)
+        GA3C.start(self)
 
-    training = None
-    watched_server = type("WatchedServer", (Server,), {"start_workers": start})
+    session = None
+    watched_server = type("WatchedServer", (GA3C,), {"start": start})
     model, _, _ = run_counting(tmp_path, monkeypatch, watched_server, max_training_queue=6, num_trainers=1)
     first, later = watched["steps"]
     assert first == later > 0
@@ -154,7 +161,7 @@ def test_a_full_training_queue_holds_the_agents_back(tmp_path, monkeypatch):
     check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
 
 
-@pytest.mark.parametrize("kind", [Server, SerialServer])
+@pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 def test_curves_hold_every_episode_with_its_raw_score(tmp_path, monkeypatch, kind):
     model, _, summary = run_counting(tmp_path, monkeypatch, kind, log_seconds=0.2)
     episodes = read_rows(tmp_path / "run" / "episodes.csv", EPISODE_COLUMNS)
@@ -179,10 +186,10 @@ def test_curves_hold_every_episode_with_its_raw_score(tmp_path, monkeypatch, kin
 
 
 def test_every_row_of_metrics_covers_a_whole_period_though_the_run_stood_still(tmp_path, monkeypatch):
-    class Stalled(SerialServer):
-        def work(self, seconds):
-            super().work(seconds)
-            if 1 < time.monotonic() - self._start < 1.4:
+    class Stalled(SerialGA3C):
+        def poll(self, seconds):
+            super().poll(seconds)
+            if 1 < time.monotonic() - self.session._start < 1.4:
                 time.sleep(1.3)  # as a machine that swaps
 
     run_counting(tmp_path, monkeypatch, Stalled, steps=None, minutes=0.08, log_seconds=0.5)
@@ -191,10 +198,10 @@ def test_every_row_of_metrics_covers_a_whole_period_though_the_run_stood_still(t
 
 
 def test_a_run_stops_when_asked(tmp_path, monkeypatch):
-    class Stopped(Server):
-        def start_workers(self):
-            super().start_workers()
-            threading.Timer(1.0, self.stop, ["asked"]).start()
+    class Stopped(GA3C):
+        def start(self):
+            super().start()
+            threading.Timer(1.0, self.session.stop, ["asked"]).start()
 
     _, _, summary = run_counting(tmp_path, monkeypatch, Stopped, steps=None)
     assert summary["ended"] == "asked" and summary["agent_steps"] > 0
@@ -213,7 +220,7 @@ def test_each_budget_ends_the_run(tmp_path, monkeypatch, budget, why):
     assert summary["ended"] == why
 
 
-@pytest.mark.parametrize("kind", [Server, SerialServer])
+@pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 def test_the_rates_are_those_of_the_agent_steps(tmp_path, monkeypatch, kind):
     used = []
     original = helpers.CheckingModel.train
@@ -225,7 +232,7 @@ def test_the_rates_are_those_of_the_agent_steps(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
     settings = {"learning_rate": 1.0, "learning_rate_end": 0.0, "beta_end": 0.005, "anneal_steps": 2000}
     run_counting(tmp_path, monkeypatch, kind, **settings)
-    if kind is SerialServer:  # several trainers may report out of turn
+    if kind is SerialGA3C:  # several trainers may report out of turn
         assert used == sorted(used, reverse=True)
     assert used[0][0] > 0.95 and used[-1] == (0.0, 0.005)
     assert {round(rate, 1) for rate, _ in used} == {number / 10 for number in range(11)}
@@ -234,33 +241,35 @@ def test_the_rates_are_those_of_the_agent_steps(tmp_path, monkeypatch, kind):
 
 def test_no_update_happens_while_a_checkpoint_is_written(tmp_path, monkeypatch):
     """Not by trainers that the adjustment adds meanwhile either, with as many permits as on a GPU."""
-    monkeypatch.setattr(ga3c_tf.systems.ga3c, "updates_at_once", lambda device, cores: 16)
+    monkeypatch.setattr(ga3c_tf.systems.ga3c.system, "updates_at_once", lambda device, cores: 16)
     saves = []
 
-    class Watched(Server):
-        def _save(self):
-            agents, predictors, trainers = self.workers().values()
-            before = self.stats.updates
-            if agents:  # it has begun, and is not at its end
-                self.set_workers(agents, predictors, trainers + 2)
-            time.sleep(0.3)
-            saves.append((before, self.stats.updates))
-            return super()._save()
+    class Watched(GA3C):
+        @contextlib.contextmanager
+        def paused(self):
+            with super().paused():
+                before = self.session.stats.updates
+                if not self.session.ended():
+                    agents, predictors, trainers = workers_of(self)
+                    self.set_workers(agents, predictors, trainers + 2)
+                time.sleep(0.3)
+                yield
+                saves.append((before, self.session.stats.updates))
 
     _, training, _ = run_counting(
         tmp_path, monkeypatch, Watched, steps=None, minutes=0.05, checkpoint_minutes=0.01, num_trainers=1
     )
-    assert len(saves) >= 3 and saves[-1][0] > 0 and training.workers()["trainers"] >= 3
+    assert len(saves) >= 3 and saves[-1][0] > 0 and training.system.counts().trainers >= 3
     assert all(before == after for before, after in saves)
 
 
 @pytest.mark.parametrize("workers", [{"num_predictors": 17}, {"num_trainers": 17}])
 def test_a_run_may_begin_with_more_threads_than_the_adjustment_goes_up_to(tmp_path, monkeypatch, workers):
     _, training, summary = run_counting(tmp_path, monkeypatch, adjustment="fast", **workers)
-    assert summary["ended"] == "steps" and training._adjustment.error is None
+    assert summary["ended"] == "steps" and training.system.adjustment.error is None
 
 
-@pytest.mark.parametrize("kind", [Server, SerialServer])
+@pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_path, monkeypatch, kind):
     original = helpers.CheckingModel.train
 
@@ -291,7 +300,7 @@ def test_so_many_trainers_update_at_once_and_no_more(tmp_path, monkeypatch, perm
         return original(self, *args)
 
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
-    monkeypatch.setattr(ga3c_tf.systems.ga3c, "updates_at_once", lambda device, cores: permitted)
+    monkeypatch.setattr(ga3c_tf.systems.ga3c.system, "updates_at_once", lambda device, cores: permitted)
     run_counting(tmp_path, monkeypatch, num_trainers=4, steps=600)
     assert most == permitted
 
@@ -310,10 +319,10 @@ def test_idle_cores_let_more_trainers_update_at_once(tmp_path, monkeypatch, idle
         return original(self, *args)
 
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
-    monkeypatch.setattr(ga3c_tf.systems.ga3c, "usable_cores", lambda: 3)
-    monkeypatch.setattr(ga3c_tf.systems.ga3c.IdleCores, "share", lambda self: idle)
+    monkeypatch.setattr(ga3c_tf.systems.ga3c.system, "usable_cores", lambda: 3)
+    monkeypatch.setattr(ga3c_tf.systems.ga3c.system.IdleCores, "share", lambda self: idle)
     _, training, _ = run_counting(tmp_path, monkeypatch, steps=None, minutes=0.06, log_seconds=0.3)
-    assert training._gate.permits == most
+    assert training.system._gate.permits == most
 
 
 def test_the_idle_share_is_that_of_the_time_between(monkeypatch):
@@ -352,10 +361,10 @@ def test_a_patient_predictor_takes_what_comes_while_it_waits(monkeypatch, patien
 def test_agents_wait_for_a_core_instead_of_taking_one(tmp_path, monkeypatch):
     policies = set()
 
-    class Looking(Server):
-        def stop_workers(self):  # every process has stepped by then, so none is still on its way to its policy
-            policies.update(os.sched_getscheduler(process.pid) for process in self._processes._processes.values())
-            super().stop_workers()
+    class Looking(GA3C):
+        def stop(self):  # every process has stepped by then, so none is still on its way to its policy
+            policies.update(os.sched_getscheduler(process.pid) for process in self.agents.processes._processes.values())
+            super().stop()
 
     run_counting(tmp_path, monkeypatch, Looking, steps=600)
     assert policies == {os.SCHED_BATCH}
@@ -370,14 +379,14 @@ def test_a_slow_update_does_not_hold_up_the_end(tmp_path, monkeypatch):
 
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
 
-    class Timed(Server):
-        def stop_workers(self):
+    class Timed(GA3C):
+        def stop(self):
             started = time.monotonic()
-            super().stop_workers()
+            super().stop()
             self.took = time.monotonic() - started
 
     _, training, _ = run_counting(tmp_path, monkeypatch, Timed, steps=None, minutes=0.05)
-    assert training.took < 2 and not any(thread.is_alive() for thread in training._trainers)
+    assert training.system.took < 2 and not any(thread.is_alive() for thread in training.system._trainers)
 
 
 def test_at_the_end_only_batches_that_were_overtaken_are_trained_on():
@@ -471,7 +480,7 @@ def test_dynamic_adjustment_changes_the_workers_and_logs_why(tmp_path, monkeypat
     assert all(1 <= number <= limit for setting in settings for number, limit in zip(setting, (8, 16, 16), strict=True))
     assert all(row["why"] and row["accepted"] in ("0", "1") and float(row["rate"]) > 0 for row in rows)
     accepted = [setting for setting, row in zip(settings, rows, strict=True) if row["accepted"] == "1"]
-    assert training.setting_to_keep() == accepted[-1]
+    assert training.system.counts().workers_to_keep == accepted[-1]
     for rows in model.batches:
         check_segment(rows, 5)
 
@@ -479,10 +488,10 @@ def test_dynamic_adjustment_changes_the_workers_and_logs_why(tmp_path, monkeypat
 def test_plain_scheduling_has_a_process_for_each_agent_and_holds_nothing_back(tmp_path, monkeypatch):
     seen = {}
 
-    class Watched(Server):
-        def work(self, seconds):
-            super().work(seconds)
-            seen["processes"] = max(seen.get("processes", 0), len(list(self._processes)))
+    class Watched(GA3C):
+        def poll(self, seconds):
+            super().poll(seconds)
+            seen["processes"] = max(seen.get("processes", 0), len(list(self.agents.processes)))
             seen["batch"] = os.sched_getscheduler(0) == os.SCHED_BATCH
 
     monkeypatch.setattr(Watched, "_trainers_are_behind", lambda self: True)
@@ -492,6 +501,6 @@ def test_plain_scheduling_has_a_process_for_each_agent_and_holds_nothing_back(tm
         (tmp_path / scheduling).mkdir()
         _, training, summary = run_counting(tmp_path / scheduling, monkeypatch, Watched, **settings)
         assert summary["ended"] == "steps" and seen.pop("processes") == processes
-        assert seen["batch"] == training._predictors_are_patient() == (scheduling == "tuned")
-        assert (training._gate.permits == sys.maxsize) == (scheduling == "plain")
+        assert seen["batch"] == training.system._predictors_are_patient() == (scheduling == "tuned")
+        assert (training.system._gate.permits == sys.maxsize) == (scheduling == "plain")
     os.sched_setscheduler(0, before, os.sched_param(0))

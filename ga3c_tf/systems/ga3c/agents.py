@@ -1,0 +1,133 @@
+"""The agents of GA3C: in processes of this machine, and in actors elsewhere. Those whose process dies are replaced."""
+
+from __future__ import annotations
+
+import time
+
+from ga3c_tf.environments.environment import modules_used
+from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.remote.bridge import run_bridge
+from ga3c_tf.rollouts.queues import IndexQueue, ReplyPipes, homes_of
+from ga3c_tf.systems.session import Session
+from ga3c_tf.workers.agent import Agent, AgentQueues, run_agents
+from ga3c_tf.workers.supervisor import AgentSupervisor, AlsoLostWithForkserver, Watchdog
+
+
+class AgentProcesses:
+    """Starts, ends and replaces the processes that agents live in.
+
+    Args:
+        session: of the training.
+        prediction_queue: where agents put their requests.
+        ray: address of the Ray cluster of the remote agents.
+
+    Attributes:
+        count: N_A, the agents of this machine.
+        answers: the pipes by which the agents are answered.
+        processes: the processes, by number.
+        replacing: processes that have died and have no successor yet.
+    """
+
+    def __init__(self, session: Session, prediction_queue: IndexQueue, ray: str):
+        config = session.config
+        self._session = session
+        self._ray = ray
+        self.count = 0
+        self.processes = AgentSupervisor(["ga3c_tf.workers.agent", *modules_used(config)], [config.env_id])
+        # Once: the cores may change while the run goes on, and an agent's process may not.
+        self._local_processes = config.processes(usable_cores())
+        self.answers = ReplyPipes(session.memory, homes_of(config, self._local_processes))
+        self.replacing: set[int] = set()
+        self._queues = AgentQueues(
+            prediction_queue, session.training_queue, session.episode_queue, self.processes.errors
+        )
+        self._hung = Watchdog(self._patience)
+
+    def all(self) -> list[int]:
+        """Return the agents that there are, here and elsewhere."""
+        return [*range(self.count), *range(self._session.config.most_agents, self._session.memory.num_agents)]
+
+    def resize(self, count: int) -> None:
+        """Have `count` agents on this machine. Those that end give up their segment and episode."""
+        while self.count < count:
+            self._add(self.count)
+            self.count += 1
+        while self.count > count:
+            self.count -= 1
+            self.answers.removed(self.count)
+
+    def start_remote(self) -> None:
+        """Start the agents that live elsewhere."""
+        for agents in self._session.config.remote_actors:
+            for agent in agents:
+                self._add(agent)
+
+    def stop(self) -> None:
+        """End all, within a deadline."""
+        for number in self.processes:
+            self.answers.close(number)
+        self.processes.join(self._session.collect_episodes)
+
+    def lose(self, number: int) -> None:
+        """Count a process that has died, and answer it no more.
+
+        Raises:
+            AgentError: it was one too many.
+        """
+        session = self._session
+        self.replacing.add(number)
+        error = self.processes.error_of(number)
+        self.answers.close(number)
+        if isinstance(error, AlsoLostWithForkserver):
+            session.lost.count += 1
+        else:
+            session.lost.add(error)
+        first, *rest = str(error).splitlines()
+        session.tell("lost", f"{first}{f' ({rest[-1]})' if rest else ''}; its agents begin anew")
+
+    def replace(self, number: int) -> None:
+        """Start the successor of a process that has died, with agents of new random streams."""
+        self.replacing.remove(number)
+        agents = [agent for agent in self.all() if self.answers.process_of(agent) == number]
+        if agents:
+            self._start(number)
+        for agent in agents:
+            self._session.memory.streams[agent] = self._session.new_stream()
+            self.answers.added(agent)
+
+    def end_hung(self) -> None:
+        """End the processes whose environments take too long; they are then replaced as those that died are."""
+        busy_since = self._session.memory.busy_since
+        for number in self._hung.hung({number: float(busy_since[number]) for number in self.processes}):
+            why = f"agent process {number} was at one thing for {self._patience(number):g} s; it is ended"
+            self._session.tell("hung", why)
+            self.processes.end(number)
+            busy_since[number] = 0.0
+
+    def _add(self, agent: int) -> None:
+        self._session.memory.streams[agent] = self._session.new_stream()
+        process = self.answers.process_of(agent)
+        if process not in self.processes and process not in self.replacing:
+            self._start(process)
+        self.answers.added(agent)
+
+    def _start(self, number: int) -> None:
+        config = self._session.config
+        memory = self._session.memory
+        answers = self.answers.open(number)
+        memory.busy_since[number] = time.monotonic()
+        common = (number, config, memory, self._queues)
+        if actor := self._actor_of(number):
+            memory.nodes[number] = b"connecting"
+            self.processes.start(number, run_bridge, *common, actor, self._ray, pipe=answers)
+        else:
+            self.processes.start(number, run_agents, *common, Agent, pipe=answers)
+
+    def _actor_of(self, number: int) -> range | None:
+        """Return the remote agents that an agent process is the bridge of; None where its agents live in it."""
+        remote = number - self._local_processes
+        return self._session.config.remote_actors[remote] if remote >= 0 else None
+
+    def _patience(self, number: int) -> float:
+        """Seconds that an agent process may be at one thing: a step, or a call in which all agents of an actor step."""
+        return self._session.config.agent_timeout * len(self._actor_of(number) or [number])

@@ -1,0 +1,274 @@
+"""The GA3C system: one model, its predictors and trainers, and the agents they serve (section 4 of the paper)."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from multiprocessing import connection
+from typing import TypeVar
+
+import numpy as np
+
+from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.host.memory import available_bytes
+from ga3c_tf.host.scheduling import IdleCores, schedule_as
+from ga3c_tf.remote.nodes import NodeRates
+from ga3c_tf.rollouts.queues import ENDED, IndexQueue
+from ga3c_tf.systems.ga3c.agents import AgentProcesses
+from ga3c_tf.systems.session import Session
+from ga3c_tf.systems.system import Counts, System
+from ga3c_tf.workers.adjustment import SEARCHES, DynamicAdjustment, WorkerCounts
+from ga3c_tf.workers.agent import random_stream
+from ga3c_tf.workers.predictor import Predictor
+from ga3c_tf.workers.supervisor import STOP_SECONDS
+from ga3c_tf.workers.thread import Worker
+from ga3c_tf.workers.trainer import BatchBuilder, Trainer, UpdateGate
+
+AGENT_BYTES = 40 * 2**20
+"""Memory an agent process is reckoned with, where the adjustment asks how many there is room for."""
+IDLE = 0.1
+"""Share of the cores' time from which on they are idle."""
+MOST_THREADS = 16
+"""Most predictors, and most trainers, that the adjustment goes up to unless the run begins with more.
+
+The paper tried no more (figure 3).
+"""
+W = TypeVar("W", bound=Worker)
+
+
+class GA3C(System):
+    """Agent processes, predictor threads and trainer threads around one model.
+
+    Args:
+        session: of the training.
+        ray: address of the Ray cluster of the remote agents.
+
+    Attributes:
+        agents: the agents and their processes.
+        adjustment: the thread that looks for the best N_A, N_P and N_T; None where it is off.
+    """
+
+    def __init__(self, session: Session, ray: str = ""):
+        super().__init__(session)
+        config = session.config
+        self._prediction_queue = IndexQueue()
+        self.agents = AgentProcesses(session, self._prediction_queue, ray)
+        self.adjustment: DynamicAdjustment | None = None
+        self._num_predictors = self._num_trainers = 0
+        self._predictors: list[Predictor] = []
+        self._trainers: list[Trainer] = []
+        self._tuned = config.scheduling == "tuned"
+        self._gate = UpdateGate(updates_at_once(session.device, usable_cores()) if self._tuned else sys.maxsize)
+        self._idle = IdleCores()
+        self._behind = False
+        self._changing = threading.RLock()
+        self._drained = deque[int]()
+        self._builder = BatchBuilder(session.memory, config.min_training_batch)
+
+    # the contract
+
+    def start(self) -> None:
+        config = self.session.config
+        schedule_as(config.scheduling)
+        kept = self.session.workers_before if config.adjustment != "off" else None
+        start = WorkerCounts(*kept or (config.num_agents, config.num_predictors, config.num_trainers))
+        start = start._replace(agents=min(start.agents, config.most_agents))  # of other settings
+        self.set_workers(*start)
+        self._node_rates = NodeRates(self.session.memory, self.agents.answers.process_of)
+        self.agents.start_remote()
+        if config.adjustment != "off":
+            self.adjustment = self._new_adjustment(start)
+            self.adjustment.start()
+
+    def poll(self, seconds: float) -> None:
+        session = self.session
+        sentinels = self.agents.processes.sentinels()
+        ready = connection.wait([session.episode_queue.reader, session.wake.reader, *sentinels], seconds)
+        if session.wake.reader in ready:
+            session.wake.get(1000)
+        self._raise_errors()
+        if session.stopping:
+            return
+        for sentinel in sentinels.keys() & set(ready):
+            self._lose(sentinels[sentinel])
+        while self._drained:
+            self._replace(self._drained.popleft())
+        self.agents.end_hung()
+
+    def stop(self) -> None:
+        if self.adjustment:
+            self.adjustment.stop()
+            self.adjustment.join(STOP_SECONDS)
+        self.agents.stop()
+        self._prediction_queue.stop(self._num_predictors)
+        self._builder.closed = True
+        self.session.training_queue.stop(self._num_trainers)
+        deadline = time.monotonic() + STOP_SECONDS
+        for worker in [*self._predictors, *self._trainers]:
+            worker.join(max(0.0, deadline - time.monotonic()))
+
+    def kill(self) -> None:
+        self.agents.processes.kill()
+
+    def paused(self):
+        return self._gate.closed()
+
+    def counts(self) -> Counts:
+        return Counts(
+            agents=len(self.agents.all()),
+            predictors=self._num_predictors,
+            trainers=self._num_trainers,
+            requests=len(self._prediction_queue),
+            gathered=self._builder.states,
+            workers_to_keep=list(self.adjustment.search.accepted) if self.adjustment else None,
+        )
+
+    def before_row(self) -> None:
+        session = self.session
+        if session.config.remote_agents:
+            lags = session.stats.lags_of(session.memory.num_agents)
+            for row in self._node_rates.rows(self.agents.all(), *lags):
+                session.log.node({"time_s": session.time_s, "agent_steps": session.agent_steps, **row})
+        self._let_more_update()
+
+    # numbers of workers
+
+    def set_workers(self, agents: int, predictors: int, trainers: int) -> None:
+        """Bring N_A, N_P and N_T to these numbers. Ending a worker does not wait for it.
+
+        Agents that end give up their segment and episode; what a trainer had gathered goes to the next one.
+        """
+        with self._changing:
+            self._predictors = _still_needed(self._predictors)
+            self._predictors += [self._new_predictor() for _ in range(predictors - self._num_predictors)]
+            self._prediction_queue.stop(max(0, self._num_predictors - predictors))
+            self._trainers = _still_needed(self._trainers)
+            self._trainers += [self._new_trainer() for _ in range(trainers - self._num_trainers)]
+            self.session.training_queue.stop(max(0, self._num_trainers - trainers))
+            self._num_predictors = predictors
+            self._num_trainers = trainers
+            self.agents.resize(agents)
+
+    def _new_adjustment(self, start: WorkerCounts) -> DynamicAdjustment:
+        session = self.session
+        config = session.config
+        authors = config.adjustment == "nvlabs"
+        room = start.agents + available_bytes() / AGENT_BYTES
+        limits = WorkerCounts(
+            int(min(config.most_agents, room)),
+            max(MOST_THREADS, start.predictors),
+            max(MOST_THREADS, start.trainers),
+        )
+        random = np.random.default_rng(random_stream(config, session.new_stream()))
+        return DynamicAdjustment(
+            SEARCHES[config.adjustment](start, limits, random),
+            lambda setting: self.set_workers(*setting),
+            (lambda: session.stats.updates) if authors else (lambda: session.stats.trained_samples),
+            session.log.adjustment,
+            session.wake_up,
+            clock=lambda: session.time_s,
+            period=config.adjustment_seconds,
+            warm_up=0.0 if authors else 0.25,
+        )
+
+    def _new_predictor(self) -> Predictor:
+        session = self.session
+        worker = Predictor(
+            session.config,
+            session.model,
+            session.memory,
+            self._prediction_queue,
+            self.agents.answers,
+            session.stats,
+            self._predictors_are_patient,
+            session.wake_up,
+        )
+        worker.start()
+        return worker
+
+    def _new_trainer(self) -> Trainer:
+        session = self.session
+        worker = Trainer(
+            self._builder,
+            session.model,
+            session.training_queue,
+            self.agents.answers,
+            session.stats,
+            session.rates,
+            self._gate,
+            session.refused,
+            self._process_drained,
+            session.wake_up,
+        )
+        worker.start()
+        return worker
+
+    # what goes wrong
+
+    def _raise_errors(self) -> None:
+        for worker in [self.adjustment, *self._predictors, *self._trainers]:
+            if worker is not None and worker.error is not None:
+                raise worker.error
+
+    def _lose(self, number: int) -> None:
+        """See to it that nothing that a dead agent process asked for or sent is taken for its successor's.
+
+        The predictors are changed for new ones, so every request that it made has been answered, to nobody. A record in
+        the training queue follows its last segment, and lets the successor begin with all its slots free.
+        """
+        with self._changing:
+            self.agents.lose(number)
+            self._prediction_queue.stop(self._num_predictors)
+            for predictor in self._predictors:
+                predictor.join()
+            self._raise_errors()
+            self._predictors = [self._new_predictor() for _ in range(self._num_predictors)]
+        self.session.training_queue.put(number | ENDED)
+
+    def _process_drained(self, number: int) -> None:
+        """All that a process has sent was taken; called by a trainer."""
+        self._drained.append(number)
+        self.session.wake_up()
+
+    def _replace(self, number: int) -> None:
+        with self._changing:
+            self.agents.replace(number)
+
+    # scheduling
+
+    def _let_more_update(self) -> None:
+        """One more update at a time where the trainers were behind, and cores idle all the same, since the last call.
+
+        So it is with large networks: the agents wait, and the update that runs does not use the cores that they leave.
+        """
+        idle = self._idle.share()
+        was_behind = self._behind
+        self._behind = self._trainers_are_behind()
+        if idle > IDLE and was_behind and self._behind and self._gate.permits < usable_cores():
+            self._gate.permit_one_more()
+
+    def _predictors_are_patient(self) -> bool:
+        return self._tuned and self._trainers_are_behind()
+
+    def _trainers_are_behind(self) -> bool:
+        """Whether more than half of the segments that may wait for training do."""
+        config = self.session.config
+        agents = self.agents.count + config.remote_agents
+        return 2 * len(self.session.training_queue) > agents * config.segments_per_agent
+
+
+def updates_at_once(device: str, cores: int) -> int:
+    """Return how many trainers may update side by side at first.
+
+    On a CPU half the cores. An update of few states moves all weights, gradients and RMSProp's slots through the memory
+    that the cores share: two at once, each on a core of its own, take 2.0 ms of processor time each instead of 1.4
+    (5 states, small network, 2-core EPYC), where one beside an agent takes no longer than alone.
+    """
+    return sys.maxsize if "GPU" in device else max(1, cores // 2)
+
+
+def _still_needed(workers: list[W]) -> list[W]:
+    """Without those that have ended as they were asked to."""
+    return [worker for worker in workers if worker.is_alive() or worker.error is not None]

@@ -1,0 +1,185 @@
+"""What a training and its system share: the model, the shared memory, the counters, the curves and the budget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import EnvironmentSpec
+from ga3c_tf.model.model import Model
+from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, RolloutBuffers
+from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.log import RunLog
+from ga3c_tf.runs.stats import Stats
+from ga3c_tf.workers.failures import FailureBudget
+
+
+class Session:
+    """One session of a run, from its first step or a checkpoint to its end.
+
+    Args:
+        config: settings, with a seed.
+        spec: what `describe_environment` says of the config's environment.
+        device: TensorFlow device, as `configure_device` returned it.
+        warn: called with one line about something that went wrong but was dealt with.
+
+    Attributes:
+        model: the model that is trained.
+        memory: the buffers that agents and the server share.
+        stats: counters of episodes, predictions and updates.
+        lost: agent processes that ended by themselves and were replaced.
+        refused: updates that were left out because a loss or gradient was not finite.
+        training_queue: slots of the segments that wait for training.
+        episode_queue: episodes that ended, until `collect_episodes` takes them.
+        wake: has something to read when the training has a reason to look around; see `wake_up`.
+        steps_before: agent steps of earlier sessions.
+        workers_before: N_A, N_P and N_T that an earlier session had found best; None where none did.
+        log: the curves, from `open_log` on.
+
+    Raises:
+        UserError: the network does not fit the environment, or there is too little memory.
+    """
+
+    log: RunLog
+
+    def __init__(self, config: Config, spec: EnvironmentSpec, device: str, warn: Callable[[str], None]):
+        if config.seed is None:
+            raise ValueError("a training needs a seed: draw one and put it into the config")
+        self.config = config
+        self.device = device
+        self.warn = warn
+        self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
+        self.memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
+        self.stats = Stats(config.rolling_episodes)
+        # a machine that dies takes all its actors along
+        self.lost = FailureBudget(config.max_failures + len(config.remote_actors))
+        self.refused = FailureBudget(config.max_failures)
+        self.training_queue = IndexQueue()
+        self.episode_queue = RecordQueue(EPISODE)
+        self.wake = RecordQueue(INDEX)
+        self.steps_before = 0
+        self.workers_before: list[int] | None = None
+        self._time_before = 0.0
+        self._agents_started = 0
+        self._stop_reason: str | None = None
+        self._start = time.monotonic()
+
+    # where the run stands
+
+    @property
+    def agent_steps(self) -> int:
+        """Environment steps taken by all agents, earlier sessions included."""
+        return self.steps_before + int(self.memory.steps.sum())
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of training, earlier sessions included."""
+        return self._time_before + self.seconds
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since `begin`."""
+        return time.monotonic() - self._start
+
+    def rates(self) -> tuple[float, float]:
+        """Return the learning rate and beta of now."""
+        return self.config.annealed(self.agent_steps)
+
+    def begin(self) -> None:
+        """Start the clock."""
+        self._start = time.monotonic()
+
+    def restore(self, counters: dict) -> None:
+        """Go on from where a checkpoint stands; `counters` as `counters` returned them."""
+        self.steps_before = counters["agent_steps"]
+        self._time_before = counters["time_s"]
+        self._agents_started = counters["agents_started"]
+        self.workers_before = counters.get("setting")
+        self.stats.restore(counters["stats"])
+
+    def counters(self) -> dict:
+        """Return what a checkpoint keeps of this session beside the model."""
+        return {
+            "agent_steps": self.agent_steps,
+            "time_s": self.time_s,
+            "agents_started": self._agents_started,
+            "stats": self.stats.state(),
+        }
+
+    # when it ends
+
+    @property
+    def stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stop_reason is not None
+
+    def stop(self, reason: str) -> None:
+        """Ask the training to end; safe in a signal handler and from other threads."""
+        self._stop_reason = self._stop_reason or reason
+        self.wake_up()
+
+    def ended(self) -> str | None:
+        """Return why the training is to end (of `runs.outcomes`); None while it is to go on."""
+        config = self.config
+        if self._stop_reason:
+            return self._stop_reason
+        if config.steps and self.agent_steps >= config.steps:
+            return outcomes.STEPS
+        if config.minutes and self.time_s >= 60 * config.minutes:
+            return outcomes.MINUTES
+        if config.episodes and self.stats.episodes >= config.episodes:
+            return outcomes.EPISODES
+        return None
+
+    def progress(self) -> float | None:
+        """Return the share of the budget that is used, 0 to 1; None where there is no budget."""
+        config = self.config
+        shares = []
+        if config.steps:
+            shares.append(self.agent_steps / config.steps)
+        if config.minutes:
+            shares.append(self.time_s / (60 * config.minutes))
+        if config.episodes:
+            shares.append(self.stats.episodes / config.episodes)
+        return min(1.0, max(shares)) if shares else None
+
+    def wake_up(self) -> None:
+        """Have a system that waits for its processes look around; safe in a signal handler and from other threads."""
+        self.wake.put(0)
+
+    # what a system does through it
+
+    def new_stream(self) -> int:
+        """Return the number of a random stream that no agent of this run, in any session, has had."""
+        self._agents_started += 1
+        return self._agents_started - 1
+
+    def open_log(self, path: Path) -> None:
+        """Open the curves in the run folder `path`; what a lost part of the run had added is dropped.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        nodes = self.config.remote_agents > 0
+        self.log = RunLog(path, self.steps_before, self._time_before, self.stats.episodes, self.warn, nodes=nodes)
+
+    def collect_episodes(self) -> None:
+        """Count and log the episodes that have ended since the last call."""
+        while len(self.episode_queue):
+            for _, length, score in self.episode_queue.get(1000).tolist():
+                self.stats.episode(score)
+                row = {
+                    "time_s": self.time_s,
+                    "agent_steps": self.agent_steps,
+                    "episode": self.stats.episodes,
+                    "score": score,
+                    "length": length,
+                }
+                self.log.episode(row, self.stats.rolling_score)
+
+    def tell(self, event: str, why: str) -> None:
+        """Warn of something that was dealt with, and log it."""
+        self.warn(why)
+        self.log.event({"time_s": self.time_s, "agent_steps": self.agent_steps, "event": event, "why": why})

@@ -1,0 +1,80 @@
+"""Tells of what goes wrong in a training that goes on: refused updates, stages that stand still, rare updates."""
+
+from __future__ import annotations
+
+import time
+
+from ga3c_tf.systems.session import Session
+from ga3c_tf.systems.system import System
+from ga3c_tf.workers.stall_detector import StallDetector
+
+LOOK_SECONDS = 0.25
+SPEED_SECONDS = 5.0
+"""After the first step, until the speed is taken for that of the run."""
+RARE_SECONDS = 60.0
+"""Between two updates: more is said at the start of a run, since it may be a slip."""
+
+
+class Troubles:
+    """Looks at a training a few times a second, and tells of what it sees.
+
+    Args:
+        session: of the training.
+        system: what trains.
+    """
+
+    def __init__(self, session: Session, system: System):
+        self._session = session
+        self._system = system
+        self._stalls = StallDetector()
+        self._look_at = 0.0
+        self._refused = 0  # of them was told
+        self._first_step: tuple[float, int] | None = None  # when it was seen, and the agent steps then
+        self._speed_known = False
+
+    def look(self) -> None:
+        """Tell of what has gone wrong since the last look, if one is due."""
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        self.tell_refused()
+        self._tell_rare_updates()
+        self._tell_stalls()
+
+    def tell_refused(self) -> None:
+        """Tell how many updates were refused since the last call, if any were."""
+        count = self._session.refused.count - self._refused
+        if count > 0:
+            self._refused += count
+            self._session.tell("refused", f"{count} updates left out: a loss or gradient was not finite")
+
+    def _tell_stalls(self) -> None:
+        session = self._session
+        counts = self._system.counts()
+        counters = {
+            "step": session.agent_steps,
+            "prediction": session.stats.predictions,
+            "update": session.stats.updates + session.refused.count + counts.gathered,
+        }
+        for stage, seconds in self._stalls.stalled(counters).items():
+            segments = len(session.training_queue)
+            waiting = f"{counts.requests} requests wait for a prediction, {segments} segments for an update"
+            session.tell("stall", f"no {stage} for {seconds:.0f} s; {waiting}")
+
+    def _tell_rare_updates(self) -> None:
+        """Say once, as soon as the speed is known, that an update takes very long, where it does."""
+        session = self._session
+        now = time.monotonic()
+        steps = session.agent_steps
+        if self._first_step is None and steps > session.steps_before:
+            self._first_step = now, steps
+        if self._speed_known or self._first_step is None or now < self._first_step[0] + SPEED_SECONDS:
+            return
+        self._speed_known = True
+        states = session.config.states_per_update
+        speed = (steps - self._first_step[1]) / (now - self._first_step[0])
+        if states > RARE_SECONDS * speed:
+            about = f"about {states / speed:.0f} s" if speed else "for ever"
+            session.warn(
+                f"an update trains on {states} states or more: at {speed:.0f} steps per second, {about} for each"
+            )
