@@ -11,15 +11,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ga3c_tf.workers import adjustment
-from ga3c_tf.workers.adjustment import (
-    ADJUSTMENT_COLUMNS,
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
+from ga3c_tf.workers import adjustment_rules
+from ga3c_tf.workers.adjustment import WINDOWS, DynamicAdjustment
+from ga3c_tf.workers.adjustment_rules import (
     FRESH_PERIODS,
     REST_PERIODS,
     SEARCHES,
-    WINDOWS,
     Decision,
-    DynamicAdjustment,
     FastSearch,
     NvlabsSearch,
     PaperSearch,
@@ -193,7 +192,7 @@ def test_luck_does_not_ratchet(rule, monkeypatch):
     counts = accepted_by_luck(rule)
     assert np.mean(counts) < 1.5 and max(counts) <= 5
     for name in ("NOISES", "CONFIRMED"):
-        monkeypatch.setattr(adjustment, name, 0.0)
+        monkeypatch.setattr(adjustment_rules, name, 0.0)
     assert np.mean(accepted_by_luck(rule, seeds=10)) > 8, "without regard to noise"
 
 

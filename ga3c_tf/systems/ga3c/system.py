@@ -19,7 +19,8 @@ from ga3c_tf.rollouts.queues import ENDED, IndexQueue
 from ga3c_tf.systems.ga3c.agents import AgentProcesses
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
-from ga3c_tf.workers.adjustment import SEARCHES, DynamicAdjustment, WorkerCounts
+from ga3c_tf.workers.adjustment import DynamicAdjustment
+from ga3c_tf.workers.adjustment_rules import SEARCHES, WorkerCounts
 from ga3c_tf.workers.agent import random_stream
 from ga3c_tf.workers.predictor import Predictor
 from ga3c_tf.workers.supervisor import STOP_SECONDS
