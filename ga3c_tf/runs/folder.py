@@ -138,7 +138,7 @@ class RunFolder:
         Its `time_s` is where on the run's time axis it begins: a reader of speeds leaves out what follows.
         """
         file = self.path / "meta.json"
-        sessions = _sessions(self.path)
+        sessions = read_sessions(self.path)
         if not sessions and file.exists():
             file.rename(file.with_name(f"meta.json.damaged-{time.time_ns()}"))
         sessions.append(
@@ -170,7 +170,7 @@ class RunFolder:
         return [_digest(file.read_text())] if file.exists() else []
 
 
-def _sessions(path: Path) -> list[dict]:
+def read_sessions(path: Path) -> list[dict]:
     """Return the sessions in meta.json; an empty list where it is missing or damaged."""
     try:
         return [dict(session) for session in json.loads((path / "meta.json").read_text())["sessions"]]
@@ -213,7 +213,7 @@ def read_config(path: Path | str) -> Config:
         config = Config.from_json(text)
     except UserError as error:
         raise UserError(f"{file} is damaged: {error}") from None
-    digests = [digest for session in _sessions(Path(path)) for digest in session.get("config_digests", [])]
+    digests = [digest for session in read_sessions(Path(path)) for digest in session.get("config_digests", [])]
     if digests and _digest(text) not in digests:
         raise UserError(f"{file} is not what the run wrote: damaged, or edited; other settings want a run of their own")
     return config

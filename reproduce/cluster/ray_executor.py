@@ -21,7 +21,7 @@ from ga3c_tf.remote.cluster import connect
 from ga3c_tf.reproduce.cluster.ray_task import MARKER, Job
 from ga3c_tf.reproduce.cluster.scheduler import RUNNING, WAITING, News, State, conductor_of
 from ga3c_tf.reproduce.cluster.storage import Mirror, Storage
-from ga3c_tf.reproduce.runs.run import FINISHED, Run
+from ga3c_tf.reproduce.runs.run import FINISHED, RUN_FILE, Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
 LOCAL = "local"
@@ -218,10 +218,9 @@ def _marker(storage: Storage, url: str) -> bytes:
 
 
 def _finished(storage: Storage, spec: RunSpec) -> bool:
-    result = storage.read(f"runs/{spec.id}/result.json")
+    file = f"runs/{spec.id}/{RUN_FILE}"
+    result = storage.read(file)
     try:
         return result is not None and json.loads(result)["status"] == FINISHED
     except (ValueError, KeyError, TypeError):
-        raise UserError(
-            f"runs/{spec.id}/result.json in the storage is damaged; remove runs/{spec.id} there to run it again"
-        ) from None
+        raise UserError(f"{file} in the storage is damaged; remove runs/{spec.id} there to run it again") from None

@@ -83,7 +83,7 @@ def attempt(
         report: told how far the run is, whenever it has been stored.
 
     Returns:
-        Its status and the reason for it, as in result.json.
+        Its status and the reason for it, as in run.json.
 
     Raises:
         NotShared: this node sees another storage.

@@ -17,7 +17,7 @@ from ga3c_tf.remote.cluster import NAMESPACE
 from ga3c_tf.reproduce.cluster import ray_task
 from ga3c_tf.reproduce.cluster.ray_task import Job, NotShared, Progress
 from ga3c_tf.reproduce.cluster.storage import Storage, TakenOver
-from ga3c_tf.reproduce.runs.run import INTERRUPTED
+from ga3c_tf.reproduce.runs.run import INTERRUPTED, RUN_FILE
 
 TRIES = 3
 """That may be lost one after another without a newer checkpoint."""
@@ -33,7 +33,7 @@ CANCELLED = "cancelled"
 
 
 class State(NamedTuple):
-    """Of a run: `WAITING` for a node, `RUNNING`, `STOPPED`, or the status in its result.json."""
+    """Of a run: `WAITING` for a node, `RUNNING`, `STOPPED`, or the status in its run.json."""
 
     status: str
     progress: Progress
@@ -157,9 +157,14 @@ class Conductor:
             saved = max(saved, newest)
             if lost == TRIES:
                 reason = f"{TRIES} tries in a row were lost without a new checkpoint; the last one: {reason}"
-                result = {"status": INTERRUPTED, "reason": reason, "spec": json.loads(job.spec.to_json())}
+                result = {
+                    "status": INTERRUPTED,
+                    "reason": reason,
+                    "ended": "",
+                    "spec": json.loads(job.spec.to_json()),
+                }
                 content = json.dumps(result, indent=2).encode() + b"\n"
-                await asyncio.to_thread(Storage(self._url).write, [(f"runs/{name}/result.json", content)])
+                await asyncio.to_thread(Storage(self._url).write, [(f"runs/{name}/{RUN_FILE}", content)])
                 return INTERRUPTED, reason
             self._states[name] = self._states[name]._replace(status=WAITING)
             await self.say(name, f"{reason}; tried again")

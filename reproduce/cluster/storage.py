@@ -14,6 +14,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import replacing
+from ga3c_tf.reproduce.runs.run import RUN_FILE
 
 Stamp = tuple[int, int]
 """Size in bytes, and time of the last change in ns."""
@@ -99,7 +100,7 @@ class Mirror:
         self._folder = folder
         self._run = f"runs/{run_id}"
         self._log = f"logs/{run_id}.txt"
-        self._result = f"{self._run}/result.json"
+        self._result = f"{self._run}/{RUN_FILE}"
         self._holder = f"logs/{run_id}.holder"
         self._own: bytes | None = None
         self._stored: dict[str, Stamp] = {}
@@ -110,7 +111,7 @@ class Mirror:
         self._storage.write([(self._holder, self._own)])
 
     def pull(self) -> None:
-        """Replace what is here by what is stored, if anything; result.json comes last: it says that all is there."""
+        """Replace what is here by what is stored, if anything; run.json comes last: it says that all is there."""
         names = sorted([*self._storage.names(self._run), *self._storage.names(self._log)], key=_place)
         if names:
             shutil.rmtree(self._folder / self._run, ignore_errors=True)
@@ -194,8 +195,8 @@ class Mirror:
 
 
 def _place(name: str) -> tuple[int, str]:
-    """When a file is copied: meta.json before config.json, for which it vouches, result.json after all."""
-    return {"meta.json": 0, "result.json": 2}.get(PurePosixPath(name).name, 1), name
+    """When a file is copied: meta.json before config.json, for which it vouches, run.json after all."""
+    return {"meta.json": 0, RUN_FILE: 2}.get(PurePosixPath(name).name, 1), name
 
 
 def _is_copied(path: Path) -> bool:

@@ -213,7 +213,7 @@ class Figure:
             seed=spec.seed,
             run_id=spec.id,
         )
-        if not (run.path / "meta.json").exists():
+        if not run.result.get("sessions"):
             return record
         return dataclasses.replace(
             record,

@@ -126,7 +126,6 @@ def _block(
 ) -> dict[str, Any]:
     records = [record for record in results.records if record.status == MEASURED]
     sources = {f"{(record.commit or 'unknown')[:12]}{' (changed since)' if record.dirty else ''}" for record in records}
-    files = [run.path / "command.txt" for run in results.runs]
     return {
         "title": title,
         "command": results.command,
@@ -137,5 +136,5 @@ def _block(
         "sources": sorted(sources),
         "section": figure.sections(results),
         "pictures": [stem.as_posix() for stem in pictures],
-        "commands": [file.read_text(encoding="utf-8").strip() for file in files if file.exists()],
+        "commands": [run.sessions[0]["command"] for run in results.runs if run.result.get("sessions")],
     }

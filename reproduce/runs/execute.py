@@ -1,9 +1,10 @@
-"""Carries out one run: training and evaluation by `ga3c-tf` in processes of their own, and result.json at the end."""
+"""Carries out one run: training and evaluation by `ga3c-tf` in processes of their own, and run.json at the end."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import shutil
@@ -19,9 +20,10 @@ from ga3c_tf.files import locked, write_aside
 from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import process_group
-from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run, curve_of, read_result, write_curve
+from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RUN_FILE, Run, curve_of, read_run, write_curve
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.folder import read_sessions
 
 POLL_SECONDS = 0.25
 SAMPLE_SECONDS = 2.0
@@ -48,8 +50,8 @@ def execute_run(spec: RunSpec, runs: Path, force: bool = False, say: Callable[[s
     """Bring the run to its end in `runs`/<its id>, from wherever it stands.
 
     A finished run is left alone, and so is one that diverged, since that is a result. Any other run is resumed from
-    its newest checkpoint, or begun anew where there is none. result.json is written last: a run without it has not
-    come to an end.
+    its newest checkpoint, or begun anew where there is none. run.json is written last: a run without it has not come
+    to an end.
 
     Args:
         spec: what to run.
@@ -80,10 +82,10 @@ def _bring_to_its_end(spec: RunSpec, runs: Path, force: bool, say: Callable[[str
         if folder.exists():
             with locked(folder / "lock", say):  # its training may outlive a `reproduce` that was killed
                 _make_ready(folder, force, say)
-        # 3. Train and evaluate; result.json comes last, since it says that the run has ended.
+        # 3. Train and evaluate; run.json comes last, since it says that the run has ended.
         result = _result(spec, folder, logs / f"{spec.id}.txt")
         folder.mkdir(parents=True, exist_ok=True)
-        write_aside(folder / "result.json", json.dumps(result, indent=2) + "\n")
+        write_aside(folder / RUN_FILE, json.dumps(result, indent=2) + "\n")
 
 
 def _make_ready(folder: Path, force: bool, say: Callable[[str], None]) -> None:
@@ -91,8 +93,8 @@ def _make_ready(folder: Path, force: bool, say: Callable[[str], None]) -> None:
     if force:
         _remove(folder)
     elif _has_checkpoint(folder):
-        (folder / "result.json").unlink(missing_ok=True)
-    elif (folder / "config.json").exists() and read_result(folder).get("status") == FAILED:
+        (folder / RUN_FILE).unlink(missing_ok=True)
+    elif (folder / "config.json").exists() and read_run(folder).get("status") == FAILED:
         aside = folder.with_name(f"{folder.name}.failed-{time.time_ns()}")
         folder.rename(aside)
         say(f"{folder.name} failed before its first checkpoint and is begun anew; what it left is kept in {aside}")
@@ -113,7 +115,7 @@ def _has_checkpoint(folder: Path) -> bool:
 
 
 def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
-    """Run the commands; return what goes into result.json."""
+    """Run the commands; return what goes into run.json."""
     result: dict = {"status": FINISHED, "reason": "", "ended": "", "spec": json.loads(spec.to_json())}
     try:
         result |= _train(spec, folder, log)
@@ -122,8 +124,21 @@ def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
     except ChildEnded as error:
         result |= {"status": error.status, "reason": str(error), "ended": error.ended or result["ended"]}
     if (folder / "config.json").exists():
+        with contextlib.suppress(ValueError):  # a damaged one is refused by `resume`, and the run has failed
+            result["config"] = json.loads((folder / "config.json").read_text())
+        result["sessions"] = read_sessions(folder)
         write_curve(folder, curve_of(folder, spec.config.rolling_episodes))
+        _remove_empty_tables(folder)
     return result
+
+
+def _remove_empty_tables(folder: Path) -> None:
+    """Remove the CSV files that have no row, so that what is kept of a run says something."""
+    for file in folder.glob("*.csv"):
+        with file.open("rb") as stream:
+            rows = sum(1 for _ in itertools.islice(stream, 2)) - 1
+        if rows < 1:
+            file.unlink()
 
 
 def _json(printed: str) -> dict:

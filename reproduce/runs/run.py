@@ -21,9 +21,11 @@ FINISHED = "finished"
 FAILED = "failed"
 INTERRUPTED = "interrupted"
 NOT_FINISHED = "not finished"
-"""Of a run that was killed, so that it has no result.json."""
+"""Of a run that was killed, so that it has no run.json."""
 CURVE_COLUMNS = ("time_s", "agent_steps", "episodes", "rolling_score")
 CURVE_POINTS = 300
+RUN_FILE = "run.json"
+"""What is kept of a run besides its curves: how it ended, its specification, settings, sessions and scores."""
 Columns = dict[str, np.ndarray]
 
 
@@ -34,7 +36,7 @@ class Run:
     Attributes:
         spec: what was to be run.
         path: its folder, which may not be there.
-        result: what result.json says, or {} before the run has come to an end.
+        result: what run.json says, or {} before the run has come to an end.
     """
 
     spec: RunSpec
@@ -44,7 +46,7 @@ class Run:
     @classmethod
     def of(cls, spec: RunSpec, runs: Path) -> Run:
         """Return the run of this specification in the folder `runs`."""
-        return cls(spec, runs / spec.id, read_result(runs / spec.id))
+        return cls(spec, runs / spec.id, read_run(runs / spec.id))
 
     @property
     def finished(self) -> bool:
@@ -58,7 +60,7 @@ class Run:
 
     @property
     def outcome(self) -> str:
-        """Return the status in result.json; without one, whether the run was begun: `NOT_FINISHED` or `NOT_RUN`."""
+        """Return the status in run.json; without one, whether the run was begun: `NOT_FINISHED` or `NOT_RUN`."""
         if self.result:
             return self.result["status"]
         return NOT_FINISHED if (self.path / "config.json").exists() else NOT_RUN
@@ -95,13 +97,16 @@ class Run:
         """Agent steps of training."""
         return int(self._total("agent_steps"))
 
-    @functools.cached_property
+    @property
     def sessions(self) -> list[dict]:
-        """What meta.json says of the processes that trained it, oldest first."""
-        try:
-            return list(json.loads((self.path / "meta.json").read_text())["sessions"])
-        except (OSError, ValueError, KeyError, TypeError):
-            raise UserError(f"{self.path / 'meta.json'} is missing or damaged") from None
+        """The processes that trained it, oldest first, each with its command, source, machine and versions.
+
+        Raises:
+            UserError: none is known, because meta.json was damaged when the run ended.
+        """
+        if not self.result.get("sessions"):
+            raise UserError(f"{self.path / RUN_FILE} has no sessions; remove {self.path} to run it again")
+        return self.result["sessions"]
 
     @property
     def commit(self) -> str | None:
@@ -188,30 +193,27 @@ class Run:
         return {"seconds": float(seconds), "pps": float(steps / seconds), "tps": float(updates / seconds), **means}
 
 
-def read_result(folder: Path) -> dict:
-    """Return what the result.json of a run folder says; {} where there is none.
+def read_run(folder: Path) -> dict:
+    """Read the run.json of a run folder; return {} where there is none.
+
+    Returns:
+        'status', 'reason' and 'ended' (what ended the training, of `ga3c_tf.runs.outcomes`, or empty), 'spec', and as
+        far as the run came: 'config', 'sessions', 'training', 'cpu_utilization', 'gpu_utilization', 'evaluation' and
+        'random'.
 
     Raises:
         UserError: it is damaged.
     """
-    file = folder / "result.json"
+    file = folder / RUN_FILE
     try:
         result = json.loads(file.read_text())
-        if not {"spec", "status", "reason"} <= set(result):
-            raise ValueError("it lacks spec, status or reason")
-        return {"ended": _ended(result), **result}
+        if not {"status", "reason", "ended", "spec"} <= set(result):
+            raise ValueError("it lacks status, reason, ended or spec")
+        return result
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{file} is damaged: {error}; remove {folder} to run it again") from None
-
-
-def _ended(result: dict) -> str:
-    """Return what ended the training of a result.json that does not say so itself, as before November 2026."""
-    if result["status"] == FAILED and "diverged" in result["reason"]:
-        return outcomes.DIVERGED
-    training = result.get("training")
-    return training.get("ended", "") if isinstance(training, dict) else ""
 
 
 def read_curve(folder: Path) -> Columns:
@@ -258,6 +260,6 @@ def _mean(values: np.ndarray) -> float:
 
 
 def machine_of(session: dict) -> str:
-    """Return the machine of a session of meta.json, in words."""
+    """Return the machine of a session, in words."""
     gpus = ", ".join(session["gpus"]) if "GPU" in session["device"].upper() else "no GPU used"
     return f"{session['cores']} cores of {session['cpu']}, {gpus}"

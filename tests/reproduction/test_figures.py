@@ -16,9 +16,18 @@ from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs import execute
 from ga3c_tf.reproduce.runs.run import Run, curve_of, write_curve
 from ga3c_tf.reproduce.runs.specs import workers_of
+from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
 
-SESSION = {"commit": "c" * 40, "dirty": False, "cores": 2, "cpu": "an abacus", "device": "/CPU:0", "gpus": []}
+SESSION = {
+    "command": "ga3c-tf train",
+    "commit": "c" * 40,
+    "dirty": False,
+    "cores": 2,
+    "cpu": "an abacus",
+    "device": "/CPU:0",
+    "gpus": [],
+}
 ON_GPU = {**SESSION, "device": "/GPU:0", "gpus": ["a loom"]}
 
 
@@ -42,9 +51,6 @@ def invent(
     """A finished run: constant rates, scores that go through the given values, one a minute."""
     folder = runs / spec.id
     folder.mkdir(parents=True)
-    (folder / "config.json").write_text(spec.config.to_json())
-    (folder / "command.txt").write_text("ga3c-tf train\n")
-    (folder / "meta.json").write_text(json.dumps({"sessions": list(sessions)}))
     minutes = spec.config.minutes or 1.0
     times = np.arange(1, 41) * 60 * minutes / 40
     rows = [
@@ -67,13 +73,20 @@ def invent(
         for number, score in enumerate(course)
     ]
     write_table(folder / "episodes.csv", EPISODE_COLUMNS, episodes)
-    write_table(folder / "adjustment.csv", ADJUSTMENT_COLUMNS, [])
     write_curve(folder, curve_of(folder, spec.config.rolling_episodes))
-    common = {"status": "finished", "reason": "", "spec": json.loads(spec.to_json())}
-    (folder / "result.json").write_text(
-        json.dumps({**common, "cpu_utilization": 0.5, "gpu_utilization": None, **result})
-    )
+    used = {"cpu_utilization": 0.5, "gpu_utilization": None}
+    write_run(folder, spec, status="finished", sessions=list(sessions), **used, **result)
     return Run.of(spec, runs)
+
+
+def write_run(folder, spec, status, **result):
+    common = {"status": status, "reason": "", "ended": "", "spec": json.loads(spec.to_json())}
+    (folder / "run.json").write_text(json.dumps({**common, **result}))
+
+
+def of_session(run, session):
+    """The same run, made in that session."""
+    (run.path / "run.json").write_text(json.dumps({**run.result, "sessions": [session]}))
 
 
 @pytest.fixture
@@ -83,11 +96,10 @@ def folder(tmp_path):
     return folder
 
 
-def failed(folder, spec, reason):
+def failed(folder, spec, reason, ended=""):
     """A run that ended so."""
     (folder.runs / spec.id).mkdir(parents=True)
-    result = {"status": "failed", "reason": reason, "spec": json.loads(spec.to_json())}
-    (folder.runs / spec.id / "result.json").write_text(json.dumps(result))
+    write_run(folder.runs / spec.id, spec, status="failed", reason=reason, ended=ended)
 
 
 def labelled(specs, budget, game, seed):
@@ -192,12 +204,11 @@ def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
     assert f"grows with the network: **{HOLDS}**" in text and "| large stride 1 | 4,5" in text
     assert "A2C: 32 agents, 5 states an update, cores 50 % busy" in text
     [fast] = pps.runs_of(results, "large stride 1", "ga3c")
-    (fast.path / "meta.json").write_text(json.dumps({"sessions": [SESSION]}))  # on the CPU, as A3C
+    of_session(fast, SESSION)  # on the CPU, as A3C
     text = "\n".join(pps.section(made(folder, "pps")))
     assert f"grows with the network: **{UNKNOWN}**" in text and "| large stride 1 | 4,5" in text
     [slow] = pps.runs_of(results, "large stride 1", "a3c")
-    meta = json.dumps({"sessions": [{**SESSION, "cpu": "another"}]})
-    (slow.path / "meta.json").write_text(meta)
+    of_session(slow, {**SESSION, "cpu": "another"})
     results = made(folder, "pps")
     assert pps.speed_ups(results, "large stride 1", "a3c") == []
     assert f"grows with the network: **{UNKNOWN}**" in "\n".join(pps.section(results))
@@ -255,7 +266,7 @@ def test_a_run_that_diverged_has_lost_the_whole_way(folder):
             spec = runs[policy_lag.Label(f"minimum {size}", "large")]
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed, 9.0 + seed))
         spec = runs[policy_lag.Label("minimum 0", "large")]
-        failed(folder, spec, "train: the training diverged")
+        failed(folder, spec, "train: the training diverged", outcomes.DIVERGED)
     results = made(folder, "policy-lag").of_game(game)
     found = policy_lag.groups(results)
     assert policy_lag.ruined(results, found[policy_lag.Label("minimum 0", "large")]) == 3

@@ -476,10 +476,10 @@ def test_a_node_that_dies_while_it_stores_leaves_what_was_there(tmp_path, kind):
 def test_what_is_pulled_is_what_was_pushed_and_only_changes_are_pushed(tmp_path):
     url, run, written = f"memory://{tmp_path.name}", LiveRun(tmp_path / "here"), []
     run.save()
-    (run.folder / "result.json").write_text("{}")
+    (run.folder / "run.json").write_text("{}")
     mirror = Mirror(Watched(url, written.append), tmp_path / "here", "x")
     mirror.push()
-    assert written[-1] == "runs/x/result.json"
+    assert written[-1] == "runs/x/run.json"
     assert written.index("runs/x/meta.json") < written.index("runs/x/config.json")
     written.clear()
     mirror.push()
@@ -494,9 +494,9 @@ def test_what_is_pulled_is_what_was_pushed_and_only_changes_are_pushed(tmp_path)
     assert all(text == (tmp_path / "here" / path).read_text() for path, text in pulled.items())
     there.push()
     assert written == []
-    (tmp_path / "there" / "runs" / "x" / "result.json").unlink()
+    (tmp_path / "there" / "runs" / "x" / "run.json").unlink()
     there.push()
-    assert Storage(url).read("runs/x/result.json") is None
+    assert Storage(url).read("runs/x/run.json") is None
 
 
 def test_a_try_that_was_only_thought_dead_stores_nothing_more(tmp_path):
@@ -556,8 +556,8 @@ def test_an_unknown_kind_of_storage_is_refused():
 def test_a_damaged_result_in_the_storage_is_named(tmp_path):
     storage, spec = Storage(str(tmp_path)), tiny(1)
     assert not _finished(storage, spec)
-    storage.write([(f"runs/{spec.id}/result.json", b"{")])
-    with pytest.raises(UserError, match=f"runs/{spec.id}/result.json in the storage is damaged"):
+    storage.write([(f"runs/{spec.id}/run.json", b"{")])
+    with pytest.raises(UserError, match=f"runs/{spec.id}/run.json in the storage is damaged"):
         _finished(storage, spec)
 
 

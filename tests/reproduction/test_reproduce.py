@@ -21,7 +21,7 @@ from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs import execute, specs
 from ga3c_tf.reproduce.runs.executor import LocalExecutor, duration
-from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run, read_result
+from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
@@ -87,7 +87,7 @@ def test_the_measured_numbers_are_those_of_the_runs(smoke):
     folder = ResultsFolder(smoke)
     [run] = folder.results(FIGURES["scores"], "smoke").runs
     records = {record.metric: record for record in folder.records(FIGURES["scores"], "smoke")}
-    evaluation = json.loads((run.path / "result.json").read_text())["evaluation"]
+    evaluation = json.loads((run.path / "run.json").read_text())["evaluation"]
     assert records["score"].value == evaluation["mean"] and records["score"].method == "GA3C"
     assert "best" in records["score"].protocol
     assert "uniformly random actions" in records["score of random play"].protocol
@@ -274,7 +274,7 @@ def test_without_a_checkpoint_it_begins_anew(tmp_path, monkeypatch):
 def test_a_training_that_was_over_is_not_an_error(smoke, tmp_path):
     [spec] = FIGURES["utilization"].all_specs("smoke")
     copy = shutil.copytree(smoke / "runs" / spec.id, tmp_path / "runs" / spec.id)
-    (copy / "result.json").unlink()  # killed between the end of the training and this
+    (copy / "run.json").unlink()  # killed between the end of the training and this
     with children_of(execute):
         run = execute.execute_run(spec, tmp_path / "runs")
     assert run.finished and len(run.sessions) == 1 and run.agent_steps > 0
@@ -327,7 +327,7 @@ class Calls(list):
             path = self._folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.suffix:
-                path.write_text("left by the first try")
+                path.write_text("left by\nthe first try\n")
             else:
                 path.mkdir()
         raise execute.ChildEnded(FAILED, self._reason, self._ended)
@@ -360,7 +360,7 @@ def test_a_failed_run_without_a_checkpoint_is_kept_aside_and_begun_anew(tmp_path
     run, calls, said = carried_out_twice(tmp_path, monkeypatch, "train: exit code 1", left)
     assert run.finished and calls == ["train", "train"] and not (run.path / "episodes.csv").exists()
     [aside] = (tmp_path / "runs").glob(f"{run.spec.id}.failed-*")
-    assert (aside / "episodes.csv").exists() and json.loads((aside / "result.json").read_text())["status"] == FAILED
+    assert (aside / "episodes.csv").exists() and json.loads((aside / "run.json").read_text())["status"] == FAILED
     [line] = said
     assert "failed before its first checkpoint" in line and str(aside) in line
 
@@ -397,22 +397,6 @@ def test_what_ended_a_command_is_what_its_json_says(code, printed, status, reaso
     assert (error.status, str(error), error.ended) == (status, reason, ended)
 
 
-@pytest.mark.parametrize(
-    ("result", "ended"),
-    [
-        ({"status": FAILED, "reason": "train: the training diverged and was stopped"}, outcomes.DIVERGED),
-        ({"status": FAILED, "reason": "train: exit code 1"}, ""),
-        ({"status": INTERRUPTED, "reason": "train: ended by SIGKILL"}, ""),
-        ({"status": FINISHED, "reason": "", "training": {"ended": "minutes"}}, outcomes.MINUTES),
-        ({"status": FINISHED, "reason": "", "training": None}, ""),
-        ({"status": FAILED, "reason": "a loss that diverged is not finite", "ended": ""}, ""),
-    ],
-)
-def test_results_that_say_what_ended_them_in_words_only_are_still_read(tmp_path, result, ended):
-    (tmp_path / "result.json").write_text(json.dumps({"spec": {}, **result}))
-    assert read_result(tmp_path)["ended"] == ended
-
-
 def test_a_run_folder_is_never_half_removed(tmp_path, monkeypatch):
     """A kill in the middle of the removal leaves nothing that looks like a run."""
     spec = tiny(1)
@@ -437,7 +421,7 @@ def test_a_run_folder_is_never_half_removed(tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [spec.id]
 
 
-@pytest.mark.parametrize("name", ["result.json", "curve.csv"])
+@pytest.mark.parametrize("name", ["run.json", "curve.csv"])
 def test_a_result_that_cannot_be_written_ends_neither_the_rest_nor_the_run(tmp_path, monkeypatch, name):
     runs, specs, said, full = tmp_path / "runs", [tiny(1), tiny(2)], [], True
 
@@ -472,8 +456,8 @@ def test_a_command_whose_output_was_lost_is_asked_again(tmp_path, monkeypatch):
 def test_a_damaged_result_is_refused_by_name(tmp_path):
     spec = tiny(1)
     (tmp_path / spec.id).mkdir()
-    (tmp_path / spec.id / "result.json").write_text('{"status": "finished"}')
-    with pytest.raises(UserError, match=r"result\.json is damaged: it lacks"):
+    (tmp_path / spec.id / "run.json").write_text('{"status": "finished"}')
+    with pytest.raises(UserError, match=r"run\.json is damaged: it lacks"):
         Run.of(spec, tmp_path)
 
 

@@ -13,9 +13,8 @@ from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import NOT_RUN, read_records
 from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
-from ga3c_tf.reproduce.runs.run import Run, read_result
+from ga3c_tf.reproduce.runs.run import Run, read_run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec
-from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.weights import FILE, MOST_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,16 +72,16 @@ def test_every_measured_row_has_its_run(file):
     for record in read_records(file, measured=True):
         folder = RESULTS.runs / record.run_id
         if record.status != NOT_RUN:
-            run = Run.of(RunSpec.from_values(read_result(folder)["spec"]), RESULTS.runs)
+            run = Run.of(RunSpec.from_values(read_run(folder)["spec"]), RESULTS.runs)
             assert run.spec.id == record.run_id and run.spec.seed == record.seed
         if record.value is not None:
-            assert run.finished and read_config(folder).seed == record.seed
+            assert run.finished and run.result["config"]["seed"] == record.seed
             played = {"score": "evaluation", "score of random play": "random"}.get(record.metric)
             steps = run.result[played]["agent_steps"] if played else run.agent_steps
             if record.metric == environments.START:
                 steps = environments.measures(run)[-1].agent_steps
             assert (record.agent_steps, record.commit) == (steps, run.commit)
-            assert len(run.metrics["time_s"]) and (folder / "command.txt").exists()
+            assert len(run.metrics["time_s"]) and " train " in run.sessions[0]["command"]
 
 
 @pytest.mark.parametrize("name", FIGURES)
