@@ -9,7 +9,7 @@ import numpy as np
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.text import lines_of, spread
-from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, UNKNOWN, Finding, holds_if
+from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, LEAST_SEEDS, Finding, holds_if
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
@@ -82,15 +82,13 @@ def different_optimum(found: dict[str, np.ndarray]) -> Finding:
     Args:
         found: by game, log2 of N_A, N_P and N_T at the end, float [seeds, 3].
     """
-    claim = "each game has another optimum"
-    rule = "settings as log2 of the three numbers: games' means are farther apart than seeds of one game are"
     if len(found) < 2 or any(len(settings) < LEAST_SEEDS for settings in found.values()):
-        return Finding(claim, UNKNOWN, rule, f"needs two games with {LEAST_SEEDS} seeds each")
+        return Finding(FEW_SEEDS, f"needs two games with {LEAST_SEEDS} seeds each")
     within = np.mean([np.linalg.norm(a - b) for each in found.values() for a, b in combinations(each, 2)])
     means = [settings.mean(axis=0) for settings in found.values()]
     between = np.mean([np.linalg.norm(a - b) for a, b in combinations(means, 2)])
     because = f"between games {between:.2f}, between seeds {within:.2f}"
-    return Finding(claim, holds_if(bool(between > within)), rule, because)
+    return Finding(holds_if(bool(between > within)), because)
 
 
 def section(results: Results) -> list[str]:
@@ -104,8 +102,8 @@ def section(results: Results) -> list[str]:
         found[game] = np.log2(list(zip(*workers, strict=False)))
         reasons = sorted({results.status(run) for run in runs if not run.finished})
         rows.append([game, *map(spread, workers + rates), "; ".join(reasons)])
-    findings = [different_optimum(found)]
-    return lines_of("adjustment.md", rows=rows, quick=results.budget == "quick", found=findings)
+    quick = results.budget == "quick"
+    return lines_of("adjustment.md", rows=rows, quick=quick, different_optimum=different_optimum(found))
 
 
 def plot(results: Results, stem: Path) -> None:

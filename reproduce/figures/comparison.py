@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, Results
+from ga3c_tf.reproduce.figures.figure import Figure, Results, grouped
 from ga3c_tf.reproduce.measures.text import lines_of, number, spread
 from ga3c_tf.reproduce.measures.verdicts import greater
 from ga3c_tf.reproduce.runs.run import Run
@@ -16,10 +16,7 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 def by_setting(runs: Iterable[Run]) -> dict[RunSpec, list[Run]]:
     """Group the runs that differ in their seed alone, whatever the method."""
-    found: dict[RunSpec, list[Run]] = {}
-    for run in runs:
-        found.setdefault(replace(run.spec.plain, seed=0), []).append(run)
-    return found
+    return grouped(runs, lambda run: replace(run.spec.plain, seed=0))
 
 
 def section(figure: Figure, paper: Results, own: Results) -> list[str]:

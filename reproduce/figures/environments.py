@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.reproduce.figures import learning_curves, pps
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.text import lines_of, number, spread
-from ga3c_tf.reproduce.measures.verdicts import Finding, greater
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.text import compared, lines_of, number, spread
+from ga3c_tf.reproduce.measures.verdicts import Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 
@@ -63,27 +63,17 @@ def measures(run: Run) -> list[Measure]:
 
 def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
     """Group the runs by game, and by system."""
-    found: dict[str, dict[str, list[Run]]] = {}
-    for run in results.runs:
-        found.setdefault(run.spec.game, {}).setdefault(SYSTEMS[run.spec.system], []).append(run)
-    return found
+    games = grouped(results.runs, lambda run: run.spec.game)
+    return {game: grouped(runs, lambda run: SYSTEMS[run.spec.system]) for game, runs in games.items()}
 
 
-def findings(results: Results) -> list[Finding]:
+def findings(results: Results) -> list[tuple[str, str, Finding]]:
     """Compare the final score of GA3C with that of each other system, for each game."""
     found = []
     for game, systems in groups(results).items():
         ends = {system: results.values(learning_curves.FINAL, runs) for system, runs in systems.items()}
         ours = ends.pop("GA3C", [])
-        found += [
-            Finding(
-                f"{game}: GA3C scores more than {other} after the same agent steps",
-                greater(ours, end),
-                "final rolling score",
-                f"{spread(ours)} against {spread(end)}",
-            )
-            for other, end in ends.items()
-        ]
+        found += [(game, other, compared(ours, end)) for other, end in ends.items()]
     return found
 
 
@@ -101,7 +91,7 @@ def section(results: Results) -> list[str]:
             if not run.finished
         ]
         rows.append([game, _start(results, game), *scores, minutes, "; ".join(reasons)])
-    return lines_of("environments.md", systems=list(SYSTEMS.values()), rows=rows, found=findings(results))
+    return lines_of("environments.md", systems=list(SYSTEMS.values()), rows=rows, findings=findings(results))
 
 
 def _start(results: Results, game: str) -> str:

@@ -8,12 +8,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN, Record, read_records
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
+
+Key = TypeVar("Key")
 
 
 class Measure(NamedTuple):
@@ -223,6 +225,14 @@ class Figure:
             agent_steps=run.agent_steps if measure.agent_steps is None else measure.agent_steps,
             hardware=run.hardware,
         )
+
+
+def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Run]]:
+    """Group the runs by what `key` says of each, in the order of the first of each group."""
+    found: dict[Key, list[Run]] = {}
+    for run in runs:
+        found.setdefault(key(run), []).append(run)
+    return found
 
 
 def seeds_by_budget(smoke: int = 1, quick: int = 1, paper: int = 3) -> Callable[[str, str], int]:

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.reproduce.figures import pps, scores
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.text import lines_of, number, spread
-from ga3c_tf.reproduce.measures.verdicts import Finding, greater
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.text import compared, lines_of, number, spread
+from ga3c_tf.reproduce.measures.verdicts import Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, run_spec
 
@@ -47,11 +47,8 @@ def measures(run: Run) -> list[Measure]:
 
 def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
     """Group the runs by game, and by system and learning rate, in words."""
-    found: dict[str, dict[str, list[Run]]] = {}
-    for run in results.runs:
-        [rate] = run.spec.label
-        found.setdefault(run.spec.game.replace("_", " "), {}).setdefault(rate, []).append(run)
-    return found
+    games = grouped(results.runs, lambda run: run.spec.game.replace("_", " "))
+    return {game: grouped(runs, lambda run: run.spec.label[0]) for game, runs in games.items()}
 
 
 def random_play(rates: dict[str, list[Run]]) -> float | None:
@@ -65,20 +62,12 @@ def random_play(rates: dict[str, list[Run]]) -> float | None:
     return played[0] if played else None
 
 
-def findings(results: Results) -> list[Finding]:
+def findings(results: Results) -> dict[str, Finding]:
     """Compare GA3C with A3C, each at its first learning rate, for each game."""
-    return [_more_than_a3c(results, game, rates) for game, rates in groups(results).items()]
-
-
-def _more_than_a3c(results: Results, game: str, rates: dict[str, list[Run]]) -> Finding:
-    ours = results.values(FINAL, _first_of(rates, "ga3c"))
-    other = results.values(FINAL, _first_of(rates, "a3c"))
-    return Finding(
-        f"{game}: GA3C scores more than A3C after the same time",
-        greater(ours, other),
-        "final rolling score, first learning rate",
-        f"{spread(ours)} against {spread(other)}",
-    )
+    return {
+        game: compared(*(results.values(FINAL, _first_of(rates, system)) for system in ("ga3c", "a3c")))
+        for game, rates in groups(results).items()
+    }
 
 
 def _first_of(rates: dict[str, list[Run]], system: str) -> list[Run]:
@@ -101,7 +90,7 @@ def section(results: Results) -> list[str]:
         for game, rates in groups(results).items()
         for rate, runs in rates.items()
     ]
-    return lines_of("learning-curves.md", rows=rows, found=findings(results))
+    return lines_of("learning-curves.md", rows=rows, findings=findings(results))
 
 
 def plot(results: Results, stem: Path) -> None:

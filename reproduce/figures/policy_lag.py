@@ -7,18 +7,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
 from ga3c_tf.reproduce.measures.records import NOT_RUN
-from ga3c_tf.reproduce.measures.text import lines_of, spread
+from ga3c_tf.reproduce.measures.text import compared, lines_of, spread
 from ga3c_tf.reproduce.measures.verdicts import (
+    FEW_SEEDS,
     LEAST_SEEDS,
-    UNKNOWN,
+    RUNS_MISSING,
+    TOO_SHORT,
     Finding,
     chance_rise,
     collapsed,
-    greater,
     holds_if,
-    worst_drop,
+    largest_drop,
 )
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
@@ -35,10 +36,10 @@ LONG_QUEUE: dict[str, Any] = {
 }
 GOOD = ("minimum 20", "minimum 40")
 """The minimum batches that the paper recommends."""
-CAN_BE_RUINED = {"pong": False, "breakout": True}
-"""Whether the paper finds that a large learning rate ruins the game's runs."""
+LARGE_RATE_HARMS = {"pong": False, "breakout": True}
+"""Whether the paper finds that runs of the game fail to learn at a large learning rate."""
 SCORE = "score at the end"
-DROP = "worst drop"
+DROP = "largest drop"
 COLLAPSED = "collapsed"
 LAG = "policy lag, mean"
 LAG_P95 = "policy lag, 95th percentile"
@@ -50,7 +51,7 @@ COLUMNS = [
     ("in states", LAG_STATES),
     ("PPS", PPS),
     ("score at the end", SCORE),
-    ("worst drop", DROP),
+    ("largest drop", DROP),
 ]
 """What the table shows of each way to make batches: heading and metric."""
 
@@ -112,7 +113,7 @@ def measures(run: Run) -> list[Measure]:
     states = steady["policy_lag_mean"] * steady["training_batch"]
     return [
         Measure(SCORE, run.final_score, "points", f"mean of the {protocol} over the last tenth", "no episode ended"),
-        Measure(DROP, worst_drop(settled, chance), "share", protocol, flat),
+        Measure(DROP, largest_drop(settled, chance), "share", protocol, flat),
         Measure(COLLAPSED, collapsed(settled, chance), "0 or 1", protocol, flat),
         Measure(LAG, steady["policy_lag_mean"], "updates", f"{lag}, of each row's mean", "no update"),
         Measure(LAG_P95, steady["policy_lag_p95"], "updates", f"{lag}, of each row's percentile", "no update"),
@@ -123,50 +124,30 @@ def measures(run: Run) -> list[Measure]:
 
 def groups(results: Results) -> dict[Label, list[Run]]:
     """Group the runs of one game by what they are called."""
-    found: dict[Label, list[Run]] = {}
-    for run in results.runs:
-        found.setdefault(Label(*run.spec.label), []).append(run)
-    return found
+    return grouped(results.runs, lambda run: Label(*run.spec.label))
 
 
-def ruined(results: Results, runs: Iterable[Run]) -> int:
+def failed_to_learn(results: Results, runs: Iterable[Run]) -> int:
     """Count the runs that collapsed, diverged or never improved."""
     known = [run for run in runs if results.status(run) != NOT_RUN]
     return sum(run.diverged or (run.finished and results.value(run, COLLAPSED) != 0) for run in known)
 
 
-def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> list[Finding]:
+def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[str, Finding]:
     """Judge what the paper says of the minimum batch, for one game."""
     lags = [values(results, runs, LAG, setting) for setting in ("minimum 0", "minimum 40")]
     drops = [values(results, runs, DROP, *settings, rate="large") for settings in (("minimum 0",), GOOD)]
     scores = {setting: values(results, runs, SCORE, setting) for setting in ("minimum 0", "minimum 160")}
     good = values(results, runs, SCORE, *GOOD)
-    found = [
-        _greater(
-            "a minimum batch lowers the policy lag in updates (not a claim of the paper)",
-            "mean lag at minimum 0 greater than at 40, normal rate",
-            *lags,
-        ),
-        _greater(
-            "a minimum batch of 20 to 40 stabilises",
-            "worst drop at minimum 0 greater than the mean of 20 and 40, large rate; 1 for a run that diverged or "
-            "never improved",
-            *drops,
-        ),
-        _greater(
-            "20 to 40 is generally faster",
-            "score after the same time, mean of 20 and 40, greater than at minimum 0, normal rate",
-            good,
-            scores["minimum 0"],
-        ),
-        _greater(
-            "a larger minimum is slower",
-            "score after the same time, mean of 20 and 40, greater than at 160, normal rate",
-            good,
-            scores["minimum 160"],
-        ),
-    ]
-    return [*found, _large_rate(results, game, runs)] if game in CAN_BE_RUINED else found
+    found = {
+        "lowers_lag": compared(*lags),
+        "stabilises": compared(*drops),
+        "faster": compared(good, scores["minimum 0"]),
+        "larger_is_slower": compared(good, scores["minimum 160"]),
+    }
+    if game in LARGE_RATE_HARMS:
+        found["large_rate"] = _large_rate(results, LARGE_RATE_HARMS[game], runs)
+    return found
 
 
 def values(
@@ -184,42 +165,46 @@ def values(
     return [sum(each) / len(each) for each in by_seed.values() if len(each) == len(settings)]
 
 
-def _greater(claim: str, rule: str, ours: list[float], others: list[float]) -> Finding:
-    return Finding(claim, greater(ours, others), rule, f"{spread(ours)} against {spread(others)}")
+def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> Finding:
+    """Judge whether runs without a minimum batch fail to learn at a large learning rate, as the paper says of the game.
 
-
-def _large_rate(results: Results, game: str, runs: dict[Label, list[Run]]) -> Finding:
-    """Judge whether a large learning rate ruins runs without a minimum batch, which depends on the game."""
-    can_be = CAN_BE_RUINED[game]
-    claim = "can be ruined by a large learning rate" if can_be else "is hardly affected, even at a large learning rate"
-    rule = (
-        f"{'some' if can_be else 'no'} run collapsed, diverged or never improved at minimum 0, large rate; takes "
-        f"{LEAST_SEEDS} seeds, and that all at minimum 20, normal rate, learn in that time"
-    )
+    Args:
+        results: of the game.
+        harms: whether the paper finds that they do.
+        runs: as `groups` gives them.
+    """
     done = [run for run in runs.get(Label("minimum 0", "large"), []) if run.finished or run.diverged]
-    lost = ruined(results, done)
+    lost = failed_to_learn(results, done)
+    because = f"{lost} of {len(done)}"
+    if len(done) < LEAST_SEEDS:
+        return Finding(FEW_SEEDS, because)
     # It says nothing about the learning rate where the time is too short to learn at all.
     learnt = [run for run in runs.get(Label("minimum 20", "normal"), []) if run.finished]
-    judged = len(done) >= LEAST_SEEDS and bool(learnt) and ruined(results, learnt) == 0
-    verdict = holds_if((lost > 0) == can_be) if judged else UNKNOWN
-    return Finding(f"{game.upper()} {claim}", verdict, rule, f"{lost} of {len(done)}")
+    if not learnt:
+        return Finding(RUNS_MISSING, because)
+    if failed_to_learn(results, learnt):
+        return Finding(TOO_SHORT, because)
+    return Finding(holds_if((lost > 0) == harms), because)
 
 
 def section(results: Results) -> list[str]:
     """Return a table and the findings of one game."""
+    game = results.runs[0].spec.game
     runs = groups(results)
     rows = []
     for label, each in runs.items():
         cells = [spread(results.values(metric, each)) for _, metric in COLUMNS]
         reasons = Counter(results.status(run) for run in each if not run.finished)
         ended = sum(run.finished or run.diverged for run in each)
-        rows.append([*label, *cells, f"{ruined(results, each)} of {ended}", _counted(reasons)])
+        rows.append([*label, *cells, f"{failed_to_learn(results, each)} of {ended}", _counted(reasons)])
     return lines_of(
         "policy-lag.md",
         columns=[name for name, _ in COLUMNS],
         rows=rows,
         rates=", ".join(f"{name} {value:g}" for name, value in RATES.items()),
-        found=findings(results, results.runs[0].spec.game, runs),
+        game=game,
+        harms=LARGE_RATE_HARMS.get(game),
+        **findings(results, game, runs),
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.text import lines_of, number, spread
-from ga3c_tf.reproduce.measures.verdicts import UNKNOWN, Finding, grows
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Finding, grows
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 
@@ -83,23 +83,17 @@ def speed_ups(results: Results, network: str, other: str) -> list[float]:
     return ratios
 
 
-def findings(results: Results) -> list[Finding]:
+def speed_up_grows(results: Results) -> Finding:
     """Judge whether the speed-up over A3C grows with the network, which takes GA3C on a GPU."""
     names = networks(results)
     ratios = [speed_ups(results, network, "a3c") for network in names]
     means = [sum(each) / len(each) if each else None for each in ratios]
     papers = [papers_ratio(results, network) for network in names]
+    because = f"ratios {', '.join(map(number, means))}; the paper's {', '.join(map(number, papers))}"
     ours = [run for run in results.runs if run.finished and run.spec.system == "ga3c"]
-    any_finished = any(run.finished for run in results.runs)
-    on_gpu = any_finished and all(run.on_gpu for run in ours)
-    finding = Finding(
-        "the speed-up over A3C grows with the network",
-        grows(means) if on_gpu else UNKNOWN,
-        "each network's ratio at least that of the one before less 5 %, the last more than 5 % above the first; it "
-        "takes GA3C on a GPU, as in the paper",
-        f"ratios {', '.join(map(number, means))}; the paper's {', '.join(map(number, papers))}",
-    )
-    return [finding]
+    if not all(run.on_gpu for run in ours):
+        return Finding(NEEDS_GPU, because)
+    return Finding(grows(means), because)
 
 
 def _comparable(ours: Run, theirs: Run) -> bool:
@@ -128,7 +122,7 @@ def section(results: Results) -> list[str]:
         on_gpu=any(run.on_gpu for run in finished),
         first_submission=_first_submission(results),
         conditions=_conditions(finished),
-        found=findings(results),
+        speed_up_grows=speed_up_grows(results),
         failed=results.failed,
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 from ga3c_tf.reproduce.figures import tps
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
 from ga3c_tf.reproduce.measures.text import lines_of, number
-from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, TIE, UNKNOWN, Finding, holds_if
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, TIE, WITHIN_NOISE, Finding, holds_if
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import workers_of
 
@@ -44,50 +44,48 @@ def rooms(results: Results) -> dict[tuple[int, int, int], int]:
     return {workers_of(run.spec.config): room_of(run) for run in results.runs}
 
 
-def findings(results: Results) -> list[Finding]:
+def findings(results: Results) -> dict[str, Finding]:
     """Judge the paper's two findings where all settings were measured, on one machine."""
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
     room = rooms(results)
-    whole = len(speed) == len(room) > tps.PLOTTED and results.one_machine
+    lacking = tps.lacking(len(speed), len(room), results.one_machine)
     on_gpu = all(run.on_gpu for run in results.runs if run.finished)
     shares = [queue[each] / room[each] for each in queue]
-    return [_short_queue(shares, whole and on_gpu), _large_batch(speed, batch, whole)]
+    return {
+        "short_queue": _short_queue(shares, lacking, on_gpu),
+        "large_batch": _large_batch(speed, batch, lacking),
+    }
 
 
-def _short_queue(shares: list[float], judged: bool) -> Finding:
-    claim = "the training queue settles far below its maximum"
-    rule = (
-        f"its mean is below {FAR_BELOW:.0%} of the segments that may wait (D9), on average over all settings; judged "
-        "with the model on a GPU only, as in the paper: on a CPU training is the slowest part, and the queue fills"
-    )
+def _short_queue(shares: list[float], lacking: str, on_gpu: bool) -> Finding:
+    """Judge whether the queue settles far below its maximum."""
     if not shares:
-        return Finding(claim, UNKNOWN, rule, "nothing measured")
+        return Finding(RUNS_MISSING, "nothing measured")
     share = float(np.mean(shares))
-    verdict = holds_if(share < FAR_BELOW) if judged else UNKNOWN
-    return Finding(claim, verdict, rule, f"{share:.0%} of the maximum")
+    because = f"{share:.0%} of the maximum"
+    if not on_gpu:
+        return Finding(NEEDS_GPU, because)
+    return Finding(lacking or holds_if(share < FAR_BELOW), because)
 
 
 def _large_batch(
-    speed: Mapping[tuple[int, int, int], float], batch: Mapping[tuple[int, int, int], float], whole: bool
+    speed: Mapping[tuple[int, int, int], float], batch: Mapping[tuple[int, int, int], float], lacking: str
 ) -> Finding:
-    claim = "the fastest setting has one of the largest prediction batches"
-    rule = (
-        f"its mean batch is among the largest third, by more than {TIE:.0%}; so for all within {TIE:.0%} of the fastest"
-    )
+    """Judge whether the fastest setting has one of the largest prediction batches."""
     # Any setting within the noise of the fastest may be the fastest.
     limit = (1 - TIE) * max(speed.values(), default=0.0)
     fastest = [each for each in speed if speed[each] >= limit and each in batch]
     if not fastest:
-        return Finding(claim, UNKNOWN, rule, "nothing measured")
+        return Finding(RUNS_MISSING, "nothing measured")
     top = TOP_SHARE * len(batch)
     large = [each for each in fastest if _rank(batch, batch[each] / (1 + TIE)) <= top]
     small = [each for each in fastest if _rank(batch, batch[each] * (1 + TIE)) >= top]
     because = f"so it is for {len(large)} of the {len(fastest)} settings that may be it"
-    if whole and len(large) == len(fastest):
-        return Finding(claim, HOLDS, rule, because)
-    if whole and len(small) == len(fastest):
-        return Finding(claim, FAILS, rule, because)
-    return Finding(claim, UNKNOWN, rule, because)
+    if lacking:
+        return Finding(lacking, because)
+    if len(fastest) not in (len(large), len(small)):
+        return Finding(WITHIN_NOISE, because)
+    return Finding(holds_if(len(large) == len(fastest)), because)
 
 
 def _rank(batches: Mapping[Any, float], size: float) -> int:
@@ -104,7 +102,14 @@ def section(results: Results) -> list[str]:
         [tps.words(each), number(speed[each]), number(queue.get(each)), str(room[each]), number(batch.get(each))]
         for each in order[:SHOWN]
     ]
-    return lines_of("queues.md", rows=rows, measured=len(speed), found=findings(results), failed=results.failed)
+    return lines_of(
+        "queues.md",
+        rows=rows,
+        measured=len(speed),
+        far_below=f"{FAR_BELOW:.0%}",
+        failed=results.failed,
+        **findings(results),
+    )
 
 
 def plot(results: Results, stem: Path) -> None:

@@ -6,9 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from ga3c_tf.reproduce.figures import adjustment
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.text import lines_of, spread
-from ga3c_tf.reproduce.measures.verdicts import TIE, UNKNOWN, Finding, greater, holds_if
+from ga3c_tf.reproduce.measures.verdicts import (
+    RUNS_MISSING,
+    SEVERAL_MACHINES,
+    TIE,
+    WITHIN_NOISE,
+    Finding,
+    greater,
+    holds_if,
+)
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
@@ -61,45 +69,43 @@ def measures(run: Run) -> list[Measure]:
 
 def groups(results: Results) -> dict[str, list[Run]]:
     """Group the runs by setting, over all seeds."""
-    found: dict[str, list[Run]] = {}
-    for run in results.runs:
-        [label] = run.spec.label
-        found.setdefault(label, []).append(run)
-    return found
+    return grouped(results.runs, lambda run: run.spec.label[0])
 
 
-def findings(results: Results, runs: dict[str, list[Run]]) -> list[Finding]:
+def findings(results: Results, runs: dict[str, list[Run]]) -> dict[str, Finding]:
     """Judge what the paper says of frames, and of dynamic adjustment against the best fixed setting."""
     frames = {label: results.values(FRAMES, each) for label, each in runs.items()}
     means = {label: sum(values) / len(values) for label, values in frames.items() if values}
-    return [_more_frames(results, runs, means), _nearly_best(results, list(runs), means)]
+    return {
+        "more_frames": _more_frames(results, runs, means),
+        "nearly_best": _nearly_best(results, list(runs), means),
+    }
 
 
 def _more_frames(results: Results, runs: dict[str, list[Run]], means: dict[str, float]) -> Finding:
-    claim = "more frames in the same time mean faster convergence"
-    rule = "the score at the end of the setting with most frames is greater than of that with fewest"
+    """Judge whether more frames in the same time mean faster convergence."""
     if not means:
-        return Finding(claim, UNKNOWN, rule, "nothing measured")
+        return Finding(RUNS_MISSING, "nothing measured")
     most = max(means, key=means.__getitem__)
     least = min(means, key=means.__getitem__)
     because = f"most: {most}, fewest: {least}"
     if len(means) < len(runs):
-        return Finding(claim, UNKNOWN, rule, because)
-    verdict = greater(results.values(SCORE, runs[most]), results.values(SCORE, runs[least]))
-    return Finding(claim, verdict, rule, because)
+        return Finding(RUNS_MISSING, because)
+    return Finding(greater(results.values(SCORE, runs[most]), results.values(SCORE, runs[least])), because)
 
 
 def _nearly_best(results: Results, labels: list[str], means: dict[str, float]) -> Finding:
-    claim = "dynamic adjustment is nearly as good as the best fixed setting"
-    rule = f"it sees at least {NEARLY:.0%} of the frames in the same time, on the same hardware; {TIE:.0%} may be noise"
+    """Judge whether dynamic adjustment sees nearly as many frames as the fixed setting that stands for the best."""
     fixed, dynamic = labels[-2:]
-    if not {fixed, dynamic} <= set(means) or not results.one_machine:
-        return Finding(claim, UNKNOWN, rule, "not both measured")
+    if not {fixed, dynamic} <= set(means):
+        return Finding(RUNS_MISSING, "not both measured")
     ratio = means[dynamic] / means[fixed]
     because = f"{ratio:.0%} of those of '{fixed}', which stands for the best (D20)"
+    if not results.one_machine:
+        return Finding(SEVERAL_MACHINES, because)
     if abs(ratio - NEARLY) <= TIE:
-        return Finding(claim, UNKNOWN, rule, because)
-    return Finding(claim, holds_if(ratio > NEARLY), rule, because)
+        return Finding(WITHIN_NOISE, because)
+    return Finding(holds_if(ratio > NEARLY), because)
 
 
 def section(results: Results) -> list[str]:
@@ -114,7 +120,7 @@ def section(results: Results) -> list[str]:
         ]
         for label, each in runs.items()
     ]
-    return lines_of("speed.md", rows=rows, found=findings(results, runs))
+    return lines_of("speed.md", rows=rows, nearly=f"{NEARLY:.0%}", **findings(results, runs))
 
 
 def plot(results: Results, stem: Path) -> None:

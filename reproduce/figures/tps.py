@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.text import lines_of, number
-from ga3c_tf.reproduce.measures.verdicts import TIE, UNKNOWN, Finding, holds_if
+from ga3c_tf.reproduce.measures.verdicts import (
+    NOT_TRIED,
+    RUNS_MISSING,
+    SEVERAL_MACHINES,
+    TIE,
+    WITHIN_NOISE,
+    Finding,
+    holds_if,
+)
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec, workers_of
 
@@ -63,12 +71,11 @@ def measures(run: Run) -> list[Measure]:
 
 def by_setting(results: Results, metric: str) -> dict[tuple[int, int, int], float]:
     """Return the mean over seeds of this number for every N_A, N_P, N_T that has one."""
-    found: dict[tuple[int, int, int], list[float]] = {}
-    for run in results.runs:
-        value = results.value(run, metric)
-        if value is not None:
-            found.setdefault(workers_of(run.spec.config), []).append(value)
-    return {setting: sum(values) / len(values) for setting, values in found.items()}
+    found = {
+        setting: results.values(metric, runs)
+        for setting, runs in grouped(results.runs, lambda run: workers_of(run.spec.config)).items()
+    }
+    return {setting: sum(values) / len(values) for setting, values in found.items() if values}
 
 
 def best_of(tps: dict[tuple[int, int, int], float], agents: int) -> list[tuple[int, int, int]]:
@@ -81,29 +88,37 @@ def words(setting: tuple[int, int, int]) -> str:
     return "/".join(map(str, setting))
 
 
+def lacking(measured: int, planned: int, one_machine: bool) -> str:
+    """Return why a sweep with so many settings measured cannot be judged, empty where it can."""
+    if measured < planned or planned <= PLOTTED:
+        return RUNS_MISSING
+    return "" if one_machine else SEVERAL_MACHINES
+
+
 def findings(
     tps: dict[tuple[int, int, int], float], planned: set[tuple[int, int, int]], one_machine: bool
-) -> list[Finding]:
+) -> dict[str, Finding]:
     """Judge the paper's findings where all planned settings were measured, on one machine."""
-    whole = one_machine and len(tps) == len(planned) > PLOTTED
+    reason = lacking(len(tps), len(planned), one_machine)
     shown = [each for agents in {each[0] for each in tps} for each in best_of(tps, agents)]
-    return [
-        _most_agents(tps, max(agents for agents, _, _ in planned), whole),
-        _few_predictors(shown, max(predictors for _, predictors, _ in planned), whole),
-        _close_together([tps[each] for each in shown], whole),
-    ]
+    return {
+        "most_agents": _most_agents(tps, max(agents for agents, _, _ in planned), reason),
+        "few_predictors": _few_predictors(shown, max(predictors for _, predictors, _ in planned), reason),
+        "close_together": _close_together([tps[each] for each in shown], reason),
+    }
 
 
-def _most_agents(tps: dict[tuple[int, int, int], float], most: int, whole: bool) -> Finding:
-    claim = "most agents are best (the paper's best: 128/2/2, of 16 to 128 agents)"
-    rule = f"the fastest setting with the largest N_A against the fastest of all others; {TIE:.0%} may be noise"
+def _most_agents(tps: dict[tuple[int, int, int], float], most: int, reason: str) -> Finding:
+    """Judge whether the fastest setting has the most agents."""
     if not tps:
-        return Finding(claim, UNKNOWN, rule, "nothing measured")
+        return Finding(RUNS_MISSING, "nothing measured")
     lead = _lead(tps, most)
     because = f"the fastest {words(max(tps, key=tps.__getitem__))}; {most} agents against fewer {lead:+.1%}"
-    if not whole or abs(lead) <= TIE:
-        return Finding(claim, UNKNOWN, rule, because)
-    return Finding(claim, holds_if(lead > 0), rule, because)
+    if reason:
+        return Finding(reason, because)
+    if abs(lead) <= TIE:
+        return Finding(WITHIN_NOISE, because)
+    return Finding(holds_if(lead > 0), because)
 
 
 def _lead(tps: dict[tuple[int, int, int], float], agents: int) -> float:
@@ -113,26 +128,27 @@ def _lead(tps: dict[tuple[int, int, int], float], agents: int) -> float:
     return max(own) / max(others) - 1 if own and others else 0.0
 
 
-def _few_predictors(shown: list[tuple[int, int, int]], most: int, whole: bool) -> Finding:
-    claim = f"the best settings have at most {PAPERS_PREDICTORS} predictors"
-    rule = f"all plotted settings have N_P <= {PAPERS_PREDICTORS}; needs runs with more than {PAPERS_PREDICTORS}"
+def _few_predictors(shown: list[tuple[int, int, int]], most: int, reason: str) -> Finding:
+    """Judge whether the best settings have few predictors; it takes runs with more."""
     because = f"the most that was tried is {most}"
-    if not whole or most <= PAPERS_PREDICTORS:
-        return Finding(claim, UNKNOWN, rule, because)
-    few = all(predictors <= PAPERS_PREDICTORS for _, predictors, _ in shown)
-    return Finding(claim, holds_if(few), rule, because)
+    if most <= PAPERS_PREDICTORS:
+        return Finding(NOT_TRIED, because)
+    if reason:
+        return Finding(reason, because)
+    return Finding(holds_if(all(predictors <= PAPERS_PREDICTORS for _, predictors, _ in shown)), because)
 
 
-def _close_together(shown: list[float], whole: bool) -> Finding:
-    claim = f"the plotted settings lie within {PAPERS_GAP:.0%} of the best"
-    rule = f"the slowest of the fastest three of each N_A against the fastest of all; {TIE:.0%} may be noise"
+def _close_together(shown: list[float], reason: str) -> Finding:
+    """Judge whether the plotted settings are about as fast as each other."""
     if not shown:
-        return Finding(claim, UNKNOWN, rule, "nothing measured")
+        return Finding(RUNS_MISSING, "nothing measured")
     gap = 1 - min(shown) / max(shown)
     because = f"they lie within {gap:.1%}"
-    if not whole or abs(gap - PAPERS_GAP) <= TIE:
-        return Finding(claim, UNKNOWN, rule, because)
-    return Finding(claim, holds_if(gap < PAPERS_GAP), rule, because)
+    if reason:
+        return Finding(reason, because)
+    if abs(gap - PAPERS_GAP) <= TIE:
+        return Finding(WITHIN_NOISE, because)
+    return Finding(holds_if(gap < PAPERS_GAP), because)
 
 
 def section(results: Results) -> list[str]:
@@ -146,8 +162,10 @@ def section(results: Results) -> list[str]:
         rows=[[words(each), number(tps[each]), f"{tps[each] / fastest:.3f}"] for each in plotted],
         measured=len(tps),
         planned=len(planned),
-        found=findings(tps, planned, results.one_machine),
+        papers_gap=f"{PAPERS_GAP:.0%}",
+        papers_predictors=PAPERS_PREDICTORS,
         failed=results.failed,
+        **findings(tps, planned, results.one_machine),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from ga3c_tf.reproduce.figures import pps
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
 from ga3c_tf.reproduce.measures.text import lines_of, number, spread
-from ga3c_tf.reproduce.measures.verdicts import UNKNOWN, Finding, falls, grows
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Finding, falls, grows
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
@@ -40,23 +40,13 @@ def means(results: Results, metric: str) -> list[float | None]:
     return [sum(values) / len(values) if values else None for values in found]
 
 
-def findings(cpu: list[float | None], gpu: list[float | None]) -> list[Finding]:
+def findings(cpu: list[float | None], gpu: list[float | None]) -> dict[str, Finding]:
     """Judge how the shares change from network to network; without a GPU nothing can be said."""
-    measured = any(share is not None for share in gpu)
-    return [
-        Finding(
-            "GPU use rises as the network grows",
-            grows(gpu),
-            "each network's share at least that of the one before less 5 %, the last more than 5 % above the first",
-            ", ".join(map(number, gpu)),
-        ),
-        Finding(
-            "CPU use falls as the network grows",
-            falls(cpu) if measured else UNKNOWN,
-            "the same the other way round, and only where the model is on a GPU",
-            ", ".join(map(number, cpu)),
-        ),
-    ]
+    on_gpu = any(share is not None for share in gpu)
+    return {
+        "gpu_rises": Finding(grows(gpu) if on_gpu else NEEDS_GPU, ", ".join(map(number, gpu))),
+        "cpu_falls": Finding(falls(cpu) if on_gpu else NEEDS_GPU, ", ".join(map(number, cpu))),
+    }
 
 
 def section(results: Results) -> list[str]:
@@ -68,7 +58,7 @@ def section(results: Results) -> list[str]:
     cpu = means(results, CPU)
     gpu = means(results, GPU)
     measured = any(share is not None for share in gpu)
-    return lines_of("utilization.md", rows=rows, measured=measured, found=findings(cpu, gpu))
+    return lines_of("utilization.md", rows=rows, measured=measured, **findings(cpu, gpu))
 
 
 def plot(results: Results, stem: Path) -> None:

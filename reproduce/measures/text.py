@@ -10,6 +10,7 @@ from typing import Any
 
 import jinja2
 
+from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, TIE, Finding, greater
 from ga3c_tf.runs.stats import bootstrap_interval
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
@@ -17,7 +18,7 @@ TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
 
 
 def lines_of(template: str, **values: Any) -> list[str]:
-    """Fill in a template of `TEMPLATES`, which can use `table` and `number`.
+    """Fill in a template of `TEMPLATES`, which can use `table`, `number`, `tie` and `least_seeds`.
 
     Args:
         template: its file's name.
@@ -39,6 +40,8 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.globals["number"] = number
+    environment.globals["least_seeds"] = LEAST_SEEDS
+    environment.globals["tie"] = f"{TIE:.0%}"
     environment.globals["table"] = lambda header, rows: "\n".join(table(header, rows))
     return environment
 
@@ -56,6 +59,11 @@ def number(value: float | None) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.4g}"
+
+
+def compared(ours: Sequence[float], others: Sequence[float]) -> Finding:
+    """Judge whether the mean of `ours` is above that of `others`, by the rule 'greater', and write both."""
+    return Finding(greater(ours, others), f"{spread(ours)} against {spread(others)}")
 
 
 def spread(values: Sequence[float], of: str = "seed") -> str:

@@ -13,8 +13,17 @@ from scipy.stats import ttest_ind_from_stats
 
 HOLDS = "holds"
 FAILS = "does not hold"
-UNKNOWN = "not enough data"
 LEAST_SEEDS = 3
+INCONCLUSIVE = "inconclusive"
+"""The verdict where the runs cannot tell; what follows it says why."""
+FEW_SEEDS = f"{INCONCLUSIVE}: fewer than {LEAST_SEEDS} seeds"
+NO_DIFFERENCE = f"{INCONCLUSIVE}: no significant difference"
+WITHIN_NOISE = f"{INCONCLUSIVE}: within noise"
+RUNS_MISSING = f"{INCONCLUSIVE}: runs missing"
+SEVERAL_MACHINES = f"{INCONCLUSIVE}: several machines"
+NEEDS_GPU = f"{INCONCLUSIVE}: needs a GPU"
+NOT_TRIED = f"{INCONCLUSIVE}: not tried"
+TOO_SHORT = f"{INCONCLUSIVE}: too short to learn"
 COLLAPSED = 0.5
 CHANCE = 0.05
 CHANCE_RISE = 9
@@ -27,12 +36,13 @@ halves of a run of `tps` differ by 9 % (D29), so two such runs differ by about 6
 
 
 class Finding(NamedTuple):
-    """What the paper found, whether it is so here, by what rule, and the numbers that decided."""
+    """Whether what the paper found is so here, and the numbers that decided. Claim and rule are in the templates."""
 
-    claim: str
     verdict: str
-    rule: str
     because: str
+
+    def __str__(self) -> str:
+        return f"**{self.verdict}** - {self.because}"
 
 
 def holds_if(condition: bool) -> str:
@@ -46,36 +56,36 @@ def score_verdict(seeds: Sequence[float], paper: float | None, random: float | N
     Args:
         seeds: the score of each seed.
         paper: the paper's, None where it could not be read.
-        random: of random play.
+        random: of the random policy.
     """
     if not seeds:
         return "not run"
     if paper is None:
         return "nothing to compare with"
     if len(seeds) < LEAST_SEEDS:
-        return f"fewer than {LEAST_SEEDS} seeds"
+        return FEW_SEEDS
     mean = float(np.mean(seeds))
     standard_error = np.std(seeds, ddof=1) / math.sqrt(len(seeds))
     if mean >= paper:
         return "reproduced"
     if mean + t_dist.ppf(0.975, len(seeds) - 1) * standard_error >= paper:
-        return "undecided"
+        return NO_DIFFERENCE
     if random is None or random >= paper:
-        return "short, random play unknown"
+        return "short, random policy unknown"
     return f"short by {100 * (paper - mean) / (paper - random):.0f} %"
 
 
 def greater(ours: Sequence[float], others: Sequence[float]) -> str:
     """Judge whether the mean of `ours` is above that of `others`, by the rule 'greater'."""
     if min(len(ours), len(others)) < LEAST_SEEDS:
-        return UNKNOWN
+        return FEW_SEEDS
     groups = [(np.mean(values), np.std(values, ddof=1), len(values)) for values in (ours, others)]
     chance = ttest_ind_from_stats(*groups[0], *groups[1], equal_var=False).pvalue
     if chance >= CHANCE:  # 0 where nothing varies but the means differ; not-a-number where they are the same too
-        return UNKNOWN
+        return NO_DIFFERENCE
     difference = groups[0][0] - groups[1][0]
     if difference == 0:
-        return UNKNOWN
+        return NO_DIFFERENCE
     return holds_if(bool(difference > 0))
 
 
@@ -86,7 +96,7 @@ def grows(values: Sequence[float | None]) -> str:
     """
     known = [value for value in values if value is not None]
     if len(known) < max(3, len(values)):
-        return UNKNOWN
+        return RUNS_MISSING
     steps_rise = all(after >= (1 - TIE) * before for before, after in pairwise(known))
     return holds_if(steps_rise and known[-1] > (1 + TIE) * known[0])
 
@@ -120,8 +130,8 @@ def chance_rise(scores: Sequence[float], episodes: Sequence[float], window: int)
     return float(CHANCE_RISE * spread / math.sqrt(6))
 
 
-def worst_drop(scores: Sequence[float], chance: float = 0.0) -> float:
-    """Return the worst drop from the running best, as a share of the way from the first score to it.
+def largest_drop(scores: Sequence[float], chance: float = 0.0) -> float:
+    """Return the largest drop from the running best, as a share of the way from the first score to it.
 
     Args:
         scores: rolling scores.

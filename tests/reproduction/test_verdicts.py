@@ -11,15 +11,17 @@ from ga3c_tf.reproduce.figures.adjustment import different_optimum
 from ga3c_tf.reproduce.measures.text import number, spread, table
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
+    FEW_SEEDS,
     HOLDS,
-    UNKNOWN,
+    NO_DIFFERENCE,
+    RUNS_MISSING,
     chance_rise,
     collapsed,
     falls,
     greater,
     grows,
+    largest_drop,
     score_verdict,
-    worst_drop,
 )
 
 NUMBERS = st.floats(-1e6, 1e6)
@@ -29,16 +31,16 @@ NUMBERS = st.floats(-1e6, 1e6)
     ("seeds", "paper", "random", "verdict"),
     [
         ([], 18.0, -20.0, "not run"),
-        ([18.0, 18.0], 18.0, -20.0, "fewer than 3 seeds"),
+        ([18.0, 18.0], 18.0, -20.0, FEW_SEEDS),
         ([18.0, 18.0, 18.0], 18.0, -20.0, "reproduced"),
         ([18.5, 18.2, 19.0], 18.0, -20.0, "reproduced"),
-        ([15.0, 17.0, 19.0], 18.0, -20.0, "undecided"),  # a mean of 17 does not reproduce 18
-        ([18.0, -20.0, -20.0], 18.0, -20.0, "undecided"),  # nor does one lucky seed
+        ([15.0, 17.0, 19.0], 18.0, -20.0, NO_DIFFERENCE),  # a mean of 17 does not reproduce 18
+        ([18.0, -20.0, -20.0], 18.0, -20.0, NO_DIFFERENCE),  # nor does one lucky seed
         ([10.0, 10.5, 11.0], 18.0, -20.0, "short by 20 %"),
         ([-1.0, -1.0, -1.0], 18.0, -20.0, "short by 50 %"),
         ([-20.0, -20.0, -20.0], 18.0, -20.0, "short by 100 %"),
         ([1.0, 1.0, 1.0], None, 0.0, "nothing to compare with"),
-        ([1.0, 1.0, 1.0], 5.0, None, "short, random play unknown"),
+        ([1.0, 1.0, 1.0], 5.0, None, "short, random policy unknown"),
     ],
 )
 def test_scores(seeds, paper, random, verdict):
@@ -53,10 +55,10 @@ def test_scores(seeds, paper, random, verdict):
         ([4, 3, 5], FAILS),
         ([4, 4, 4], FAILS),
         ([45, 20, 4], FAILS),
-        ([4, None, 12, 20], UNKNOWN),  # the one that is missing may be the one that falls
-        ([4, 11, None], UNKNOWN),
-        ([None, None, None], UNKNOWN),
-        ([1, 2], UNKNOWN),
+        ([4, None, 12, 20], RUNS_MISSING),  # the one that is missing may be the one that falls
+        ([4, 11, None], RUNS_MISSING),
+        ([None, None, None], RUNS_MISSING),
+        ([1, 2], RUNS_MISSING),
     ],
 )
 def test_what_grows(values, verdict):
@@ -69,17 +71,17 @@ def test_what_grows(values, verdict):
 def test_greater_is_antisymmetric_and_sees_a_clear_difference(values, gap):
     higher = [value + 4 * (max(values) - min(values)) + gap for value in values]
     assert greater(higher, values) == HOLDS and greater(values, higher) == FAILS
-    assert greater(values, values) == UNKNOWN
+    assert greater(values, values) == NO_DIFFERENCE
 
 
 def test_greater_of_equal_groups_is_seldom_anything():
     rng = np.random.default_rng(0)
     verdicts = [greater(*rng.normal(size=(2, 3))) for _ in range(2000)]
-    assert 1 - verdicts.count(UNKNOWN) / len(verdicts) < 0.06
+    assert 1 - verdicts.count(NO_DIFFERENCE) / len(verdicts) < 0.06
 
 
 def test_greater_needs_three_seeds_on_both_sides():
-    assert greater([9, 9], [1, 1, 1]) == greater([9, 9, 9], [1, 1]) == UNKNOWN
+    assert greater([9, 9], [1, 1, 1]) == greater([9, 9, 9], [1, 1]) == FEW_SEEDS
 
 
 @pytest.mark.parametrize(
@@ -95,22 +97,22 @@ def test_greater_needs_three_seeds_on_both_sides():
     ],
 )
 def test_instability(scores, drop, has_collapsed):
-    assert worst_drop(scores) == pytest.approx(drop) and collapsed(scores) == has_collapsed
+    assert largest_drop(scores) == pytest.approx(drop) and collapsed(scores) == has_collapsed
 
 
 @pytest.mark.parametrize("scores", [[], [3.0], [5, 4, 3], [2, 2, 2]])
 def test_a_run_that_never_improved_is_neither_stable_nor_unstable(scores):
-    assert math.isnan(worst_drop(scores)) and math.isnan(collapsed(scores))
+    assert math.isnan(largest_drop(scores)) and math.isnan(collapsed(scores))
 
 
 def test_a_dip_before_anything_is_learnt_is_no_drop():
     scores = [0.40, 0.41, 0.33, 12.40, 11.80]  # as of MinAtar's Breakout
-    assert worst_drop(scores) == pytest.approx(8) and worst_drop(scores, 0.3) == pytest.approx(0.05)
-    assert collapsed(scores, 0.3) == 0 and math.isnan(worst_drop(scores, 12)) and math.isnan(collapsed(scores, 12))
+    assert largest_drop(scores) == pytest.approx(8) and largest_drop(scores, 0.3) == pytest.approx(0.05)
+    assert collapsed(scores, 0.3) == 0 and math.isnan(largest_drop(scores, 12)) and math.isnan(collapsed(scores, 12))
 
 
 def improved(scores, episodes):
-    return not math.isnan(worst_drop(scores, chance_rise(scores, episodes, 100)))
+    return not math.isnan(largest_drop(scores, chance_rise(scores, episodes, 100)))
 
 
 def rolling(scores, window=100, points=300):
@@ -153,7 +155,7 @@ def test_a_short_run_has_improved_where_its_score_rose():
 @given(st.lists(st.integers(-1000, 1000), max_size=30), st.sampled_from([0.25, 2.0, 8.0]), st.integers(-500, 500))
 def test_instability_does_not_depend_on_the_unit(scores, scale, shift):
     moved = [scale * score + shift for score in scores]
-    assert worst_drop(moved) == pytest.approx(worst_drop(scores), nan_ok=True)
+    assert largest_drop(moved) == pytest.approx(largest_drop(scores), nan_ok=True)
     assert collapsed(moved) == pytest.approx(collapsed(scores), nan_ok=True)
 
 
@@ -162,8 +164,8 @@ def test_games_differ_if_they_are_farther_apart_than_seeds():
     assert different_optimum({"pong": near, "boxing": far}).verdict == HOLDS
     mixed = {"pong": np.stack([near[0], far[0], near[1]]), "boxing": np.stack([far[1], near[2], far[2]])}
     assert different_optimum(mixed).verdict == FAILS
-    assert different_optimum({"pong": near[:2], "boxing": far}).verdict == UNKNOWN
-    assert different_optimum({"pong": near}).verdict == UNKNOWN
+    assert different_optimum({"pong": near[:2], "boxing": far}).verdict == FEW_SEEDS
+    assert different_optimum({"pong": near}).verdict == FEW_SEEDS
 
 
 def test_numbers_as_text():
