@@ -221,8 +221,8 @@ class System:
         said = self._output.read_text(errors="replace").strip().splitlines() or [""]
         if ended == 2:
             raise UserError(said[-1].removeprefix("ga3c-tf: "))
-        fate = "came to no result" if ended is None else f"ended, exit code {ended}"
-        raise RuntimeError("\n".join([f"the system {fate}: {problem}", *said[-20:]]))
+        outcome = "came to no result" if ended is None else f"ended, exit code {ended}"
+        raise RuntimeError("\n".join([f"the system {outcome}: {problem}", *said[-20:]]))
 
     def _cpu_seconds(self) -> float:
         return sum(member["cpu_s"] for member in process_group(self._process.pid).values())

@@ -370,7 +370,7 @@ def reproduce(
     runs = command.reproduce(name, budget, seeds, chosen, changes, out, force, executor, say)
     unfinished = [run for run in runs if not run.finished]
     for run in unfinished:
-        _warn(f"{run.spec.id}: {run.fate}")
+        _warn(f"{run.spec.id}: {run.status_text}")
     return 1 if unfinished else 0
 
 

@@ -19,7 +19,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.remote.cluster import connect
 from ga3c_tf.reproduce.cluster.ray_task import MARKER, Job
-from ga3c_tf.reproduce.cluster.scheduler import RUNNING, WAITING, News, State, conductor_of
+from ga3c_tf.reproduce.cluster.scheduler import RUNNING, WAITING, News, State, scheduler_of
 from ga3c_tf.reproduce.cluster.storage import Mirror, Storage
 from ga3c_tf.reproduce.runs.run import FINISHED, RUN_FILE, Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
@@ -114,32 +114,32 @@ class RayExecutor:
 
     def _lead(self, jobs: list[Job], url: str, marker: bytes, force: bool) -> None:
         """Have the runs carried out; at a signal, stop them or leave them."""
-        conductor = conductor_of(url)
+        scheduler = scheduler_of(url)
         command = uuid.uuid4().hex
         try:
-            _answer(conductor.add.remote(jobs, force, marker, command, self._detach))
-            self._follow(conductor, command, [job.spec.id for job in jobs])
+            _answer(scheduler.add.remote(jobs, force, marker, command, self._detach))
+            self._follow(scheduler, command, [job.spec.id for job in jobs])
         except (KeyboardInterrupt, SystemExit):
             if self._detach:
                 self._say("the runs go on; the same command again, without --force, follows them")
             else:
                 self._say("every run that no other command wants saves a checkpoint and ends")
-                _answer(conductor.stop.remote(command))
+                _answer(scheduler.stop.remote(command))
             raise
         except RayActorError:
             raise UserError("what led the runs has ended, with the head node; the same command again resumes") from None
 
-    def _follow(self, conductor: ray.actor.ActorHandle, command: str, names: list[str]) -> None:
+    def _follow(self, scheduler: ray.actor.ActorHandle, command: str, names: list[str]) -> None:
         """Tell how the runs go until none of them is left."""
         told = 0
         tell_at = time.monotonic() + PROGRESS_SECONDS
         while True:
-            news: News = _answer(conductor.news.remote(told, command))
+            news: News = _answer(scheduler.news.remote(told, command))
             for line in news.lines:
                 self._say(line)
             told += len(news.lines)
             if news.fault:
-                _answer(conductor.stop.remote(command))
+                _answer(scheduler.stop.remote(command))
                 raise UserError(news.fault)
             states = {name: news.states[name] for name in names}
             if not any(state.status in (WAITING, RUNNING) for state in states.values()):

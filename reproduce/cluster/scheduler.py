@@ -53,7 +53,7 @@ class News(NamedTuple):
     fault: str | None
 
 
-class Conductor:
+class Scheduler:
     """Leads each run to its end, through the deaths of workers and nodes. All methods run in one event loop.
 
     Args:
@@ -201,27 +201,27 @@ class Conductor:
 
 
 @ray.remote
-def _attempt(job: Job, url: str, marker: bytes, conductor: ray.actor.ActorHandle) -> tuple[str, str]:
+def _attempt(job: Job, url: str, marker: bytes, scheduler: ray.actor.ActorHandle) -> tuple[str, str]:
     name = job.spec.id
-    conductor.started.remote(name)
+    scheduler.started.remote(name)
     return ray_task.attempt(
         job,
         url,
         marker,
-        say=lambda text: conductor.say.remote(name, text),
-        report=lambda progress: conductor.report.remote(name, progress),
+        say=lambda text: scheduler.say.remote(name, text),
+        report=lambda progress: scheduler.report.remote(name, progress),
     )
 
 
-def conductor_of(url: str) -> ray.actor.ActorHandle:
-    """Return the one conductor of the storage `url` on the cluster, begun where there is none.
+def scheduler_of(url: str) -> ray.actor.ActorHandle:
+    """Return the one scheduler of the storage `url` on the cluster, begun where there is none.
 
     It outlives the command that begins it, since it may lead the runs of others too.
     """
     return (
-        ray.remote(Conductor)
+        ray.remote(Scheduler)
         .options(
-            name=f"conductor-{hashlib.sha256(url.encode()).hexdigest()[:16]}",
+            name=f"scheduler-{hashlib.sha256(url.encode()).hexdigest()[:16]}",
             namespace=NAMESPACE,
             get_if_exists=True,
             lifetime="detached",

@@ -81,12 +81,12 @@ def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], lis
     """One small panel a game.
 
     Args:
-        panels: name, the paper's score by method (None where it has none), ours of random play and of each seed,
+        panels: name, the paper's score by method (None where it has none), ours of the random policy and of each seed,
             and what the interval is of: seeds, or episodes of one.
         stem: of the files.
     """
     figure, axes = _canvas(3, 3, 3.9)
-    for axis, (name, marks, random, ours, spread_of) in zip(axes.flat, panels, strict=True):
+    for axis, (name, marks, random, ours, sample) in zip(axes.flat, panels, strict=True):
         for place, (method, value) in enumerate(marks.items()):
             if value is not None:
                 marker, colour = MARKS[method]
@@ -95,7 +95,7 @@ def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], lis
             axis.plot(4, np.mean(random), "x", color=COLOURS[0], label="random, ours")
         known = [*random, *ours, *(value for value in marks.values() if value is not None)]
         if ours:
-            low, high = bootstrap_interval(spread_of)
+            low, high = bootstrap_interval(sample)
             known.append(low)
             axis.vlines(5, low, high, color=COLOURS[0], linewidth=2, alpha=0.5)
             axis.plot([5] * len(ours), ours, "_", color=COLOURS[0], markersize=6, label="GA3C, ours (seeds; bar: 95 %)")

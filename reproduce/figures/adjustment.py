@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.text import lines_of, spread
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, LEAST_SEEDS, Finding, holds_if
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
@@ -101,7 +101,7 @@ def section(results: Results) -> list[str]:
         rates = [results.values(metric, runs) for metric in ("first rate", "final rate")]
         found[game] = np.log2(list(zip(*workers, strict=False)))
         reasons = sorted({results.status(run) for run in runs if not run.finished})
-        rows.append([game, *map(spread, workers + rates), "; ".join(reasons)])
+        rows.append([game, *map(mean_ci, workers + rates), "; ".join(reasons)])
     quick = results.budget == "quick"
     return lines_of("adjustment.md", rows=rows, quick=quick, different_optimum=different_optimum(found))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure, Results, grouped
-from ga3c_tf.reproduce.measures.text import lines_of, number, spread
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import greater
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
@@ -28,8 +28,8 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
         ours = own.values(metric, runs)
         theirs = paper.values(metric, papers.get(setting, []))
         difference = sum(ours) / len(ours) - sum(theirs) / len(theirs) if ours and theirs else None
-        cells = [spread(theirs), spread(ours), number(difference), greater(ours, theirs), own.unfinished(runs)]
-        rows.append([setting.traits, *cells])
+        cells = [mean_ci(theirs), mean_ci(ours), number(difference), greater(ours, theirs), own.unfinished(runs)]
+        rows.append([setting.slug, *cells])
     method = described(own.runs[0].spec.changes)
     return [*lines_of("comparison.md", metric=metric, unit=unit, method=method, rows=rows), ""]
 
@@ -40,7 +40,7 @@ def plot(paper: Results, own: Results, stem: Path) -> None:
 
     papers = by_setting(paper.runs)
     rows = {
-        "\n".join(textwrap.wrap(setting.traits.replace("-", " "), 24)): {
+        "\n".join(textwrap.wrap(setting.slug.replace("-", " "), 24)): {
             "the paper's method": [run.curve for run in papers.get(setting, []) if run.finished],
             described(runs[0].spec.changes): [run.curve for run in runs if run.finished],
         }

@@ -8,7 +8,7 @@ import numpy as np
 
 from ga3c_tf.reproduce.figures import learning_curves, pps
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.text import compared, lines_of, number, spread
+from ga3c_tf.reproduce.measures.text import compared, lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
@@ -82,7 +82,7 @@ def section(results: Results) -> list[str]:
     rows = []
     for game, systems in groups(results).items():
         runs_of = [systems.get(name, []) for name in SYSTEMS.values()]
-        scores = [spread(results.values(learning_curves.FINAL, runs)) for runs in runs_of]
+        scores = [mean_ci(results.values(learning_curves.FINAL, runs)) for runs in runs_of]
         minutes = " / ".join(_minutes(runs) for runs in runs_of)
         reasons = [
             f"{system}, seed {run.spec.seed}: {results.status(run)}"

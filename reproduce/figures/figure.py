@@ -197,7 +197,7 @@ class Figure:
         if run.finished:
             return [self._record(run, each) for each in self.measures(run)]
         metric, unit = self.main
-        return [self._record(run, Measure(metric, float("nan"), unit, "", run.fate))]
+        return [self._record(run, Measure(metric, float("nan"), unit, "", run.status_text))]
 
     def _record(self, run: Run, measure: Measure) -> Record:
         spec = run.spec

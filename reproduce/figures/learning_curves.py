@@ -11,7 +11,7 @@ import numpy as np
 
 from ga3c_tf.reproduce.figures import pps, scores
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.text import compared, lines_of, number, spread
+from ga3c_tf.reproduce.measures.text import compared, lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, run_spec
@@ -51,8 +51,8 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
     return {game: grouped(runs, lambda run: run.spec.label[0]) for game, runs in games.items()}
 
 
-def random_play(rates: dict[str, list[Run]]) -> float | None:
-    """Return the mean score of random play, which one of the game's runs measured, or None."""
+def random_score(rates: dict[str, list[Run]]) -> float | None:
+    """Return the mean score of the random policy, which one of the game's runs measured, or None."""
     played = [
         float(np.mean(run.result["random"]["scores"]))
         for runs in rates.values()
@@ -82,9 +82,9 @@ def section(results: Results) -> list[str]:
         [
             game,
             rate,
-            number(random_play(rates)),
-            spread(results.values(FINAL, runs)),
-            spread(results.values(BEST, runs)),
+            number(random_score(rates)),
+            mean_ci(results.values(FINAL, runs)),
+            mean_ci(results.values(BEST, runs)),
             results.unfinished(runs),
         ]
         for game, rates in groups(results).items()

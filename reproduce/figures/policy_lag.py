@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
 from ga3c_tf.reproduce.measures.records import NOT_RUN
-from ga3c_tf.reproduce.measures.text import compared, lines_of, spread
+from ga3c_tf.reproduce.measures.text import compared, lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import (
     FEW_SEEDS,
     LEAST_SEEDS,
@@ -193,7 +193,7 @@ def section(results: Results) -> list[str]:
     runs = groups(results)
     rows = []
     for label, each in runs.items():
-        cells = [spread(results.values(metric, each)) for _, metric in COLUMNS]
+        cells = [mean_ci(results.values(metric, each)) for _, metric in COLUMNS]
         reasons = Counter(results.status(run) for run in each if not run.finished)
         ended = sum(run.finished or run.diverged for run in each)
         rows.append([*label, *cells, f"{failed_to_learn(results, each)} of {ended}", _counted(reasons)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.text import lines_of, number, spread
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Finding, grows
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
@@ -113,7 +113,7 @@ def section(results: Results) -> list[str]:
     for network in networks(results):
         speeds = [results.values("pps", runs_of(results, network, system)) for system in SYSTEMS]
         ratios = [speed_ups(results, network, other) for other in ("a3c", "a2c")]
-        rows.append([network, *map(spread, speeds + ratios), number(papers_ratio(results, network))])
+        rows.append([network, *map(mean_ci, speeds + ratios), number(papers_ratio(results, network))])
     finished = [run for run in results.runs if run.finished]
     return lines_of(
         "pps.md",

@@ -9,7 +9,7 @@ import numpy as np
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.records import NOT_RUN
-from ga3c_tf.reproduce.measures.text import lines_of, number, spread
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import score_verdict
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, env_id_of, run_spec
@@ -25,7 +25,7 @@ METHODS = {
 PAPERS = "GA3C (1 day, GPU)"
 SWAPPED = ("name_this_game", "ms_pacman")
 SCORE = "score"
-RANDOM = "score of random play"
+RANDOM = "score of the random policy"
 
 
 def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_RATES["normal"]) -> RunSpec:
@@ -55,7 +55,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the mean score of the best checkpoint and of random play, each over the same number of whole episodes."""
+    """Return the mean scores of the best checkpoint and of the random policy, over equally many whole episodes."""
     played = {SCORE: run.result.get("evaluation"), RANDOM: run.result.get("random")}
     return [
         Measure(
@@ -146,7 +146,7 @@ def _repeated(game: str, scores: list[float]) -> list[tuple[str, int, int, str]]
 
 def _ours(seeds: list[float], runs: list[Run]) -> str:
     """Write mean and interval over seeds; of a single seed, over its episodes."""
-    return f"{spread(episodes(runs), 'episode')}, 1 seed" if len(seeds) == 1 else spread(seeds)
+    return f"{mean_ci(episodes(runs), 'episode')}, 1 seed" if len(seeds) == 1 else mean_ci(seeds)
 
 
 def _mean(values: list[float]) -> float | None:
@@ -166,15 +166,15 @@ def plot(results: Results, stem: Path) -> None:
         runs = runs_of(results, game)
         random = results.values(RANDOM, runs)
         ours = results.values(SCORE, runs)
-        spread_of = ours if len(ours) > 1 else episodes(runs)
-        panels.append((game.replace("_", " "), papers_scores(results, game), random, ours, spread_of))
+        sample = ours if len(ours) > 1 else episodes(runs)
+        panels.append((game.replace("_", " "), papers_scores(results, game), random, ours, sample))
     plots.score_panels(panels, stem)
 
 
 FIGURE = Figure(
     name="scores",
     paper="Table 3",
-    shows="score of the trained agent on nine games, beside human, random play and A3C",
+    shows="score of the trained agent on nine games, beside human, random policy and A3C",
     games={"smoke": ("pong",), "quick": NINE_GAMES, "paper": NINE_GAMES},
     seeds=seeds_by_budget(),
     specs=specs,

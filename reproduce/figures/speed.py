@@ -7,7 +7,7 @@ from typing import Any
 
 from ga3c_tf.reproduce.figures import adjustment
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.text import lines_of, spread
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import (
     RUNS_MISSING,
     SEVERAL_MACHINES,
@@ -114,8 +114,8 @@ def section(results: Results) -> list[str]:
     rows = [
         [
             label,
-            spread(results.values(FRAMES, each)),
-            spread(results.values(SCORE, each)),
+            mean_ci(results.values(FRAMES, each)),
+            mean_ci(results.values(SCORE, each)),
             results.unfinished(each),
         ]
         for label, each in runs.items()

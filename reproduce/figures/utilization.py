@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ga3c_tf.reproduce.figures import pps
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
-from ga3c_tf.reproduce.measures.text import lines_of, number, spread
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Finding, falls, grows
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
@@ -54,7 +54,7 @@ def section(results: Results) -> list[str]:
     rows = []
     for network in pps.networks(results):
         runs = pps.runs_of(results, network, "ga3c")
-        rows.append([network, spread(results.values(CPU, runs)), spread(results.values(GPU, runs))])
+        rows.append([network, mean_ci(results.values(CPU, runs)), mean_ci(results.values(GPU, runs))])
     cpu = means(results, CPU)
     gpu = means(results, GPU)
     measured = any(share is not None for share in gpu)

@@ -63,10 +63,10 @@ def number(value: float | None) -> str:
 
 def compared(ours: Sequence[float], others: Sequence[float]) -> Finding:
     """Judge whether the mean of `ours` is above that of `others`, by the rule 'greater', and write both."""
-    return Finding(greater(ours, others), f"{spread(ours)} against {spread(others)}")
+    return Finding(greater(ours, others), f"{mean_ci(ours)} against {mean_ci(others)}")
 
 
-def spread(values: Sequence[float], of: str = "seed") -> str:
+def mean_ci(values: Sequence[float], of: str = "seed") -> str:
     """Write the mean, the 95 % bootstrap interval of it where there are two or more values, and how many there are."""
     if not values:
         return "-"

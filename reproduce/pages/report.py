@@ -11,7 +11,7 @@ from typing import Any
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
-from ga3c_tf.reproduce.figures import comparison as beside
+from ga3c_tf.reproduce.figures import comparison
 from ga3c_tf.reproduce.figures.figure import Figure, Results
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
@@ -114,15 +114,15 @@ def _blocks(folder: ResultsFolder, figure: Figure, budget: str) -> list[dict[str
     for changes in folder.methods():
         own = folder.results(figure, budget, changes=changes)
         if own.runs:
-            comparison = beside.section(figure, paper, own)
+            compared = comparison.section(figure, paper, own)
             pictures = folder.pictures(figure, budget, changes)
             method = described(own.runs[0].spec.changes)
-            blocks.append(_block(folder, f"{title}, {method}", figure, own, comparison, pictures))
+            blocks.append(_block(folder, f"{title}, {method}", figure, own, compared, pictures))
     return blocks
 
 
 def _block(
-    folder: ResultsFolder, title: str, figure: Figure, results: Results, comparison: list[str], pictures: list[Path]
+    folder: ResultsFolder, title: str, figure: Figure, results: Results, compared: list[str], pictures: list[Path]
 ) -> dict[str, Any]:
     records = [record for record in results.records if record.status == MEASURED]
     sources = {f"{(record.commit or 'unknown')[:12]}{' (changed since)' if record.dirty else ''}" for record in records}
@@ -130,7 +130,7 @@ def _block(
         "title": title,
         "command": results.command,
         "outcomes": _outcomes(folder, results),
-        "comparison": comparison,
+        "comparison": compared,
         "superseded": folder.superseded_notes(results.runs),
         "hardware": sorted({str(record.hardware) for record in records}),
         "sources": sorted(sources),

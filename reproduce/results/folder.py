@@ -17,7 +17,7 @@ from typing import Any
 from ga3c_tf.config import Config, option_of
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import locked, write_aside
-from ga3c_tf.reproduce.figures import comparison as beside
+from ga3c_tf.reproduce.figures import comparison
 from ga3c_tf.reproduce.figures.figure import Figure, Results, read_paper
 from ga3c_tf.reproduce.measures.records import Record, read_records, write_records
 from ga3c_tf.reproduce.runs.run import Run
@@ -207,7 +207,7 @@ class ResultsFolder:
                 if own.runs:
                     stem = self._stem(figure, budget, changes)
                     figure.plots(own, stem)
-                    beside.plot(paper, own, stem.with_name(f"{stem.name}-beside"))
+                    comparison.plot(paper, own, stem.with_name(f"{stem.name}-comparison"))
 
     def pictures(self, figure: Figure, budget: str, changes: Mapping[str, str] = NONE) -> list[Path]:
         """Return the stems of the pictures of a figure at a budget, relative to the folder."""

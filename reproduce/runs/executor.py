@@ -56,7 +56,7 @@ class LocalExecutor:
             estimated += spec.seconds
             took = time.monotonic() - start
             remaining = max(0.0, left - estimated) * took / estimated
-            self._say(f"[{number}/{len(specs)}] {run.fate}; about {duration(remaining)} left")
+            self._say(f"[{number}/{len(specs)}] {run.status_text}; about {duration(remaining)} left")
         return results
 
 

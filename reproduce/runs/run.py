@@ -66,7 +66,7 @@ class Run:
         return NOT_FINISHED if (self.path / "config.json").exists() else NOT_RUN
 
     @property
-    def fate(self) -> str:
+    def status_text(self) -> str:
         """Return in words what became of it: 'finished', 'not run', or what went wrong."""
         if self.outcome == NOT_FINISHED:
             return f"{NOT_FINISHED}: it was interrupted"

@@ -106,11 +106,11 @@ class RunSpec:
 
     @functools.cached_property
     def id(self) -> str:
-        """Readable and stable: the run's main traits, its seed, and a hash of everything it says."""
-        return f"{self.traits}-s{self.seed}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:8]}"
+        """Readable and stable: its slug, its seed, and a hash of everything it says."""
+        return f"{self.slug}-s{self.seed}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:8]}"
 
     @property
-    def traits(self) -> str:
+    def slug(self) -> str:
         """What tells it from other runs of a figure, whatever the seed."""
         config = self.config
         given = dict(self.settings)

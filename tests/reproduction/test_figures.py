@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures import comparison as beside
-from ga3c_tf.reproduce.figures import environments, policy_lag, pps, queues, speed, tps
+from ga3c_tf.reproduce.figures import comparison, environments, policy_lag, pps, queues, speed, tps
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
@@ -480,7 +479,7 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
     assert methods == {"GA3C", "GA3C with loss mine:huber"}
     paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
     assert len(paper.runs) == len(own.runs) == 12
-    lines = beside.section(FIGURES["speed"], paper, own)
+    lines = comparison.section(FIGURES["speed"], paper, own)
     [better] = [line for line in lines if "1x1x1" in line and "paper" not in line]
     assert f"| {HOLDS} |" in better and 15 < float(better.split(" | ")[3]) < 20
     assert sum(f"| {NO_DIFFERENCE} |" in line for line in lines) == 3
@@ -489,8 +488,8 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
     assert "`ga3c-tf reproduce --figure speed --budget quick --seeds 3 --loss mine:huber`" in huber_part
     pictures = folder.pictures(FIGURES["speed"], "quick", huber)
     assert [picture.as_posix() for picture in pictures] == [
-        "figures/mine.huber/speed-quick-beside",
         "figures/mine.huber/speed-quick-boxing",
+        "figures/mine.huber/speed-quick-comparison",
     ]
     assert all(f"({picture}.svg)" in huber_part and f"({picture}.svg)" not in plain for picture in pictures)
 

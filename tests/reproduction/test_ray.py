@@ -26,8 +26,11 @@ pytest.importorskip("fsspec")
 
 from ray.cluster_utils import Cluster  # noqa: E402
 
-from ga3c_tf.reproduce.cluster import cores, ray_task  # noqa: E402
-from ga3c_tf.reproduce.cluster import scheduler as conductor  # noqa: E402
+from ga3c_tf.reproduce.cluster import (  # noqa: E402
+    cores,
+    ray_task,
+    scheduler,
+)
 from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor, _finished, jobs_for, summary  # noqa: E402
 from ga3c_tf.reproduce.cluster.storage import Mirror, Storage, TakenOver  # noqa: E402
 
@@ -119,7 +122,7 @@ def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tm
     killer.start()
     done = execute(cluster, specs, runs, say, str(storage))
     killer.join()
-    assert [run.fate for run in done] == [FINISHED, FINISHED]
+    assert [run.status_text for run in done] == [FINISHED, FINISHED]
     [lost] = [run for run in done if any("tried again" in text and run.spec.id in text for text in said)]
     [other] = [run for run in done if run is not lost]
     assert len(lost.sessions) == 2 and "resume" in lost.sessions[1]["command"] and len(other.sessions) == 1
@@ -170,7 +173,7 @@ def test_a_run_that_fails_for_its_own_reason_is_recorded_and_not_repeated(cluste
     gone, good, said = run_spec("ALE/Gone-v5", 1, steps=300), tiny(2), []
     done = execute(cluster, [gone, good], tmp_path / "runs", said.append)
     assert [run.result["status"] for run in done] == [FAILED, FINISHED]
-    assert done[0].fate.startswith("failed: train: unknown environment 'ALE/Gone-v5'")
+    assert done[0].status_text.startswith("failed: train: unknown environment 'ALE/Gone-v5'")
     assert sum(text.startswith(f"{gone.id}: on ") for text in said) == 1
     check_curves(done[1])
     before = {path: path.stat().st_mtime_ns for path in done[1].path.rglob("*")}
@@ -202,7 +205,7 @@ _exit_on_signals()
 spec = RunSpec.from_values(json.loads(sys.argv[4]))
 executor = RayExecutor(sys.argv[1], sys.argv[5], 1, None, sys.argv[2] == "detach", lambda text: print(text, flush=True))
 [run] = executor.execute([spec], Path(sys.argv[3]), False)
-print(run.fate)
+print(run.status_text)
 """
 
 
@@ -237,7 +240,7 @@ def test_a_signal_has_every_run_saved_and_ended(cluster, tmp_path):
     assert not processes_of(spec)
     run = Run.of(spec, tmp_path / "out" / "runs")
     assert saved_steps(run.path) == saved_steps(stored) > 0
-    assert run.fate == "not finished: it was interrupted"
+    assert run.status_text == "not finished: it was interrupted"
 
 
 @pytest.mark.slow
@@ -274,7 +277,7 @@ def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
 
 def lead(tmp_path, tries):
     """What becomes of a run whose tries end like this, each a (status, reason, saved steps)."""
-    leader, left = conductor.Conductor(str(tmp_path)), list(tries)
+    leader, left = scheduler.Scheduler(str(tmp_path)), list(tries)
     job = ray_task.Job(tiny(1), 1, 0)
 
     async def one_try(job):
@@ -283,7 +286,7 @@ def lead(tmp_path, tries):
         return status, reason
 
     async def whole():
-        leader._states[job.spec.id] = conductor.State(conductor.WAITING, ray_task.Progress())
+        leader._states[job.spec.id] = scheduler.State(scheduler.WAITING, ray_task.Progress())
         leader._tasks[job.spec.id] = asyncio.current_task()
         leader._wanted_by[job.spec.id] = {"a command"}
         leader._try = one_try
@@ -296,25 +299,27 @@ def lead(tmp_path, tries):
 
 
 def test_tries_without_progress_come_to_an_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(conductor, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(scheduler, "RETRY_SECONDS", 0)
     lost = (INTERRUPTED, "WorkerCrashedError: it died", 0)
     status, lines, left = lead(tmp_path, [lost] * 9)
     assert (status, left) == (INTERRUPTED, 6) and "it died; tried again" in lines[0]
     run = Run.of(tiny(1), tmp_path / "runs")
-    assert run.fate.startswith("interrupted: 3 tries in a row were lost without a new checkpoint; the last one: Worker")
+    assert run.status_text.startswith(
+        "interrupted: 3 tries in a row were lost without a new checkpoint; the last one: Worker"
+    )
     again = [(INTERRUPTED, "NodeDiedError", saved) for saved in (0, 0, 50, 50, 60, 70)]
     assert lead(tmp_path, [*again, (FINISHED, "", 80), lost])[::2] == (FINISHED, 1)
     assert lead(tmp_path, [(FAILED, "the training diverged", 5), lost])[::2] == (FAILED, 1)
 
 
-class Cancelled(conductor.Conductor):
+class Cancelled(scheduler.Scheduler):
     """Tries that last until they are cancelled."""
 
     async def _try(self, job):
         cancelled = self._tries[job.spec.id] = asyncio.Event()
         await cancelled.wait()
         del self._tries[job.spec.id]
-        return conductor.CANCELLED, ""
+        return scheduler.CANCELLED, ""
 
 
 def statuses(leader):
@@ -323,8 +328,8 @@ def statuses(leader):
 
 def test_a_command_that_ends_stops_only_what_no_other_wants(tmp_path, monkeypatch):
     """By Ctrl-C, which it says, or by kill -9, after which it is silent."""
-    monkeypatch.setattr(conductor.ray, "cancel", lambda event: event.set())
-    monkeypatch.setattr(conductor, "SILENT_SECONDS", 1.5)
+    monkeypatch.setattr(scheduler.ray, "cancel", lambda event: event.set())
+    monkeypatch.setattr(scheduler, "SILENT_SECONDS", 1.5)
     own, shared, others = (ray_task.Job(tiny(seed), 1, 0) for seed in (1, 2, 3))
 
     async def whole():
@@ -333,14 +338,14 @@ def test_a_command_that_ends_stops_only_what_no_other_wants(tmp_path, monkeypatc
         await leader.add([shared, others], False, b"", "other", detached=False)
         await asyncio.sleep(0)
         await leader.stop("one")
-        assert statuses(leader) == [conductor.STOPPED, conductor.WAITING, conductor.WAITING]
+        assert statuses(leader) == [scheduler.STOPPED, scheduler.WAITING, scheduler.WAITING]
         await leader.add([own], False, b"", "third", detached=True)
         for _ in range(15):
             await asyncio.sleep(0.2)
             await leader.news(0, "other")
-        assert statuses(leader) == [conductor.WAITING] * 3
+        assert statuses(leader) == [scheduler.WAITING] * 3
         await asyncio.sleep(3.5)  # in which nothing is heard of the other
-        assert statuses(leader) == [conductor.WAITING, conductor.STOPPED, conductor.STOPPED]
+        assert statuses(leader) == [scheduler.WAITING, scheduler.STOPPED, scheduler.STOPPED]
         leader._watch.cancel()
         await leader.stop("third")
         assert not leader._tasks and not leader._wanted_by
@@ -350,9 +355,9 @@ def test_a_command_that_ends_stops_only_what_no_other_wants(tmp_path, monkeypatc
 
 def test_the_summary_counts_and_tells_how_far_each_is():
     states = {
-        "a": conductor.State(FINISHED, ray_task.Progress()),
-        "b": conductor.State(conductor.RUNNING, ray_task.Progress(100, 1200, 0.34, -12.25)),
-        "c": conductor.State(conductor.RUNNING, ray_task.Progress()),
+        "a": scheduler.State(FINISHED, ray_task.Progress()),
+        "b": scheduler.State(scheduler.RUNNING, ray_task.Progress(100, 1200, 0.34, -12.25)),
+        "c": scheduler.State(scheduler.RUNNING, ray_task.Progress()),
     }
     assert summary(states) == "1 finished, 2 running; b: 34%, 1200 agent steps, score -12.25; c: 0%, 0 agent steps"
 
@@ -542,8 +547,8 @@ def test_what_a_storage_names_outside_of_its_folder_is_not_written(tmp_path):
 
 def test_news_that_comes_after_the_end_changes_nothing(tmp_path):
     """A try that ends at once may be over before its beginning is told."""
-    leader, name = conductor.Conductor(str(tmp_path)), tiny(1).id
-    leader._states[name] = conductor.State(FAILED, ray_task.Progress())
+    leader, name = scheduler.Scheduler(str(tmp_path)), tiny(1).id
+    leader._states[name] = scheduler.State(FAILED, ray_task.Progress())
     asyncio.run(leader.started(name))
     assert leader._states[name].status == FAILED
 

@@ -90,7 +90,7 @@ def test_the_measured_numbers_are_those_of_the_runs(smoke):
     evaluation = json.loads((run.path / "run.json").read_text())["evaluation"]
     assert records["score"].value == evaluation["mean"] and records["score"].method == "GA3C"
     assert "best" in records["score"].protocol
-    assert "uniformly random actions" in records["score of random play"].protocol
+    assert "uniformly random actions" in records["score of the random policy"].protocol
     assert records["score"].agent_steps == max(int(path.name) for path in run.path.glob("checkpoints/0*")) >= 3000
     assert records["score"].seed == 1 and "cores of" in records["score"].hardware
 
@@ -148,7 +148,7 @@ from ga3c_tf.reproduce.runs.specs import RunSpec
 _exit_on_signals()
 specs = [RunSpec.from_values(json.loads(text)) for text in sys.argv[2:]]
 runs = LocalExecutor(lambda text: print(text, flush=True)).execute(specs, Path(sys.argv[1]), False)
-print(*[run.fate for run in runs])
+print(*[run.status_text for run in runs])
 """
 
 
@@ -173,7 +173,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
     process.wait()
     while any(map(alive, training)):  # the kernel has told it to end
         time.sleep(0.05)
-    assert Run.of(first, runs).finished and Run.of(endless, runs).fate.startswith("not finished")
+    assert Run.of(first, runs).finished and Run.of(endless, runs).status_text.startswith("not finished")
     untouched, before = mtimes(runs / first.id), saved_steps(folder)
     assert before > 0
     config = json.loads((folder / "config.json").read_text())  # so that it comes to an end in this test
@@ -254,8 +254,8 @@ def test_a_killed_training_is_resumed_next_time(tmp_path, monkeypatch):
     monkeypatch.setattr(execute, "_call", call)
     monkeypatch.setattr(execute, "write_curve", lambda folder, curve: None)
     run = execute.execute_run(spec, tmp_path / "runs")
-    assert run.fate == "interrupted: train: ended by SIGKILL"
-    assert execute.execute_run(spec, tmp_path / "runs").fate == FINISHED
+    assert run.status_text == "interrupted: train: ended by SIGKILL"
+    assert execute.execute_run(spec, tmp_path / "runs").status_text == FINISHED
     assert execute.execute_run(spec, tmp_path / "runs").finished and calls == ["train", "resume"]
     execute.execute_run(spec, tmp_path / "runs", force=True)
     assert calls == ["train", "resume", "train"]
@@ -297,11 +297,11 @@ def test_a_failed_run_is_recorded_and_the_rest_go_on(tmp_path, monkeypatch):
         runs = LocalExecutor(said.append).execute([gone, good], tmp_path / "runs", False)
     assert [run.result["status"] for run in runs] == [FAILED, FINISHED]
     assert [run.result["ended"] for run in runs] == [outcomes.BAD_INPUT, outcomes.STEPS]
-    assert runs[0].fate.startswith("failed: train: unknown environment 'ALE/Gone-v5'")
-    assert f"[1/2] {runs[0].fate}; about" in said[2] and "0 s left" in said[-1]
+    assert runs[0].status_text.startswith("failed: train: unknown environment 'ALE/Gone-v5'")
+    assert f"[1/2] {runs[0].status_text}; about" in said[2] and "0 s left" in said[-1]
     records = FIGURES["tps"].records([*runs, Run.of(tiny(3), tmp_path / "runs")])
     statuses = [record.status for record in records if record.metric == "tps"]
-    assert statuses == [runs[0].fate, MEASURED, NOT_RUN]
+    assert statuses == [runs[0].status_text, MEASURED, NOT_RUN]
     assert [record.value is None for record in records if record.metric == "tps"] == [True, False, True]
 
 
@@ -340,7 +340,7 @@ def carried_out_twice(tmp_path, monkeypatch, reason, leaves, ended=""):
     monkeypatch.setattr(execute, "_call", calls)
     monkeypatch.setattr(execute, "curve_of", lambda folder, episodes: {})
     monkeypatch.setattr(execute, "write_curve", lambda folder, curve: None)
-    assert execute.execute_run(spec, tmp_path / "runs").fate == f"failed: {reason}"
+    assert execute.execute_run(spec, tmp_path / "runs").status_text == f"failed: {reason}"
     return execute.execute_run(spec, tmp_path / "runs", say=said.append), calls, said
 
 
@@ -377,7 +377,11 @@ def test_a_training_that_diverges_is_recorded_as_such(tmp_path):
     spec = tiny(1, steps=3000, num_agents=4, learning_rate=1e38)
     with children_of(execute):
         run = execute.execute_run(spec, tmp_path / "runs")
-    assert run.diverged and run.result["status"] == FAILED and run.fate.startswith("failed: train: the training div")
+    assert (
+        run.diverged
+        and run.result["status"] == FAILED
+        and run.status_text.startswith("failed: train: the training div")
+    )
 
 
 @pytest.mark.parametrize(
@@ -450,7 +454,7 @@ def test_a_command_whose_output_was_lost_is_asked_again(tmp_path, monkeypatch):
     """The disk was full when it printed its summary."""
     monkeypatch.setattr(execute, "_call", lambda words, log, watch=quiet: "")
     run = execute.execute_run(tiny(1), tmp_path / "runs")
-    assert run.fate == "interrupted: what it printed could not be written: is the disk full?"
+    assert run.status_text == "interrupted: what it printed could not be written: is the disk full?"
 
 
 def test_a_damaged_result_is_refused_by_name(tmp_path):

@@ -76,7 +76,7 @@ def test_every_measured_row_has_its_run(file):
             assert run.spec.id == record.run_id and run.spec.seed == record.seed
         if record.value is not None:
             assert run.finished and run.result["config"]["seed"] == record.seed
-            played = {"score": "evaluation", "score of random play": "random"}.get(record.metric)
+            played = {"score": "evaluation", "score of the random policy": "random"}.get(record.metric)
             steps = run.result[played]["agent_steps"] if played else run.agent_steps
             if record.metric == environments.START:
                 steps = environments.measures(run)[-1].agent_steps

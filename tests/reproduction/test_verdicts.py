@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ga3c_tf.reproduce.figures.adjustment import different_optimum
-from ga3c_tf.reproduce.measures.text import number, spread, table
+from ga3c_tf.reproduce.measures.text import mean_ci, number, table
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
     FEW_SEEDS,
@@ -170,6 +170,6 @@ def test_games_differ_if_they_are_farther_apart_than_seeds():
 
 def test_numbers_as_text():
     assert [number(value) for value in (None, 0.12345, 12.0, 1234.6, -20.5)] == ["-", "0.1235", "12", "1,235", "-20.5"]
-    assert spread([]) == "-" and spread([3.0]) == "3 (1 seed)"
-    assert spread([1.0, 1.0, 1.0]) == "1 [1, 1] (3 seeds)"
+    assert mean_ci([]) == "-" and mean_ci([3.0]) == "3 (1 seed)"
+    assert mean_ci([1.0, 1.0, 1.0]) == "1 [1, 1] (3 seeds)"
     assert table(["a", "b"], [["1", "x|y"]]) == ["| a | b |", "| --- | --- |", "| 1 | x\\|y |"]

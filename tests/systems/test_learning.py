@@ -28,7 +28,7 @@ def test_cartpole_is_learned_by_the_asynchronous_system(tmp_path):
             break
     training.communicate(timeout=60)
     scores = output_of("evaluate", tmp_path / "run", "--checkpoint", "latest", "--episodes", 20, "--seed", 1, "--json")
-    assert json.loads(scores)["mean"] >= 150  # random play: 22
+    assert json.loads(scores)["mean"] >= 150  # random policy: 22
 
 
 @pytest.mark.slow
@@ -43,7 +43,7 @@ def test_cartpole_is_learned_by_the_serial_system(tmp_path):
 @pytest.mark.parametrize(("system", "agents"), [("a2c", 8), ("a3c", 4)])
 def test_cartpole_is_learned_by_the_systems_compared(tmp_path, system, agents):
     options = ["--system", system, "--steps", 100_000, "--agents", agents]
-    assert train_and_evaluate(tmp_path / "run", "CartPole-v1", *options, seed=1) >= 100  # random play: 22
+    assert train_and_evaluate(tmp_path / "run", "CartPole-v1", *options, seed=1) >= 100  # random policy: 22
 
 
 @pytest.mark.slow  # 4 minutes a seed
@@ -58,4 +58,4 @@ def test_cartpole_is_solved(tmp_path, seed):
 def test_minatar_breakout_is_learned(tmp_path):
     pytest.importorskip("minatar")
     score = train_and_evaluate(tmp_path / "run", "MinAtar/Breakout-v1", "--minutes", 9, seed=1, episodes=100)
-    assert score >= 3  # random play: about 0.5
+    assert score >= 3  # random policy: about 0.5
