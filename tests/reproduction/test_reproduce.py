@@ -95,6 +95,16 @@ def test_the_measured_numbers_are_those_of_the_runs(smoke):
     assert records["score"].seed == 1 and "cores of" in records["score"].hardware
 
 
+def test_a_run_is_kept_in_one_file_and_tables_with_rows(smoke):
+    for folder in (smoke / "runs").iterdir():
+        run = json.loads((folder / "run.json").read_text())
+        assert run["config"] == json.loads((folder / "config.json").read_text())
+        assert {"sessions": run["sessions"]} == json.loads((folder / "meta.json").read_text())
+        assert run["sessions"][0]["command"] == (folder / "command.txt").read_text().strip()
+        tables = {file.name: file.read_text().count("\n") for file in folder.glob("*.csv")}
+        assert "metrics.csv" in tables and "events.csv" not in tables and min(tables.values()) > 1
+
+
 def test_the_control_of_the_policy_lag_has_none(smoke):
     records = ResultsFolder(smoke).records(FIGURES["policy-lag"], "smoke")
     lags = {record.method: record.value for record in records if record.metric == "policy lag, mean"}

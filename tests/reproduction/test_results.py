@@ -94,6 +94,16 @@ def test_the_records_are_what_the_runs_say(name):
             assert [record for each in results for record in figure.records(each.runs)] == recorded
 
 
+def test_a_run_is_committed_as_one_file_and_its_curves():
+    for folder in RESULTS.runs.iterdir():
+        assert read_run(folder)["sessions"] and (folder / "metrics.csv").exists()
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "results/runs"], capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    names = {Path(name).name for name in listed.stdout.splitlines()}
+    assert names == {"run.json", "metrics.csv", "curve.csv", "adjustment.csv"}
+
+
 def test_large_files_are_not_committed():
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "results"], capture_output=True, text=True)
     if listed.returncode:
