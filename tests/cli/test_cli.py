@@ -18,7 +18,7 @@ import warm
 from commands import ENVIRONMENT, ga3c_tf
 from PIL import Image, ImageSequence
 
-from ga3c_tf.cli import main as cli_module
+from ga3c_tf.cli import training as training_commands
 from ga3c_tf.cli.main import cli
 from ga3c_tf.config import USUAL_PRESET, Config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
@@ -342,7 +342,7 @@ class Signalled:
 def test_a_signal_asks_a_training_to_end_and_is_its_exit_code(handlers, capsys, number):
     """SIGHUP is what a closed terminal and a lost ssh connection send."""
     run = SimpleNamespace(path="here", config=SimpleNamespace(env_id="CartPole-v1", seed=1), close=lambda: None)
-    assert cli_module._run(Signalled(number), run, False) == 128 + number
+    assert training_commands._run(Signalled(number), run, False) == 128 + number
     assert capsys.readouterr().out.splitlines()[-1] == "ended interrupted"
 
 
@@ -350,7 +350,7 @@ def test_a_hangup_that_nohup_has_ignored_stays_ignored(handlers):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     run = SimpleNamespace(path="here", config=SimpleNamespace(env_id="CartPole-v1", seed=1), close=lambda: None)
     training = Signalled(signal.SIGHUP)
-    assert cli_module._run(training, run, False) == 0 and not training.stopped
+    assert training_commands._run(training, run, False) == 0 and not training.stopped
 
 
 def test_resume_after_kill_9_continues_from_the_last_checkpoint(tmp_path):

@@ -198,10 +198,10 @@ def test_a_storage_that_the_nodes_do_not_see_is_refused(cluster, tmp_path):
 EXECUTE = """
 import json, sys
 from pathlib import Path
-from ga3c_tf.cli.main import _exit_on_signals
+from ga3c_tf.cli.terminal import exit_on_signals
 from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor
 from ga3c_tf.reproduce.runs.specs import RunSpec
-_exit_on_signals()
+exit_on_signals()
 spec = RunSpec.from_values(json.loads(sys.argv[4]))
 executor = RayExecutor(sys.argv[1], sys.argv[5], 1, None, sys.argv[2] == "detach", lambda text: print(text, flush=True))
 [run] = executor.execute([spec], Path(sys.argv[3]), False)

@@ -152,10 +152,10 @@ def children(process: int) -> list[int]:
 EXECUTE = """
 import json, sys
 from pathlib import Path
-from ga3c_tf.cli.main import _exit_on_signals
+from ga3c_tf.cli.terminal import exit_on_signals
 from ga3c_tf.reproduce.runs.executor import LocalExecutor
 from ga3c_tf.reproduce.runs.specs import RunSpec
-_exit_on_signals()
+exit_on_signals()
 specs = [RunSpec.from_values(json.loads(text)) for text in sys.argv[2:]]
 runs = LocalExecutor(lambda text: print(text, flush=True)).execute(specs, Path(sys.argv[1]), False)
 print(*[run.status_text for run in runs])

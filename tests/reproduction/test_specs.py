@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ga3c_tf.cli.main import train
+from ga3c_tf.cli.training import train
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.runs.specs import BUDGETS, GAMES, RunSpec, run_spec

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ga3c_tf.cli import main as cli
+from ga3c_tf.cli import training as commands
 from ga3c_tf.config import Config, option_of
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
@@ -265,7 +266,7 @@ COMMANDS = st.one_of(
 )
 
 
-def run_without_a_step(training, run, as_json, execute_run=cli._run):
+def run_without_a_step(training, run, as_json, execute_run=commands._run):
     """A whole run, from its folder to its summary, that is asked to end before it begins."""
     training.stop("the test")
     return execute_run(training, run, as_json)
@@ -277,7 +278,7 @@ def outcome(words):
     handlers = {number: signal.getsignal(number) for number in ENDING}
     with (
         mock.patch.object(sys, "argv", ["ga3c-tf", *words]),
-        mock.patch.object(cli, "_run", run_without_a_step),
+        mock.patch.object(commands, "_run", run_without_a_step),
         mock.patch.object(AgentSupervisor, "start", lambda processes, number, target, *args, pipe: pipe.close()),
         contextlib.redirect_stdout(output),
         contextlib.redirect_stderr(output),

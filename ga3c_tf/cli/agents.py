@@ -1,0 +1,141 @@
+"""The commands about trained agents: `evaluate`, `play` and `publish`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import rich_click as click
+
+from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, trust_option
+from ga3c_tf.cli.terminal import command_line, exit_on_signals, warn
+from ga3c_tf.errors import UserError
+
+
+@click.command()
+@agent_argument
+@click.option("--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Whole episodes.")
+@agent_options
+@click.option("--random", is_flag=True, help="Act at random instead, in the run's environment: what a score is worth.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def evaluate(
+    run: Path | None,
+    pretrained: str | None,
+    episodes: int,
+    checkpoint: str,
+    sample: bool,
+    seed: int,
+    max_episode_steps: int,
+    device: str,
+    trust_code: bool,
+    random: bool,
+    as_json: bool,
+) -> None:
+    """Score the trained agent of the folder RUN, or published weights: raw scores of whole episodes, their mean."""
+    run = _agent_folder(run, pretrained)
+    _check_agent(run, checkpoint, trust_code)
+
+    from ga3c_tf.evaluation import RandomAgent, summary
+    from ga3c_tf.evaluation import evaluate as play_episodes
+
+    agent = RandomAgent(run, seed) if random else _trained_agent(run, checkpoint, sample, seed, device)
+    exit_on_signals()
+    result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
+    if as_json:
+        print(json.dumps(result))
+        return
+    low, high = result["interval_95"]
+    print(
+        f"{result['env_id']} after {result['agent_steps']} agent steps: mean {result['mean']:.2f} "
+        f"(95 % interval {low:.2f} to {high:.2f}), standard deviation {result['std']:.2f}, "
+        f"median {result['median']:.2f}"
+    )
+    print(f"protocol: {result['protocol']}")
+
+
+@click.command()
+@agent_argument
+@click.option("--video", type=click.Path(path_type=Path, dir_okay=False), help="File to write: .mp4 or .gif.")
+@click.option("--window", is_flag=True, help="Show a window instead; needs a display.")
+@click.option("--episodes", type=click.IntRange(1, 1000), default=1, show_default=True, help="Whole episodes.")
+@agent_options
+def play(
+    run: Path | None,
+    pretrained: str | None,
+    video: Path | None,
+    window: bool,
+    episodes: int,
+    checkpoint: str,
+    sample: bool,
+    seed: int,
+    max_episode_steps: int,
+    device: str,
+    trust_code: bool,
+) -> None:
+    """Watch the trained agent of the folder RUN, or published weights, play, in a video file or a window."""
+    if (video is None) == (not window):
+        raise UserError("play needs either --video FILE or --window")
+    run = _agent_folder(run, pretrained)
+    _check_agent(run, checkpoint, trust_code)
+
+    from ga3c_tf.evaluation import play_window, record
+
+    agent = _trained_agent(run, checkpoint, sample, seed, device)
+    if video is None:
+        scores = play_window(agent, episodes, seed, max_episode_steps)
+    else:
+        scores = record(agent, episodes, seed, video, max_episode_steps)
+    print(
+        f"{'shown' if video is None else video}: {len(scores)} episodes, scores "
+        f"{', '.join(f'{score:g}' for score in scores)}"
+    )
+
+
+@click.command()
+@run_argument
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Whole episodes.")
+@click.option("--checkpoint", default="best", show_default=True, help="'best', 'latest', or the agent steps of one.")
+@trust_option
+def publish(run: Path, folder: Path, episodes: int, checkpoint: str, trust_code: bool) -> None:
+    """Write the weights of the run RUN to FOLDER, scored, with a card: to be handed on, played and scored elsewhere."""
+    from ga3c_tf.runs.weights import check_free
+
+    _check_agent(run, checkpoint, trust_code)
+    check_free(folder)
+
+    from ga3c_tf.reproduce.results.publish import publish as write
+
+    agent = _trained_agent(run, checkpoint, True, 0, "cpu")
+    exit_on_signals()
+    score = write(run, folder, agent, episodes, 0, " ".join(command_line()))
+    print(f"{folder}: {score['env_id']}, mean {score['mean']:.2f} of {episodes} episodes")
+
+
+def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
+    """Return the folder of the agent that is meant: a run, or published weights."""
+    from ga3c_tf.runs.weights import published_folder
+
+    if run is not None and pretrained is None:
+        return run
+    if run is None and pretrained is not None:
+        return published_folder(pretrained)
+    raise UserError("name either a folder RUN or --pretrained weights")
+
+
+def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
+    """Refuse what no trained agent can come from."""
+    from ga3c_tf.plugins import check_trust
+    from ga3c_tf.runs.folder import read_config
+
+    if checkpoint not in ("best", "latest") and not checkpoint.isdecimal():
+        raise UserError(f"--checkpoint is {checkpoint!r}; it must be 'best', 'latest' or the agent steps of one")
+    check_trust(read_config(run), run, trust_code)
+
+
+def _trained_agent(run: Path, checkpoint: str, sample: bool, seed: int, device: str):
+    from ga3c_tf.evaluation import TrainedAgent
+    from ga3c_tf.model.device import configure_device
+
+    which = int(checkpoint) if checkpoint.isdecimal() else checkpoint
+    return TrainedAgent(run, which, not sample, seed, configure_device(device), warn)

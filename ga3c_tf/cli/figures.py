@@ -1,0 +1,159 @@
+"""The commands about figures and curves: `reproduce`, `report` and `plot`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rich_click as click
+
+from ga3c_tf.cli.options import cluster_options
+from ga3c_tf.cli.terminal import exit_on_signals, warn
+from ga3c_tf.console import say
+from ga3c_tf.errors import UserError
+
+
+@click.command()
+@click.option("--figure", "name", help="Table or figure of the paper, or 'all'; --list names them.")
+@click.option(
+    "--budget",
+    type=click.Choice(("smoke", "quick", "paper")),
+    default="quick",
+    show_default=True,
+    help="Seconds, to see that it works (no results); minutes a run, for 2 cores; or what the paper spent.",
+)
+@click.option("--seeds", type=click.IntRange(1, 1000), help="Seeds of each run [default: the figure's own].")
+@click.option(
+    "--games",
+    default="",
+    help="Games, such as pong,breakout, or Gymnasium ids of other environments [default: the figure's own].",
+)
+@click.option("--loss", help="Run everything with this loss too, as `train` takes it, and compare the two.")
+@click.option("--network", help="The same with this network.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Results folder [default: results; for smoke, whose runs are no results, runs/smoke].",
+)
+@click.option("--force", is_flag=True, help="Repeat runs that are finished.")
+@cluster_options
+@click.option("--dry-run", is_flag=True, help="Print the commands of the runs that are left, and run nothing.")
+@click.option("--list", "show_list", is_flag=True, help="Say what each figure shows, what it costs, what is measured.")
+def reproduce(
+    name: str | None,
+    budget: str,
+    seeds: int | None,
+    games: str,
+    loss: str | None,
+    network: str | None,
+    out: Path | None,
+    force: bool,
+    dry_run: bool,
+    show_list: bool,
+    **cluster,
+) -> int:
+    """Run what a table or figure of the paper needs, record it, draw it and write the results page.
+
+    Finished runs are not repeated, interrupted ones are resumed, and a failed one does not end the rest.
+    """
+    from ga3c_tf.reproduce import command
+
+    chosen = [game.strip() for game in games.split(",") if game.strip()]
+    changes = {name: value for name, value in (("loss", loss), ("network", network)) if value}
+    if show_list:
+        print("\n".join(command.listing(out)))
+        return 0
+    if name is None:
+        raise UserError("name a --figure, or ask for the --list")
+    _check_users_names(chosen, changes)
+    executor = _executor(say, **cluster)
+    if dry_run:
+        print("\n".join(command.commands(name, budget, seeds, chosen, changes, out)))
+        return 0
+    exit_on_signals()
+    runs = command.reproduce(name, budget, seeds, chosen, changes, out, force, executor, say)
+    unfinished = [run for run in runs if not run.finished]
+    for run in unfinished:
+        warn(f"{run.spec.id}: {run.status_text}")
+    return 1 if unfinished else 0
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Results folder.",
+)
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a page is not what it should be.")
+def report(out: Path, check: bool) -> int:
+    """Write the results page, README.md of the results folder, from the records and the runs."""
+    from ga3c_tf.reproduce.pages.report import stale_pages, write_pages
+    from ga3c_tf.reproduce.results.folder import ResultsFolder
+
+    folder = ResultsFolder(out)
+    if not check:
+        print(write_pages(folder))
+    elif stale := stale_pages(folder):
+        warn(f"{' and '.join(map(str, stale))} is stale: write it anew with ga3c-tf report --out {out}")
+        return 1
+    return 0
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Picture to write: .png, .svg or .pdf.",
+)
+def plot(runs: tuple[Path, ...], output: Path) -> None:
+    """Draw score, PPS, TPS, policy lag and queues of one or more run folders RUNS."""
+    from ga3c_tf.reproduce.drawing.run_plots import plot_runs
+
+    plot_runs(list(runs), output)
+    print(output)
+
+
+def _check_users_names(games: list[str], changes: dict[str, str]) -> None:
+    """Refuse environments, losses and networks of the user's own that are not there, before any run begins."""
+    from ga3c_tf.environments.ids import resolve_env_id
+    from ga3c_tf.plugins import users_function
+    from ga3c_tf.reproduce.runs.specs import check_games, env_id_of
+
+    check_games(games)
+    for game in games:
+        resolve_env_id(env_id_of(game))
+    for name, value in changes.items():
+        if ":" in value:
+            users_function(value, name)
+
+
+def _executor(say, address, storage, cpus_per_run, gpus_per_run, detach):
+    """Return what carries out the runs: this machine, or a Ray cluster.
+
+    Raises:
+        UserError: options that do not go together, or Ray is not installed.
+    """
+    from ga3c_tf.reproduce.runs.executor import LocalExecutor
+
+    if address is None:
+        given = {
+            "--storage": storage,
+            "--cpus-per-run": cpus_per_run,
+            "--gpus-per-run": gpus_per_run,
+            "--detach": detach or None,
+        }
+        without = [option for option, value in given.items() if value is not None]
+        if without:
+            raise UserError(f"{without[0]} is for --ray")
+        return LocalExecutor(say)
+    try:
+        from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor
+    except ModuleNotFoundError as error:
+        if error.name not in ("ray", "fsspec"):
+            raise
+        raise UserError("--ray needs pip install 'ga3c-tf[ray]'") from None
+    return RayExecutor(address, storage, cpus_per_run, gpus_per_run, detach, say)

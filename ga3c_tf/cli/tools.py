@@ -1,0 +1,62 @@
+"""The commands about this machine: `bench` and `games`."""
+
+from __future__ import annotations
+
+import json
+
+import rich_click as click
+
+from ga3c_tf.cli.options import setting_options
+from ga3c_tf.cli.terminal import exit_on_signals, warn
+from ga3c_tf.config import Config
+
+BENCH_SETTINGS = (
+    "num_agents",
+    "agent_processes",
+    "num_predictors",
+    "num_trainers",
+    "min_training_batch",
+    "t_max",
+    "network",
+)
+
+
+@click.command()
+@click.option("--env", "env_id", default=Config.env_id, show_default=True, help="Gymnasium id of the environment.")
+@setting_options(BENCH_SETTINGS, Config())
+@click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    help="'auto', 'cpu', 'gpu' or 'gpu:N', or 'cpu,gpu' to measure both and compare them.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(2, 3600),
+    default=60,
+    show_default=True,
+    help="Seconds of the whole system's work that are measured; on each device it takes about twice as long in all.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -> None:
+    """Measure the speed of this machine: components alone, the limit they imply, the whole system against it."""
+    from ga3c_tf.bench.report import report
+    from ga3c_tf.bench.run import run_bench
+    from ga3c_tf.environments.ids import resolve_env_id
+
+    given = {name: value for name, value in settings.items() if value is not None}
+    today, note = resolve_env_id(env_id)
+    if note:
+        warn(note)
+    config = Config.from_values({**given, "env_id": today, "seed": 0, "adjustment": "off"})
+    exit_on_signals()
+    result = run_bench(config, device.split(","), seconds, warn)
+    print(json.dumps(result) if as_json else report(result))
+
+
+@click.command()
+def games() -> None:
+    """List the Atari ids that can be played here."""
+    from ga3c_tf.environments.ids import atari_ids
+
+    print("\n".join(atari_ids()))

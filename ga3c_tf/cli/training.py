@@ -1,0 +1,144 @@
+"""The commands that train: `train` and `resume`."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import secrets
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import rich_click as click
+
+from ga3c_tf.cli.options import changes_option, config_options, ray_option, run_argument, trust_option
+from ga3c_tf.cli.terminal import command_line, signals_to_answer, warn
+from ga3c_tf.config import PRESETS, USUAL_PRESET, Config
+from ga3c_tf.console import discard_unwritten, say
+from ga3c_tf.errors import BudgetReached, UserError
+from ga3c_tf.runs import outcomes
+from ga3c_tf.signals import ENDING
+
+
+def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
+    """Make a command with --json also print, as JSON, that its input was refused."""
+
+    @functools.wraps(command)
+    def with_json(*arguments, as_json: bool, **named) -> int:
+        try:
+            return command(*arguments, as_json=as_json, **named)
+        except BudgetReached:
+            _print_ended(outcomes.BUDGET_REACHED, as_json)
+            raise
+        except UserError:
+            _print_ended(outcomes.BAD_INPUT, as_json)
+            raise
+
+    return with_json
+
+
+@click.command()
+@click.argument("env_id")
+@click.option(
+    "--preset",
+    type=click.Choice(list(PRESETS)),
+    default=USUAL_PRESET,
+    show_default=True,
+    help="Settings to start from; options given here come on top, and any budget replaces the preset's.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
+@ray_option
+@config_options
+@_refusals_as_json
+def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) -> int:
+    """Train an agent on the Gymnasium environment ENV_ID, such as ALE/Pong-v5 or CartPole-v1."""
+    from ga3c_tf.runner import new_training
+
+    given = {name: value for name, value in settings.items() if value is not None}
+    config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given, "env_id": env_id})
+    config.check_effect(given)
+    if "agents_per_actor" in given and not config.remote_agents:
+        raise UserError("--agents-per-actor does nothing without --remote-agents")
+    return _run(*new_training(config, command_line(), warn, ray), as_json)
+
+
+@click.command()
+@run_argument
+@click.option("--steps", type=int, help="Agent steps to reach, those done included.")
+@click.option("--minutes", type=float, help="Minutes of training to reach, those done included.")
+@click.option("--episodes", type=int, help="Episodes to reach, those done included.")
+@changes_option
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
+@trust_option
+@ray_option
+@_refusals_as_json
+def resume(run: Path, changes: dict, as_json: bool, trust_code: bool, ray: str | None, **budgets) -> int:
+    """Continue the training in the folder RUN from its newest checkpoint.
+
+    Without --steps, --minutes or --episodes the run's own budget holds; with one, those given replace it.
+    """
+    from ga3c_tf.runner import resumed_training
+
+    changes |= {name: value for name, value in budgets.items() if value is not None}
+    return _run(*resumed_training(run, changes, command_line(), warn, trust_code, ray), as_json)
+
+
+def _run(training, run, as_json: bool) -> int:
+    from ga3c_tf.status import status_for
+    from ga3c_tf.systems.training import NotSaved
+
+    received: list[int] = []
+
+    def on_signal(number, frame):
+        if received:
+            training.kill()
+            if sys.stdout.isatty():
+                os.write(sys.stdout.fileno(), b"\x1b[?25h\n")  # the live panel hid the cursor
+            os._exit(128 + number)
+        received.append(number)
+        training.stop(outcomes.INTERRUPTED)
+
+    for number in signals_to_answer():
+        signal.signal(number, on_signal)
+    say(f"ga3c-tf: {run.config.env_id} in {run.path}, seed {run.config.seed}")
+    try:
+        with status_for(f"{run.config.env_id}  {run.path}") as status:
+            summary = training.run(status.show)
+    except BrokenPipeError:
+        raise
+    except FloatingPointError as error:
+        _print_ended(outcomes.DIVERGED, as_json)
+        warn(f"the training diverged and was stopped, the last checkpoint stands. {error}")
+        return 1
+    except NotSaved as error:
+        _print_ended(outcomes.NOT_SAVED, as_json)
+        warn(f"{error}; what was saved before stands")
+        return 1
+    except Exception:
+        _print_ended(outcomes.FAILED, as_json)
+        say(traceback.format_exc().rstrip(), sys.stderr)
+        return 1
+    finally:
+        run.close()
+    for number in ENDING:  # all is saved: a late signal changes nothing
+        signal.signal(number, signal.SIG_IGN)
+    say(_as_json(summary) if as_json else ", ".join(f"{name} {value}" for name, value in summary.items()))
+    discard_unwritten()
+    return 128 + received[0] if received else 0
+
+
+def _print_ended(ended: str, as_json: bool) -> None:
+    """Print what ended a training early as one JSON object, where that is asked for; the line for people follows."""
+    if as_json:
+        say(json.dumps({"ended": ended}))
+
+
+def _as_json(summary: dict) -> str:
+    """Format a summary as one JSON object; not-a-number becomes null, since JSON has no such number."""
+    return json.dumps(
+        {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in summary.items()}
+    )
