@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ga3c_tf.host.cgroups import cpu_quota
 from ga3c_tf.host.memory import total_gib
+from ga3c_tf.host.processor import processor
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PACKAGES = (
@@ -59,11 +60,17 @@ def source_version() -> dict:
 
 
 def machine() -> dict:
-    """Return the processor's name, the cores this process may use, the memory in GiB, and the operating system."""
+    """Return the processor's name and identity, the cores this process may use, memory in GiB, operating system."""
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, AttributeError):
         cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[1]  # type: ignore[index]
-    return {"cpu": cpu, "cores": usable_cores(), "memory_gib": round(total_gib(), 1), "os": platform.platform()}
+    return {
+        "cpu": cpu,
+        "processor": processor(),
+        "cores": usable_cores(),
+        "memory_gib": round(total_gib(), 1),
+        "os": platform.platform(),
+    }
 
 
 def usable_cores() -> int:

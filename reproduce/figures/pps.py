@@ -7,7 +7,7 @@ from pathlib import Path
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Finding, grows
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import Run, comparable
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 
 NETWORKS = {
@@ -97,8 +97,9 @@ def speed_up_grows(results: Results) -> Finding:
 
 
 def _comparable(ours: Run, theirs: Run) -> bool:
-    """Return whether two finished runs have one seed and ran on one machine."""
-    return ours.spec.seed == theirs.spec.seed and ours.processor == theirs.processor
+    """Return whether two finished runs have one seed and ran on one machine, at calibrations that agree."""
+    one_machine = ours.processor == theirs.processor and comparable([ours, theirs])
+    return one_machine and ours.spec.seed == theirs.spec.seed
 
 
 def papers_ratio(results: Results, network: str) -> float | None:

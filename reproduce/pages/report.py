@@ -11,16 +11,19 @@ from typing import Any
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
+from ga3c_tf.host.calibration import mean
 from ga3c_tf.reproduce.figures import comparison
 from ga3c_tf.reproduce.figures.figure import Figure, Results
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
-from ga3c_tf.reproduce.measures.text import lines_of
+from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.pages import front_page
 from ga3c_tf.reproduce.results import pretrained
-from ga3c_tf.reproduce.results.folder import ResultsFolder
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
+from ga3c_tf.reproduce.runs.run import Run, comparable
 from ga3c_tf.reproduce.runs.specs import described
+
+SPEED_FIGURES = ("pps", "tps", "speed")
 
 
 def page(folder: ResultsFolder) -> str:
@@ -34,6 +37,7 @@ def page(folder: ResultsFolder) -> str:
         "page.md",
         smoke=smoke,
         overview=_overview(folder),
+        unidentified=_unidentified(folder),
         published=pretrained.rows(folder.path / "weights", folder.paper(), "weights"),
         figures=[
             {
@@ -87,6 +91,33 @@ def _overview(folder: ResultsFolder) -> list[list[str]]:
     return rows
 
 
+def _unidentified(folder: ResultsFolder) -> tuple[int, int]:
+    """Count the finished runs that do not say which processor they ran on, and all that are finished."""
+    found = [
+        run
+        for figure in FIGURES.values()
+        for budget in folder.budgets()
+        for changes in (NONE, *folder.methods())
+        for run in folder.results(figure, budget, changes=changes).runs
+        if run.finished
+    ]
+    runs = {run.spec.id: run.identified for run in found}
+    return sum(not identified for identified in runs.values()), len(runs)
+
+
+def _calibrated(figure: Figure, results: Results) -> list[list[str]]:
+    """Return for each run of a figure of speeds that was calibrated its speeds, also by the unit, and the machine's."""
+    rows = []
+    for run in results.runs if figure.name in SPEED_FIGURES else []:
+        if run.finished and run.calibrations:
+            machine = mean(run.calibrations)
+            pps = results.value(run, "pps") or run.agent_steps / (3600 * run.hours)
+            tps = results.value(run, "tps")
+            speeds = [pps, pps / machine.unit, tps, tps and tps / machine.unit]
+            rows.append([run.spec.id, *map(number, [*speeds, machine.gflops, machine.copy_gb_s, machine.frames_s])])
+    return rows
+
+
 def _outcomes(folder: ResultsFolder, results: Results) -> str:
     """Count the runs by what became of them, such as '3 measured, 1 superseded, 2 failed, 4 not run'."""
     superseded = [run for runs in folder.superseded(results.runs).values() for run in runs]
@@ -135,6 +166,8 @@ def _block(
         "hardware": sorted({str(record.hardware) for record in records}),
         "sources": sorted(sources),
         "section": figure.sections(results),
+        "calibrated": _calibrated(figure, results),
+        "agree": comparable(run for run in results.runs if run.finished),
         "pictures": [stem.as_posix() for stem in pictures],
         "commands": [run.sessions[0]["command"] for run in results.runs if run.result.get("sessions")],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import itertools
 import json
 import os
@@ -17,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ga3c_tf.files import locked, write_aside
+from ga3c_tf.host.calibration import calibrate
 from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import process_group
@@ -118,7 +120,7 @@ def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
     """Run the commands; return what goes into run.json."""
     result: dict = {"status": FINISHED, "reason": "", "ended": "", "spec": json.loads(spec.to_json())}
     try:
-        result |= _train(spec, folder, log)
+        result |= _calibrated_training(spec, folder, log)
         for name, words in spec.evaluate_commands(folder).items():
             result[name] = _json(_call(words, log))
     except ChildEnded as error:
@@ -159,6 +161,15 @@ def _last_object(printed: str) -> dict | None:
         return json.loads(objects[-1])
     except (IndexError, ValueError):
         return None
+
+
+def _calibrated_training(spec: RunSpec, folder: Path, log: Path) -> dict:
+    """Train, and calibrate the machine before and after where speed is measured."""
+    if not spec.measures_speed:
+        return _train(spec, folder, log)
+    before = calibrate()
+    trained = _train(spec, folder, log)
+    return {**trained, "calibrations": [dataclasses.asdict(each) for each in (before, calibrate())]}
 
 
 def _train(spec: RunSpec, folder: Path, log: Path) -> dict:

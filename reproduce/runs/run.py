@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
+from ga3c_tf.host.calibration import Calibration, agree
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
@@ -131,6 +133,16 @@ class Run:
         return "; ".join(dict.fromkeys(f"{session['cores']} cores of {session['cpu']}" for session in self.sessions))
 
     @property
+    def identified(self) -> bool:
+        """Whether it says which processors it ran on."""
+        return all("processor" in session for session in self.sessions)
+
+    @property
+    def calibrations(self) -> list[Calibration]:
+        """The speed of its machine before and after it; empty where that was not measured."""
+        return [Calibration(**values) for values in self.result.get("calibrations", [])]
+
+    @property
     def on_gpu(self) -> bool:
         """Whether the model was on a GPU."""
         return "GPU" in self.sessions[-1]["device"].upper()
@@ -193,13 +205,18 @@ class Run:
         return {"seconds": float(seconds), "pps": float(steps / seconds), "tps": float(updates / seconds), **means}
 
 
+def comparable(runs: Iterable[Run]) -> bool:
+    """Return whether speeds of finished runs may be compared: their machines' calibrations, where known, agree."""
+    return agree(calibration for run in runs for calibration in run.calibrations)
+
+
 def read_run(folder: Path) -> dict:
     """Read the run.json of a run folder; return {} where there is none.
 
     Returns:
         'status', 'reason' and 'ended' (what ended the training, of `ga3c_tf.runs.outcomes`, or empty), 'spec', and as
-        far as the run came: 'config', 'sessions', 'training', 'cpu_utilization', 'gpu_utilization', 'evaluation' and
-        'random'.
+        far as the run came: 'config', 'sessions', 'training', 'calibrations', 'cpu_utilization', 'gpu_utilization',
+        'evaluation' and 'random'.
 
     Raises:
         UserError: it is damaged.

@@ -126,6 +126,11 @@ class RunSpec:
         return as_file_name("-".join(parts))
 
     @property
+    def measures_speed(self) -> bool:
+        """Whether it is there for its speed: it ends by the clock and is not evaluated."""
+        return self.config.minutes is not None and not self.evaluation_episodes
+
+    @property
     def seconds(self) -> float:
         """About how long it takes."""
         config = self.config

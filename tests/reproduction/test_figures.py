@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce.figures import comparison, environments, policy_lag, pps, queues, speed, tps
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -23,7 +24,7 @@ from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs import execute
 from ga3c_tf.reproduce.runs.run import Run, curve_of, write_curve
-from ga3c_tf.reproduce.runs.specs import workers_of
+from ga3c_tf.reproduce.runs.specs import run_spec, workers_of
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
 
@@ -220,6 +221,37 @@ def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
     results = made(folder, "pps")
     assert pps.speed_ups(results, "large stride 1", "a3c") == []
     assert f"grows with the network: **{NEEDS_GPU}**" in "\n".join(pps.section(results))
+
+
+def calibrated(*speeds):
+    """Calibrations of machines that are so many times as fast as one whose unit is 500 steps/s."""
+    return [{"gflops": 26.7 * speed, "copy_gb_s": 5.0 * speed, "frames_s": 4000.0 * speed} for speed in speeds]
+
+
+def test_speeds_are_compared_where_calibrations_agree_and_stated_by_the_unit(folder):
+    for spec in FIGURES["pps"].all_specs("quick"):
+        speeds = (1.0, 2.0) if (spec.system, spec.config.network) == ("a3c", "large-1") else (1.0, 1.1)
+        invent(folder.runs, spec, rate=1050.0, calibrations=calibrated(*speeds))
+    results = made(folder, "pps")
+    assert pps.speed_ups(results, "large stride 1", "a3c") == []
+    assert pps.speed_ups(results, "small", "a3c") == pytest.approx([1.0])
+    assert not results.one_machine
+    text = page(folder)
+    assert "Calibrations differ by more than 15 %" in text
+    [row] = [line for line in text.splitlines() if line.startswith("| pong-ga3c-32x2x2-small-m0-2min")]
+    assert row.split(" | ")[1:4] == ["1,050", "2", "-"]  # a unit at 1.05 times 500
+    assert "Processor not identified: 15 of 15 finished runs" in text
+
+
+@pytest.mark.parametrize(("settings", "calibrations"), [({"minutes": 1.0}, 2), ({"steps": 100}, 0)])
+def test_a_run_is_calibrated_before_and_after_if_the_clock_ends_it(tmp_path, monkeypatch, settings, calibrations):
+    spec = run_spec("cartpole", 1, **settings)
+    course = []
+    monkeypatch.setattr(execute, "_train", lambda *arguments: course.append("training") or {"ended": "minutes"})
+    monkeypatch.setattr(execute, "calibrate", lambda: course.append("calibration") or Calibration(1.0, 2.0, 3.0))
+    run = execute.execute_run(spec, tmp_path / "runs")
+    assert run.finished and run.calibrations == [Calibration(1.0, 2.0, 3.0)] * calibrations
+    assert course == ["calibration"] * (calibrations // 2) + ["training"] + ["calibration"] * (calibrations // 2)
 
 
 def test_the_best_setting_is_found(folder):

@@ -1,0 +1,130 @@
+"""How fast this machine is at this moment, by three kinds of work that have nothing to do with this package.
+
+Machines of one name differ, and one machine differs from hour to hour where others share it. Speeds are compared only
+where the calibrations taken before and after them agree, and are stated as multiples of `Calibration.unit` besides.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+SECONDS = 2.0
+TOLERANCE = 0.15
+"""How much faster the fastest of several calibrations may be than the slowest, in each of the three kinds of work."""
+ROUNDS = 10
+MATRIX_SIZE = 512
+COPIED_BYTES = 64 * 2**20
+FRAMES_A_CALL = 60
+UNIT_FRAMES = 4
+UNIT_GFLOP = 0.0267
+"""Of a step with the paper's small network: 7.6 MFLOP of prediction and 19.1 of its share of an update."""
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The speed of one core.
+
+    Attributes:
+        gflops: GFLOP/s of NumPy's product of two float32 matrices of 512 x 512.
+        copy_gb_s: GB/s of copying 64 MiB, each byte counted once.
+        frames_s: frames per second of the bare emulator: Pong without reading its screen.
+    """
+
+    gflops: float
+    copy_gb_s: float
+    frames_s: float
+
+    @property
+    def unit(self) -> float:
+        """Agent steps/s of one core whose steps are nothing but four frames and the small network's arithmetic."""
+        return 1 / (UNIT_FRAMES / self.frames_s + UNIT_GFLOP / self.gflops)
+
+
+def agree(calibrations: Iterable[Calibration]) -> bool:
+    """Return whether speeds measured at these calibrations may be compared: `TOLERANCE`."""
+    columns = zip(*map(dataclasses.astuple, calibrations), strict=True)
+    return all(max(column) <= (1 + TOLERANCE) * min(column) for column in columns)
+
+
+def mean(calibrations: Iterable[Calibration]) -> Calibration:
+    """Return the means of one or more calibrations."""
+    columns = zip(*map(dataclasses.astuple, calibrations), strict=True)
+    return Calibration(*map(statistics.mean, columns))
+
+
+def calibrate(seconds: float = SECONDS) -> Calibration:
+    """Calibrate for about `seconds`, in a process of its own in which NumPy has one thread."""
+    words = [sys.executable, "-m", "ga3c_tf.host.calibration", str(seconds)]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **ONE_THREAD})
+    return Calibration(**json.loads(done.stdout))
+
+
+def measure(seconds: float) -> Calibration:
+    """Measure the three in turn, so that a disturbance meets all of them; medians of `ROUNDS`."""
+    kinds = (_matrix_product(), _copy(), _frames())
+    each_s = seconds / (ROUNDS * len(kinds))
+    rounds = [[_rate(call, amount, each_s) for call, amount in kinds] for _ in range(ROUNDS)]
+    return Calibration(*map(statistics.median, zip(*rounds, strict=True)))
+
+
+def _rate(call: Callable[[], object], amount: float, seconds: float) -> float:
+    """Return what `call` does per second, called for about `seconds`, `amount` being what one call does."""
+    calls = 0
+    start = time.perf_counter()
+    while True:
+        call()
+        calls += 1
+        elapsed = time.perf_counter() - start
+        if elapsed >= seconds:
+            return calls * amount / elapsed
+
+
+def _matrix_product() -> tuple[Callable[[], object], float]:
+    import numpy as np
+
+    left, right = np.random.default_rng(0).random((2, MATRIX_SIZE, MATRIX_SIZE), np.float32)
+    product = np.empty_like(left)
+    return lambda: np.matmul(left, right, out=product), 2 * MATRIX_SIZE**3 / 1e9
+
+
+def _copy() -> tuple[Callable[[], object], float]:
+    import numpy as np
+
+    source, target = np.zeros((2, COPIED_BYTES), np.uint8)
+    return lambda: np.copyto(target, source), COPIED_BYTES / 1e9
+
+
+def _frames() -> tuple[Callable[[], object], float]:
+    import ale_py
+    import ale_py.roms
+
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    game = ale_py.ALEInterface()
+    game.setInt("random_seed", 0)
+    game.loadROM(cast(Path, ale_py.roms.get_rom_path("pong")))
+    up = game.getMinimalActionSet()[2]
+
+    def play() -> None:
+        for _ in range(FRAMES_A_CALL):
+            game.act(up)
+        if game.game_over():
+            game.reset_game()
+
+    return play, FRAMES_A_CALL
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked ends it
+    print(json.dumps(dataclasses.asdict(measure(float(sys.argv[1])))))

@@ -1,0 +1,56 @@
+"""Which processor this is: its name alone does not tell, above all on rented machines."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from ga3c_tf.host.cgroups import cpu_quota
+
+CPUINFO = Path("/proc/cpuinfo")
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "avx_vnni")
+"""The instructions that the speed of predictions and updates depends on most."""
+
+
+def processor() -> dict:
+    """Return what tells this machine's processor from others.
+
+    Returns:
+        'vendor', 'family', 'model' and 'stepping' as the kernel names them, each None where it does not (ARM); 'flags',
+        those of `FLAGS` that it has; 'caches', by name such as 'L1 data' the size as the kernel writes it, of the first
+        core; 'quota', the processor time in cores that this process is limited to, None without a limit.
+    """
+    said = _first_core()
+    flags = said.get("flags", said.get("Features", "")).split()
+    quota = cpu_quota()
+    return {
+        "vendor": said.get("vendor_id"),
+        "family": said.get("cpu family"),
+        "model": said.get("model"),
+        "stepping": said.get("stepping"),
+        "flags": [flag for flag in FLAGS if flag in flags],
+        "caches": _caches(),
+        "quota": quota if math.isfinite(quota) else None,
+    }
+
+
+def _first_core() -> dict[str, str]:
+    """Return the entries of /proc/cpuinfo for the first core; {} without that file."""
+    try:
+        lines = CPUINFO.read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        return {}
+    entries = (line.partition(":") for line in lines)
+    return {name.strip(): value.strip() for name, _, value in entries}
+
+
+def _caches() -> dict[str, str]:
+    found = {}
+    for folder in sorted(CACHES.glob("index*")):
+        try:
+            level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+        except OSError:
+            continue
+        found[f"L{level}" if kind == "Unified" else f"L{level} {kind.lower()}"] = size
+    return found
