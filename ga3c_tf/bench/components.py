@@ -20,7 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from ga3c_tf.bench.physical import mflop_per_state
 from ga3c_tf.config import Config
+from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.environment import describe_environment, make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
@@ -29,7 +31,9 @@ from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, Rep
 from ga3c_tf.workers.agent import Agent
 
 CLOSE_SECONDS = 5.0
-ENVIRONMENT_SHARE = 0.8  # of a host component's time; the rest is for the queue
+ENVIRONMENT_SHARE = 0.6  # of a host component's time
+BARE_SHARE = 0.2
+QUEUE_SHARE = 0.2
 PREDICTION_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 TRAINING_SIZES = (5, 25, 45, 85, 128)
 
@@ -117,17 +121,20 @@ def host_components(config: Config) -> tuple[dict, Callable[[float], dict]]:
     """Build what agents and queues cost, without a model.
 
     Measures 'environment_ms', a step of an agent with all that it does but wait: environment, preprocessing, sampling,
-    writing states and segments. And 'queue_ms', a round trip of one process's requests (`group` of them) to the server
-    and back, both on one core.
+    writing states and segments. 'bare_environment_ms', what of that nobody can spare: the game or environment itself,
+    whose observations are not looked at. And 'queue_ms', a round trip of one process's requests (`group` of them) to
+    the server and back. All on one core.
     """
     bind_to_one_core()
     agents = _Agents(config)
+    bare = _bare_step(config)
     round_trips = _RoundTrips(config)
 
     def measure(seconds: float) -> dict:
         return {
             "environment_ms": agents.ms_per_step(ENVIRONMENT_SHARE * seconds),
-            "queue_ms": ms_per_call(round_trips, (1 - ENVIRONMENT_SHARE) * seconds),
+            "bare_environment_ms": ms_per_call(bare, BARE_SHARE * seconds),
+            "queue_ms": ms_per_call(round_trips, QUEUE_SHARE * seconds),
         }
 
     return {"group": group_size(config)}, measure
@@ -164,7 +171,12 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
             "update_ms": {size: ms_per_call(partial(train, size), each) for size in updates},
         }
 
-    facts = {"device": "gpu" if "GPU" in placed else "cpu", "gpus": gpu_names(), "network": model.network.name}
+    facts = {
+        "device": "gpu" if "GPU" in placed else "cpu",
+        "gpus": gpu_names(),
+        "network": model.network.name,
+        "mflop": mflop_per_state(model.network, spec.state_shape, spec.state_dtype),
+    }
     return facts, measure
 
 
@@ -213,6 +225,34 @@ def _random_batch(size: int, spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     dtype = np.dtype(spec.state_dtype)
     states = random.integers(0, 256, shape).astype(dtype) if dtype == np.uint8 else random.random(shape, np.float32)
     return states, random.integers(spec.num_actions, size=size).astype(np.int32), random.random(size, np.float32)
+
+
+def _bare_step(config: Config) -> Callable[[], None]:
+    """Return a step of the environment with a random action, for Atari of the emulator without reading its screen."""
+    env: Any = make_environment(config).unwrapped
+    env.reset(seed=config.seed)
+    random = np.random.default_rng(config.seed)
+    if isinstance(env, AtariEnvironment):
+        emulator = env.ale
+        emulator_actions = emulator.getMinimalActionSet()
+
+        def step_emulator() -> None:
+            action = emulator_actions[random.integers(len(emulator_actions))]
+            for _ in range(config.frame_skip):
+                emulator.act(action)
+            if emulator.game_over():
+                emulator.reset_game()
+
+        return step_emulator
+
+    actions = np.arange(env.action_space.n) + env.action_space.start
+
+    def step() -> None:
+        _, _, terminated, truncated, _ = env.step(actions[random.integers(len(actions))])
+        if terminated or truncated:
+            env.reset()
+
+    return step
 
 
 class _Agents:

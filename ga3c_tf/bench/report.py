@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ga3c_tf.bench.advice import advice
+from ga3c_tf.host.calibration import TOLERANCE
+
 CELL = 27  # characters
 DISTURBED = 0.05  # share of the cores' time
 NOTE = """\
 PPS limit of the host: cores / (agent step + prediction + update) in ms/step, with a GPU cores / agent step;
-of the GPU: 1 / (prediction + update). Times of the mean batches lie on straight lines between those measured:"""
+of the GPU: 1 / (prediction + update). The limits of the cores, whatever the program: cores / bare environment, and
+cores / (bare environment + MFLOP of prediction and update at the calibrated GFLOP/s).
+Times of the mean batches lie on straight lines between those measured:"""
 
 
 def report(result: dict) -> str:
@@ -17,8 +22,8 @@ def report(result: dict) -> str:
     lines = [heading(result), "", *table([rows(device) for device in devices]), "", NOTE]
     for device in devices:
         lines += curves(device)
-    if {"cpu", "gpu"} <= set(result["devices"]):
-        lines += ["", verdict(result["network"], result["devices"]["cpu"], result["devices"]["gpu"])]
+    lines += [calibrated(device) for device in devices]
+    lines += ["", *advice(result["network"], result["devices"])]
     return "\n".join(lines)
 
 
@@ -79,6 +84,9 @@ def rows(device: dict) -> list[tuple[str, str]]:
         ("PPS limit of the host", _number(device["host_pps"], "9.0f")),
         ("PPS limit of the GPU", _number(device["device_pps"], "9.0f")),
         ("efficiency = PPS / PPS limit", f"{device['efficiency']:9.2f}"),
+        ("limit of the cores, bare environment", _limit(device, "emulator_pps")),
+        ("and the network's arithmetic on them", _limit(device, "arithmetic_pps")),
+        ("PPS a unit of the calibration", f"{device['pps_per_unit']:9.2f}"),
         ("processor time used", _number(device["cpu_utilization"], "9.0%")),
         ("used by others, at most", _others(device["others_utilization"])),
         ("GPU time used", _number(device["gpu_utilization"], "9.0%")),
@@ -93,6 +101,11 @@ def rows(device: dict) -> list[tuple[str, str]]:
 
 def _rest(whole_ms: float, share: Mapping[str, float]) -> str:
     return f"{'':9} {whole_ms * share['rest']:8.3f} {share['rest']:7.1%}" if "rest" in share else ""
+
+
+def _limit(device: dict, name: str) -> str:
+    limit = device["machine_limits"][name]
+    return f"{'-':>9}" if limit is None else f"{limit:9.0f} ({device['machine_shares'][name]:.0%} reached)"
 
 
 def _others(share: float) -> str:
@@ -114,17 +127,10 @@ def curves(device: dict) -> list[str]:
     return [line("prediction", times["prediction_ms"]), line("update", times["update_ms"])]
 
 
-def verdict(network: str, cpu: dict, gpu: dict) -> str:
-    """State in one sentence whether a GPU helps here; within 10 % it makes no difference."""
-    ratio = gpu["pps"] / cpu["pps"]
-    answer = "makes no difference"
-    if ratio > 1.1:
-        answer = "helps"
-    elif ratio < 0.9:
-        answer = "does not help"
-    used = gpu["gpu_utilization"]
-    share = f"{used:.0%} of its time is used" if used is not None else "what share of it is used is not known"
-    return (
-        f"A GPU {answer} here with network {network}: {gpu['pps']:.0f} agent steps/s against {cpu['pps']:.0f} on the "
-        f"CPU ({ratio:.2f} times), and {share}."
-    )
+def calibrated(device: dict) -> str:
+    """Format the calibrations before and after the measurements of a device."""
+    before, after = device["calibrations"]
+    kinds = {"GFLOP/s": "gflops", "GB/s copied": "copy_gb_s", "frames/s": "frames_s"}
+    values = ", ".join(f"{before[name]:.4g} and {after[name]:.4g} {words}" for words, name in kinds.items())
+    agreement = "they agree" if device["calibrations_agree"] else "they differ: the machine's speed changed meanwhile"
+    return f"{device['device']} calibration of one core, before and after: {values}; {agreement} ({TOLERANCE:.0%})"

@@ -23,8 +23,10 @@ from typing import Any
 import numpy as np
 
 from ga3c_tf.bench.components import ComponentProcess, host_components, model_components
+from ga3c_tf.bench.physical import against_the_machine
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.host import calibration
 from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import machine, package_versions, source_version, usable_cores
 from ga3c_tf.host.memory import proportional_mib
@@ -58,7 +60,8 @@ def run_bench(config: Config, devices: Sequence[str], seconds: float, say: Calla
         say: called with one line of progress at a time.
 
     Returns:
-        What `ga3c-tf bench --json` prints: machine, versions, settings, and by device what `summarise` says.
+        What `ga3c-tf bench --json` prints: machine, versions, settings, and by device what `summarise` and
+        `against_the_machine` say.
 
     Raises:
         UserError: a device, environment or network that is not there, or too few seconds.
@@ -99,13 +102,15 @@ def _measure(
     seconds: float,
     say: Callable[[str], None],
 ) -> dict:
-    """Measure components and system in turn, and sum up."""
+    """Measure components and system in turn, between two calibrations of the machine, and sum up."""
     kind = model.facts["device"]
     gpu = gpu_id(device) if kind == "gpu" else None
     minutes = (10 * seconds + 2 * START_SECONDS) / 60
     window_s = seconds / (ROUNDS * WINDOWS_PER_ROUND)
     rounds = []
     phases = []
+    calibration_s = min(calibration.SECONDS, seconds / 4)
+    before = calibration.calibrate(calibration_s)
     say(f"{kind}: starting the system")
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -116,7 +121,9 @@ def _measure(
             say(f"{kind}: round {number + 1} of {ROUNDS}")
             rounds.append({**host.measure(COMPONENT_SHARE * seconds), **model.measure(COMPONENT_SHARE * seconds)})
             phases.append(system.measure(WINDOWS_PER_ROUND, gpu))
-    return summarise(config, kind, host.facts["group"], rounds, phases, usable_cores())
+    calibrations = [before, calibration.calibrate(calibration_s)]
+    summary = summarise(config, kind, host.facts["group"], rounds, phases, usable_cores())
+    return {**summary, **against_the_machine(summary, model.facts["mflop"], calibrations)}
 
 
 # ----------------------------------------------------------------------------------------------------- the whole system

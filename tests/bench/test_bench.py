@@ -14,6 +14,7 @@ import warm
 from commands import children_of
 
 from ga3c_tf.bench import run as bench
+from ga3c_tf.bench.advice import advice, compared
 from ga3c_tf.bench.components import (
     ComponentProcess,
     bind_to_one_core,
@@ -24,9 +25,12 @@ from ga3c_tf.bench.components import (
     prediction_sizes,
     training_sizes,
 )
-from ga3c_tf.bench.report import report, verdict
+from ga3c_tf.bench.physical import against_the_machine, machine_limits, mflop_per_state
+from ga3c_tf.bench.report import report
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.calibration import Calibration
+from ga3c_tf.model.networks import build_network
 
 CARTPOLE = Config(env_id="CartPole-v1", seed=0, num_agents=4, agent_processes=2, min_training_batch=0)
 
@@ -95,6 +99,7 @@ def measured(pps=1000.0, training_batch=5.0, busy=(), others=0.01):
     """One round of components, and one phase with a window of the system."""
     components = {
         "environment_ms": 0.25,
+        "bare_environment_ms": 0.1,
         "queue_ms": 0.2,
         "prediction_ms": {1: 0.5, 16: 2.0, 32: 4.0},
         "update_ms": {5: 2.0, 25: 6.0},
@@ -148,9 +153,12 @@ def result_of(**devices):
     }
 
 
-def summary(kind, **changes):
+def summary(kind, speeds=(1.0, 1.1), **changes):
+    """A device's numbers, measured between calibrations of so many times GFLOP/s, GB/s and frames/s of one machine."""
     rounds, phases = measured(**changes)
-    return bench.summarise(CARTPOLE, kind, 4, [rounds], [phases], cores=2)
+    found = bench.summarise(CARTPOLE, kind, 4, [rounds], [phases], cores=2)
+    calibrations = [Calibration(26.7 * speed, 5.0 * speed, 4000.0 * speed) for speed in speeds]
+    return {**found, **against_the_machine(found, {"prediction": 1.035, "update": 4.572}, calibrations)}
 
 
 def test_the_report_names_components_shares_limit_and_the_inflated_count():
@@ -164,6 +172,11 @@ def test_the_report_names_components_shares_limit_and_the_inflated_count():
     assert lines["PPS as the authors' code would print"] == ["1200", "(too", "high)"]
     assert lines["PSS of the server, MiB"] == ["-"]
     assert lines["used by others, at most"] == ["1%"]
+    assert lines["limit of the cores, bare environment"] == ["20000", "(5%", "reached)"]
+    assert lines["and the network's arithmetic on them"] == ["6667", "(15%", "reached)"]
+    assert lines["PPS a unit of the calibration"] == ["1.90"]  # a unit at 1.05 times 500
+    assert "26.7 and 29.37 GFLOP/s" in text and "they agree (15%)" in text
+    assert "they differ" in report(result_of(cpu=summary("cpu", speeds=(1.0, 1.3))))
     disturbed = report(result_of(cpu=summary("cpu", others=0.2)))
     assert "20% (measure again when idle)" in disturbed
 
@@ -172,7 +185,7 @@ def test_two_devices_stand_side_by_side_and_the_question_is_answered():
     text = report(result_of(cpu=summary("cpu"), gpu=summary("gpu", pps=2500.0, busy=[0.1, 0.3, 0.2])))
     [line] = [line for line in text.splitlines() if line.startswith("PPS, true")]
     assert line.split()[-8::4] == ["1000", "2500"]
-    assert text.splitlines()[-1] == (
+    assert text.splitlines()[-2] == (
         "A GPU helps here with network mlp: 2500 agent steps/s against 1000 on the CPU (2.50 times), and 20% of its "
         "time is used."
     )
@@ -182,8 +195,64 @@ def test_two_devices_stand_side_by_side_and_the_question_is_answered():
     ("pps", "answer"), [(800.0, "does not help"), (1050.0, "makes no difference"), (1200.0, "helps")]
 )
 def test_the_verdict(pps, answer):
-    said = verdict("small", summary("cpu"), summary("gpu", pps=pps))
+    said = compared("small", summary("cpu"), summary("gpu", pps=pps))
     assert f"A GPU {answer} here" in said and "what share of it is used is not known" in said
+
+
+def test_devices_are_not_compared_where_the_machine_changed_between_them():
+    said = compared("small", summary("cpu"), summary("gpu", pps=5000.0, speeds=(1.2, 1.2)))
+    assert said.startswith("Whether a GPU helps here is not known: 5000 agent steps/s against 1000")
+
+
+def advised(kind, environment, prediction, update, used=0.9, batches=None):
+    """The answer to components of so many ms a step."""
+    found = summary(kind)
+    step_ms = {"environment": environment, "prediction": prediction, "update": update, "queue": 0.01}
+    limits = bench.limits(environment, prediction, update, 2, kind == "gpu")
+    components = {**found["components"], "update_ms": batches or {5: 5 * update}}
+    changes = {"step_ms": step_ms, "components": components, "cpu_utilization": used, **limits}
+    return " ".join(advice("small", {kind: {**found, **changes}}))
+
+
+@pytest.mark.parametrize(
+    ("measurements", "sentences"),
+    [
+        (
+            ("cpu", 1.0, 0.04, 0.04),
+            ("goes to the agents", "A GPU would not help", "1.1 times", "4 instead of 2 about double", "3704 agent"),
+        ),
+        (("cpu", 1.0, 0.8, 0.1), ("A GPU may help, and it could not double", "1.9 times", "1900 agent steps/s")),
+        (("cpu", 0.2, 0.6, 0.2), ("goes to predictions", "A GPU may help, and it could double", "5.0 times")),
+        (("cpu", 0.2, 0.1, 0.7), ("goes to updates: an agent step takes", "updates 0.700 ms", "5.0 times")),
+        (("cpu", 0.2, 0.1, 0.7, 0.5), ("More cores would not help yet: 49% of the time of these 2 is not used",)),
+        (("gpu", 0.5, 0.1, 0.4), ("The GPU is the limit: the cores allow 4000", "the GPU 2000", "would not help")),
+        (("gpu", 1.0, 0.1, 0.1), ("The cores are the limit", "2000", "5000", "More cores would help, up to 2.5 times")),
+        (("gpu", 1.0, 0.24, 0.24), ("balanced", "Twice the speed takes more of both")),
+    ],
+)
+def test_the_question_what_would_help_is_answered_from_the_measurements(measurements, sentences):
+    said = advised(*measurements)
+    assert [words for words in sentences if words not in said] == [], said
+
+
+def test_larger_batches_are_named_where_they_would_help():
+    said = advised("cpu", 0.2, 0.1, 0.7, batches={5: 3.5, 45: 9.0, 85: 25.5})
+    assert said.endswith("training batches of 45 states allow up to 2.0 times the speed.")
+    assert "training batches" not in advised("cpu", 0.2, 0.1, 0.7, batches={5: 3.5, 45: 30.0})
+
+
+def test_the_limits_of_the_machine_by_hand():
+    mflop = {"prediction": 2.0, "update": 6.0}
+    limits = machine_limits(0.25, mflop, gflops=32.0, cores=2, on_gpu=False)
+    assert limits == {"emulator_pps": 8000.0, "arithmetic_pps": 4000.0}
+    assert machine_limits(0.25, mflop, 32.0, 2, on_gpu=True) == {"emulator_pps": 8000.0, "arithmetic_pps": None}
+
+
+def test_the_arithmetic_of_the_small_network():
+    found = mflop_per_state(build_network("small", (84, 84, 4), "uint8", 6, 0), (84, 84, 4), "uint8")
+    first = 2 * (8 * 8 * 4 * 16) * 21 * 21
+    rest = 2 * (4 * 4 * 16 * 32) * 11 * 11 + 2 * (11 * 11 * 32 * 256) + 2 * 256 * 7
+    assert found == pytest.approx({"prediction": 1e-6 * (first + rest), "update": 1e-6 * (2 * first + 3 * rest)})
 
 
 # the machine
@@ -262,7 +331,7 @@ def test_agents_and_queue_are_timed_even_with_two_slots_each():
         first, second = host.measure(0.3), host.measure(0.3)
     assert host.facts == {"group": 3}
     for found in (first, second):
-        assert 0.001 < found["environment_ms"] < 5 and 0.001 < found["queue_ms"] < 5
+        assert 0.0001 < found["bare_environment_ms"] < found["environment_ms"] < 5 and 0.001 < found["queue_ms"] < 5
 
 
 @pytest.mark.parametrize(
@@ -401,6 +470,9 @@ def test_a_short_bench_prints_one_object_with_everything(tmp_path):
     assert device["pps_as_the_authors_count"] == pytest.approx(1.2 * device["pps"])
     assert sum(device["step_shares"].values()) == pytest.approx(1)
     assert device["memory"]["agent_processes"] == 2
+    assert len(device["calibrations"]) == 2 and result["machine"]["processor"]["caches"]
+    assert device["machine_limits"]["emulator_pps"] > device["machine_limits"]["arithmetic_pps"] > device["pps"]
+    assert math.isclose(device["pps_per_unit"], device["pps"] / device["unit_pps"])
     assert report({**result, "devices": {"cpu": with_numbers(device)}}).startswith(
         f"{result['machine']['cores']} cores"
     )

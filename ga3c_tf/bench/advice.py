@@ -1,0 +1,105 @@
+"""Answers, from the numbers of one bench: would a GPU, or more cores, make training faster here?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ga3c_tf.host.calibration import Calibration, agree
+
+MATTERS = 1.1
+"""From which speed-up on an answer is yes; speeds of one machine differ by some percent from minute to minute."""
+IDLE = 0.3
+"""The share of the cores' time that nobody uses above which more cores would idle too."""
+WORDS = {"environment": "the agents with their environments", "prediction": "predictions", "update": "updates"}
+
+
+def advice(network: str, devices: Mapping[str, dict[str, Any]]) -> list[str]:
+    """Return the answer in a few sentences, one a line.
+
+    Args:
+        network: its name.
+        devices: by 'cpu' or 'gpu', or both, the summaries of the bench.
+    """
+    if len(devices) == 2:
+        return [compared(network, devices["cpu"], devices["gpu"]), with_gpu(devices["gpu"])]
+    if "gpu" in devices:
+        return [where_time_goes(devices["gpu"]), with_gpu(devices["gpu"])]
+    return [where_time_goes(devices["cpu"]), would_a_gpu_help(devices["cpu"]), would_more_cores_help(devices["cpu"])]
+
+
+def compared(network: str, cpu: dict, gpu: dict) -> str:
+    """State whether a GPU helps where both were measured; within 10 % it makes no difference."""
+    calibrations = [Calibration(**values) for device in (cpu, gpu) for values in device["calibrations"]]
+    speeds = f"{gpu['pps']:.0f} agent steps/s against {cpu['pps']:.0f} on the CPU"
+    if not agree(calibrations):
+        return (
+            f"Whether a GPU helps here is not known: {speeds}, but the machine's speed changed between the two. "
+            "Measure again when it is idle."
+        )
+    ratio = gpu["pps"] / cpu["pps"]
+    answer = "makes no difference"
+    if ratio > MATTERS:
+        answer = "helps"
+    elif ratio < 1 / MATTERS:
+        answer = "does not help"
+    used = gpu["gpu_utilization"]
+    share = f"{used:.0%} of its time is used" if used is not None else "what share of it is used is not known"
+    return f"A GPU {answer} here with network {network}: {speeds} ({ratio:.2f} times), and {share}."
+
+
+def where_time_goes(device: dict) -> str:
+    """State which component takes most of an agent step's time."""
+    step_ms = device["step_ms"]
+    most = max(WORDS, key=lambda name: step_ms[name])
+    parts = ", ".join(f"{WORDS[name]} {step_ms[name]:.3f} ms" for name in WORDS)
+    return f"Most of the time goes to {WORDS[most]}: an agent step takes {parts}."
+
+
+def would_a_gpu_help(cpu: dict) -> str:
+    """State the most that a GPU could bring: predictions and updates that take the cores no time."""
+    step_ms = cpu["step_ms"]
+    whole_ms = sum(step_ms[name] for name in WORDS)
+    gain = whole_ms / step_ms["environment"]
+    bound = f"even one that predicts and trains in no time leaves the environments, {gain:.1f} times the speed at most"
+    if gain < MATTERS:
+        return f"A GPU would not help: {bound}."
+    doubles = "it could double the speed" if gain >= 2 else "it could not double the speed"
+    return f"A GPU may help, and {doubles}: {bound} ({gain * cpu['pps']:.0f} agent steps/s at the same efficiency)."
+
+
+def would_more_cores_help(cpu: dict) -> str:
+    """State what twice the cores would bring, and, where updates cost most, larger batches."""
+    idle = 1 - cpu["cpu_utilization"] - cpu["others_utilization"]
+    if idle > IDLE:
+        return (
+            f"More cores would not help yet: {idle:.0%} of the time of these {cpu['cores']} is not used; try more "
+            "agents, predictors or trainers first."
+        )
+    twice = f"More cores would help: {2 * cpu['cores']} instead of {cpu['cores']} about double the speed"
+    return f"{twice} (limit {2 * cpu['pps_limit']:.0f} agent steps/s)." + larger_batches(cpu)
+
+
+def larger_batches(cpu: dict) -> str:
+    """State how much faster the system would be with the update size that costs least a state; '' where it is not."""
+    step_ms = cpu["step_ms"]
+    whole_ms = sum(step_ms[name] for name in WORDS)
+    per_state = {size: milliseconds / size for size, milliseconds in cpu["components"]["update_ms"].items()}
+    size = min(per_state, key=per_state.__getitem__)
+    gain = whole_ms / (whole_ms - step_ms["update"] + per_state[size])
+    if gain < MATTERS:
+        return ""
+    return f" Without more hardware, training batches of {size} states allow up to {gain:.1f} times the speed."
+
+
+def with_gpu(gpu: dict) -> str:
+    """State whether the cores or the GPU limit a system that has one, and what that means for more cores."""
+    host = gpu["host_pps"]
+    device = gpu["device_pps"]
+    numbers = f"the cores allow {host:.0f} agent steps/s and the GPU {device:.0f}"
+    if host >= device:
+        return f"The GPU is the limit: {numbers}. More cores would not help; a faster GPU or larger batches would."
+    gain = device / host
+    if gain < MATTERS:
+        return f"Cores and GPU are balanced: {numbers}. Twice the speed takes more of both."
+    return f"The cores are the limit: {numbers}. More cores would help, up to {gain:.1f} times the speed."
