@@ -15,6 +15,7 @@ from ga3c_tf.config import SYSTEM_CLASSES, Config
 from ga3c_tf.environments.environment import EnvironmentSpec, describe_environment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.errors import BudgetReached, UserError
+from ga3c_tf.host.onednn import enable_onednn, onednn
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.weights import keep_origin, load_weights, weights_called
@@ -136,7 +137,9 @@ def _check_cluster(config: Config, ray: str | None) -> None:
 def _training(
     run: RunFolder, spec: EnvironmentSpec, warn: Callable[[str], None], ray: str | None
 ) -> tuple[Training, dict]:
-    """Return the training that `run` asks for, and the device and GPUs it has."""
+    """Return the training that `run` asks for, and the device, GPUs and oneDNN it has."""
+    enable_onednn()
+
     from ga3c_tf.model.device import configure_device, gpu_names, make_deterministic
     from ga3c_tf.systems.training import Training
 
@@ -145,7 +148,7 @@ def _training(
         make_deterministic(config.seed or 0)
     device = configure_device("cpu" if config.system == "a3c" else config.device)
     training = Training(_system(config, ray), config, spec, run, device, warn)
-    return training, {"device": device, "gpus": gpu_names()}
+    return training, {"device": device, "gpus": gpu_names(), "onednn": onednn()}
 
 
 def _system(config: Config, ray: str | None) -> Callable[[Session], System]:

@@ -26,6 +26,7 @@ from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.environment import describe_environment, make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.host.onednn import enable_onednn, onednn
 from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, ReplyPipes, RolloutBuffers
 from ga3c_tf.workers.agent import Agent
@@ -145,6 +146,8 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
 
     On a GPU the times are those a caller waits, transfers included.
     """
+    enable_onednn()
+
     from ga3c_tf.model.device import configure_device, gpu_names
     from ga3c_tf.model.model import Model
 
@@ -174,6 +177,7 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     facts = {
         "device": "gpu" if "GPU" in placed else "cpu",
         "gpus": gpu_names(),
+        "onednn": onednn(),
         "network": model.network.name,
         "mflop": mflop_per_state(model.network, spec.state_shape, spec.state_dtype),
     }

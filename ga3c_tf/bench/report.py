@@ -35,8 +35,8 @@ def heading(result: dict) -> str:
     commit = f"{(result['commit'] or 'unknown')[:9]}{' (changed since)' if result['dirty'] else ''}"
     tensorflow = versions.get("tensorflow") or versions.get("tensorflow-cpu")
     return (
-        f"{there['cores']} cores of {there['cpu']}, GPU: {', '.join(there['gpus']) or 'none'}; commit {commit}, "
-        f"TensorFlow {tensorflow}, Python {versions['python']}\n"
+        f"{there['cores']} cores of {there['cpu']}, GPU: {', '.join(there['gpus']) or 'none'}, "
+        f"oneDNN: {there['onednn']}; commit {commit}, TensorFlow {tensorflow}, Python {versions['python']}\n"
         f"{settings['env_id']}, network {result['network']}, {settings['num_agents']} agents "
         f"in {settings['agent_processes'] or there['cores']} processes, {settings['num_predictors']} predictors, "
         f"{settings['num_trainers']} trainers, minimum training batch {settings['min_training_batch']}, "

@@ -81,7 +81,7 @@ def run_bench(config: Config, devices: Sequence[str], seconds: float, say: Calla
             for kind, device, model in zip(kinds, devices, models, strict=True)
         }
     return {
-        "machine": {**machine(), "gpus": models[0].facts["gpus"]},
+        "machine": {**machine(), "gpus": models[0].facts["gpus"], "onednn": models[0].facts["onednn"]},
         **source_version(),
         "versions": package_versions(),
         "settings": dataclasses.asdict(config),

@@ -17,7 +17,6 @@ def configure_device(device: str, intra_op_threads: int | None = None, inter_op_
     The defaults are for many agents on few cores. One intra-op thread, up to 7 cores: a second one has an update done
     sooner only while a core is idle, and beside two busy trainers a prediction of 16 states took 3 to 5 ms instead of 1
     (2-core EPYC, shared; more cores were not measured).
-    oneDNN stays as TensorFlow has it: on where the processor supports it, where updates take half the time.
     TensorFlow takes these settings only before it starts; a second call in one process leaves them as they are.
 
     Args:

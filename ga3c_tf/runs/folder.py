@@ -57,7 +57,7 @@ class RunFolder:
 
         Args:
             command: the command line.
-            hardware: what only TensorFlow knows of the machine, for meta.json: device and GPUs.
+            hardware: what only TensorFlow knows of the machine, for meta.json: device, GPUs and oneDNN.
 
         Raises:
             UserError: it cannot be written, or another process made it meanwhile.

@@ -140,7 +140,7 @@ def test_a_bench_without_an_update_says_what_to_do():
 
 def result_of(**devices):
     return {
-        "machine": {"cores": 2, "cpu": "Abacus", "gpus": ["H200"] if "gpu" in devices else []},
+        "machine": {"cores": 2, "cpu": "Abacus", "gpus": ["H200"] if "gpu" in devices else [], "onednn": "on"},
         "commit": None,
         "dirty": None,
         "versions": {"python": "3.11.7", "tensorflow": "2.21.0"},
