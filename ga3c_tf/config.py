@@ -40,7 +40,8 @@ HELD: dict[str, str] = {
         ),
         "with another the run's scores would be of two environments",
     ),
-    **dict.fromkeys(("network", "dual_rmsprop"), "the checkpoint holds the variables that it gives"),
+    **dict.fromkeys(("network", "dual_rmsprop", "optimizer"), "the checkpoint holds the variables that it gives"),
+    **dict.fromkeys(("initialization", "normalize_images"), "the run's weights began with it"),
     **dict.fromkeys(("system", "serial"), "the run's speeds and lags would be of two systems"),
     "seed": "the run has begun with it",
     "initial_weights": "the run has begun with them",
@@ -50,6 +51,8 @@ HELD: dict[str, str] = {
 """Settings that hold for a whole run, and why."""
 MOST = 10**6
 """A bound for counts that have no natural one; its square, for budgets in steps and episodes."""
+BEYOND = "beyond the paper"
+"""The group of what later actor-critics do and the paper does not; all of it is off by default."""
 MOST_EPISODE_STEPS = 100_000
 """Agent steps after which an evaluation ends an episode; an Atari game ends by itself after 27,000, at frame skip 4."""
 
@@ -191,8 +194,8 @@ class Config:
         "auto",
         "model",
         "'small' (the paper's), 'large-4', 'large-3', 'large-2', 'large-1' (the paper's large ones, by the first "
-        "layer's stride; 'large' is 'large-4'), 'minatar', 'mlp', 'auto' (small, minatar or mlp, by the observation), "
-        "or 'module:function' returning a keras.Model.",
+        "layer's stride; 'large' is 'large-4'), 'nature' (the layers of Mnih et al. 2015), 'minatar', 'mlp', 'auto' "
+        "(small, minatar or mlp, by the observation), or 'module:function' returning a keras.Model.",
     )
     loss: str = _setting(
         "paper",
@@ -203,7 +206,7 @@ class Config:
         None, "model", "Published weights to begin with: their folder, or their name as in play --pretrained."
     )
     device: str = _setting("auto", "model", "'auto' (GPU when present), 'cpu', 'gpu' or 'gpu:N'.")
-    learning_rate: float = _setting(1e-3, "model", "RMSProp's learning rate at the start.", above=0)
+    learning_rate: float = _setting(1e-3, "model", "The optimizer's learning rate at the start.", above=0)
     learning_rate_end: float | None = _setting(
         None, "model", "Learning rate after --anneal-steps (default: constant).", low=0
     )
@@ -215,6 +218,9 @@ class Config:
         "Agent steps over which the learning rate and beta go to their ends, linearly.",
         low=1,
         high=MOST**2,
+    )
+    anneal_fraction: float | None = _setting(
+        None, "model", "The same as a share of the budget --steps, in the place of --anneal-steps.", above=0, high=1
     )
     log_epsilon: float = _setting(1e-6, "model", "Floor of a probability inside a logarithm.", above=0)
     log_softmax: bool = _setting(False, "model", "Take the policy's logarithm by log-softmax, without the floor.")
@@ -232,6 +238,66 @@ class Config:
     rmsprop_momentum: float = _setting(0.0, "model", "RMSProp: momentum.", low=0, high=1)
     rmsprop_epsilon: float = _setting(0.1, "model", "RMSProp: added to the mean square inside the root.", above=0)
     dual_rmsprop: bool = _setting(False, "model", "Separate RMSProp statistics for policy and value loss.")
+
+    advantage: str = _setting(
+        "nstep",
+        BEYOND,
+        "'nstep' (n-step return minus value), or 'gae' (generalized advantage estimation, Schulman et al. 2016, from "
+        "the values that the actions were chosen with; the value learns the lambda-return).",
+        choices=("nstep", "gae"),
+    )
+    gae_lambda: float = _setting(0.95, BEYOND, "Lambda of --advantage gae.", low=0, high=1)
+    normalize_advantages: bool = _setting(
+        False, BEYOND, "Shift and scale the advantages of every update to mean 0 and standard deviation 1."
+    )
+    clip_ratio: float = _setting(
+        0.0,
+        BEYOND,
+        "PPO's clip range (Schulman et al. 2017): the probability of an action over that at the time it was chosen "
+        "counts within 1 +- this; 0: off.",
+        low=0,
+        high=1,
+        systems=("ga3c", "a2c"),
+    )
+    epochs: int = _setting(
+        1,
+        BEYOND,
+        "Times that each batch is trained on; above 1 with --clip-ratio.",
+        low=1,
+        high=100,
+        systems=("ga3c", "a2c"),
+    )
+    minibatch_size: int = _setting(
+        0,
+        BEYOND,
+        "Steps in one update: in each epoch a batch is shuffled and cut into equal parts of about this size; 0: the "
+        "whole batch.",
+        low=0,
+        high=100_000,
+        systems=("ga3c", "a2c"),
+    )
+    value_coefficient: float = _setting(
+        1.0, BEYOND, "Weight of the value loss, which is 0.5 * (R - V)^2 for each state.", low=0
+    )
+    loss_reduction: str = _setting(
+        "sum", BEYOND, "Reduction of the loss over the states of an update.", choices=("sum", "mean")
+    )
+    grad_clip_global: float = _setting(0.0, BEYOND, "Clip the norm of all gradients together to this; 0: off.", low=0)
+    optimizer: str = _setting(
+        "rmsprop", BEYOND, "'rmsprop', or 'adam' (Kingma & Ba 2015).", choices=("rmsprop", "adam")
+    )
+    adam_epsilon: float = _setting(1e-5, BEYOND, "Adam: added to the root of the mean square.", above=0)
+    initialization: str = _setting(
+        "fan-in",
+        BEYOND,
+        "Initial weights of the built-in networks: 'fan-in' (the authors': uniform within +-1/sqrt(fan_in), biases "
+        "too), 'orthogonal' or 'he' (normal), both with biases 0 and a gain of sqrt(2) for hidden layers, 0.01 for the "
+        "policy and 1 for the value.",
+        choices=("fan-in", "orthogonal", "he"),
+    )
+    normalize_images: bool = _setting(
+        False, BEYOND, "Screens enter the built-in networks as x / 255 instead of the authors' x / 128 - 1."
+    )
 
     seed: int | None = _setting(
         None, "run", "Seed of weights, agents and environments (default: drawn, recorded).", low=0, high=2**63 - 1
@@ -265,19 +331,47 @@ class Config:
     def __post_init__(self):
         for setting in dataclasses.fields(self):
             object.__setattr__(self, setting.name, _checked(setting, getattr(self, setting.name)))
-        annealed = [name for name in ("learning_rate_end", "beta_end") if getattr(self, name) is not None]
-        if annealed and self.anneal_steps is None:
-            raise UserError(f"--{option_of(annealed[0])} needs --anneal-steps, the agent steps to reach it in")
+        self._check_annealing()
+        self._check_learning()
         if self.num_agents > self.most_agents:
             raise UserError(f"--agents {self.num_agents} is more than --max-agents {self.max_agents}")
         if self.serial and self.remote_agents:
             raise UserError("--serial is one process; it does not go with --remote-agents")
         if self.serial and self.adjustment != "off":
             raise UserError("--serial has nothing to adjust; it goes with --adjustment off")
-        if self.anneal_steps is not None and not annealed:
-            raise UserError("--anneal-steps does nothing without --learning-rate-end or --beta-end")
         if self.system != "ga3c":
             self._check_baseline()
+
+    def _check_annealing(self) -> None:
+        """Check that what is annealed says how long it takes, and the other way round."""
+        ends = [name for name in ("learning_rate_end", "beta_end") if getattr(self, name) is not None]
+        durations = [name for name in ("anneal_steps", "anneal_fraction") if getattr(self, name) is not None]
+        if ends and not durations:
+            raise UserError(
+                f"--{option_of(ends[0])} needs --anneal-steps, the agent steps to reach it in, or --anneal-fraction, "
+                "their share of --steps"
+            )
+        if durations and not ends:
+            raise UserError(f"--{option_of(durations[0])} does nothing without --learning-rate-end or --beta-end")
+        if len(durations) == 2:
+            raise UserError("--anneal-steps and --anneal-fraction exclude each other")
+        if self.anneal_fraction is not None and self.steps is None:
+            raise UserError("--anneal-fraction is a share of the budget --steps, and there is none")
+
+    def _check_learning(self) -> None:
+        """Check what goes together of the group `BEYOND`."""
+        if self.epochs > 1 and not self.clip_ratio:
+            raise UserError(
+                f"--epochs {self.epochs} needs --clip-ratio: without it a batch can be trained on only once"
+            )
+        if self.grad_clip_global and self.grad_clip_norm is not None:
+            raise UserError("--grad-clip-global and --grad-clip-norm exclude each other")
+        if self.dual_rmsprop and (self.grad_clip_global or self.optimizer != "rmsprop"):
+            raise UserError("--dual-rmsprop goes with --optimizer rmsprop and without --grad-clip-global")
+        if ":" in self.network and (self.initialization != "fan-in" or self.normalize_images):
+            raise UserError(
+                f"--initialization and --normalize-images are for the built-in networks; {self.network} has its own"
+            )
 
     def _check_baseline(self) -> None:
         """Check what goes with GA3C only."""
@@ -319,7 +413,24 @@ class Config:
         """Segments of one agent that may wait for training before the agent itself waits."""
         if self.system != "ga3c":
             return 1
-        return max(1, self.max_training_queue // (self.most_agents + self.remote_agents))
+        room = min(self.max_training_queue, self.waiting_segments or self.max_training_queue)
+        return max(1, room // (self.most_agents + self.remote_agents))
+
+    @property
+    def waiting_segments(self) -> int | None:
+        """Segments that wait for training when agents get no more predictions; None without such a bound.
+
+        An agent has room for one segment at least, so that many agents fill the queue with several batches. Where
+        batches are trained on several times the trainers are always behind, and what waits is one batch at most.
+        """
+        if self.system != "ga3c" or self.epochs == 1:
+            return None
+        return math.ceil(self.states_per_update / self.t_max)
+
+    @property
+    def has_minibatches(self) -> bool:
+        """Whether an update is on shuffled steps of a batch instead of its whole segments."""
+        return self.system != "a3c" and (self.epochs > 1 or self.minibatch_size > 0)
 
     @property
     def states_per_update(self) -> int:
@@ -350,7 +461,8 @@ class Config:
 
     def annealed(self, agent_steps: int) -> tuple[float, float]:
         """Return learning rate and beta after `agent_steps` steps in all: linear from start to end, then constant."""
-        done = min(1.0, agent_steps / self.anneal_steps) if self.anneal_steps else 0.0
+        duration = self.anneal_steps or (self.anneal_fraction or 0) * (self.steps or 0)
+        done = min(1.0, agent_steps / duration) if duration else 0.0
 
         def at(start, end):
             return start if end is None else start + (end - start) * done

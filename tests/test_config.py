@@ -44,6 +44,35 @@ def test_every_whole_number_has_an_upper_bound(setting):
         Config(**{setting.name: 10**30})
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"epochs": 3}, "--epochs 3 needs --clip-ratio"),
+        (
+            {"grad_clip_global": 0.5, "grad_clip_norm": 0.5},
+            "--grad-clip-global and --grad-clip-norm exclude each other",
+        ),
+        ({"dual_rmsprop": True, "optimizer": "adam"}, "--dual-rmsprop goes with --optimizer rmsprop"),
+        ({"dual_rmsprop": True, "grad_clip_global": 0.5}, "--dual-rmsprop goes with --optimizer rmsprop"),
+        ({"network": "mine:wide", "initialization": "he"}, "are for the built-in networks; mine:wide has its own"),
+        ({"network": "mine:wide", "normalize_images": True}, "are for the built-in networks; mine:wide has its own"),
+        ({"anneal_fraction": 1.0, "steps": 10}, "--anneal-fraction does nothing without"),
+        ({"anneal_fraction": 1.0, "beta_end": 0.0}, "--anneal-fraction is a share of the budget --steps, and there is"),
+        ({"anneal_fraction": 1.0, "anneal_steps": 5, "steps": 10, "beta_end": 0.0}, "exclude each other"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(settings, words):
+    with pytest.raises(UserError) as caught:
+        Config(**settings)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["epochs", "clip_ratio", "minibatch_size"])
+def test_reuse_of_samples_is_refused_with_a3c(name):
+    with pytest.raises(UserError, match="has no effect with --system a3c; it is for ga3c and a2c"):
+        Config(system="a3c").check_effect([name])
+
+
 @pytest.mark.parametrize("system", ["a2c", "a3c"])
 @pytest.mark.parametrize(
     ("settings", "words"),
@@ -172,6 +201,22 @@ def test_rates_go_linearly_to_their_ends_and_stay_there():
     assert config.annealed(250) == pytest.approx((7.5e-4, 0.01))
     assert config.annealed(1000) == config.annealed(10**9) == (0.0, 0.01)
     assert Config().annealed(10**9) == (Config().learning_rate, Config().beta)
+
+
+def test_rates_reach_their_ends_after_a_share_of_the_budget_whatever_that_is():
+    config = Config(learning_rate=1e-3, learning_rate_end=0.0, beta_end=0.0, anneal_fraction=0.5, steps=1000)
+    assert config.annealed(250) == pytest.approx((5e-4, 0.005))
+    assert config.annealed(500) == config.annealed(1000) == (0.0, 0.0)
+    assert config.changed({"steps": 2000}).annealed(500) == pytest.approx((5e-4, 0.005))
+
+
+def test_where_batches_are_trained_on_several_times_one_batch_waits_at_most():
+    settings = {"num_agents": 8, "t_max": 16, "min_training_batch": 255}
+    assert Config(**settings).waiting_segments is None
+    config = Config(**settings, epochs=3, clip_ratio=0.1)
+    assert (config.waiting_segments, config.segments_per_agent) == (16, 2)
+    assert config.replace(max_training_queue=8).segments_per_agent == 1
+    assert config.replace(system="a2c").waiting_segments is None
 
 
 def test_the_training_queue_is_shared_out_over_the_agents():
