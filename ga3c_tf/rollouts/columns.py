@@ -16,7 +16,7 @@ STEP_COLUMNS: dict[str, type] = {
     "mu_values": np.float32,  # V of the state, from the prediction that chose the action
     "mu_log_probabilities": np.float32,  # log mu(action | state), in nats
     "versions": np.int64,  # version of the model that made that prediction
-    "returns": np.float32,  # n-step discounted return from this step on
+    "returns": np.float32,  # discounted return from this step on: n-step, or lambda-return with --advantage gae
 }
 SEGMENT_COLUMNS: dict[str, type] = {
     "lengths": np.int32,  # steps in the segment
@@ -69,3 +69,8 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.actions)
+
+    def minibatch(self, steps: np.ndarray) -> Batch:
+        """Return a batch of these steps alone, int64 [n]; it has no columns of segments, which are no longer whole."""
+        of_steps = {name: column for name, column in self.__dict__.items() if name not in SEGMENT_COLUMNS}
+        return Batch(**{name: column[steps] for name, column in of_steps.items()})

@@ -156,6 +156,7 @@ class RolloutBuffers:
     """
 
     states: np.ndarray
+    mu_values: np.ndarray
     returns: np.ndarray
     lengths: np.ndarray
     policy: np.ndarray

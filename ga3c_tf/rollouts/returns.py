@@ -1,4 +1,4 @@
-"""The n-step discounted returns of one segment. Agent processes call it, so it is NumPy only."""
+"""The discounted returns of one segment, n-step and lambda. Agent processes call it, so it is NumPy only."""
 
 from __future__ import annotations
 
@@ -24,4 +24,34 @@ def nstep_returns(rewards: Sequence[float] | np.ndarray, bootstrap: float, gamma
     returns = [float(reward) for reward in rewards]
     for i in range(len(returns) - 1, -1, -1):
         total = returns[i] = returns[i] + gamma * total
+    return np.array(returns, np.float32)
+
+
+def lambda_returns(
+    rewards: Sequence[float] | np.ndarray,
+    values: Sequence[float] | np.ndarray,
+    bootstrap: float,
+    gamma: float,
+    gae_lambda: float,
+) -> np.ndarray:
+    """R[i] = rewards[i] + gamma * ((1 - lambda) * V[i + 1] + lambda * R[i + 1]), where R[n] and V[n] are the bootstrap.
+
+    R[i] - V[i] is the generalized advantage estimate, the sum of the discounted one-step errors (Schulman et al. 2016,
+    arXiv 1506.02438, equation 16). With lambda 1 these are the n-step returns.
+
+    Args:
+        rewards: [n], in the order they came; n may be zero.
+        values: [n], V of the states that the rewards followed.
+        bootstrap: V of the state after the last reward, or 0 where the episode ended there.
+        gamma: Discount factor of one step.
+        gae_lambda: Weight of longer returns against shorter ones, 0 to 1.
+
+    Returns:
+        [n] float32, computed in double precision.
+    """
+    total = next_value = float(bootstrap)
+    returns = [float(reward) for reward in rewards]
+    for i in range(len(returns) - 1, -1, -1):
+        total = returns[i] = returns[i] + gamma * ((1 - gae_lambda) * next_value + gae_lambda * total)
+        next_value = float(values[i])
     return np.array(returns, np.float32)

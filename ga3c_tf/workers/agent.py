@@ -21,7 +21,7 @@ from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.rollouts.columns import NO_VERSION, SegmentEnd, Step
 from ga3c_tf.rollouts.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, RecordQueue, RolloutBuffers
-from ga3c_tf.rollouts.returns import nstep_returns
+from ga3c_tf.rollouts.returns import lambda_returns, nstep_returns
 
 SMALLEST_PROBABILITY = 1e-30
 """Below it the logarithm of a probability is taken as its own: rounding may leave none for an action that was drawn."""
@@ -68,11 +68,16 @@ class Segment:
         self.length += 1
         self._memory.states[self.slot, self.length] = next_state
 
-    def close(self, end: SegmentEnd, gamma: float) -> None:
+    def close(self, end: SegmentEnd, config: Config) -> None:
         """Write how it ends, and the returns, which bootstrap from the value of the newest state."""
         memory = self._memory
         slot = self.slot
-        memory.returns[slot, : self.length] = nstep_returns(self._rewards, end.bootstrap_value, gamma)
+        if config.advantage == "gae":
+            values = memory.mu_values[slot, : self.length].tolist()
+            returns = lambda_returns(self._rewards, values, end.bootstrap_value, config.gamma, config.gae_lambda)
+        else:
+            returns = nstep_returns(self._rewards, end.bootstrap_value, config.gamma)
+        memory.returns[slot, : self.length] = returns
         for column, value in zip(memory.segment_columns.values(), (self.length, *end), strict=True):
             column[slot] = value
 
@@ -216,7 +221,7 @@ class Agent:
         if segment.length:
             while not self._free_slots:
                 yield None
-            segment.close(end, self._config.gamma)
+            segment.close(end, self._config)
             self._memory.sent[self._number] += segment.length
             self._training_queue.put(segment.slot)
         else:

@@ -1,9 +1,14 @@
-"""The n-step returns against the slow sum, and against what the authors' agents sent to training."""
+"""The returns against slow sums, and against what the authors' agents sent to training."""
+
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ga3c_tf.rollouts.returns import nstep_returns
+from ga3c_tf.rollouts.returns import lambda_returns, nstep_returns
+
+SEGMENTS = json.loads((Path(__file__).parents[1] / "data" / "corrections.json").read_text())
 
 
 def slow_returns(rewards, bootstrap, gamma):
@@ -56,3 +61,20 @@ def test_the_rewards_are_left_alone():
 
 def test_the_bootstrap_may_be_a_numpy_scalar():
     assert nstep_returns(np.zeros(2), np.float32(4), 0.5).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("segment", SEGMENTS, ids=lambda segment: str(segment["seed"]))
+def test_lambda_returns_minus_values_are_the_generalized_advantages(segment):
+    """The reference is the discounted sum of the one-step errors, not a recursion."""
+    values = np.array(segment["values"])
+    arguments = segment["rewards"], values, segment["bootstrap"], segment["gamma"]
+    found = lambda_returns(*arguments, segment["gae_lambda"])
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found - values, segment["gae"], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(lambda_returns(*arguments, 1.0), segment["nstep_returns"], rtol=1e-5, atol=1e-6)
+
+
+def test_lambda_zero_looks_one_step_ahead():
+    found = lambda_returns([1, 2, 3], [10, 20, 30], bootstrap=40, gamma=0.5, gae_lambda=0)
+    assert found.tolist() == [1 + 10, 2 + 15, 3 + 20]
+    assert lambda_returns([], [], 3.0, 0.99, 0.95).shape == (0,)
