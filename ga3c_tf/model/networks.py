@@ -21,19 +21,27 @@ SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a game's
 
 
 def build_network(
-    name: str, state_shape: Sequence[int], state_dtype: np.dtype | str, num_actions: int, seed: int
+    name: str,
+    state_shape: Sequence[int],
+    state_dtype: np.dtype | str,
+    num_actions: int,
+    seed: int,
+    initialization: str = "fan-in",
+    normalize_images: bool = False,
 ) -> keras.Model:
-    """Build the network called `name`, with every weight and bias drawn uniformly from +-1/sqrt(fan_in).
+    """Build the network called `name`, with initial weights.
 
     Args:
         name: 'small', 'large-4', 'large-3', 'large-2', 'large-1' (by the first layer's stride; 'large' is 'large-4'),
-            'minatar', 'mlp', 'auto' (by the observation), or 'module:function'. A user's function is called with
-            (state_shape, state_dtype, num_actions) and its weights are left as it made them, after seeding Keras,
+            'nature', 'minatar', 'mlp', 'auto' (by the observation), or 'module:function'. A user's function is called
+            with (state_shape, state_dtype, num_actions) and its weights are left as it made them, after seeding Keras,
             NumPy and Python.
         state_shape: Shape of one state, (height, width, channels) or (size,).
         state_dtype: uint8 for images, float32 for vectors.
         num_actions: A.
         seed: The same seed gives the same weights.
+        initialization: 'fan-in', 'orthogonal' or 'he', as `Config.initialization`.
+        normalize_images: Whether screens enter as x / 255 instead of x / 128 - 1.
 
     Returns:
         A model from [B, *state_shape] to (logits [B, A] float32, values [B] float32).
@@ -52,8 +60,8 @@ def build_network(
             f"unknown network {name!r}; it must be one of {', '.join(known)}, or 'module:function'"
             f"{did_you_mean(name, known)}"
         )
-    network = _BUILDERS[name](shape, dtype, num_actions)
-    _initialise(network, seed)
+    network = _BUILDERS[name](shape, dtype, num_actions, normalize_images)
+    _initialise(network, seed, _INITIALIZERS[initialization])
     return network
 
 
@@ -67,19 +75,19 @@ def _for_observation(shape: tuple[int, ...]) -> str:
     raise UserError(f"no network for states of shape {shape}: give --network module:function")
 
 
-def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
-    """Build the paper's small network: conv 16 8x8 stride 4, conv 32 4x4 stride 2, FC 256, on gray levels / 128 - 1."""
-    states, hidden = _rescaled_images("small", shape, dtype)
+def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, normalize: bool) -> keras.Model:
+    """Build the paper's small network: conv 16 8x8 stride 4, conv 32 4x4 stride 2, FC 256, on gray levels."""
+    states, hidden = _rescaled_images("small", shape, dtype, normalize)
     hidden = _conv("conv11", 16, 8, 4, "same")(hidden)
     hidden = _conv("conv12", 32, 4, 2, "same")(hidden)
     hidden = _dense("dense1", 256)(keras.layers.Flatten(name="flat1")(hidden))
     return _with_heads("small", states, hidden, num_actions)
 
 
-def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
+def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, normalize: bool) -> keras.Model:
     """Build the paper's large network: conv 32 8x8 of this stride, conv 32 4x4 and conv 64 4x4 of stride 2, FC 256."""
     name = f"large-{stride}"
-    states, hidden = _rescaled_images(name, shape, dtype)
+    states, hidden = _rescaled_images(name, shape, dtype, normalize)
     hidden = _conv("conv11", 32, 8, stride, "same")(hidden)
     hidden = _conv("conv12", 32, 4, 2, "same")(hidden)
     hidden = _conv("conv13", 64, 4, 2, "same")(hidden)
@@ -87,7 +95,18 @@ def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: in
     return _with_heads(name, states, hidden, num_actions)
 
 
-def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
+def _nature(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, normalize: bool) -> keras.Model:
+    """Build the layers of Mnih et al. 2015 (Nature 518): conv 32 8x8 stride 4, 64 4x4 stride 2, 64 3x3, FC 512."""
+    _expect("nature", len(shape) == 3 and min(shape[:2]) >= SMALLEST_SCREEN, "screens of 36x36 or more", shape, dtype)
+    states, hidden = _rescaled_images("nature", shape, dtype, normalize)
+    hidden = _conv("conv11", 32, 8, 4, "valid")(hidden)
+    hidden = _conv("conv12", 64, 4, 2, "valid")(hidden)
+    hidden = _conv("conv13", 64, 3, 1, "valid")(hidden)
+    hidden = _dense("dense1", 512)(keras.layers.Flatten(name="flat1")(hidden))
+    return _with_heads("nature", states, hidden, num_actions)
+
+
+def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, _: bool) -> keras.Model:
     """MinAtar's network (Young and Tian 2019, arXiv 1903.03176): conv 16 3x3 stride 1, FC 128, on planes of 0 and 1."""
     _expect(
         "minatar",
@@ -102,7 +121,7 @@ def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras
     return _with_heads("minatar", states, hidden, num_actions)
 
 
-def _mlp(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Model:
+def _mlp(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, _: bool) -> keras.Model:
     """Two hidden layers of 64, for vectors of numbers."""
     _expect("mlp", len(shape) == 1, "vectors (size,)", shape, dtype)
     states = keras.Input(shape, dtype=dtype.name)
@@ -111,10 +130,11 @@ def _mlp(shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> keras.Mod
     return _with_heads("mlp", states, hidden, num_actions)
 
 
-_BUILDERS: dict[str, Callable[[tuple[int, ...], np.dtype, int], keras.Model]] = {
+_BUILDERS: dict[str, Callable[[tuple[int, ...], np.dtype, int, bool], keras.Model]] = {
     "small": _small,
     "large": functools.partial(_large, 4),
     **{f"large-{stride}": functools.partial(_large, stride) for stride in (4, 3, 2, 1)},
+    "nature": _nature,
     "minatar": _minatar,
     "mlp": _mlp,
 }
@@ -125,11 +145,14 @@ def _expect(name: str, fits: bool, wanted: str, shape: tuple[int, ...], dtype: n
         raise UserError(f"network {name!r} takes {wanted}, not {dtype.name} states of shape {shape}")
 
 
-def _rescaled_images(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-    """Return the input of the network `name`, and its gray levels as x / 128 - 1."""
+def _rescaled_images(
+    name: str, shape: tuple[int, ...], dtype: np.dtype, normalize: bool
+) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+    """Return the input of the network `name`, and its gray levels as x / 128 - 1, or x / 255 to `normalize` them."""
     _expect(name, len(shape) == 3 and dtype == np.uint8, "uint8 images (height, width, channels)", shape, dtype)
     states = keras.Input(shape, dtype=dtype.name)
-    return states, keras.layers.Rescaling(1 / 128, offset=-1, name="rescale")(states)
+    scale, offset = (1 / 255, 0) if normalize else (1 / 128, -1)
+    return states, keras.layers.Rescaling(scale, offset=offset, name="rescale")(states)
 
 
 def _as_float(states: keras.KerasTensor) -> keras.KerasTensor:
@@ -152,14 +175,51 @@ def _with_heads(name: str, states: keras.KerasTensor, hidden: keras.KerasTensor,
     return keras.Model(states, (logits, values), name=name)
 
 
-def _initialise(network: keras.Model, seed: int) -> None:
-    """Draw every kernel and its bias from +-1/sqrt(fan_in), fan_in being all of the kernel's sizes but the last."""
+Draw = Callable[[np.random.Generator, keras.layers.Layer], tuple[np.ndarray, np.ndarray]]
+"""Gives a layer's kernel and bias."""
+HIDDEN_GAIN = math.sqrt(2)
+HEAD_GAINS = {"logits_p": 0.01, "logits_v": 1.0}
+"""As in Stable-Baselines3 and CleanRL: policies begin nearly uniform."""
+
+
+def _initialise(network: keras.Model, seed: int, draw: Draw) -> None:
     rng = np.random.default_rng(seed)
     for layer in network.layers:
         if layer.weights:
-            bound = 1 / math.sqrt(math.prod(layer.kernel.shape[:-1]))
-            for weight in (layer.kernel, layer.bias):
-                weight.assign(rng.uniform(-bound, bound, weight.shape).astype(np.float32))
+            for weight, value in zip((layer.kernel, layer.bias), draw(rng, layer), strict=True):
+                weight.assign(value.astype(np.float32))
+
+
+def _fan_in(layer: keras.layers.Layer) -> int:
+    """Return all of the kernel's sizes but the last."""
+    return math.prod(layer.kernel.shape[:-1])
+
+
+def _gain(layer: keras.layers.Layer) -> float:
+    return HEAD_GAINS.get(layer.name, HIDDEN_GAIN)
+
+
+def _draw_fan_in(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
+    """Draw kernel and bias uniformly from +-1/sqrt(fan_in), as the authors do."""
+    bound = 1 / math.sqrt(_fan_in(layer))
+    return rng.uniform(-bound, bound, layer.kernel.shape), rng.uniform(-bound, bound, layer.bias.shape)
+
+
+def _draw_orthogonal(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
+    """Draw a kernel of orthonormal columns, or rows where those are fewer, times the gain (Saxe et al. 2014)."""
+    rows, columns = _fan_in(layer), layer.kernel.shape[-1]
+    factor, triangle = np.linalg.qr(rng.normal(size=(max(rows, columns), min(rows, columns))))
+    factor *= np.sign(np.diagonal(triangle))  # else not uniform among all orthogonal matrices
+    kernel = factor if rows >= columns else factor.T
+    return _gain(layer) * kernel.reshape(layer.kernel.shape), np.zeros(layer.bias.shape)
+
+
+def _draw_he(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
+    """Draw a normal kernel of standard deviation gain / sqrt(fan_in) (He et al. 2015)."""
+    return rng.normal(0, _gain(layer) / math.sqrt(_fan_in(layer)), layer.kernel.shape), np.zeros(layer.bias.shape)
+
+
+_INITIALIZERS: dict[str, Draw] = {"fan-in": _draw_fan_in, "orthogonal": _draw_orthogonal, "he": _draw_he}
 
 
 def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, seed: int) -> keras.Model:

@@ -36,7 +36,15 @@ SHAPES = {
         for name, size in LARGE.items()
     },
 }
-OBSERVATIONS |= dict.fromkeys(LARGE, OBSERVATIONS["small"])
+SHAPES["nature"] = {
+    "conv11": (8, 8, 4, 32),
+    "conv12": (4, 4, 32, 64),
+    "conv13": (3, 3, 64, 64),
+    "dense1": (7 * 7 * 64, 512),
+    "logits_v": (512, 1),
+    "logits_p": (512, 3),
+}
+OBSERVATIONS |= dict.fromkeys([*LARGE, "nature"], OBSERVATIONS["small"])
 
 
 def build(name, seed=0, num_actions=3, observation=None):
@@ -109,6 +117,9 @@ def slow_forward(name, network, state):
     if name in LARGE:
         x = slow_conv(x / 128 - 1, *weights["conv11"], int(name[-1]), True)
         x = slow_conv(slow_conv(x, *weights["conv12"], 2, True), *weights["conv13"], 2, True)
+    if name == "nature":
+        x = slow_conv(x / 128 - 1, *weights["conv11"], 4, False)
+        x = slow_conv(slow_conv(x, *weights["conv12"], 2, False), *weights["conv13"], 1, False)
     if name == "minatar":
         x = slow_conv(x, *weights["conv11"], 1, False)
     if name == "mlp":
@@ -142,13 +153,56 @@ def test_weights_start_uniform_within_the_fan_in(name):
                     assert abs(weight.std() * math.sqrt(3) / bound - 1) < 0.05
 
 
-def test_the_seed_decides_the_weights():
+HEAD_GAINS = {"logits_p": 0.01, "logits_v": 1.0}
+
+
+def initialized(name, initialization, num_actions=3):
+    """The gain that a built-in network's layers are to have, with their kernels as [fan_in, units] and biases."""
+    network = build_network(name, *OBSERVATIONS[name], num_actions, 0, initialization)
+    for layer in network.layers:
+        if layer.weights:
+            kernel = np.asarray(layer.kernel, np.float64)
+            gain = HEAD_GAINS.get(layer.name, math.sqrt(2))
+            yield gain, kernel.reshape(-1, kernel.shape[-1]), np.asarray(layer.bias)
+
+
+@pytest.mark.parametrize("name", ["small", "minatar", "mlp"])
+def test_orthogonal_weights_have_orthogonal_columns_or_rows_of_the_gains_length(name):
+    for gain, kernel, bias in initialized(name, "orthogonal"):
+        least = kernel.T @ kernel if len(kernel) >= kernel.shape[1] else kernel @ kernel.T
+        np.testing.assert_allclose(least, gain**2 * np.eye(len(least)), atol=1e-5 * gain**2)
+        assert not bias.any()
+
+
+@pytest.mark.parametrize("name", ["small", "minatar", "mlp"])
+def test_he_weights_are_normal_by_fan_in_and_gain(name):
+    for gain, kernel, bias in initialized(name, "he", num_actions=18):
+        ratio = kernel.std() * math.sqrt(len(kernel)) / gain
+        assert abs(ratio - 1) < 4 / math.sqrt(2 * kernel.size)  # four standard errors
+        assert np.abs(kernel).max() > math.sqrt(3) * kernel.std()  # a uniform distribution ends there
+        assert not bias.any()
+
+
+def test_normalized_images_are_divided_by_255():
+    usual = build("small")
+    normalized = build_network("small", *OBSERVATIONS["small"], 3, 0, normalize_images=True)
+    rescale = (network.get_layer("rescale") for network in (usual, normalized))
+    found = [layer(np.array([0, 255], np.uint8)).numpy().tolist() for layer in rescale]
+    assert found == [[-1, pytest.approx(127 / 128)], [0, pytest.approx(1)]]
+    for one, other in zip(usual.weights, normalized.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("initialization", ["fan-in", "orthogonal", "he"])
+def test_the_seed_decides_the_weights(initialization):
     def weights(seed, elsewhere):
         keras.utils.set_random_seed(elsewhere)  # the process's other random numbers must not matter
-        return [np.asarray(w) for w in build("mlp", seed).weights]
+        network = build_network("mlp", *OBSERVATIONS["mlp"], 3, seed, initialization)
+        return [np.asarray(w) for w in network.weights]
 
     for first, again, other in zip(weights(2**40 + 1, 0), weights(2**40 + 1, 1), weights(2, 0), strict=True):
-        assert np.array_equal(first, again) and not np.array_equal(first, other)
+        assert np.array_equal(first, again)
+        assert np.array_equal(first, other) == (not first.any())  # biases may begin at zero
 
 
 USER_MODULE = """
