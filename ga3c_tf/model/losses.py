@@ -1,7 +1,8 @@
 """The losses of advantage actor-critic, as pure functions of one batch.
 
 B is the number of states in the batch and A the number of actions. Every loss and entropy is **summed** over the
-batch, as in the authors' code (NetworkVP.py), so a larger batch makes a larger step.
+batch, as in the authors' code (NetworkVP.py), so a larger batch makes a larger step. `ActorCritic` weighs the losses
+and takes their mean where the settings say so.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.plugins import one_line, users_function
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, Batch
+
+NORMALIZATION_EPSILON = 1e-8
+"""Added to the standard deviation of advantages, as in Stable-Baselines3: equal advantages become zeros."""
 
 
 class Losses(NamedTuple):
@@ -63,14 +67,27 @@ def find_loss(config: Config, num_actions: int) -> LossFunction:
 def actor_critic(batch: Batch, config: Config) -> Losses:
     """Compute the paper's loss (section 3): advantage objective, entropy bonus, and the value's squared error.
 
+    With a `clip_ratio`, PPO's clipped objective takes the place of the advantage objective.
+
     Args:
-        batch: Of its columns, `logits`, `values`, `actions`, `returns` and `beta` are used.
-        config: Of the settings, `min_policy`, `log_epsilon` and `log_softmax` are used.
+        batch: Of its columns, `logits`, `values`, `actions`, `returns` and `beta` are used; with a `clip_ratio` or
+            `advantage` 'gae' also `mu_values` and `mu_log_probabilities`.
+        config: Of the settings, `min_policy`, `log_epsilon`, `log_softmax`, `advantage`, `normalize_advantages` and
+            `clip_ratio` are used.
     """
     probabilities = policy(batch.logits, config.min_policy)
     logarithms = log_policy(batch.logits, config.min_policy, None if config.log_softmax else config.log_epsilon)
     spread = entropy(probabilities, logarithms)
-    objective = advantage_objective(logarithms, batch.values, batch.actions, batch.returns) + batch.beta * spread
+    if config.clip_ratio:
+        # Without the floor, which would make the ratio of a rare action a wrong one and stop its gradient.
+        log_pi = log_taken(log_policy(batch.logits, config.min_policy, None), batch.actions)
+        advantage = advantages(batch, config)
+        objective = clipped_objective(log_pi, batch.mu_log_probabilities, advantage, config.clip_ratio)
+    elif config.advantage == "gae" or config.normalize_advantages:
+        objective = tf.reduce_sum(log_taken(logarithms, batch.actions) * advantages(batch, config))
+    else:
+        objective = advantage_objective(logarithms, batch.values, batch.actions, batch.returns)
+    objective += batch.beta * spread
     return Losses(-objective, value_loss(batch.values, batch.returns), spread)
 
 
@@ -118,8 +135,46 @@ def advantage_objective(log_policy: tf.Tensor, values: tf.Tensor, actions: tf.Te
     Returns:
         Scalar float32, to be maximised.
     """
-    log_taken = tf.reduce_sum(log_policy * tf.one_hot(actions, log_policy.shape[-1]), axis=-1)
-    return tf.reduce_sum(log_taken * (returns - tf.stop_gradient(values)))
+    return tf.reduce_sum(log_taken(log_policy, actions) * (returns - tf.stop_gradient(values)))
+
+
+def log_taken(log_policy: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
+    """Return of [B, A] logarithms those of the actions taken, int32 [B]."""
+    return tf.reduce_sum(log_policy * tf.one_hot(actions, log_policy.shape[-1]), axis=-1)
+
+
+def advantages(batch: Batch, config: Config) -> tf.Tensor:
+    """Return the advantages that the settings ask for, float32 [B], constants to the gradient.
+
+    With GAE, and wherever a batch may be trained on several times, V is that of the time when the action was chosen
+    (`mu_values`): lambda-return minus this V is the generalized advantage estimate, and it stays the same in every
+    epoch. Otherwise V is that of now, as in the paper.
+    """
+    at_choice = config.advantage == "gae" or config.clip_ratio > 0
+    found = batch.returns - (batch.mu_values if at_choice else tf.stop_gradient(batch.values))
+    if config.normalize_advantages:
+        found = (found - tf.reduce_mean(found)) / (tf.math.reduce_std(found) + NORMALIZATION_EPSILON)
+    return found
+
+
+def clipped_objective(log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tensor, clip_ratio: float) -> tf.Tensor:
+    """Sum over the batch of PPO's objective (Schulman et al. 2017, arXiv 1707.06347, equation 7).
+
+    For each action it is the lesser of ratio * advantage and the same with the ratio clipped to 1 +- `clip_ratio`,
+    where the ratio is pi(action) / mu(action): a step beyond the clip range gains nothing.
+
+    Args:
+        log_pi: [B] float32, log-probability of the action taken, now.
+        log_mu: [B] float32, that under the policy that chose it.
+        advantages: [B] float32.
+        clip_ratio: how far from 1 the ratio counts.
+
+    Returns:
+        Scalar float32, to be maximised.
+    """
+    ratio = tf.exp(log_pi - log_mu)
+    clipped = tf.clip_by_value(ratio, 1 - clip_ratio, 1 + clip_ratio)
+    return tf.reduce_sum(tf.minimum(ratio * advantages, clipped * advantages))
 
 
 def entropy(policy: tf.Tensor, log_policy: tf.Tensor) -> tf.Tensor:

@@ -1,10 +1,17 @@
 """The losses against slow NumPy, and their gradients against hand-derived ones."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from ga3c_tf.config import Config
 from ga3c_tf.model import losses
+from ga3c_tf.rollouts.columns import Batch
+
+SEGMENTS = json.loads((Path(__file__).parents[1] / "data" / "corrections.json").read_text())
 
 B, A, BETA = 7, 5, 0.3
 FLOOR = 0.1  # high enough that some probabilities of the batch lie below it
@@ -118,3 +125,63 @@ def test_losses_are_summed_over_the_batch(batch):
     doubled = tuple(np.concatenate([part, part]) for part in batch)
     once, twice = tf_losses(batch, 0.0, 1e-6)[:3], tf_losses(doubled, 0.0, 1e-6)[:3]
     np.testing.assert_allclose([float(x) for x in twice], [2 * float(x) for x in once], rtol=1e-5)
+
+
+# what later actor-critics do
+
+
+@pytest.mark.parametrize("segment", SEGMENTS, ids=lambda segment: str(segment["seed"]))
+def test_the_clipped_objective_is_that_of_the_reference(segment):
+    def summed(steps):
+        columns = (tf.constant(segment[name][steps], tf.float32) for name in ("log_pi", "log_mu", "gae"))
+        return float(losses.clipped_objective(*columns, segment["ppo_clip"]))
+
+    expected = segment["ppo_policy_losses"]
+    np.testing.assert_allclose(summed(slice(None)), -sum(expected), rtol=1e-5, atol=1e-4)
+    for step, loss in enumerate(expected):
+        np.testing.assert_allclose(summed(slice(step, step + 1)), -loss, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("clip_ratio", [0.0, 0.2])
+@pytest.mark.parametrize("advantage", ["nstep", "gae"])
+def test_the_policy_loss_and_its_gradient_with_the_options_are_the_slow_ones(batch, advantage, clip_ratio, normalize):
+    """An action counts with d(ratio) = ratio * d(log pi), unless the clip has made its objective a constant."""
+    logits, values, actions, returns = batch
+    pi = softmax(logits)
+    log_pi = np.log(pi[np.arange(B), actions])
+    rng = np.random.default_rng(5)
+    log_mu = (log_pi - rng.normal(0, 0.5, B)).astype(np.float32)
+    mu_values = rng.normal(size=B).astype(np.float32)
+    config = Config(advantage=advantage, clip_ratio=clip_ratio, normalize_advantages=normalize)
+    with tf.GradientTape() as tape:
+        variables = [tf.Variable(logits), tf.Variable(values)]
+        columns = {"actions": actions, "returns": returns, "mu_log_probabilities": log_mu, "mu_values": mu_values}
+        columns = {name: tf.constant(column) for name, column in columns.items()}
+        found = losses.actor_critic(Batch(logits=variables[0], values=variables[1], beta=BETA, **columns), config)
+    by_logits, by_values = tape.gradient(found.policy_loss, variables)
+
+    fixed = advantage == "gae" or clip_ratio > 0
+    advantages = returns.astype(np.float64) - (mu_values if fixed else values)
+    if normalize:
+        mean = sum(advantages) / B
+        advantages = (advantages - mean) / np.sqrt(sum((advantages - mean) ** 2) / B)
+    ratio = np.exp(log_pi - log_mu)
+    clipped = np.array([min(max(one, 1 - clip_ratio), 1 + clip_ratio) for one in ratio])
+    objectives = np.minimum(ratio * advantages, clipped * advantages) if clip_ratio else log_pi * advantages
+    counts = ratio * (ratio * advantages <= clipped * advantages) if clip_ratio else np.ones(B)
+    if clip_ratio:
+        assert 0 < np.count_nonzero(counts) < B, "some actions must be clipped, and some not"
+    spread = -(pi * np.log(pi)).sum(axis=1)
+    np.testing.assert_allclose(found.policy_loss, -(objectives + BETA * spread).sum(), rtol=1e-4)
+    expected = -(np.eye(A)[actions] - pi) * (counts * advantages)[:, None]
+    expected += BETA * pi * (np.log(pi) + spread[:, None])
+    np.testing.assert_allclose(by_logits, expected, rtol=1e-3, atol=1e-5)
+    assert by_values is None, "advantages are constants"
+    np.testing.assert_allclose(found.value_loss, 0.5 * ((returns - values) ** 2).sum(), rtol=1e-5)
+
+
+def test_equal_advantages_become_zeros():
+    columns = {"returns": tf.fill([3], 2.0), "values": tf.fill([3], 0.5), "mu_values": tf.zeros(3)}
+    config = Config(normalize_advantages=True)
+    assert losses.advantages(Batch(**columns), config).numpy().tolist() == [0, 0, 0]
