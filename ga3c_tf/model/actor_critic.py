@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
 from ga3c_tf.model import losses
 from ga3c_tf.model.graph_call import direct_call, inputs_read, trace
 from ga3c_tf.model.networks import build_network
@@ -72,7 +73,15 @@ class ActorCritic:
         self.gradients_of: list[tuple[int, int]] = []  # filled when the gradients are traced
         with tf.device(device):
             self._loss = losses.find_loss(config, num_actions)
-            self.network = network or build_network(config.network, state_shape, state_dtype, num_actions, seed)
+            self.network = network or build_network(
+                config.network,
+                state_shape,
+                state_dtype,
+                num_actions,
+                seed,
+                config.initialization,
+                config.normalize_images,
+            )
             self.variables = [variable.value for variable in self.network.trainable_variables]
             states = tf.TensorSpec((None, *self._state_shape), self._state_dtype)
             self._predict = direct_call(trace(self._prediction_graph, [states]))
@@ -81,6 +90,7 @@ class ActorCritic:
             self._compute = direct_call(gradients)
             # Each column that is handed over costs an update some 0.01 ms: a loss gets those it reads.
             _, _, *read = inputs_read(gradients, 2 + len(COLUMNS))
+            self._check_minibatches([name for name, is_read in zip(COLUMNS, read, strict=True) if is_read])
             self._columns = [
                 None if is_read else tf.zeros((0,), tf.as_dtype(dtype))
                 for is_read, dtype in zip(read, COLUMNS.values(), strict=True)
@@ -126,6 +136,15 @@ class ActorCritic:
         policy_loss, value_loss, entropy, finite = summary.numpy().tolist()
         return Gradients(tensors, policy_loss, value_loss, entropy, bool(finite))
 
+    def _check_minibatches(self, read: Sequence[str]) -> None:
+        """Refuse a loss that reads columns of whole segments where updates are on shuffled steps."""
+        of_segments = [name for name in read if name in SEGMENT_COLUMNS]
+        if of_segments and self._config.has_minibatches:
+            raise UserError(
+                f"loss {self._config.loss!r} reads {of_segments[0]}, of whole segments; it goes with --epochs 1 and "
+                "--minibatch-size 0"
+            )
+
     def _check_states(self, states: np.ndarray) -> None:
         if states.shape[1:] != self._state_shape or states.dtype != self._state_dtype:
             raise ValueError(
@@ -151,7 +170,7 @@ class ActorCritic:
             logits, values = self.network(states, training=True)
             batch = Batch(logits=logits, values=values, beta=beta, **dict(zip(COLUMNS, columns, strict=True)))
             policy_loss, value_loss, entropy = self._loss(batch, self._config)
-            objectives = [policy_loss, value_loss] if self._config.dual_rmsprop else [policy_loss + value_loss]
+            objectives = self._objectives(policy_loss, value_loss, values)
         # 2. The gradients of each objective. The network's outputs tell whether they are finite.
         looked_at = [policy_loss, value_loss]
         found: dict[tuple[int, int], tf.Tensor] = {}
@@ -168,12 +187,24 @@ class ActorCritic:
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in looked_at])
         mean_entropy = entropy / tf.cast(tf.size(values), tf.float32)
         summary = tf.stack([policy_loss, value_loss, mean_entropy, tf.cast(finite, tf.float32)])
-        return [*map(self._clipped, found.values()), summary]
+        return [*self._clipped(list(found.values())), summary]
 
-    def _clipped(self, gradient: tf.Tensor) -> tf.Tensor:
-        """Clip as the authors do: by the average norm with one optimizer, by the norm itself with two."""
-        clip_norm = self._config.grad_clip_norm
-        if clip_norm is None:
-            return gradient
-        clip = tf.clip_by_norm if self._config.dual_rmsprop else clip_by_average_norm
-        return clip(gradient, clip_norm)
+    def _objectives(self, policy_loss: tf.Tensor, value_loss: tf.Tensor, values: tf.Tensor) -> list[tf.Tensor]:
+        """Return what is minimised: the losses, weighted and reduced as the settings say, in one sum or by itself."""
+        config = self._config
+        parts = [policy_loss, value_loss]
+        if config.value_coefficient != 1:
+            parts[1] *= config.value_coefficient
+        if config.loss_reduction == "mean":
+            parts = [part / tf.cast(tf.size(values), tf.float32) for part in parts]
+        return parts if config.dual_rmsprop else [parts[0] + parts[1]]
+
+    def _clipped(self, gradients: list[tf.Tensor]) -> list[tf.Tensor]:
+        """Clip all together, or as the authors do: by the average norm with one optimizer, by the norm with two."""
+        config = self._config
+        if config.grad_clip_global:
+            return tf.clip_by_global_norm(gradients, config.grad_clip_global)[0]
+        if config.grad_clip_norm is None:
+            return gradients
+        clip = tf.clip_by_norm if config.dual_rmsprop else clip_by_average_norm
+        return [clip(gradient, config.grad_clip_norm) for gradient in gradients]

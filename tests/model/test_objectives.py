@@ -1,0 +1,70 @@
+"""What the settings make of the losses and gradients before an update."""
+
+import numpy as np
+import pytest
+from checks import batch_of
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.model.actor_critic import ActorCritic
+from ga3c_tf.model.losses import actor_critic
+from ga3c_tf.model.tensorflow import tf
+
+SIZE = 6
+
+
+def gradients(**settings):
+    """The gradients of one batch, in the order of the variables, with the losses that are reported."""
+    version = tf.Variable(0, dtype=tf.int64)
+    network = ActorCritic(Config(network="mlp", **settings), (4,), np.float32, 3, 0, version)
+    rng = np.random.default_rng(1)
+    batch = batch_of(
+        rng.normal(size=(SIZE, 4)).astype(np.float32),
+        rng.integers(0, 3, SIZE).astype(np.int32),
+        rng.normal(0, 2, SIZE).astype(np.float32),
+    )
+    found = network.gradients(batch, 0.1)
+    return [tensor.numpy() for tensor in found.tensors], found
+
+
+def assert_equal(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return gradients()
+
+
+def test_a_mean_loss_divides_the_gradients_by_the_states_and_reports_the_same(plain):
+    found, reported = gradients(loss_reduction="mean")
+    assert_equal(found, [gradient / SIZE for gradient in plain[0]])
+    np.testing.assert_allclose(reported[1:4], plain[1][1:4], rtol=1e-5)
+
+
+def test_the_value_coefficient_weighs_the_gradient_of_the_value_loss_alone(plain):
+    policy_alone, none, half = (gradients(value_coefficient=weight) for weight in (1e-9, 0.0, 0.5))
+    assert_equal(policy_alone[0], none[0])
+    assert_equal(half[0], [(one + other) / 2 for one, other in zip(plain[0], none[0], strict=True)])
+    assert any(np.abs(one - other).max() > 0.1 for one, other in zip(plain[0], none[0], strict=True))
+    assert half[1].value_loss == pytest.approx(plain[1].value_loss)
+
+
+def test_the_global_clip_bounds_the_norm_of_all_gradients_together(plain):
+    norm = float(np.sqrt(sum(np.square(gradient).sum() for gradient in plain[0])))
+    assert_equal(gradients(grad_clip_global=norm / 4)[0], [gradient / 4 for gradient in plain[0]])
+    assert_equal(gradients(grad_clip_global=norm * 2)[0], plain[0])
+
+
+def reads_lengths(batch, config):
+    policy_loss, value_loss, entropy = actor_critic(batch, config)
+    return policy_loss, value_loss + 0.0 * tf.reduce_sum(tf.cast(batch.lengths, tf.float32)), entropy
+
+
+def test_a_loss_of_whole_segments_is_refused_where_updates_are_on_shuffled_steps():
+    settings = {"loss": "test_objectives:reads_lengths", "clip_ratio": 0.2}
+    with pytest.raises(UserError, match=r"reads lengths, of whole segments; it goes with --epochs 1 and --minib"):
+        gradients(epochs=2, **settings)
+    with pytest.raises(UserError, match="reads lengths"):
+        gradients(minibatch_size=4, **settings)
