@@ -32,6 +32,11 @@ class RMSProp(tf.Module):
         self.mean_square = [tf.Variable(tf.ones_like(v), trainable=False) for v in self._variables]
         self.momentum_slots = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
 
+    @property
+    def slots(self) -> dict[str, list[tf.Variable]]:
+        """The groups of slots, by the names that a checkpoint has for them."""
+        return {"mean_square": list(self.mean_square), "momentum": list(self.momentum_slots)}
+
     def apply(self, gradients: Sequence[tf.Tensor | None], learning_rate: float | tf.Tensor) -> list[tf.Operation]:
         """Take one step on every variable. Usable eagerly and inside a tf.function.
 

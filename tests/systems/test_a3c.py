@@ -81,6 +81,9 @@ OPTIONS = [
     {"min_policy": 0.1},
     {"log_softmax": True},
     {"log_epsilon": 0.3},
+    {"optimizer": "adam", "grad_clip_global": 0.1},
+    {"loss_reduction": "mean", "value_coefficient": 0.5, "rmsprop_epsilon": 1e-3},
+    {"advantage": "gae", "normalize_advantages": True, "initialization": "orthogonal"},
 ]
 
 

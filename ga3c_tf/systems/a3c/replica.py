@@ -9,6 +9,7 @@ from ga3c_tf.model.actor_critic import ActorCritic
 from ga3c_tf.model.model import TrainResult
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.systems.a3c.adam import adam_step
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights, rmsprop_step
 
 
@@ -69,13 +70,21 @@ class Replica:
         """Apply the gradients to the shared weights."""
         config = self._config
         groups = self._shared.groups
-        for (optimizer, variable), gradient in zip(self._actor_critic.gradients_of, gradients, strict=True):
+        step = self._shared.version + 1
+        for (optimizer, variable), tensor in zip(self._actor_critic.gradients_of, gradients, strict=True):
+            weight = groups["weights"][variable]
+            gradient = tensor.numpy()
+            if config.optimizer == "adam":
+                first = groups["first_moment"][variable]
+                second = groups["second_moment"][variable]
+                adam_step(weight, first, second, gradient, learning_rate, config.adam_epsilon, step)
+                continue
             prefix = ("", "value_")[optimizer]
             rmsprop_step(
-                groups["weights"][variable],
+                weight,
                 groups[prefix + "mean_square"][variable],
                 groups[prefix + "momentum"][variable],
-                gradient.numpy(),
+                gradient,
                 learning_rate,
                 config.rmsprop_decay,
                 config.rmsprop_momentum,

@@ -1,0 +1,57 @@
+"""Adam by TensorFlow's fused kernel, safe under threads as our RMSProp is; Keras 3's optimizers are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ga3c_tf.model.tensorflow import tf
+
+BETA_1 = 0.9
+BETA_2 = 0.999
+
+
+class Adam(tf.Module):
+    """Adam (Kingma & Ba 2015, arXiv 1412.6980), in the form that the paper calls efficient (end of section 2).
+
+    For each variable, at step t: m = beta_1 * m + (1 - beta_1) * g; v = beta_2 * v + (1 - beta_2) * g^2;
+    w = w - rate * sqrt(1 - beta_2^t) / (1 - beta_1^t) * m / (sqrt(v) + epsilon).
+
+    Args:
+        variables: To update.
+        steps: int64 scalar variable, the steps taken so far; the caller counts it up after each.
+        epsilon: As above.
+
+    Attributes:
+        slots: The groups of slots, by the names that a checkpoint has for them: one per variable, of its shape.
+    """
+
+    def __init__(self, variables: Sequence[tf.Variable], steps: tf.Variable, epsilon: float):
+        super().__init__(name="adam")
+        self._variables = tuple(variables)
+        self._steps = steps
+        self._epsilon = epsilon
+        self.slots = {
+            name: [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
+            for name in ("first_moment", "second_moment")
+        }
+
+    def apply(self, gradients: Sequence[tf.Tensor | None], learning_rate: float | tf.Tensor) -> list[tf.Operation]:
+        """Take one step on every variable inside a tf.function; arguments and result as of `RMSProp.apply`."""
+        step = tf.cast(self._steps.read_value() + 1, tf.float32)
+        return [
+            tf.raw_ops.ResourceApplyAdam(
+                var=variable.handle,
+                m=first.handle,
+                v=second.handle,
+                beta1_power=tf.pow(BETA_1, step),
+                beta2_power=tf.pow(BETA_2, step),
+                lr=learning_rate,
+                beta1=BETA_1,
+                beta2=BETA_2,
+                epsilon=self._epsilon,
+                grad=gradient,
+                use_locking=True,
+            )
+            for variable, first, second, gradient in zip(self._variables, *self.slots.values(), gradients, strict=True)
+            if gradient is not None
+        ]

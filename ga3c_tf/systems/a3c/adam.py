@@ -1,0 +1,35 @@
+"""Adam on weights in shared memory, in place and without a lock, as `shared_weights.rmsprop_step`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ga3c_tf.model.adam import BETA_1, BETA_2
+from ga3c_tf.systems.a3c.shared_weights import BLOCK
+
+
+def adam_step(
+    weight: np.ndarray,
+    first_moment: np.ndarray,
+    second_moment: np.ndarray,
+    gradient: np.ndarray,
+    learning_rate: float,
+    epsilon: float,
+    step: int,
+) -> None:
+    """Take one step of `ga3c_tf.model.adam.Adam` on one variable.
+
+    Args:
+        weight, first_moment, second_moment: float32 of the variable's shape, contiguous.
+        gradient: float32 of that shape.
+        learning_rate, epsilon: as for `Adam`.
+        step: the number of this update among those of all agents, from 1 on.
+    """
+    rate = np.float32(learning_rate * (1 - BETA_2**step) ** 0.5 / (1 - BETA_1**step))
+    flat = [array.reshape(-1) for array in (weight, first_moment, second_moment, gradient)]
+    for start in range(0, weight.size, BLOCK):
+        w, m, v, g = (array[start : start + BLOCK] for array in flat)
+        with np.errstate(over="ignore", invalid="ignore"):  # the next loss tells, and is refused
+            m += np.float32(1 - BETA_1) * (g - m)
+            v += np.float32(1 - BETA_2) * (g * g - v)
+            w -= rate * m / (np.sqrt(v) + np.float32(epsilon))
