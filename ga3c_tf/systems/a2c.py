@@ -100,7 +100,8 @@ class A2C(System):
         """Predict for all agents that are to step, after the update if the round is over."""
         session = self.session
         if self._batch is not None:
-            train(self._batch, session.model, session.stats, session.refused, *session.rates())
+            for part in session.minibatches.of(self._batch):
+                train(part, session.model, session.stats, session.refused, *session.rates())
             self._batch = None
             self._sent[:] = 0
         agents = np.flatnonzero(self._sent < session.config.t_max)

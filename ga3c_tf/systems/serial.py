@@ -76,4 +76,5 @@ class SerialGA3C(System):
             batch = self._builder.add(slot)
             self._free_slots[slot // session.memory.slots_per_agent].append(slot)
             if batch is not None:
-                train(batch, session.model, session.stats, session.refused, *session.rates())
+                for part in session.minibatches.of(batch):
+                    train(part, session.model, session.stats, session.refused, *session.rates())

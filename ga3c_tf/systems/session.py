@@ -14,6 +14,7 @@ from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import RunLog
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.workers.failures import FailureBudget
+from ga3c_tf.workers.minibatches import Minibatches
 
 
 class Session:
@@ -31,6 +32,7 @@ class Session:
         stats: counters of episodes, predictions and updates.
         lost: agent processes that ended by themselves and were replaced.
         refused: updates that were left out because a loss or gradient was not finite.
+        minibatches: cuts a batch into those of its updates.
         training_queue: slots of the segments that wait for training.
         episode_queue: episodes that ended, until `collect_episodes` takes them.
         wake: has something to read when the training has a reason to look around; see `wake_up`.
@@ -56,6 +58,7 @@ class Session:
         # a machine that dies takes all its actors along
         self.lost = FailureBudget(config.max_failures + len(config.remote_actors))
         self.refused = FailureBudget(config.max_failures)
+        self.minibatches = Minibatches(config)
         self.training_queue = IndexQueue()
         self.episode_queue = RecordQueue(EPISODE)
         self.wake = RecordQueue(INDEX)

@@ -36,6 +36,7 @@ class Predictor(Worker):
     Args:
         patient: whether time is better spent on training now. Requests then gather for `PATIENCE_SECONDS`, as fewer and
             larger predictions cost less per state, and the agents are ahead of the trainers anyway.
+        held: whether agents are to wait, since enough segments wait for training. Nothing is predicted meanwhile.
     """
 
     def __init__(
@@ -48,9 +49,11 @@ class Predictor(Worker):
         stats: Stats,
         patient: Callable[[], bool],
         on_error: Callable[[], None],
+        held: Callable[[], bool] = lambda: False,
     ):
         super().__init__("predictor", on_error)
         self._patient = patient
+        self._held = held
         self._maximum = config.max_prediction_batch
         self._model = model
         self._memory = memory
@@ -65,5 +68,7 @@ class Predictor(Worker):
 
     def _gather(self) -> np.ndarray:
         if self._patient():
+            time.sleep(PATIENCE_SECONDS)
+        while self._held():
             time.sleep(PATIENCE_SECONDS)
         return self._prediction_queue.get(self._maximum)

@@ -1,4 +1,4 @@
-"""The trainer thread: merges segments of the training queue into a batch and updates the model with it."""
+"""The trainer thread: merges segments of the training queue into batches and updates the model with them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, Batch
 from ga3c_tf.rollouts.queues import ENDED, IndexQueue, ReplyPipes, RolloutBuffers
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.workers.failures import FailureBudget
+from ga3c_tf.workers.minibatches import Minibatches
 from ga3c_tf.workers.thread import Worker
 
 
@@ -166,6 +167,7 @@ class Trainer(Worker):
         rates: gives the learning rate and beta of now.
         gate: lets an update begin; shared by all trainers.
         refused: counts the updates that are left out.
+        minibatches: cuts each batch into those of its updates; shared by all trainers.
         drained: called with the number of an agent process that has died, once all that it sent has been taken.
     """
 
@@ -179,6 +181,7 @@ class Trainer(Worker):
         rates: Callable[[], tuple[float, float]],
         gate: UpdateGate,
         refused: FailureBudget,
+        minibatches: Minibatches,
         drained: Callable[[int], None],
         on_error: Callable[[], None],
     ):
@@ -191,6 +194,7 @@ class Trainer(Worker):
         self._answers = answers
         self._gate = gate
         self._refused = refused
+        self._minibatches = minibatches
         self._drained = drained
 
     def work(self) -> None:
@@ -200,7 +204,8 @@ class Trainer(Worker):
                 if not self._builder.begins(number):
                     return
                 try:
-                    train(batch, self._model, self._stats, self._refused, *self._rates())
+                    for part in self._minibatches.of(batch):
+                        train(part, self._model, self._stats, self._refused, *self._rates())
                 except FloatingPointError as error:
                     self.error = error  # known before anyone can save these weights
                     raise

@@ -185,6 +185,7 @@ class GA3C(System):
             session.stats,
             self._predictors_are_patient,
             session.wake_up,
+            self._agents_are_to_wait,
         )
         worker.start()
         return worker
@@ -200,6 +201,7 @@ class GA3C(System):
             session.rates,
             self._gate,
             session.refused,
+            session.minibatches,
             self._process_drained,
             session.wake_up,
         )
@@ -253,11 +255,16 @@ class GA3C(System):
     def _predictors_are_patient(self) -> bool:
         return self._tuned and self._trainers_are_behind()
 
+    def _agents_are_to_wait(self) -> bool:
+        most = self.session.config.waiting_segments
+        return most is not None and len(self.session.training_queue) >= most and not self._builder.closed
+
     def _trainers_are_behind(self) -> bool:
         """Whether more than half of the segments that may wait for training do."""
         config = self.session.config
         agents = self.agents.count + config.remote_agents
-        return 2 * len(self.session.training_queue) > agents * config.segments_per_agent
+        room = agents * config.segments_per_agent
+        return 2 * len(self.session.training_queue) > min(room, config.waiting_segments or room)
 
 
 def updates_at_once(device: str, cores: int) -> int:

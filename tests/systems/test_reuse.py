@@ -1,0 +1,107 @@
+"""Batches that are trained on in several epochs, lambda-returns, and a queue that stays below one batch."""
+
+import collections
+import threading
+import time
+from types import SimpleNamespace
+
+import helpers
+import numpy as np
+import pytest
+from checks import GAMMA, check_nothing_lost_or_repeated, run_counting
+
+import ga3c_tf.workers.predictor
+from ga3c_tf.config import Config
+from ga3c_tf.rollouts.queues import IndexQueue, RolloutBuffers
+from ga3c_tf.runs.stats import Stats
+from ga3c_tf.systems.a2c import A2C
+from ga3c_tf.systems.ga3c import Server
+from ga3c_tf.systems.serial import SerialServer
+from ga3c_tf.workers.predictor import Predictor
+
+EPOCHS = 3
+REUSE = {"epochs": EPOCHS, "clip_ratio": 0.2, "minibatch_size": 15, "t_max": 8, "min_training_batch": 30}
+
+
+@pytest.mark.parametrize(("kind", "system"), [(Server, "ga3c"), (SerialServer, "ga3c"), (A2C, "a2c")])
+def test_every_step_is_trained_on_once_an_epoch(tmp_path, monkeypatch, kind, system):
+    model, training, summary = run_counting(tmp_path, monkeypatch, kind, system=system, **REUSE)
+    rows = [row for batch in model.batches for row in batch]
+    assert set(collections.Counter(place for place, _, _ in rows).values()) == {EPOCHS}
+    check_nothing_lost_or_repeated(sorted(set(rows)), agents=6)
+    assert {len(batch) for batch in model.batches} <= set(range(12, 24))
+    assert summary["updates"] == len(model.batches) == training.stats.updates
+    assert summary["trained_steps"] == len(rows)
+
+
+class KeepsBatches(helpers.CheckingModel):
+    """Keeps the batches whole."""
+
+    def train(self, batch, learning_rate, beta):
+        self.whole = [*getattr(self, "whole", []), batch]
+        return super().train(batch, learning_rate, beta)
+
+
+@pytest.mark.parametrize(("kind", "system"), [(Server, "ga3c"), (SerialServer, "ga3c"), (A2C, "a2c")])
+def test_with_gae_the_returns_are_lambda_returns(tmp_path, monkeypatch, kind, system):
+    settings = {"system": system, "advantage": "gae", "gae_lambda": 0.5, "t_max": 8}
+    model, _, _ = run_counting(tmp_path, monkeypatch, kind, model=KeepsBatches, steps=1000, **settings)
+    for batch in model.whole:
+        starts = np.cumsum(batch.lengths) - batch.lengths
+        for start, length, bootstrap in zip(starts, batch.lengths, batch.bootstrap_values, strict=True):
+            steps = slice(start, start + length)
+            values = np.append(batch.mu_values[steps], bootstrap)
+            errors = batch.rewards[steps] + GAMMA * values[1:] - values[:-1]
+            advantages = [sum((GAMMA * 0.5) ** (k - i) * errors[k] for k in range(i, length)) for i in range(length)]
+            np.testing.assert_allclose(batch.returns[steps] - values[:-1], advantages, rtol=1e-4, atol=1e-5)
+
+
+def test_agents_wait_when_one_batch_waits(tmp_path, monkeypatch):
+    """Each of 16 agents may have a segment in the queue; but 2 segments are a batch."""
+    release = threading.Event()
+    original = helpers.CheckingModel.train
+    watched = []
+
+    def slow_train(self, *args):
+        release.wait(10)
+        return original(self, *args)
+
+    def watch(training):
+        time.sleep(2)
+        watched.extend([training.agent_steps, len(training.training_queue)])
+        time.sleep(0.5)
+        watched.append(training.agent_steps)
+        release.set()
+
+    class Watched(Server):
+        def start_workers(self):
+            threading.Thread(target=watch, args=[self], daemon=True).start()
+            super().start_workers()
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", slow_train)
+    settings = {**REUSE, "min_training_batch": 15, "num_trainers": 1, "num_predictors": 1, "max_prediction_batch": 1}
+    model, _, _ = run_counting(tmp_path, monkeypatch, Watched, steps=1000, num_agents=16, **settings)
+    steps, waiting, steps_later = watched
+    assert 0 < steps == steps_later
+    assert 2 <= waiting <= 8  # a few may be on their way when it holds
+    check_nothing_lost_or_repeated(sorted({row for batch in model.batches for row in batch}), agents=16)
+
+
+def test_a_held_predictor_answers_once_it_is_let_go(monkeypatch):
+    memory = RolloutBuffers(Config(num_agents=1), helpers.SHAPE, "uint8", helpers.NUM_ACTIONS)
+    requests, model = IndexQueue(), helpers.CheckingModel()
+    answers = SimpleNamespace(predicted=lambda agents: requests.stop())
+    looks = iter([True, True, False, False])
+    slept = []
+
+    def sleep(seconds):
+        slept.append(list(model.batch_sizes))
+
+    monkeypatch.setattr(ga3c_tf.workers.predictor, "time", SimpleNamespace(sleep=sleep))
+    requests.put(memory.state_index(0, 0))
+    predictor = Predictor(
+        Config(), model, memory, requests, answers, Stats(1), lambda: False, print, lambda: next(looks)
+    )
+    predictor.start()
+    predictor.join(30)
+    assert predictor.error is None and slept == [[], []] and model.batch_sizes == [1]
