@@ -165,7 +165,8 @@ class Config:
     max_training_queue: int = _setting(
         100,
         "trainers",
-        "Segments that may wait for training, shared out evenly over the agents; each may have at least one.",
+        "Segments that may wait for training, shared out evenly over the agents; each may have at least one. With "
+        "--epochs above 1 at most one batch, and predictors pause while so many wait.",
         low=1,
         high=10_000,
         systems=("ga3c",),
@@ -413,7 +414,7 @@ class Config:
         """Segments of one agent that may wait for training before the agent itself waits."""
         if self.system != "ga3c":
             return 1
-        room = min(self.max_training_queue, self.waiting_segments or self.max_training_queue)
+        room = self.waiting_segments or self.max_training_queue
         return max(1, room // (self.most_agents + self.remote_agents))
 
     @property
@@ -421,11 +422,11 @@ class Config:
         """Segments that wait for training when agents get no more predictions; None without such a bound.
 
         An agent has room for one segment at least, so that many agents fill the queue with several batches. Where
-        batches are trained on several times the trainers are always behind, and what waits is one batch at most.
+        batches are trained on several times the trainers are always behind; there one batch at most waits.
         """
         if self.system != "ga3c" or self.epochs == 1:
             return None
-        return math.ceil(self.states_per_update / self.t_max)
+        return min(self.max_training_queue, math.ceil(self.states_per_update / self.t_max))
 
     @property
     def has_minibatches(self) -> bool:

@@ -15,6 +15,7 @@ from ga3c_tf.config import SYSTEM_CLASSES, Config
 from ga3c_tf.environments.environment import EnvironmentSpec, describe_environment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.errors import BudgetReached, UserError
+from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.onednn import enable_onednn, onednn
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import RunFolder
@@ -146,7 +147,9 @@ def _training(
     config = run.config
     if config.serial:
         make_deterministic(config.seed or 0)
-    device = configure_device("cpu" if config.system == "a3c" else config.device)
+    # Where batches are trained on several times the agents wait, and an update may use the cores that they leave.
+    threads = usable_cores() if config.epochs > 1 else None
+    device = configure_device("cpu" if config.system == "a3c" else config.device, threads)
     training = Training(_system(config, ray), config, spec, run, device, warn)
     return training, {"device": device, "gpus": gpu_names(), "onednn": onednn()}
 

@@ -215,7 +215,8 @@ def test_where_batches_are_trained_on_several_times_one_batch_waits_at_most():
     assert Config(**settings).waiting_segments is None
     config = Config(**settings, epochs=3, clip_ratio=0.1)
     assert (config.waiting_segments, config.segments_per_agent) == (16, 2)
-    assert config.replace(max_training_queue=8).segments_per_agent == 1
+    less = config.replace(max_training_queue=8)
+    assert (less.waiting_segments, less.segments_per_agent) == (8, 1)
     assert config.replace(system="a2c").waiting_segments is None
 
 

@@ -12,7 +12,9 @@ from checks import GAMMA, check_nothing_lost_or_repeated, run_counting
 
 import ga3c_tf.workers.predictor
 from ga3c_tf.config import Config
+from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.rollouts.queues import IndexQueue, RolloutBuffers
+from ga3c_tf.runner import new_training
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c import Server
@@ -85,6 +87,17 @@ def test_agents_wait_when_one_batch_waits(tmp_path, monkeypatch):
     assert 0 < steps == steps_later
     assert 2 <= waiting <= 8  # a few may be on their way when it holds
     check_nothing_lost_or_repeated(sorted({row for batch in model.batches for row in batch}), agents=16)
+
+
+def test_updates_may_use_the_cores_that_waiting_agents_leave(tmp_path, monkeypatch):
+    threads = []
+    configure = "ga3c_tf.model.device.configure_device"
+    monkeypatch.setattr(configure, lambda device, intra_op_threads: threads.append(intra_op_threads) or "/CPU:0")
+    for number, settings in enumerate([{}, {"epochs": 2, "clip_ratio": 0.1}]):
+        config = Config(env_id="CartPole-v1", seed=1, num_agents=1, run_dir=str(tmp_path / str(number)), **settings)
+        _, folder = new_training(config, ["train"], print)
+        folder.close()
+    assert threads == [None, usable_cores()]
 
 
 def test_a_held_predictor_answers_once_it_is_let_go(monkeypatch):
