@@ -17,22 +17,22 @@ from ga3c_tf.rollouts.queues import IndexQueue, RolloutBuffers
 from ga3c_tf.runner import new_training
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.a2c import A2C
-from ga3c_tf.systems.ga3c import Server
-from ga3c_tf.systems.serial import SerialServer
+from ga3c_tf.systems.ga3c.system import GA3C
+from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.workers.predictor import Predictor
 
 EPOCHS = 3
 REUSE = {"epochs": EPOCHS, "clip_ratio": 0.2, "minibatch_size": 15, "t_max": 8, "min_training_batch": 30}
 
 
-@pytest.mark.parametrize(("kind", "system"), [(Server, "ga3c"), (SerialServer, "ga3c"), (A2C, "a2c")])
+@pytest.mark.parametrize(("kind", "system"), [(GA3C, "ga3c"), (SerialGA3C, "ga3c"), (A2C, "a2c")])
 def test_every_step_is_trained_on_once_an_epoch(tmp_path, monkeypatch, kind, system):
     model, training, summary = run_counting(tmp_path, monkeypatch, kind, system=system, **REUSE)
     rows = [row for batch in model.batches for row in batch]
     assert set(collections.Counter(place for place, _, _ in rows).values()) == {EPOCHS}
     check_nothing_lost_or_repeated(sorted(set(rows)), agents=6)
     assert {len(batch) for batch in model.batches} <= set(range(12, 24))
-    assert summary["updates"] == len(model.batches) == training.stats.updates
+    assert summary["updates"] == len(model.batches) == training.session.stats.updates
     assert summary["trained_steps"] == len(rows)
 
 
@@ -44,7 +44,7 @@ class KeepsBatches(helpers.CheckingModel):
         return super().train(batch, learning_rate, beta)
 
 
-@pytest.mark.parametrize(("kind", "system"), [(Server, "ga3c"), (SerialServer, "ga3c"), (A2C, "a2c")])
+@pytest.mark.parametrize(("kind", "system"), [(GA3C, "ga3c"), (SerialGA3C, "ga3c"), (A2C, "a2c")])
 def test_with_gae_the_returns_are_lambda_returns(tmp_path, monkeypatch, kind, system):
     settings = {"system": system, "advantage": "gae", "gae_lambda": 0.5, "t_max": 8}
     model, _, _ = run_counting(tmp_path, monkeypatch, kind, model=KeepsBatches, steps=1000, **settings)
@@ -68,17 +68,17 @@ def test_agents_wait_when_one_batch_waits(tmp_path, monkeypatch):
         release.wait(10)
         return original(self, *args)
 
-    def watch(training):
+    def watch(session):
         time.sleep(2)
-        watched.extend([training.agent_steps, len(training.training_queue)])
+        watched.extend([session.agent_steps, len(session.training_queue)])
         time.sleep(0.5)
-        watched.append(training.agent_steps)
+        watched.append(session.agent_steps)
         release.set()
 
-    class Watched(Server):
-        def start_workers(self):
-            threading.Thread(target=watch, args=[self], daemon=True).start()
-            super().start_workers()
+    class Watched(GA3C):
+        def start(self):
+            threading.Thread(target=watch, args=[self.session], daemon=True).start()
+            super().start()
 
     monkeypatch.setattr(helpers.CheckingModel, "train", slow_train)
     settings = {**REUSE, "min_training_batch": 15, "num_trainers": 1, "num_predictors": 1, "max_prediction_batch": 1}
