@@ -115,6 +115,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="adjustment",
+    place=3,
     paper="Figure 2, slide 34",
     shows="agents, predictors, trainers and TPS over time under dynamic adjustment",
     games={"smoke": ("cartpole",), "quick": ("boxing", "pong"), "paper": ("boxing", "pong")},

@@ -111,6 +111,7 @@ class Figure:
 
     Attributes:
         name: as in `--figure`.
+        place: its place on the results page, from 1 on.
         paper: where it stands in the paper.
         shows: what it plots, in one line.
         games: that it can be made for by default.
@@ -124,6 +125,7 @@ class Figure:
     """
 
     name: str
+    place: int
     paper: str
     shows: str
     games: dict[str, tuple[str, ...]]

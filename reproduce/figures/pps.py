@@ -175,6 +175,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="pps",
+    place=2,
     paper="Table 2, slide 37",
     shows="predictions per second of GA3C and A3C, and of our A2C, for five networks, and the speed-ups",
     games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},

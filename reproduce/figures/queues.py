@@ -124,6 +124,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="queues",
+    place=5,
     paper="Figure 4, slide 48",
     shows="length of the training queue and size of prediction batches, same runs as tps",
     games=tps.FIGURE.games,

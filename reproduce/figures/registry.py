@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 from ga3c_tf.config import did_you_mean
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures import (
-    adjustment,
-    environments,
-    learning_curves,
-    policy_lag,
-    pps,
-    queues,
-    scores,
-    speed,
-    tps,
-    utilization,
-)
+from ga3c_tf.reproduce import figures
 from ga3c_tf.reproduce.figures.figure import Figure
 
-MODULES = (scores, pps, adjustment, tps, queues, speed, learning_curves, policy_lag, utilization, environments)
-FIGURES: dict[str, Figure] = {module.FIGURE.name: module.FIGURE for module in MODULES}
+
+def _found() -> list[Figure]:
+    """Return the figure of each module of the package that has one, in the order of the results page."""
+    names = [module.name for module in pkgutil.iter_modules(figures.__path__, f"{figures.__name__}.")]
+    modules = [importlib.import_module(name) for name in names if name != __name__]
+    return sorted((module.FIGURE for module in modules if hasattr(module, "FIGURE")), key=lambda figure: figure.place)
+
+
+FIGURES: dict[str, Figure] = {figure.name: figure for figure in _found()}
 ALL = "all"
 
 

@@ -173,6 +173,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="scores",
+    place=1,
     paper="Table 3",
     shows="score of the trained agent on nine games, beside human, random policy and A3C",
     games={"smoke": ("pong",), "quick": NINE_GAMES, "paper": NINE_GAMES},

@@ -137,6 +137,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="speed",
+    place=6,
     paper="Figure 5, slide 35",
     shows="score against time for four settings of agents, predictors and trainers",
     games={"smoke": ("cartpole",), "quick": ("boxing",), "paper": ("pong",)},

@@ -178,6 +178,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="tps",
+    place=4,
     paper="Figure 3",
     shows="updates per second for combinations of agents, predictors and trainers",
     games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
