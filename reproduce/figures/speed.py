@@ -22,7 +22,7 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MINUTES = {"quick": 15.0, "paper": 24 * 60.0}
 FIXED = {"quick": (32, 2, 2), "paper": (128, 2, 2)}
-"""A fixed setting: the best of the paper's, and one that docs/performance.md and `tps` found good on 2 cores."""
+"""A fixed setting: the best of the paper's, and one that `tps` found good on 2 cores."""
 NEARLY = 0.8
 SCORE = "score at the end"
 FRAMES = "frames"
