@@ -11,7 +11,7 @@ MATTERS = 1.1
 """From which speed-up on an answer is yes; speeds of one machine differ by some percent from minute to minute."""
 IDLE = 0.3
 """The share of the cores' time that nobody uses above which more cores would idle too."""
-WORDS = {"environment": "the agents with their environments", "prediction": "predictions", "update": "updates"}
+WORDS = {"environment": "agents and environments", "prediction": "predictions", "update": "updates"}
 
 
 def advice(network: str, devices: Mapping[str, dict[str, Any]]) -> list[str]:
@@ -52,7 +52,7 @@ def where_time_goes(device: dict) -> str:
     """State which component takes most of an agent step's time."""
     step_ms = device["step_ms"]
     most = max(WORDS, key=lambda name: step_ms[name])
-    parts = ", ".join(f"{WORDS[name]} {step_ms[name]:.3f} ms" for name in WORDS)
+    parts = ", ".join(f"{step_ms[name]:.2f} ms of {WORDS[name]}" for name in WORDS)
     return f"Most of the time goes to {WORDS[most]}: an agent step takes {parts}."
 
 
@@ -64,8 +64,8 @@ def would_a_gpu_help(cpu: dict) -> str:
     bound = f"even one that predicts and trains in no time leaves the environments, {gain:.1f} times the speed at most"
     if gain < MATTERS:
         return f"A GPU would not help: {bound}."
-    doubles = "it could double the speed" if gain >= 2 else "it could not double the speed"
-    return f"A GPU may help, and {doubles}: {bound} ({gain * cpu['pps']:.0f} agent steps/s at the same efficiency)."
+    doubles = "and could double the speed" if gain >= 2 else "but could not double the speed"
+    return f"A GPU may help, {doubles}: {bound} ({gain * cpu['pps']:.0f} agent steps/s at the same efficiency)."
 
 
 def would_more_cores_help(cpu: dict) -> str:

@@ -131,6 +131,6 @@ def calibrated(device: dict) -> str:
     """Format the calibrations before and after the measurements of a device."""
     before, after = device["calibrations"]
     kinds = {"GFLOP/s": "gflops", "GB/s copied": "copy_gb_s", "frames/s": "frames_s"}
-    values = ", ".join(f"{before[name]:.4g} and {after[name]:.4g} {words}" for words, name in kinds.items())
+    values = ", ".join(f"{before[name]:.0f} and {after[name]:.0f} {words}" for words, name in kinds.items())
     agreement = "they agree" if device["calibrations_agree"] else "they differ: the machine's speed changed meanwhile"
     return f"{device['device']} calibration of one core, before and after: {values}; {agreement} ({TOLERANCE:.0%})"

@@ -219,11 +219,11 @@ def advised(kind, environment, prediction, update, used=0.9, batches=None):
     [
         (
             ("cpu", 1.0, 0.04, 0.04),
-            ("goes to the agents", "A GPU would not help", "1.1 times", "4 instead of 2 about double", "3704 agent"),
+            ("goes to agents and", "A GPU would not help", "1.1 times", "4 instead of 2 about double", "3704 agent"),
         ),
-        (("cpu", 1.0, 0.8, 0.1), ("A GPU may help, and it could not double", "1.9 times", "1900 agent steps/s")),
-        (("cpu", 0.2, 0.6, 0.2), ("goes to predictions", "A GPU may help, and it could double", "5.0 times")),
-        (("cpu", 0.2, 0.1, 0.7), ("goes to updates: an agent step takes", "updates 0.700 ms", "5.0 times")),
+        (("cpu", 1.0, 0.8, 0.1), ("A GPU may help, but could not double", "1.9 times", "1900 agent steps/s")),
+        (("cpu", 0.2, 0.6, 0.2), ("goes to predictions", "A GPU may help, and could double", "5.0 times")),
+        (("cpu", 0.2, 0.1, 0.7), ("goes to updates: an agent step takes", "0.70 ms of updates", "5.0 times")),
         (("cpu", 0.2, 0.1, 0.7, 0.5), ("More cores would not help yet: 49% of the time of these 2 is not used",)),
         (("gpu", 0.5, 0.1, 0.4), ("The GPU is the limit: the cores allow 4000", "the GPU 2000", "would not help")),
         (("gpu", 1.0, 0.1, 0.1), ("The cores are the limit", "2000", "5000", "More cores would help, up to 2.5 times")),
