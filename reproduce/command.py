@@ -12,7 +12,7 @@ from ga3c_tf.reproduce.pages.report import write_pages
 from ga3c_tf.reproduce.results.folder import DEFAULT, ResultsFolder
 from ga3c_tf.reproduce.runs.executor import Executor, duration
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import BUDGETS, RunSpec, check_games
+from ga3c_tf.reproduce.runs.specs import RunSpec, check_games
 
 
 def specs_of(
@@ -25,7 +25,7 @@ def specs_of(
     """
     check_games(games)
     specs = []
-    for figure in figures_called(name):
+    for figure in figures_called(name, budget):
         plain = figure.all_specs(budget, seeds, games)
         if name != ALL or not any(figure.compares(each, plain) for each in changes):
             specs += plain + figure.changed_specs(budget, changes, seeds, games)
@@ -69,7 +69,7 @@ def reproduce(
     runs = executor.execute(specs, folder.runs, force)
     # Figures that were made before may share runs with this one, so they are recorded and drawn again.
     for figure in FIGURES.values():
-        if figure in figures_called(name):
+        if figure in figures_called(name, budget):
             folder.update(figure, budget, games, seeds or 0, say)
         elif folder.measured_file(figure, budget).exists():
             folder.update(figure, budget, (), 0, say)
@@ -99,10 +99,10 @@ def listing(out: Path | None) -> list[str]:
     """For each figure what it shows, what it costs at each budget, and what is measured."""
     lines = []
     for figure in FIGURES.values():
-        costs = [f"{budget} {_cost(figure, budget)}" for budget in BUDGETS]
+        costs = [f"{budget} {_cost(figure, budget)}" for budget in figure.games]
         measured = [
             f"{budget} {sum(run.finished for run in results.runs)} of {len(results.runs)} runs"
-            for budget in BUDGETS
+            for budget in figure.games
             if (folder := ResultsFolder(out or DEFAULT[budget])).measured_file(figure, budget).exists()
             for results in [folder.results(figure, budget)]
         ]

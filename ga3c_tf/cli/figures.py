@@ -16,10 +16,11 @@ from ga3c_tf.errors import UserError
 @click.option("--figure", "name", help="Table or figure of the paper, or 'all'; --list names them.")
 @click.option(
     "--budget",
-    type=click.Choice(("smoke", "quick", "paper")),
+    type=click.Choice(("smoke", "quick", "tuned", "paper")),
     default="quick",
     show_default=True,
-    help="Seconds, to see that it works (no results); minutes a run, for 2 cores; or what the paper spent.",
+    help="Seconds, to see that it works (no results); minutes a run, for 2 cores; settings of later actor-critics, "
+    "which are not the paper's; or what the paper spent.",
 )
 @click.option("--seeds", type=click.IntRange(1, 1000), help="Seeds of each run [default: the figure's own].")
 @click.option(

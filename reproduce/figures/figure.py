@@ -114,7 +114,7 @@ class Figure:
         place: its place on the results page, from 1 on.
         paper: where it stands in the paper.
         shows: what it plots, in one line.
-        games: that it can be made for by default.
+        games: that it is made for by default, at each budget that it has.
         seeds: how many by default, of a budget and a game.
         specs: the runs of one game and seed at a budget.
         measures: the numbers of a finished run.
@@ -122,6 +122,7 @@ class Figure:
         section: lines of Markdown: tables and verdicts.
         plot: draws what is there into the files of this stem (.svg and .png).
         by_game: section and plot are made for each game by itself; where there are several, of those with a run.
+        first_seed: of its runs.
     """
 
     name: str
@@ -136,14 +137,22 @@ class Figure:
     section: Callable[[Results], list[str]]
     plot: Callable[[Results, Path], None]
     by_game: bool = False
+    first_seed: int = 1
 
     def all_specs(self, budget: str, seeds: int | None = None, games: Sequence[str] = ()) -> list[RunSpec]:
-        """Return the runs at a budget, seed by seed: an early end leaves all games and settings with the first."""
+        """Return the runs at a budget, seed by seed: an early end leaves all games and settings with the first.
+
+        Raises:
+            UserError: it is not made at this budget.
+        """
+        if budget not in self.games:
+            raise UserError(f"the figure {self.name} has no budget {budget}; it has {', '.join(self.games)}")
         chosen = []
-        for seed in range(1, (seeds or max(self.seeds(budget, game) for game in games or self.games[budget])) + 1):
-            for game in games or self.games[budget]:
-                if seed <= (seeds or self.seeds(budget, game)):
-                    chosen += self.specs(budget, game, seed)
+        asked = games or self.games[budget]
+        for number in range(seeds or max(self.seeds(budget, game) for game in asked)):
+            for game in asked:
+                if number < (seeds or self.seeds(budget, game)):
+                    chosen += self.specs(budget, game, self.first_seed + number)
         return list(dict.fromkeys(chosen))
 
     def changed_specs(

@@ -22,14 +22,14 @@ FIGURES: dict[str, Figure] = {figure.name: figure for figure in _found()}
 ALL = "all"
 
 
-def figures_called(name: str) -> list[Figure]:
-    """Return the figure of this name, or all of them.
+def figures_called(name: str, budget: str) -> list[Figure]:
+    """Return the figure of this name, or all that have this budget.
 
     Raises:
         UserError: there is none; close names are given.
     """
     if name == ALL:
-        return list(FIGURES.values())
+        return [figure for figure in FIGURES.values() if budget in figure.games]
     if name not in FIGURES:
         hint = did_you_mean(name, [*FIGURES, ALL]) or f"; there are {', '.join(FIGURES)} and {ALL}"
         raise UserError(f"unknown figure {name!r}{hint}")

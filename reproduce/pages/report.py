@@ -21,7 +21,7 @@ from ga3c_tf.reproduce.pages import front_page
 from ga3c_tf.reproduce.results import pretrained
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.runs.run import Run, comparable
-from ga3c_tf.reproduce.runs.specs import described
+from ga3c_tf.reproduce.runs.specs import BUDGETS, described
 
 SPEED_FIGURES = ("pps", "tps", "speed")
 
@@ -78,8 +78,10 @@ def stale_pages(folder: ResultsFolder) -> list[Path]:
 
 def _budgets_shown(folder: ResultsFolder, figure: Figure, smoke: bool) -> list[str]:
     """Return those with records; without any, the budget that would come first."""
-    known = [budget for budget in ("paper", "quick", "smoke") if folder.measured_file(figure, budget).exists()]
-    return known or ["smoke" if smoke else "quick"]
+    known = [budget for budget in reversed(BUDGETS) if folder.measured_file(figure, budget).exists()]
+    if known:
+        return known
+    return ["smoke"] if smoke else [next(budget for budget in figure.games if budget != "smoke")]
 
 
 def _overview(folder: ResultsFolder) -> list[list[str]]:
@@ -97,6 +99,7 @@ def _unidentified(folder: ResultsFolder) -> tuple[int, int]:
         run
         for figure in FIGURES.values()
         for budget in folder.budgets()
+        if budget in figure.games
         for changes in (NONE, *folder.methods())
         for run in folder.results(figure, budget, changes=changes).runs
         if run.finished

@@ -23,7 +23,7 @@ from ga3c_tf.reproduce.measures.records import Record, read_records, write_recor
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
 
-DEFAULT = {"smoke": Path("runs/smoke"), "quick": Path("results"), "paper": Path("results")}
+DEFAULT = {**dict.fromkeys(BUDGETS, Path("results")), "smoke": Path("runs/smoke")}
 HERE = Path(__file__).resolve().parents[1]
 PAPER = next((each for each in (HERE / "paper", HERE.parent / "results" / "paper") if each.is_dir()), HERE / "paper")
 """The paper's records, copied into every results folder: installed as a part of this package, results/paper in a
@@ -232,7 +232,8 @@ class ResultsFolder:
         default = figure.all_specs(budget)
         # 1. Games and seeds: by default, as asked for, and as recorded before.
         known_games = list(dict.fromkeys([*figure.games[budget], *games, *(record.game for record in records)]))
-        most_seeds = max(seeds, 1, *(spec.seed for spec in default), *(record.seed or 0 for record in records))
+        known_seeds = [*(spec.seed for spec in default), *(record.seed or 0 for record in records)]
+        most_seeds = max(seeds, 1, max(known_seeds, default=0) - figure.first_seed + 1)
         # 2. Beyond the default, only runs that have been begun count.
         further = [spec.changed(changes) for spec in figure.all_specs(budget, most_seeds, known_games)]
         there = [spec for spec in further if (self.runs / spec.id).exists()]
@@ -245,7 +246,7 @@ def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping
     games = list(dict.fromkeys(spec.game for spec in specs))
     if games and set(games) != set(figure.games[budget]):
         words += ["--games", ",".join(games)]
-    seeds = max((spec.seed for spec in specs), default=1)
+    seeds = max((spec.seed - figure.first_seed + 1 for spec in specs), default=1)
     if seeds > max((figure.seeds(budget, game) for game in games), default=1):
         words += ["--seeds", str(seeds)]
     for name, value in changes.items():

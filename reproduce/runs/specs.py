@@ -14,8 +14,8 @@ from typing import Any
 from ga3c_tf.config import Config, did_you_mean, has_effect, plain_text
 from ga3c_tf.errors import UserError
 
-BUDGETS = ("smoke", "quick", "paper")
-"""Seconds, to see that everything works; minutes on 2 cores; what the paper spent."""
+BUDGETS = ("smoke", "quick", "tuned", "paper")
+"""Seconds, to see that everything works; minutes on 2 cores; settings of later work; what the paper spent."""
 SYSTEMS = {"ga3c": "GA3C", "a3c": "A3C", "a2c": "A2C"}
 GAMES = {
     "amidar": "ALE/Amidar-v5",

@@ -488,7 +488,10 @@ def test_a_damaged_result_is_refused_by_name(tmp_path):
         (["reproduce", "--figure", "tps", "--games", "Pole-v7"], "unknown environment 'Pole-v7'"),
         (["reproduce", "--figure", "tps", "--loss", "mine:huber"], "the module 'mine' cannot be imported"),
         (["reproduce", "--figure", "pps", "--network", "large-1"], "compares settings of --network; it does not go"),
-        (["reproduce", "--figure", "pps", "--budget", "tiny"], "'tiny' is not one of 'smoke', 'quick', 'paper'"),
+        (
+            ["reproduce", "--figure", "pps", "--budget", "tiny"],
+            "'tiny' is not one of 'smoke', 'quick', 'tuned', 'paper'",
+        ),
         (["report", "--out", "nowhere"], "nowhere is no results folder"),
         (["report", "--out", "nowhere", "--check"], "nowhere is no results folder"),
     ],

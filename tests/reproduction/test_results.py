@@ -63,7 +63,7 @@ def test_no_smoke_run_is_among_the_results():
 
 def test_every_file_of_records_belongs_to_a_figure():
     assert set(MEASURED_FILES) <= {
-        RESULTS.measured_file(figure, budget) for figure in FIGURES.values() for budget in ("quick", "paper")
+        RESULTS.measured_file(figure, budget) for figure in FIGURES.values() for budget in figure.games
     }
 
 
@@ -87,7 +87,7 @@ def test_every_measured_row_has_its_run(file):
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_records_are_what_the_runs_say(name):
     figure = FIGURES[name]
-    for budget in ("quick", "paper"):
+    for budget in figure.games:
         recorded = RESULTS.records(figure, budget)
         if recorded:
             results = [RESULTS.results(figure, budget, changes=changes) for changes in (NONE, *RESULTS.methods())]

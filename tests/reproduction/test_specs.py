@@ -1,5 +1,6 @@
 """Specifications of runs: an identity that depends on what they say and on nothing else."""
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from ga3c_tf.cli.training import train
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.figures import ladder
+from ga3c_tf.reproduce.figures.registry import FIGURES, figures_called
 from ga3c_tf.reproduce.runs.specs import BUDGETS, GAMES, RunSpec, run_spec
 
 SETTINGS = st.fixed_dictionaries(
@@ -93,7 +95,7 @@ def test_a_label_is_no_part_of_what_is_run():
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_runs_of_one_label_differ_by_no_setting(budget):
     """A figure puts the runs of one game, system and label together."""
-    for figure in FIGURES.values():
+    for figure in figures_called("all", budget):
         found = {}
         for spec in figure.all_specs(budget, seeds=2):
             if spec.label:
@@ -116,12 +118,12 @@ def test_the_command_gives_the_settings(monkeypatch):
 
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_nothing_is_adjusted_but_where_the_figure_is_about_that(budget):
-    for name, figure in FIGURES.items():
+    for figure in figures_called("all", budget):
         for spec in figure.all_specs(budget):
             words = spec.train_command(Path("x"))
             if spec.system == "ga3c":
                 kind = words[words.index("--adjustment") + 1]
-                assert kind == "off" or (kind == "paper" and name in ("adjustment", "speed"))
+                assert kind == "off" or (kind == "paper" and figure.name in ("adjustment", "speed"))
             else:
                 assert "--adjustment" not in words
 
@@ -131,19 +133,35 @@ def test_settings_that_only_ga3c_has_are_left_out_for_others():
     assert dict(run_spec("pong", 1, "a3c", **common).settings) == {"steps": 10, "num_agents": 4}
 
 
-@pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize("budget", BUDGETS)
-def test_every_figure_has_runs_at_every_budget(name, budget):
+@pytest.mark.parametrize(("name", "budget"), [(name, budget) for name in FIGURES for budget in FIGURES[name].games])
+def test_every_figure_has_runs_at_each_of_its_budgets(name, budget):
     specs = FIGURES[name].all_specs(budget)
     assert specs and len({spec.id for spec in specs}) == len(specs)
     assert all(spec.seconds > 0 for spec in specs)
     most = max(spec.seconds for spec in specs)
-    assert {"smoke": most < 120, "quick": 30 < most < 3600, "paper": most > 300}[budget]
+    assert {"smoke": most < 120, "quick": 30 < most < 3600, "tuned": most > 300, "paper": most > 300}[budget]
     assert len(FIGURES[name].all_specs(budget, seeds=7)) >= 7
 
 
+def test_a_budget_that_a_figure_does_not_have_is_refused():
+    with pytest.raises(UserError, match="the figure ladder has no budget quick; it has smoke, tuned"):
+        FIGURES["ladder"].all_specs("quick")
+    assert "ladder" not in [figure.name for figure in figures_called("all", "quick")]
+
+
+def test_each_rung_of_the_ladder_adds_to_the_one_before_and_is_tuned_on_seeds_of_its_own():
+    for game in FIGURES["ladder"].games["tuned"]:
+        _, *later = ladder.rungs(game).values()
+        for before, after in itertools.pairwise(later):
+            assert before.items() < after.items()
+    specs = FIGURES["ladder"].all_specs("tuned")
+    assert {spec.seed for spec in specs} == {101, 102, 103}
+    assert {(spec.game, spec.label[0]) for spec in specs if spec.seed > 101} == {("pong", "+ falling learning rate")}
+
+
 def test_figures_that_share_runs_share_their_ids():
-    ids = {name: {spec.id for spec in figure.all_specs("quick")} for name, figure in FIGURES.items()}
+    figures = figures_called("all", "quick")
+    ids = {figure.name: {spec.id for spec in figure.all_specs("quick")} for figure in figures}
     assert ids["queues"] == ids["tps"] and ids["utilization"] < ids["pps"] and ids["learning-curves"] & ids["scores"]
 
 

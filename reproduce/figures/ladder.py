@@ -1,0 +1,165 @@
+"""What the options of later actor-critics bring, added one after the other to the paper's settings.
+
+These runs choose settings, so their seeds are 101 and up: whatever is chosen is then judged on seeds 1 to 3.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
+from ga3c_tf.reproduce.figures.learning_curves import FINAL
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
+
+MEAN = "mean score of the run"
+FIRST_SEED = 101
+SEEDS = {"pong": 3, "minatar_breakout": 1, "minatar_asterix": 1}
+"""Of the last rung; the others have one."""
+STEPS = {"pong": 2_500_000, "minatar_breakout": 1_500_000, "minatar_asterix": 1_500_000}
+PAPER = "the paper's settings"
+Settings = dict[str, Any]
+
+# An update of 128 steps has a summed gradient 128 times that of their mean. So that the sizes of the steps compare, the
+# reuse of samples comes with mean losses and an optimizer whose steps do not depend on the gradient's size.
+REUSE: Settings = {
+    "num_agents": 16,
+    "num_predictors": 1,
+    "num_trainers": 1,
+    "minibatch_size": 128,
+    "optimizer": "adam",
+    "loss_reduction": "mean",
+    "value_coefficient": 0.5,
+    "grad_clip_global": 0.5,
+}
+PONG_REUSE = REUSE | {"t_max": 16, "min_training_batch": 255, "epochs": 3, "clip_ratio": 0.1}
+MINATAR_REUSE = REUSE | {"t_max": 32, "min_training_batch": 511, "epochs": 4, "clip_ratio": 0.2}
+ADDED_LATER: dict[str, Settings] = {
+    "+ generalized advantages": {"advantage": "gae", "normalize_advantages": True},
+    "+ orthogonal weights": {"initialization": "orthogonal", "normalize_images": True},
+    "+ falling learning rate": {"learning_rate_end": 0.0, "anneal_fraction": 1.0},
+}
+PONG_RATES = (3e-4, 5e-4)  # of the paper's settings (run e of docs/pong.md), and from the second rung on
+MINATAR_RATES = ((1e-3, 2e-3, 4e-3), (3e-4, 1e-3, 3e-3))
+
+
+def rungs(game: str) -> dict[str, Settings]:
+    """Return the settings of each rung, by what it adds to the one before."""
+    settings: Settings = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2, "min_training_batch": 20}
+    if game == "pong":
+        settings["rmsprop_epsilon"] = 1e-4
+    found = {PAPER: settings}
+    settings = dict(PONG_REUSE if game == "pong" else MINATAR_REUSE)
+    found["+ samples reused"] = settings
+    for name, added in ADDED_LATER.items():
+        settings = settings | added
+        found[name] = settings
+    return found
+
+
+def rates(game: str, rung: str) -> tuple[float, ...]:
+    """Return the learning rates that a rung is run with: three where a run takes minutes."""
+    later = rung != PAPER
+    return (PONG_RATES[later],) if game == "pong" else MINATAR_RATES[later]
+
+
+def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
+    """Return all rungs for the first seed, and the last one for the others."""
+    if budget == "smoke":
+        reused = ADDED_LATER["+ generalized advantages"] | {"epochs": 2, "clip_ratio": 0.2}
+        return [smoke_spec(game, seed).called(PAPER), smoke_spec(game, seed, **reused).called("+ samples reused")]
+    ladder = rungs(game)
+    names = list(ladder) if seed == FIRST_SEED else list(ladder)[-1:]
+    return [
+        run_spec(
+            game,
+            seed,
+            **ladder[name],
+            learning_rate=rate,
+            steps=STEPS[game],
+            log_seconds=30.0,
+        ).called(name, f"rate {rate:g}")
+        for name in names
+        for rate in rates(game, name)
+    ]
+
+
+def measures(run: Run) -> list[Measure]:
+    """Return the score over the last tenth of the steps, and over the whole run: how soon it was learnt."""
+    steps = run.curve["agent_steps"]
+    scores = run.curve["rolling_score"]
+    if not len(steps):
+        return [Measure(name, float("nan"), "points", "", "no episode ended") for name in (FINAL, MEAN)]
+    late = scores[steps >= 0.9 * steps[-1]]
+    area = np.trapezoid(scores, steps) / (steps[-1] - steps[0]) if len(steps) > 1 else scores[0]
+    window = run.spec.config.rolling_episodes
+    return [
+        Measure(FINAL, float(late.mean()), "points", f"mean of {window} episodes of training, over the last tenth"),
+        Measure(MEAN, float(area), "points", f"mean of {window} episodes of training, over all agent steps"),
+    ]
+
+
+def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
+    """Group the runs by game, and by rung and learning rate."""
+    games = grouped(results.runs, lambda run: run.spec.game)
+    return {game: grouped(runs, lambda run: ", ".join(run.spec.label)) for game, runs in games.items()}
+
+
+def section(results: Results) -> list[str]:
+    """Return both scores of each rung."""
+    rows = [
+        [
+            game.replace("_", " "),
+            name,
+            mean_ci(results.values(FINAL, runs)),
+            mean_ci(results.values(MEAN, runs)),
+            _minutes(runs),
+            results.unfinished(runs),
+        ]
+        for game, by_name in groups(results).items()
+        for name, runs in by_name.items()
+    ]
+    return lines_of("ladder.md", rows=rows)
+
+
+def _minutes(runs: list[Run]) -> str:
+    minutes = [60 * run.hours for run in runs if run.finished]
+    return f"{np.mean(minutes):.0f}" if minutes else "-"
+
+
+def plot(results: Results, stem: Path) -> None:
+    """Draw of each rung the runs with the learning rate of the highest score over all steps."""
+    from ga3c_tf.reproduce.drawing import plots
+
+    curves: dict[str, dict[str, list]] = {}
+    for game, by_name in groups(results).items():
+        best: dict[str, tuple[float, list[Run]]] = {}
+        for runs in by_name.values():
+            score = float(np.mean(results.values(MEAN, runs) or [-np.inf]))
+            rung = runs[0].spec.label[0]
+            if rung not in best or score > best[rung][0]:
+                best[rung] = score, runs
+        curves[game.replace("_", " ")] = {
+            rung: [run.curve for run in runs if run.finished] for rung, (_, runs) in best.items()
+        }
+    plots.score_curves(curves, stem)
+
+
+FIGURE = Figure(
+    name="ladder",
+    place=11,
+    paper="not in the paper",
+    shows="what options of later actor-critics bring, added one after the other",
+    games={"smoke": ("cartpole",), "tuned": tuple(STEPS)},
+    seeds=lambda budget, game: 1 if budget == "smoke" else SEEDS.get(game, 1),
+    specs=specs,
+    measures=measures,
+    main=(FINAL, "points"),
+    section=section,
+    plot=plot,
+    first_seed=FIRST_SEED,
+)
