@@ -139,7 +139,7 @@ def _training(
     run: RunFolder, spec: EnvironmentSpec, warn: Callable[[str], None], ray: str | None
 ) -> tuple[Training, dict]:
     """Return the training that `run` asks for, and the device, GPUs and oneDNN it has."""
-    enable_onednn()
+    enable_onednn(spec.state_shape)
 
     from ga3c_tf.model.device import configure_device, gpu_names, make_deterministic
     from ga3c_tf.systems.training import Training

@@ -146,7 +146,8 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
 
     On a GPU the times are those a caller waits, transfers included.
     """
-    enable_onednn()
+    spec = describe_environment(config)
+    enable_onednn(spec.state_shape)
 
     from ga3c_tf.model.device import configure_device, gpu_names
     from ga3c_tf.model.model import Model
@@ -154,7 +155,6 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     placed = configure_device(device, intra_op_threads=1, inter_op_threads=1)
     if "GPU" not in placed:
         bind_to_one_core()
-    spec = describe_environment(config)
     model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, seed=0, device=placed)
     predictions = prediction_sizes(config)
     updates = training_sizes(config)

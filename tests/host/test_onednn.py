@@ -9,18 +9,20 @@ ELSEWHERE = {"flags": []}
 
 
 @pytest.mark.parametrize(
-    ("machine", "users", "decided"),
+    ("machine", "state_shape", "users", "decided"),
     [
-        (ON_AVX2, None, "on"),
-        (ELSEWHERE, None, "as TensorFlow decides"),
-        (ON_AVX2, "0", "off"),
-        (ELSEWHERE, "1", "on"),
+        (ON_AVX2, (84, 84, 4), None, "on"),
+        (ON_AVX2, (10, 10, 10), None, "as TensorFlow decides"),
+        (ON_AVX2, (4,), None, "as TensorFlow decides"),
+        (ELSEWHERE, (84, 84, 4), None, "as TensorFlow decides"),
+        (ON_AVX2, (84, 84, 4), "0", "off"),
+        (ELSEWHERE, (4,), "1", "on"),
     ],
 )
-def test_onednn_is_on_with_avx2_unless_the_user_says_otherwise(monkeypatch, machine, users, decided):
+def test_onednn_is_on_for_screens_with_avx2_unless_the_user_decides(monkeypatch, machine, state_shape, users, decided):
     monkeypatch.setattr(onednn, "processor", lambda: machine)
     monkeypatch.setenv(onednn.SWITCH, users or "")  # put back afterwards as it was
     if users is None:
         monkeypatch.delenv(onednn.SWITCH)
-    onednn.enable_onednn()
+    onednn.enable_onednn(state_shape)
     assert onednn.onednn() == decided
