@@ -175,7 +175,7 @@ def test_the_report_names_components_shares_limit_and_the_inflated_count():
     assert lines["limit of the cores, bare environment"] == ["20000", "(5%", "reached)"]
     assert lines["and the network's arithmetic on them"] == ["6667", "(15%", "reached)"]
     assert lines["PPS a unit of the calibration"] == ["1.90"]  # a unit at 1.05 times 500
-    assert "26.7 and 29.37 GFLOP/s" in text and "they agree (15%)" in text
+    assert "27 and 29 GFLOP/s" in text and "they agree (15%)" in text
     assert "they differ" in report(result_of(cpu=summary("cpu", speeds=(1.0, 1.3))))
     disturbed = report(result_of(cpu=summary("cpu", others=0.2)))
     assert "20% (measure again when idle)" in disturbed
