@@ -50,6 +50,9 @@ class System(abc.ABC):
             Exception: the first error of a worker.
         """
 
+    def check(self) -> None:  # noqa: B027 - a system without workers has none that fail
+        """Raise the first error of a worker, and do nothing else: it is called while the system is paused."""
+
     @abc.abstractmethod
     def stop(self) -> None:
         """End all workers, within a deadline."""

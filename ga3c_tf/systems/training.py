@@ -177,7 +177,7 @@ class Training:
         seconds = 60 * self.session.config.checkpoint_minutes
         try:
             with self.system.paused():
-                self.system.poll(0.0)  # an error of a worker leaves the last checkpoint as it is
+                self.system.check()  # an error of a worker leaves the last checkpoint as it is
                 self._save()
         except NotSaved as error:
             self.session.tell("not saved", f"{error}; the training goes on, the last checkpoint stands")

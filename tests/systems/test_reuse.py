@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import helpers
 import numpy as np
 import pytest
-from checks import GAMMA, check_nothing_lost_or_repeated, run_counting
+from checks import GAMMA, Killed, check_nothing_lost_or_repeated, run_counting
 
 import ga3c_tf.workers.predictor
 from ga3c_tf.config import Config
@@ -87,6 +87,21 @@ def test_agents_wait_when_one_batch_waits(tmp_path, monkeypatch):
     assert 0 < steps == steps_later
     assert 2 <= waiting <= 8  # a few may be on their way when it holds
     check_nothing_lost_or_repeated(sorted({row for batch in model.batches for row in batch}), agents=16)
+
+
+def test_processes_that_die_while_checkpoints_are_written_hold_nothing_up(tmp_path, monkeypatch):
+    """Predictors wait for trainers here, and trainers for the checkpoint: nobody may wait for predictors meanwhile."""
+    original = helpers.CheckingModel.train
+
+    def slow_train(self, *args):
+        time.sleep(0.02)
+        return original(self, *args)
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", slow_train)
+    monkeypatch.setattr(Killed, "kills", 6)
+    settings = {**REUSE, "num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 1.0, "max_failures": 100}
+    _, _, summary = run_counting(tmp_path, monkeypatch, Killed, checkpoint_minutes=0.001, **settings)
+    assert summary["ended"] == "all again" and summary["replaced_processes"] == 6
 
 
 def test_updates_may_use_the_cores_that_waiting_agents_leave(tmp_path, monkeypatch):

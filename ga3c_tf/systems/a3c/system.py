@@ -68,10 +68,11 @@ class A3C(System):
             self._processes.start(agent, run_agent, config, agent, shared, session.steps_before, pipe=reader)
 
     def poll(self, seconds: float) -> None:
-        sentinels = self._processes.sentinels()
-        for sentinel in connection.wait([*sentinels], min(seconds, POLL_SECONDS)):
-            raise self._processes.error_of(sentinels[sentinel])  # type: ignore[index]
+        self._raise_error_within(min(seconds, POLL_SECONDS))
         self._collect_updates()
+
+    def check(self) -> None:
+        self._raise_error_within(0.0)
 
     def stop(self) -> None:
         for pipe in self._pipes:
@@ -95,6 +96,12 @@ class A3C(System):
 
     def counts(self) -> Counts:
         return Counts(agents=self.session.config.num_agents)
+
+    def _raise_error_within(self, seconds: float) -> None:
+        """Raise the error of the first process that ends within this time."""
+        sentinels = self._processes.sentinels()
+        for sentinel in connection.wait([*sentinels], seconds):
+            raise self._processes.error_of(sentinels[sentinel])  # type: ignore[index]
 
     def _objects(self) -> dict:
         """Return the groups of variables that are shared: all that a checkpoint holds but the version."""

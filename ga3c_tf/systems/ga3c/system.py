@@ -89,7 +89,7 @@ class GA3C(System):
         ready = connection.wait([session.episode_queue.reader, session.wake.reader, *sentinels], seconds)
         if session.wake.reader in ready:
             session.wake.get(1000)
-        self._raise_errors()
+        self.check()
         if session.stopping:
             return
         for sentinel in sentinels.keys() & set(ready):
@@ -97,6 +97,11 @@ class GA3C(System):
         while self._drained:
             self._replace(self._drained.popleft())
         self.agents.end_hung()
+
+    def check(self) -> None:
+        for worker in [self.adjustment, *self._predictors, *self._trainers]:
+            if worker is not None and worker.error is not None:
+                raise worker.error
 
     def stop(self) -> None:
         if self.adjustment:
@@ -210,11 +215,6 @@ class GA3C(System):
 
     # what goes wrong
 
-    def _raise_errors(self) -> None:
-        for worker in [self.adjustment, *self._predictors, *self._trainers]:
-            if worker is not None and worker.error is not None:
-                raise worker.error
-
     def _lose(self, number: int) -> None:
         """See to it that nothing that a dead agent process asked for or sent is taken for its successor's.
 
@@ -226,7 +226,7 @@ class GA3C(System):
             self._prediction_queue.stop(self._num_predictors)
             for predictor in self._predictors:
                 predictor.join()
-            self._raise_errors()
+            self.check()
             self._predictors = [self._new_predictor() for _ in range(self._num_predictors)]
         self.session.training_queue.put(number | ENDED)
 
