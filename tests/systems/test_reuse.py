@@ -104,6 +104,30 @@ def test_processes_that_die_while_checkpoints_are_written_hold_nothing_up(tmp_pa
     assert summary["ended"] == "all again" and summary["replaced_processes"] == 6
 
 
+def test_a_trainer_that_fails_while_a_process_is_lost_ends_the_run(tmp_path, monkeypatch):
+    """The predictors that the loss waits for are held, and nobody trains any more on what holds them."""
+    losing = threading.Event()
+
+    def failing_train(self, *args):
+        time.sleep(0.02)
+        if losing.is_set():
+            raise ZeroDivisionError("train")
+        return original(self, *args)
+
+    class LosesOne(Killed):
+        kills = 1
+
+        def _lose(self, number):
+            losing.set()
+            super()._lose(number)
+
+    original = helpers.CheckingModel.train
+    monkeypatch.setattr(helpers.CheckingModel, "train", failing_train)
+    settings = {**REUSE, "num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 1.0}
+    with pytest.raises(ZeroDivisionError):
+        run_counting(tmp_path, monkeypatch, LosesOne, **settings)
+
+
 def test_updates_may_use_the_cores_that_waiting_agents_leave(tmp_path, monkeypatch):
     threads = []
     configure = "ga3c_tf.model.device.configure_device"

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections import deque
+from contextlib import AbstractContextManager
 from multiprocessing import connection
 from typing import TypeVar
 
@@ -31,6 +32,8 @@ AGENT_BYTES = 40 * 2**20
 """Memory an agent process is reckoned with, where the adjustment asks how many there is room for."""
 IDLE = 0.1
 """Share of the cores' time from which on they are idle."""
+JOIN_SECONDS = 0.1
+"""Between two looks at what a worker does that is to end."""
 MOST_THREADS = 16
 """Most predictors, and most trainers, that the adjustment goes up to unless the run begins with more.
 
@@ -118,7 +121,7 @@ class GA3C(System):
     def kill(self) -> None:
         self.agents.processes.kill()
 
-    def paused(self):
+    def paused(self) -> AbstractContextManager[None]:
         return self._gate.closed()
 
     def counts(self) -> Counts:
@@ -225,8 +228,9 @@ class GA3C(System):
             self.agents.lose(number)
             self._prediction_queue.stop(self._num_predictors)
             for predictor in self._predictors:
-                predictor.join()
-            self.check()
+                while predictor.is_alive():  # it may be held, for ever where a trainer has failed
+                    predictor.join(JOIN_SECONDS)
+                    self.check()
             self._predictors = [self._new_predictor() for _ in range(self._num_predictors)]
         self.session.training_queue.put(number | ENDED)
 
