@@ -65,9 +65,16 @@ def mean(calibrations: Iterable[Calibration]) -> Calibration:
 
 
 def calibrate(seconds: float = SECONDS) -> Calibration:
-    """Calibrate for about `seconds`, in a process of its own in which NumPy has one thread."""
+    """Calibrate for about `seconds`, in a process of its own in which NumPy has one thread.
+
+    Raises:
+        RuntimeError: the process failed.
+    """
     words = [sys.executable, "-m", "ga3c_tf.host.calibration", str(seconds)]
-    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **ONE_THREAD})
+    try:
+        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **ONE_THREAD})
+    except (subprocess.SubprocessError, OSError) as error:
+        raise RuntimeError(f"the machine's speed could not be measured: {error}") from None
     return Calibration(**json.loads(done.stdout))
 
 

@@ -164,12 +164,20 @@ def _last_object(printed: str) -> dict | None:
 
 
 def _calibrated_training(spec: RunSpec, folder: Path, log: Path) -> dict:
-    """Train, and calibrate the machine before and after where speed is measured."""
-    if not spec.measures_speed:
+    """Train, and calibrate the machine before and after where speed is measured in one session."""
+    if not spec.measures_speed or folder.exists():
         return _train(spec, folder, log)
-    before = calibrate()
+    before = _calibrations()
     trained = _train(spec, folder, log)
-    return {**trained, "calibrations": [dataclasses.asdict(each) for each in (before, calibrate())]}
+    return {**trained, "calibrations": before + _calibrations()}
+
+
+def _calibrations() -> list[dict]:
+    """Return the machine's calibration of now; none where it fails, which is no reason to lose a run."""
+    try:
+        return [dataclasses.asdict(calibrate())]
+    except RuntimeError:
+        return []
 
 
 def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
