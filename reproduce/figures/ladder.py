@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
 from ga3c_tf.reproduce.figures.learning_curves import FINAL
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
@@ -72,6 +73,8 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     if budget == "smoke":
         reused = ADDED_LATER["+ generalized advantages"] | {"epochs": 2, "clip_ratio": 0.2}
         return [smoke_spec(game, seed).called(PAPER), smoke_spec(game, seed, **reused).called("+ samples reused")]
+    if game not in STEPS:
+        raise UserError(f"the figure ladder has no settings for {game}; it has them for {', '.join(STEPS)}")
     ladder = rungs(game)
     names = list(ladder) if seed == FIRST_SEED else list(ladder)[-1:]
     return [

@@ -146,6 +146,8 @@ def test_every_figure_has_runs_at_each_of_its_budgets(name, budget):
 def test_a_budget_that_a_figure_does_not_have_is_refused():
     with pytest.raises(UserError, match="the figure ladder has no budget quick; it has smoke, tuned"):
         FIGURES["ladder"].all_specs("quick")
+    with pytest.raises(UserError, match="the figure ladder has no settings for boxing"):
+        FIGURES["ladder"].all_specs("tuned", games=["boxing"])
     assert "ladder" not in [figure.name for figure in figures_called("all", "quick")]
 
 
