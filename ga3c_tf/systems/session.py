@@ -101,6 +101,7 @@ class Session:
         self._agents_started = counters["agents_started"]
         self.workers_before = counters.get("setting")
         self.stats.restore(counters["stats"])
+        self.minibatches = Minibatches(self.config, self.steps_before)
 
     def counters(self) -> dict:
         """Return what a checkpoint keeps of this session beside the model."""

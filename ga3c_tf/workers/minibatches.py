@@ -15,11 +15,12 @@ class Minibatches:
 
     Args:
         config: its seed, `epochs`, `minibatch_size` and `has_minibatches` are used.
+        agent_steps: of earlier sessions, so that a resumed run does not shuffle as before.
     """
 
-    def __init__(self, config: Config):
+    def __init__(self, config: Config, agent_steps: int = 0):
         self._config = config
-        self._random = np.random.default_rng(np.random.SeedSequence(config.seed, spawn_key=(0, 0)))
+        self._random = np.random.default_rng(np.random.SeedSequence(config.seed, spawn_key=(0, 0, agent_steps)))
 
     def of(self, batch: Batch) -> Iterator[Batch]:
         """Yield `epochs` times each step of the batch once, shuffled anew, in parts of nearly equal size.
