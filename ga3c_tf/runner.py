@@ -16,7 +16,7 @@ from ga3c_tf.environments.environment import EnvironmentSpec, describe_environme
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.host.onednn import enable_onednn, onednn
+from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.weights import keep_origin, load_weights, weights_called
@@ -139,9 +139,11 @@ def _training(
     run: RunFolder, spec: EnvironmentSpec, warn: Callable[[str], None], ray: str | None
 ) -> tuple[Training, dict]:
     """Return the training that `run` asks for, and the device, GPUs and oneDNN it has."""
-    enable_onednn(spec.state_shape)
+    if spec.is_screen:
+        enable_onednn()
 
     from ga3c_tf.model.device import configure_device, gpu_names, make_deterministic
+    from ga3c_tf.model.tensorflow import ONEDNN
     from ga3c_tf.systems.training import Training
 
     config = run.config
@@ -151,7 +153,7 @@ def _training(
     threads = usable_cores() if config.epochs > 1 else None
     device = configure_device("cpu" if config.system == "a3c" else config.device, threads)
     training = Training(_system(config, ray), config, spec, run, device, warn)
-    return training, {"device": device, "gpus": gpu_names(), "onednn": onednn()}
+    return training, {"device": device, "gpus": gpu_names(), "onednn": ONEDNN}
 
 
 def _system(config: Config, ray: str | None) -> Callable[[Session], System]:

@@ -26,7 +26,7 @@ from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.environment import describe_environment, make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.host.onednn import enable_onednn, onednn
+from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, ReplyPipes, RolloutBuffers
 from ga3c_tf.workers.agent import Agent
@@ -147,10 +147,12 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     On a GPU the times are those a caller waits, transfers included.
     """
     spec = describe_environment(config)
-    enable_onednn(spec.state_shape)
+    if spec.is_screen:
+        enable_onednn()
 
     from ga3c_tf.model.device import configure_device, gpu_names
     from ga3c_tf.model.model import Model
+    from ga3c_tf.model.tensorflow import ONEDNN
 
     placed = configure_device(device, intra_op_threads=1, inter_op_threads=1)
     if "GPU" not in placed:
@@ -177,7 +179,7 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     facts = {
         "device": "gpu" if "GPU" in placed else "cpu",
         "gpus": gpu_names(),
-        "onednn": onednn(),
+        "onednn": ONEDNN,
         "network": model.network.name,
         "mflop": mflop_per_state(model.network, spec.state_shape, spec.state_dtype),
     }

@@ -124,13 +124,18 @@ def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
 
 
 def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
-    """Refuse what no trained agent can come from."""
+    """Refuse what no trained agent can come from, and prepare TensorFlow for its states."""
+    from ga3c_tf.environments.environment import describe_environment
+    from ga3c_tf.host.onednn import enable_onednn
     from ga3c_tf.plugins import check_trust
     from ga3c_tf.runs.folder import read_config
 
     if checkpoint not in ("best", "latest") and not checkpoint.isdecimal():
         raise UserError(f"--checkpoint is {checkpoint!r}; it must be 'best', 'latest' or the agent steps of one")
-    check_trust(read_config(run), run, trust_code)
+    config = read_config(run)
+    check_trust(config, run, trust_code)
+    if describe_environment(config).is_screen:
+        enable_onednn()
 
 
 def _trained_agent(run: Path, checkpoint: str, sample: bool, seed: int, device: str):

@@ -41,6 +41,11 @@ class EnvironmentSpec:
     state_dtype: str
     num_actions: int
 
+    @property
+    def is_screen(self) -> bool:
+        """Whether states are images as large as a game's screen."""
+        return len(self.state_shape) == 3 and min(self.state_shape[:2]) >= SMALLEST_SCREEN
+
 
 def make_environment(config: Config, render_mode: str | None = None) -> gymnasium.Env:
     """Make the environment that `config` names, whose observations are states.

@@ -9,6 +9,8 @@ import tempfile
 import types
 from typing import Any
 
+from ga3c_tf.host.onednn import onednn
+
 
 def import_quietly(module: str) -> types.ModuleType:
     """Import a module without what it writes to file descriptor 2; a failed import shows that.
@@ -32,5 +34,7 @@ def import_quietly(module: str) -> types.ModuleType:
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
+ONEDNN = onednn()
+"""Whether TensorFlow uses oneDNN in this process, which is decided now; for the record."""
 tf: Any = import_quietly("tensorflow")
 keras: Any = import_quietly("keras")

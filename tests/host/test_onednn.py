@@ -2,6 +2,7 @@
 
 import pytest
 
+from ga3c_tf.environments.environment import EnvironmentSpec
 from ga3c_tf.host import onednn
 
 ON_AVX2 = {"flags": ["avx2"]}
@@ -9,20 +10,24 @@ ELSEWHERE = {"flags": []}
 
 
 @pytest.mark.parametrize(
-    ("machine", "state_shape", "users", "decided"),
+    ("machine", "users", "decided"),
     [
-        (ON_AVX2, (84, 84, 4), None, "on"),
-        (ON_AVX2, (10, 10, 10), None, "as TensorFlow decides"),
-        (ON_AVX2, (4,), None, "as TensorFlow decides"),
-        (ELSEWHERE, (84, 84, 4), None, "as TensorFlow decides"),
-        (ON_AVX2, (84, 84, 4), "0", "off"),
-        (ELSEWHERE, (4,), "1", "on"),
+        (ON_AVX2, None, "on"),
+        (ELSEWHERE, None, "as TensorFlow decides"),
+        (ON_AVX2, "0", "off"),
+        (ON_AVX2, "False", "off"),
+        (ELSEWHERE, "1", "on"),
     ],
 )
-def test_onednn_is_on_for_screens_with_avx2_unless_the_user_decides(monkeypatch, machine, state_shape, users, decided):
+def test_onednn_is_on_with_avx2_unless_the_user_decides(monkeypatch, machine, users, decided):
     monkeypatch.setattr(onednn, "processor", lambda: machine)
     monkeypatch.setenv(onednn.SWITCH, users or "")  # put back afterwards as it was
     if users is None:
         monkeypatch.delenv(onednn.SWITCH)
-    onednn.enable_onednn(state_shape)
+    onednn.enable_onednn()
     assert onednn.onednn() == decided
+
+
+@pytest.mark.parametrize(("shape", "screen"), [((84, 84, 4), True), ((10, 10, 10), False), ((28_224,), False)])
+def test_what_counts_as_a_screen(shape, screen):
+    assert EnvironmentSpec(shape, "uint8", 2).is_screen is screen
