@@ -29,6 +29,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.scheduling import left_as_it_was
 from ga3c_tf.plugins import OBJECT, check_trust, keep_object, name_of
 from ga3c_tf.runner import new_training, resumed_training
+from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import RunFolder, read_config
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.weights import weights_called
@@ -305,7 +306,7 @@ def _interrupts(training: Training) -> Iterator[None]:
             training.kill()
             raise KeyboardInterrupt
         received.append(number)
-        training.stop("interrupted")
+        training.stop(outcomes.INTERRUPTED)
 
     before = signal.signal(signal.SIGINT, on_interrupt)
     try:

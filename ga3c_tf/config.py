@@ -637,7 +637,7 @@ def setting_type(name: str) -> type:
 
 
 def _checked(setting: dataclasses.Field, value: Any) -> Any:
-    """Return `value` as the setting's type, or raises a UserError that says what would be right."""
+    """Return `value` as the setting's type, or raise a UserError that says what would be right."""
     kind: type = setting_type(setting.name)
     rule = setting.metadata
     if value is None and is_optional(setting.name):

@@ -1,4 +1,4 @@
-"""What `ga3c-tf bench` prints: one table, a column for each device, from the numbers that bench.py has measured."""
+"""What `ga3c-tf bench` prints: one table, a column for each device, from the numbers of `ga3c_tf.bench.run`."""
 
 from __future__ import annotations
 

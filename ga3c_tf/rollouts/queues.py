@@ -61,7 +61,7 @@ class RecordQueue:
         return np.frombuffer(os.read(self.reader.fileno(), maximum * self.dtype.itemsize), self.dtype)
 
     def __len__(self) -> int:
-        """Record that wait."""
+        """Return how many records wait."""
         buffer = fcntl.ioctl(self.reader.fileno(), termios.FIONREAD, b"\0" * 4)
         return struct.unpack("i", buffer)[0] // self.dtype.itemsize
 

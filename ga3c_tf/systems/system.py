@@ -59,7 +59,7 @@ class System(abc.ABC):
 
     @abc.abstractmethod
     def counts(self) -> Counts:
-        """Return what there is of workers and waiting work."""
+        """Return the numbers of workers and of waiting requests."""
 
     def kill(self) -> None:  # noqa: B027 - a system without processes has none to end
         """End all processes at once, without a word."""

@@ -29,7 +29,7 @@ class FailureBudget:
         self._lock = threading.Lock()
 
     def add(self, error: Exception) -> None:
-        """Count `error`; raises it where it is one too many."""
+        """Count `error`, and raise it where it is one too many."""
         with self._lock:
             now = self._clock()
             self.count += 1

@@ -134,7 +134,7 @@ class UpdateGate:
 
     @contextmanager
     def update(self) -> Iterator[None]:
-        """Wait for a permit and for an open gate, and holds the permit during the block."""
+        """Wait for a permit and for an open gate, and hold the permit during the block."""
         with self._changed:
             self._changed.wait_for(lambda: not self._closers and self._running < self.permits)
             self._running += 1
