@@ -113,7 +113,7 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
 
 
 def section(results: Results) -> list[str]:
-    """Return both scores of each rung."""
+    """Return both scores of each rung that has been run."""
     rows = [
         [
             game.replace("_", " "),
@@ -125,6 +125,7 @@ def section(results: Results) -> list[str]:
         ]
         for game, by_name in groups(results).items()
         for name, runs in by_name.items()
+        if any(run.result for run in runs)
     ]
     return lines_of("ladder.md", rows=rows)
 
