@@ -140,7 +140,10 @@ def plot(results: Results, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import plots
 
     curves: dict[str, dict[str, list]] = {}
+    begun = [game for game in groups(results) if any(run.finished for run in results.of_game(game).runs)]
     for game, by_name in groups(results).items():
+        if begun and game not in begun:
+            continue
         best: dict[str, tuple[float, list[Run]]] = {}
         for runs in by_name.values():
             score = float(np.mean(results.values(MEAN, runs) or [-np.inf]))
