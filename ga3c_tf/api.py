@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ga3c_tf.config import MOST_EPISODE_STEPS, USUAL_PRESET, Config
+from ga3c_tf.config import MOST_EPISODE_STEPS, Config
 from ga3c_tf.console import say
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.scheduling import left_as_it_was
 from ga3c_tf.plugins import OBJECT, check_trust, keep_object, name_of
+from ga3c_tf.presets import USUAL_PRESET
 from ga3c_tf.runner import new_training, resumed_training
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import RunFolder, read_config

@@ -8,24 +8,18 @@ has an effect on.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import math
 import typing
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from ga3c_tf.conflicts import check_conflicts
 from ga3c_tf.errors import UserError
+from ga3c_tf.presets import BUDGETS, PRESETS, USUAL_PRESET, preset_beside
+from ga3c_tf.settings import SYSTEMS, checked, declare, did_you_mean, option_name, plain_text
 
-SYSTEM_CLASSES = {
-    "ga3c": "ga3c_tf.systems.ga3c.system:GA3C",
-    "a2c": "ga3c_tf.systems.a2c:A2C",
-    "a3c": "ga3c_tf.systems.a3c.system:A3C",
-}
-"""The class of each training system."""
-SYSTEMS = tuple(SYSTEM_CLASSES)
-BUDGETS: tuple[str, ...] = ("steps", "minutes", "episodes")
 HELD: dict[str, str] = {
     **dict.fromkeys(
         (
@@ -57,20 +51,6 @@ MOST_EPISODE_STEPS = 100_000
 """Agent steps after which an evaluation ends an episode; an Atari game ends by itself after 27,000, at frame skip 4."""
 
 
-def _setting(default, group, help, *, low=None, high=None, above=None, choices=None, option=None, systems=SYSTEMS):
-    metadata = {
-        "group": group,
-        "help": help,
-        "low": low,
-        "high": high,
-        "above": above,
-        "choices": choices,
-        "option": option,
-        "systems": systems,
-    }
-    return field(default=default, metadata=metadata)
-
-
 @dataclass(frozen=True)
 class Config:
     """The settings of one run. Section and table numbers refer to the paper (ICLR 2017).
@@ -79,26 +59,26 @@ class Config:
         UserError: a value outside its bounds, of the wrong type, or in conflict with another.
     """
 
-    env_id: str = _setting("ALE/Pong-v5", "environment", "Gymnasium id of the environment.")
-    preprocessing: str = _setting(
+    env_id: str = declare("ALE/Pong-v5", "environment", "Gymnasium id of the environment.")
+    preprocessing: str = declare(
         "standard",
         "environment",
         "Atari frames: 'standard' (maximum over the last two, area resize) or 'nvlabs' "
         "(the authors': each frame stretched to its own range, bilinear).",
         choices=("standard", "nvlabs"),
     )
-    frame_skip: int = _setting(4, "environment", "Atari: frames each action is repeated for.", low=1, high=1000)
-    frame_stack: int = _setting(4, "environment", "Atari: frames in one state.", low=1, high=32)
-    repeat_action_probability: float = _setting(
+    frame_skip: int = declare(4, "environment", "Atari: frames each action is repeated for.", low=1, high=1000)
+    frame_stack: int = declare(4, "environment", "Atari: frames in one state.", low=1, high=32)
+    repeat_action_probability: float = declare(
         0.25, "environment", "Atari: probability that a frame repeats the previous action (sticky).", low=0, high=1
     )
-    full_action_space: bool = _setting(False, "environment", "Atari: all 18 actions instead of the game's own.")
-    noop_max: int = _setting(
+    full_action_space: bool = declare(False, "environment", "Atari: all 18 actions instead of the game's own.")
+    noop_max: int = declare(
         0, "environment", "Atari: at most this many random no-op steps at reset.", low=0, high=10_000
     )
-    terminal_on_life_loss: bool = _setting(False, "environment", "Atari: a lost life ends the episode.")
+    terminal_on_life_loss: bool = declare(False, "environment", "Atari: a lost life ends the episode.")
 
-    system: str = _setting(
+    system: str = declare(
         "ga3c",
         "system",
         "'ga3c', or what it is compared with: 'a2c' (synchronous: one prediction for all agents, one update on all "
@@ -107,8 +87,8 @@ class Config:
         choices=SYSTEMS,
     )
 
-    num_agents: int = _setting(32, "agents", "Agents, N_A.", low=1, high=4096, option="agents")
-    agent_processes: int | None = _setting(
+    num_agents: int = declare(32, "agents", "Agents, N_A.", low=1, high=4096, option="agents")
+    agent_processes: int | None = declare(
         None,
         "agents",
         "Processes that the agents are spread over (default: one per core; with plain scheduling one per agent).",
@@ -116,14 +96,14 @@ class Config:
         high=4096,
         systems=("ga3c", "a2c"),
     )
-    t_max: int = _setting(5, "agents", "Most steps in a segment.", low=1, high=1000)
-    gamma: float = _setting(0.99, "agents", "Discount factor.", low=0, high=1)
-    clip_rewards: bool = _setting(True, "agents", "Clip each reward to [-1, 1] for training; scores stay raw.")
-    train_last_transition: bool = _setting(
+    t_max: int = declare(5, "agents", "Most steps in a segment.", low=1, high=1000)
+    gamma: float = declare(0.99, "agents", "Discount factor.", low=0, high=1)
+    clip_rewards: bool = declare(True, "agents", "Clip each reward to [-1, 1] for training; scores stay raw.")
+    train_last_transition: bool = declare(
         True, "agents", "Train on the last transition of an episode, which the authors' code drops."
     )
 
-    remote_agents: int = _setting(
+    remote_agents: int = declare(
         0,
         "remote agents",
         "Agents on other machines, besides those here: in actors of the Ray cluster that --ray names.",
@@ -131,18 +111,18 @@ class Config:
         high=4096,
         systems=("ga3c",),
     )
-    agents_per_actor: int = _setting(
+    agents_per_actor: int = declare(
         64, "remote agents", "Remote agents in one actor, which takes one CPU.", low=1, high=512, systems=("ga3c",)
     )
 
-    num_predictors: int = _setting(
+    num_predictors: int = declare(
         2, "predictors", "Predictor threads, N_P.", low=1, high=256, option="predictors", systems=("ga3c",)
     )
-    max_prediction_batch: int = _setting(
+    max_prediction_batch: int = declare(
         128, "predictors", "Most states in one prediction.", low=1, high=16384, systems=("ga3c",)
     )
 
-    scheduling: str = _setting(
+    scheduling: str = declare(
         "tuned",
         "trainers",
         "'tuned': predictors let requests gather while trainers are behind, half of the cores update at once, threads "
@@ -151,10 +131,10 @@ class Config:
         choices=("tuned", "plain"),
         systems=("ga3c", "a2c"),
     )
-    num_trainers: int = _setting(
+    num_trainers: int = declare(
         2, "trainers", "Trainer threads, N_T.", low=1, high=256, option="trainers", systems=("ga3c",)
     )
-    min_training_batch: int = _setting(
+    min_training_batch: int = declare(
         20,
         "trainers",
         "A trainer merges segments until the batch exceeds this many states (section 5.4).",
@@ -162,7 +142,7 @@ class Config:
         high=100_000,
         systems=("ga3c",),
     )
-    max_training_queue: int = _setting(
+    max_training_queue: int = declare(
         100,
         "trainers",
         "Segments that may wait for training, shared out evenly over the agents; each may have at least one. With "
@@ -172,17 +152,43 @@ class Config:
         systems=("ga3c",),
     )
 
-    adjustment: str = _setting(
+    training_queue_order: str = declare(
+        "fifo",
+        "trainers",
+        "Segment that a trainer takes first: 'fifo', the one that has waited longest, or 'lifo', the newest.",
+        choices=("fifo", "lifo"),
+        systems=("ga3c",),
+    )
+    max_policy_lag: int | None = declare(
+        None,
+        "trainers",
+        "Drop segments whose oldest step is more than this many updates behind when a trainer takes them (default: "
+        "none).",
+        low=0,
+        high=MOST,
+        systems=("ga3c",),
+    )
+    lag: int = declare(
+        0,
+        "trainers",
+        "Train on the batch of this many rounds ago: with one update a round, every state has a policy lag of so many "
+        "updates.",
+        low=0,
+        high=100_000,
+        systems=("a2c",),
+    )
+
+    adjustment: str = declare(
         "off",
         "adjustment",
         "Dynamic adjustment of N_A, N_P and N_T while the run goes on (section 4.3): 'fast' (large moves first), "
         "'paper' (one of the three by 1), 'nvlabs' (the authors': all three at once) or 'off'.",
         choices=("off", "fast", "paper", "nvlabs"),
     )
-    adjustment_seconds: float = _setting(
+    adjustment_seconds: float = declare(
         20.0, "adjustment", "Seconds each setting is measured for.", low=1, high=MOST, systems=("ga3c",)
     )
-    max_agents: int | None = _setting(
+    max_agents: int | None = declare(
         None,
         "adjustment",
         "Most agents that the adjustment may start (default: 128, or --agents where those are more).",
@@ -191,67 +197,71 @@ class Config:
         systems=("ga3c",),
     )
 
-    network: str = _setting(
+    network: str = declare(
         "auto",
         "model",
         "'small' (the paper's), 'large-4', 'large-3', 'large-2', 'large-1' (the paper's large ones, by the first "
         "layer's stride; 'large' is 'large-4'), 'nature' (the layers of Mnih et al. 2015), 'minatar', 'mlp', 'auto' "
         "(small, minatar or mlp, by the observation), or 'module:function' returning a keras.Model.",
     )
-    loss: str = _setting(
+    loss: str = declare(
         "paper",
         "model",
         "'paper', or 'module:function' returning (policy loss, value loss, entropy), each summed over the batch.",
     )
-    initial_weights: str | None = _setting(
+    initial_weights: str | None = declare(
         None, "model", "Published weights to begin with: their folder, or their name as in play --pretrained."
     )
-    device: str = _setting("auto", "model", "'auto' (GPU when present), 'cpu', 'gpu' or 'gpu:N'.")
-    learning_rate: float = _setting(1e-3, "model", "The optimizer's learning rate at the start.", above=0)
-    learning_rate_end: float | None = _setting(
+    device: str = declare("auto", "model", "'auto' (GPU when present), 'cpu', 'gpu' or 'gpu:N'.")
+    learning_rate: float = declare(1e-3, "model", "The optimizer's learning rate at the start.", above=0)
+    learning_rate_end: float | None = declare(
         None, "model", "Learning rate after --anneal-steps (default: constant).", low=0
     )
-    beta: float = _setting(0.01, "model", "Weight of the entropy at the start.", low=0)
-    beta_end: float | None = _setting(None, "model", "Entropy weight after --anneal-steps (default: constant).", low=0)
-    anneal_steps: int | None = _setting(
+    beta: float = declare(0.01, "model", "Weight of the entropy at the start.", low=0)
+    beta_end: float | None = declare(None, "model", "Entropy weight after --anneal-steps (default: constant).", low=0)
+    anneal_steps: int | None = declare(
         None,
         "model",
         "Agent steps over which the learning rate and beta go to their ends, linearly.",
         low=1,
         high=MOST**2,
     )
-    anneal_fraction: float | None = _setting(
-        None, "model", "The same as a share of the budget --steps, in the place of --anneal-steps.", above=0, high=1
+    anneal_fraction: float | None = declare(
+        None,
+        "model",
+        "The same as a share of the budget --steps or --minutes, instead of --anneal-steps.",
+        above=0,
+        high=1,
     )
-    log_epsilon: float = _setting(1e-6, "model", "Floor of a probability inside a logarithm.", above=0)
-    log_softmax: bool = _setting(False, "model", "Take the policy's logarithm by log-softmax, without the floor.")
-    min_policy: float = _setting(
+    log_epsilon: float = declare(1e-6, "model", "Floor of a probability inside a logarithm.", above=0)
+    log_softmax: bool = declare(False, "model", "Take the policy's logarithm by log-softmax, without the floor.")
+    min_policy: float = declare(
         0.0, "model", "Added to every action's probability before renormalising.", low=0, high=1
     )
-    grad_clip_norm: float | None = _setting(
+    grad_clip_norm: float | None = declare(
         None,
         "model",
         "Clip each variable's gradient to this average norm, ||g|| / size, as the authors' code does; with "
         "--dual-rmsprop to this norm (default: off).",
         above=0,
     )
-    rmsprop_decay: float = _setting(0.99, "model", "RMSProp: decay of the mean square.", low=0, high=1)
-    rmsprop_momentum: float = _setting(0.0, "model", "RMSProp: momentum.", low=0, high=1)
-    rmsprop_epsilon: float = _setting(0.1, "model", "RMSProp: added to the mean square inside the root.", above=0)
-    dual_rmsprop: bool = _setting(False, "model", "Separate RMSProp statistics for policy and value loss.")
+    rmsprop_decay: float = declare(0.99, "model", "RMSProp: decay of the mean square.", low=0, high=1)
+    rmsprop_momentum: float = declare(0.0, "model", "RMSProp: momentum.", low=0, high=1)
+    rmsprop_epsilon: float = declare(0.1, "model", "RMSProp: added to the mean square inside the root.", above=0)
+    dual_rmsprop: bool = declare(False, "model", "Separate RMSProp statistics for policy and value loss.")
 
-    advantage: str = _setting(
+    advantage: str = declare(
         "nstep",
         BEYOND,
         "'nstep' (n-step return minus value), or 'gae' (generalized advantage estimation, Schulman et al. 2016, from "
         "the values that the actions were chosen with; the value learns the lambda-return).",
         choices=("nstep", "gae"),
     )
-    gae_lambda: float = _setting(0.95, BEYOND, "Lambda of --advantage gae.", low=0, high=1)
-    normalize_advantages: bool = _setting(
+    gae_lambda: float = declare(0.95, BEYOND, "Lambda of --advantage gae.", low=0, high=1)
+    normalize_advantages: bool = declare(
         False, BEYOND, "Shift and scale the advantages of every update to mean 0 and standard deviation 1."
     )
-    clip_ratio: float = _setting(
+    clip_ratio: float = declare(
         0.0,
         BEYOND,
         "PPO's clip range (Schulman et al. 2017): the probability of an action over that at the time it was chosen "
@@ -260,7 +270,21 @@ class Config:
         high=1,
         systems=("ga3c", "a2c"),
     )
-    epochs: int = _setting(
+    correction: str | None = declare(
+        None,
+        BEYOND,
+        "What is done about policy lag: 'none'; 'epsilon' (the paper's floor --log-epsilon); 'clipped-is' (advantages "
+        "weighed by the ratio of the action's probability now to that when it was chosen, at most "
+        "--importance-clip); 'one-step' (the same, at most --rho-bar: IMPALA's one-step importance sampling); "
+        "'v-trace' (Espeholt et al. 2018); 'ppo' (--clip-ratio). Default: ppo with --clip-ratio, else epsilon.",
+        choices=("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo"),
+    )
+    importance_clip: float = declare(10.0, BEYOND, "Most that a ratio counts with --correction clipped-is.", above=0)
+    rho_bar: float = declare(
+        1.0, BEYOND, "Most that a ratio counts with --correction one-step, and in V-trace's one-step errors.", above=0
+    )
+    c_bar: float = declare(1.0, BEYOND, "Most that a ratio counts in how far V-trace's errors reach back.", above=0)
+    epochs: int = declare(
         1,
         BEYOND,
         "Times that each batch is trained on; above 1 with --clip-ratio.",
@@ -268,7 +292,7 @@ class Config:
         high=100,
         systems=("ga3c", "a2c"),
     )
-    minibatch_size: int = _setting(
+    minibatch_size: int = declare(
         0,
         BEYOND,
         "Steps in one update: in each epoch a batch is shuffled and cut into equal parts of about this size; 0: the "
@@ -277,18 +301,16 @@ class Config:
         high=100_000,
         systems=("ga3c", "a2c"),
     )
-    value_coefficient: float = _setting(
+    value_coefficient: float = declare(
         1.0, BEYOND, "Weight of the value loss, which is 0.5 * (R - V)^2 for each state.", low=0
     )
-    loss_reduction: str = _setting(
+    loss_reduction: str = declare(
         "sum", BEYOND, "Reduction of the loss over the states of an update.", choices=("sum", "mean")
     )
-    grad_clip_global: float = _setting(0.0, BEYOND, "Clip the norm of all gradients together to this; 0: off.", low=0)
-    optimizer: str = _setting(
-        "rmsprop", BEYOND, "'rmsprop', or 'adam' (Kingma & Ba 2015).", choices=("rmsprop", "adam")
-    )
-    adam_epsilon: float = _setting(1e-5, BEYOND, "Adam: added to the root of the mean square.", above=0)
-    initialization: str = _setting(
+    grad_clip_global: float = declare(0.0, BEYOND, "Clip the norm of all gradients together to this; 0: off.", low=0)
+    optimizer: str = declare("rmsprop", BEYOND, "'rmsprop', or 'adam' (Kingma & Ba 2015).", choices=("rmsprop", "adam"))
+    adam_epsilon: float = declare(1e-5, BEYOND, "Adam: added to the root of the mean square.", above=0)
+    initialization: str = declare(
         "fan-in",
         BEYOND,
         "Initial weights of the built-in networks: 'fan-in' (the authors': uniform within +-1/sqrt(fan_in), biases "
@@ -296,22 +318,22 @@ class Config:
         "policy and 1 for the value.",
         choices=("fan-in", "orthogonal", "he"),
     )
-    normalize_images: bool = _setting(
+    normalize_images: bool = declare(
         False, BEYOND, "Screens enter the built-in networks as x / 255 instead of the authors' x / 128 - 1."
     )
 
-    seed: int | None = _setting(
+    seed: int | None = declare(
         None, "run", "Seed of weights, agents and environments (default: drawn, recorded).", low=0, high=2**63 - 1
     )
-    serial: bool = _setting(False, "run", "One process, agents stepped in turn: the same seed gives the same weights.")
-    steps: int | None = _setting(None, "run", "Budget: stop after this many agent steps in all.", low=1, high=MOST**2)
-    minutes: float | None = _setting(None, "run", "Budget: stop after this many minutes of training in all.", above=0)
-    episodes: int | None = _setting(None, "run", "Budget: stop after this many episodes in all.", low=1, high=MOST**2)
-    run_dir: str | None = _setting(None, "run", "Folder of the run (default: runs/<env>-<time>).")
-    log_seconds: float = _setting(5.0, "run", "Seconds between two rows of metrics.csv.", above=0)
-    checkpoint_minutes: float = _setting(5.0, "run", "Minutes between two checkpoints.", above=0)
-    rolling_episodes: int = _setting(100, "run", "Episodes the rolling score is the mean of.", low=1, high=MOST)
-    max_failures: int = _setting(
+    serial: bool = declare(False, "run", "One process, agents stepped in turn: the same seed gives the same weights.")
+    steps: int | None = declare(None, "run", "Budget: stop after this many agent steps in all.", low=1, high=MOST**2)
+    minutes: float | None = declare(None, "run", "Budget: stop after this many minutes of training in all.", above=0)
+    episodes: int | None = declare(None, "run", "Budget: stop after this many episodes in all.", low=1, high=MOST**2)
+    run_dir: str | None = declare(None, "run", "Folder of the run (default: runs/<env>-<time>).")
+    log_seconds: float = declare(5.0, "run", "Seconds between two rows of metrics.csv.", above=0)
+    checkpoint_minutes: float = declare(5.0, "run", "Minutes between two checkpoints.", above=0)
+    rolling_episodes: int = declare(100, "run", "Episodes the rolling score is the mean of.", low=1, high=MOST)
+    max_failures: int = declare(
         10,
         "run",
         "So many updates within a minute may be left out as their loss is not finite (a3c: of each agent), and so many "
@@ -320,7 +342,7 @@ class Config:
         low=0,
         high=MOST,
     )
-    agent_timeout: float = _setting(
+    agent_timeout: float = declare(
         120.0,
         "run",
         "Seconds that a step or reset of an environment, or the start of its process, may take before the process is "
@@ -331,70 +353,11 @@ class Config:
 
     def __post_init__(self):
         for setting in dataclasses.fields(self):
-            object.__setattr__(self, setting.name, _checked(setting, getattr(self, setting.name)))
-        self._check_annealing()
-        self._check_learning()
-        if self.num_agents > self.most_agents:
-            raise UserError(f"--agents {self.num_agents} is more than --max-agents {self.max_agents}")
-        if self.serial and self.remote_agents:
-            raise UserError("--serial is one process; it does not go with --remote-agents")
-        if self.serial and self.adjustment != "off":
-            raise UserError("--serial has nothing to adjust; it goes with --adjustment off")
-        if self.system != "ga3c":
-            self._check_baseline()
-
-    def _check_annealing(self) -> None:
-        """Check that what is annealed says how long it takes, and the other way round."""
-        ends = [name for name in ("learning_rate_end", "beta_end") if getattr(self, name) is not None]
-        durations = [name for name in ("anneal_steps", "anneal_fraction") if getattr(self, name) is not None]
-        if ends and not durations:
-            raise UserError(
-                f"--{option_of(ends[0])} needs --anneal-steps, the agent steps to reach it in, or --anneal-fraction, "
-                "their share of --steps"
-            )
-        if durations and not ends:
-            raise UserError(f"--{option_of(durations[0])} does nothing without --learning-rate-end or --beta-end")
-        if len(durations) == 2:
-            raise UserError("--anneal-steps and --anneal-fraction exclude each other")
-        if self.anneal_fraction is not None and self.steps is None:
-            raise UserError("--anneal-fraction is a share of the budget --steps, and there is none")
-
-    def _check_learning(self) -> None:
-        """Check what goes together of the group `BEYOND`."""
-        if self.epochs > 1 and not self.clip_ratio:
-            raise UserError(
-                f"--epochs {self.epochs} needs --clip-ratio: without it a batch can be trained on only once"
-            )
-        if self.grad_clip_global and self.grad_clip_norm is not None:
-            raise UserError("--grad-clip-global and --grad-clip-norm exclude each other")
-        if self.dual_rmsprop and (self.grad_clip_global or self.optimizer != "rmsprop"):
-            raise UserError("--dual-rmsprop goes with --optimizer rmsprop and without --grad-clip-global")
-        if ":" in self.network and (self.initialization != "fan-in" or self.normalize_images):
-            raise UserError(
-                f"--initialization and --normalize-images are for the built-in networks; {self.network} has its own"
-            )
-
-    def _check_baseline(self) -> None:
-        """Check what goes with GA3C only."""
-        system = f"--system {self.system}"
-        if self.remote_agents:
-            raise UserError(f"{system} has no --remote-agents")
-        if self.adjustment != "off":
-            raise UserError(f"{system} has nothing to adjust; it goes with --adjustment off")
-        if self.serial:
-            raise UserError(f"--serial is GA3C in turn; it does not go with {system}")
-        if not self.train_last_transition:
-            raise UserError(
-                f"--no-train-last-transition is how the authors' GA3C cuts segments; {system} goes with "
-                "--train-last-transition"
-            )
-        if self.system == "a3c" and self.device.startswith("gpu"):
-            raise UserError(f"{system} computes on the CPU; it does not go with --device {self.device}")
-        if self.system == "a2c" and self.num_agents * self.t_max > 100_000:
-            raise UserError(
-                f"{system} trains on --agents x --t-max states at once, {self.num_agents * self.t_max} here; it must "
-                "be at most 100000"
-            )
+            value = getattr(self, setting.name)
+            if value is None and is_optional(setting.name):
+                continue
+            object.__setattr__(self, setting.name, checked(setting, setting_type(setting.name), value))
+        check_conflicts(self)
 
     def check_effect(self, given: Iterable[str]) -> None:
         """Refuse settings that a user gave and that have no effect on the system.
@@ -429,6 +392,15 @@ class Config:
         return min(self.max_training_queue, math.ceil(self.states_per_update / self.t_max))
 
     @property
+    def correction_used(self) -> str:
+        """The correction of policy lag: as given, or what the other settings imply."""
+        if self.correction is not None:
+            return self.correction
+        if self.clip_ratio:
+            return "ppo"
+        return "none" if self.log_softmax else "epsilon"
+
+    @property
     def has_minibatches(self) -> bool:
         """Whether an update is on shuffled steps of a batch instead of its whole segments."""
         return self.system != "a3c" and (self.epochs > 1 or self.minibatch_size > 0)
@@ -460,10 +432,24 @@ class Config:
         each = self.agents_per_actor
         return [range(start, min(start + each, last)) for start in range(first, last, each)]
 
-    def annealed(self, agent_steps: int) -> tuple[float, float]:
-        """Return learning rate and beta after `agent_steps` steps in all: linear from start to end, then constant."""
-        duration = self.anneal_steps or (self.anneal_fraction or 0) * (self.steps or 0)
-        done = min(1.0, agent_steps / duration) if duration else 0.0
+    def progress(self, agent_steps: int, time_s: float, episodes: int = 0) -> float | None:
+        """Return the share of the budget that is used, 0 to 1; None where there is no budget."""
+        shares = []
+        if self.steps:
+            shares.append(agent_steps / self.steps)
+        if self.minutes:
+            shares.append(time_s / (60 * self.minutes))
+        if self.episodes:
+            shares.append(episodes / self.episodes)
+        return min(1.0, max(shares)) if shares else None
+
+    def annealed(self, agent_steps: int, time_s: float) -> tuple[float, float]:
+        """Return learning rate and beta after so many steps and seconds in all: linear to their ends, then constant."""
+        done = 0.0
+        if self.anneal_steps:
+            done = min(1.0, agent_steps / self.anneal_steps)
+        if self.anneal_fraction:
+            done = min(1.0, (self.progress(agent_steps, time_s) or 0.0) / self.anneal_fraction)
 
         def at(start, end):
             return start if end is None else start + (end - start) * done
@@ -474,7 +460,8 @@ class Config:
     def from_preset(cls, preset: str, given: dict[str, Any]) -> Config:
         """Return the settings of a preset with `given` ones on top; the preset gives way where they conflict.
 
-        Any budget that is given replaces the preset's. Where nothing can be adjusted, nothing is.
+        Any budget that is given replaces the preset's. Where nothing can be adjusted, nothing is, and what has no
+        effect on the system keeps its default.
 
         Raises:
             UserError: as `from_values`.
@@ -482,11 +469,14 @@ class Config:
         if preset not in PRESETS:
             raise UserError(f"unknown preset {preset!r}{did_you_mean(preset, list(PRESETS))}")
         given = {name: value for name, value in given.items() if value is not None}
-        dropped = BUDGETS if any(budget in given for budget in BUDGETS) else ()
-        if given.get("serial") or given.get("system", cls.system) != cls.system:
-            dropped += ("adjustment",)
-        kept = {name: value for name, value in PRESETS[preset].items() if name not in dropped}
-        return cls.from_values({**kept, **given})
+        system = given.get("system", cls.system)
+        dropped = {"adjustment"} if given.get("serial") or system != cls.system else set()
+        values = {
+            name: value
+            for name, value in preset_beside(preset, given).items()
+            if name in given or (has_effect(name, system) and name not in dropped)
+        }
+        return cls.from_values(values)
 
     def changed(self, changes: dict[str, Any]) -> Config:
         """Return the settings that a run with these goes on with.
@@ -563,56 +553,15 @@ class Config:
         return cls(**values)
 
 
-USUAL_PRESET = "default"
-PRESETS: dict[str, dict[str, Any]] = {
-    # The paper's settings, with the authors' code where the text is silent, the standard Atari preprocessing, and
-    # dynamic adjustment with larger first moves than the paper's.
-    "default": {"adjustment": "fast"},
-    # The same with the paper's own adjustment.
-    "paper": {"adjustment": "paper"},
-    # The authors' code as published (its settings and its traits, ../shared/paper).
-    "nvlabs": {
-        "preprocessing": "nvlabs",
-        "learning_rate": 3e-4,
-        "min_training_batch": 0,
-        "train_last_transition": False,
-        "adjustment": "nvlabs",
-        "scheduling": "plain",
-        "episodes": 400_000,
-    },
-    # Seconds on a laptop: shows that everything works, not that it learns.
-    "smoke": {
-        "num_agents": 4,
-        "agent_processes": 2,
-        "num_predictors": 1,
-        "num_trainers": 1,
-        "steps": 2_000,
-        "log_seconds": 1.0,
-    },
-}
-
-
 def option_of(name: str) -> str:
     """Return the command-line option (without dashes) of the setting `name`."""
-    setting = Config.__dataclass_fields__[name]
-    return setting.metadata["option"] or name.replace("_", "-")
+    return option_name(Config.__dataclass_fields__[name])
 
 
 def has_effect(name: str, system: str) -> bool:
     """Return whether the setting `name` has an effect on this system; unknown names are refused elsewhere."""
     setting = Config.__dataclass_fields__.get(name)
     return setting is None or system in setting.metadata["systems"]
-
-
-def plain_text(value: Any) -> str:
-    """Format a value as on a command line, a whole number without a point."""
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
-
-
-def did_you_mean(name: str, known: list[str], count: int = 3) -> str:
-    """Return a hint such as '; close: a, b', or an empty text."""
-    close = difflib.get_close_matches(name, known, n=count, cutoff=0.5)
-    return f"; close: {', '.join(close)}" if close else ""
 
 
 _TYPES = {name: tuple(typing.get_args(hint)) or (hint,) for name, hint in typing.get_type_hints(Config).items()}
@@ -634,28 +583,3 @@ def is_optional(name: str) -> bool:
 def setting_type(name: str) -> type:
     """Return the type of a setting's value other than None: bool, int, float or str."""
     return next(kind for kind in _TYPES[name] if kind is not type(None))
-
-
-def _checked(setting: dataclasses.Field, value: Any) -> Any:
-    """Return `value` as the setting's type, or raise a UserError that says what would be right."""
-    kind: type = setting_type(setting.name)
-    rule = setting.metadata
-    if value is None and is_optional(setting.name):
-        return None
-    name = f"{setting.name} (--{option_of(setting.name)})"
-    if kind is float and type(value) is int:
-        value = float(value) if abs(value) < 2**1000 else math.inf
-    if type(value) is not kind:
-        words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-        raise UserError(f"{name} is {value!r}; it must be {words[kind]}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{name} is {value}; it must be finite")
-    if rule["choices"] and value not in rule["choices"]:
-        raise UserError(f"{name} is {value!r}; it must be one of {', '.join(rule['choices'])}")
-    if rule["low"] is not None and value < rule["low"]:
-        raise UserError(f"{name} is {value}; it must be at least {rule['low']}")
-    if rule["above"] is not None and value <= rule["above"]:
-        raise UserError(f"{name} is {value}; it must be above {rule['above']}")
-    if rule["high"] is not None and value > rule["high"]:
-        raise UserError(f"{name} is {value}; it must be at most {rule['high']}")
-    return value

@@ -18,8 +18,9 @@ from typing import Any
 
 import cloudpickle
 
-from ga3c_tf.config import Config, did_you_mean
+from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.settings import did_you_mean
 
 OBJECT = "object"
 """Stands for the module in the name of a function that was passed as a Python object."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ga3c_tf.config import SYSTEM_CLASSES, Config
+from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import EnvironmentSpec, describe_environment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.errors import BudgetReached, UserError
@@ -20,6 +20,7 @@ from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.weights import keep_origin, load_weights, weights_called
+from ga3c_tf.settings import SYSTEM_CLASSES
 
 if TYPE_CHECKING:
     from ga3c_tf.systems.session import Session

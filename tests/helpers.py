@@ -13,6 +13,7 @@ from gymnasium import spaces
 
 from ga3c_tf.remote.actor import RemoteAgents
 from ga3c_tf.remote.bridge import Bridge
+from ga3c_tf.rollouts.divergence import UNKNOWN
 from ga3c_tf.systems.a3c.shared_weights import rmsprop_step
 from ga3c_tf.workers.agent import errors_told
 
@@ -125,6 +126,14 @@ class PacedEnvironment(ShortIsBad):
         return super().step(action)
 
 
+class PacedCountingEnvironment(CountingEnvironment):
+    """At most 1,000 steps a second for a process."""
+
+    def step(self, action):
+        time.sleep(0.001)
+        return super().step(action)
+
+
 class HangingEnvironment(CountingEnvironment):
     """Hangs at the beginning of its second episode where its seed is even."""
 
@@ -139,7 +148,15 @@ gymnasium.register("Endless-v0", EndlessEnvironment)
 gymnasium.register("Paced-v0", PacedEnvironment)
 gymnasium.register("Hanging-v0", HangingEnvironment)
 gymnasium.register("Counting-v0", CountingEnvironment)
+gymnasium.register("PacedCounting-v0", PacedCountingEnvironment)
 gymnasium.register("Failing-v0", FailingEnvironment)
+
+
+def update_result(version):
+    """What a model's `train` returns, of an update whose numbers nobody looks at."""
+    return SimpleNamespace(
+        policy_loss=0.0, value_loss=0.0, entropy=0.0, divergence=UNKNOWN, version=version, applied=True
+    )
 
 
 class CheckingModel:
@@ -169,7 +186,7 @@ class CheckingModel:
         with self._lock:
             self._version += 1
             self.batches.append(rows)
-            return SimpleNamespace(policy_loss=0.0, value_loss=0.0, entropy=0.0, version=self._version, applied=True)
+            return update_result(self._version)
 
     def checkpoint_objects(self):
         return {}

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from ga3c_tf.config import HELD, PRESETS, Config, option_of
+from ga3c_tf.config import HELD, Config, option_of
 from ga3c_tf.errors import UserError
+from ga3c_tf.presets import PRESETS
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,10 @@ def test_every_whole_number_has_an_upper_bound(setting):
         ({"network": "mine:wide", "initialization": "he"}, "are for the built-in networks; mine:wide has its own"),
         ({"network": "mine:wide", "normalize_images": True}, "are for the built-in networks; mine:wide has its own"),
         ({"anneal_fraction": 1.0, "steps": 10}, "--anneal-fraction does nothing without"),
-        ({"anneal_fraction": 1.0, "beta_end": 0.0}, "--anneal-fraction is a share of the budget --steps, and there is"),
+        (
+            {"anneal_fraction": 1.0, "beta_end": 0.0},
+            "a share of the budget --steps or --minutes, and there is neither",
+        ),
         ({"anneal_fraction": 1.0, "anneal_steps": 5, "steps": 10, "beta_end": 0.0}, "exclude each other"),
     ],
 )
@@ -169,7 +173,8 @@ def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():
     with pytest.raises(UserError, match="--agent-processes has no effect with --system a3c; it is for ga3c and a2c"):
         Config(system="a3c").check_effect(["agent_processes"])
     Config(system="a2c").check_effect(["agent_processes", "learning_rate"])
-    Config().check_effect(setting.name for setting in dataclasses.fields(Config))
+    Config().check_effect(setting.name for setting in dataclasses.fields(Config) if setting.name != "lag")
+    Config(system="a2c").check_effect(["lag"])
     assert Config(system="a2c", **PRESETS["smoke"]).num_trainers == 1
 
 
@@ -192,22 +197,28 @@ def test_a_damaged_text_is_refused(text):
 
 def test_presets_are_valid_and_differ():
     configs = [Config.from_values(values) for values in PRESETS.values()]
-    assert len({config.to_json() for config in configs}) == len(PRESETS) == 4
+    assert len({config.to_json() for config in configs}) == len(PRESETS) == 6
 
 
 def test_rates_go_linearly_to_their_ends_and_stay_there():
     config = Config(learning_rate=1e-3, learning_rate_end=0.0, beta=0.01, anneal_steps=1000)
-    assert config.annealed(0) == (1e-3, 0.01)
-    assert config.annealed(250) == pytest.approx((7.5e-4, 0.01))
-    assert config.annealed(1000) == config.annealed(10**9) == (0.0, 0.01)
-    assert Config().annealed(10**9) == (Config().learning_rate, Config().beta)
+    assert config.annealed(0, 9.0) == (1e-3, 0.01)
+    assert config.annealed(250, 9.0) == pytest.approx((7.5e-4, 0.01))
+    assert config.annealed(1000, 9.0) == config.annealed(10**9, 9.0) == (0.0, 0.01)
+    assert Config().annealed(10**9, 9.0) == (Config().learning_rate, Config().beta)
 
 
 def test_rates_reach_their_ends_after_a_share_of_the_budget_whatever_that_is():
     config = Config(learning_rate=1e-3, learning_rate_end=0.0, beta_end=0.0, anneal_fraction=0.5, steps=1000)
-    assert config.annealed(250) == pytest.approx((5e-4, 0.005))
-    assert config.annealed(500) == config.annealed(1000) == (0.0, 0.0)
-    assert config.changed({"steps": 2000}).annealed(500) == pytest.approx((5e-4, 0.005))
+    assert config.annealed(250, 10.0**6) == pytest.approx((5e-4, 0.005))
+    assert config.annealed(500, 0.0) == config.annealed(1000, 0.0) == (0.0, 0.0)
+    assert config.changed({"steps": 2000}).annealed(500, 0.0) == pytest.approx((5e-4, 0.005))
+    by_time = config.changed({"minutes": 2.0})
+    assert by_time.annealed(10**6, 30.0) == pytest.approx((5e-4, 0.005))
+    assert by_time.annealed(0, 60.0) == by_time.annealed(0, 999.0) == (0.0, 0.0)
+    first_to_end = config.replace(minutes=2.0)
+    assert first_to_end.annealed(250, 45.0) == pytest.approx((2.5e-4, 0.0025))
+    assert first_to_end.annealed(250, 15.0) == pytest.approx((5e-4, 0.005))
 
 
 def test_where_batches_are_trained_on_several_times_one_batch_waits_at_most():
@@ -247,6 +258,40 @@ def test_a_preset_gives_way_to_what_is_given():
     assert Config.from_preset("nvlabs", {"steps": 5}).episodes is None
     with pytest.raises(UserError, match="it goes with --adjustment off"):
         Config.from_preset("paper", {"serial": True, "adjustment": "fast"})
+
+
+def test_a_tuned_preset_gives_way_to_what_excludes_a_part_of_it():
+    def tuned(**given):
+        return Config.from_preset("tuned", given)
+
+    assert tuned(minutes=3.0).annealed(0, 180.0)[0] == 0.0
+    assert (tuned(minutes=3.0).steps, tuned(minutes=3.0).minutes) == (None, 3.0)
+    assert tuned(episodes=3).annealed(10**9, 10.0**9)[0] == tuned().learning_rate
+    assert tuned(anneal_steps=7).annealed(7, 0.0)[0] == 0.0
+    assert tuned(grad_clip_norm=2.0).grad_clip_global == 0.0
+    assert tuned(dual_rmsprop=True).optimizer == "rmsprop"
+    assert tuned(dual_rmsprop=False).optimizer == "adam"
+    assert tuned(episodes=3, anneal_steps=9).annealed(9, 0.0)[0] == 0.0
+    assert (tuned(correction="ppo").clip_ratio, tuned(correction="ppo").epochs) == (0.1, 3)
+    for correction in ("none", "epsilon", "clipped-is", "one-step", "v-trace"):
+        assert (tuned(correction=correction).clip_ratio, tuned(correction=correction).epochs) == (0.0, 1)
+    assert tuned(correction="v-trace").advantage == "nstep" and tuned(correction="one-step").advantage == "gae"
+    assert tuned(clip_ratio=0.0).epochs == tuned(loss="mine:huber").epochs == 1
+    with pytest.raises(UserError, match="network"):
+        tuned(network=5)
+    assert tuned(network="mine:wide").initialization == "fan-in"
+    assert tuned(network="nature").initialization == "orthogonal"
+
+
+def test_a_preset_leaves_out_what_has_no_effect_on_the_system():
+    asynchronous = Config.from_preset("tuned", {"system": "a3c"})
+    assert (asynchronous.epochs, asynchronous.clip_ratio, asynchronous.minibatch_size) == (1, 0.0, 0)
+    assert (asynchronous.advantage, asynchronous.optimizer) == ("gae", "adam")
+    assert asynchronous.num_agents == 16
+    assert Config.from_preset("tuned-small", {"system": "a3c"}).num_agents == Config().num_agents == 32
+    assert Config.from_preset("smoke", {"system": "a3c"}).num_agents == 4
+    synchronous = Config.from_preset("tuned", {"system": "a2c"})
+    assert (synchronous.epochs, synchronous.min_training_batch) == (3, Config().min_training_batch)
 
 
 def test_the_adjustment_may_start_128_agents_or_as_many_as_there_are():

@@ -10,7 +10,9 @@ from typing import Any
 import rich_click as click
 from click.types import convert_type
 
-from ga3c_tf.config import MOST_EPISODE_STEPS, SYSTEMS, USUAL_PRESET, Config, is_optional, option_of, setting_type
+from ga3c_tf.config import MOST_EPISODE_STEPS, Config, is_optional, option_of, setting_type
+from ga3c_tf.presets import USUAL_PRESET
+from ga3c_tf.settings import SYSTEMS
 
 
 def config_options(command):

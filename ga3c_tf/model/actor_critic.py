@@ -18,6 +18,7 @@ from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.rmsprop import clip_by_average_norm
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, Batch
+from ga3c_tf.rollouts.divergence import UNKNOWN, Divergence, divergence
 
 COLUMNS = STEP_COLUMNS | SEGMENT_COLUMNS
 
@@ -29,6 +30,7 @@ class Gradients(NamedTuple):
     policy_loss: float  # -(advantage objective + beta * entropy), summed over the batch
     value_loss: float  # 0.5 * (R - V)^2, summed over the batch
     entropy: float  # of the policy in nats, the mean over the batch
+    divergence: Divergence  # of the batch's actions; unknown for a batch that does not say how they were chosen
     finite: bool  # whether losses and gradients are finite numbers
 
 
@@ -132,9 +134,14 @@ class ActorCritic:
                 tf.constant(getattr(batch, name), tf.as_dtype(dtype)) if unread is None else unread
                 for (name, dtype), unread in zip(COLUMNS.items(), self._columns, strict=True)
             ]
-            *tensors, summary = self._compute(tf.constant(batch.states), tf.constant(beta, tf.float32), *columns)
-        policy_loss, value_loss, entropy, finite = summary.numpy().tolist()
-        return Gradients(tensors, policy_loss, value_loss, entropy, bool(finite))
+            inputs = (tf.constant(batch.states), tf.constant(beta, tf.float32), *columns)
+            *tensors, summary = self._compute(*inputs)
+        numbers = summary.numpy()
+        policy_loss, value_loss, entropy, finite = numbers[:4].tolist()
+        moved = UNKNOWN
+        if hasattr(batch, "mu_log_probabilities"):
+            moved = divergence(numbers[4:], batch.mu_log_probabilities, self._config)
+        return Gradients(tensors, policy_loss, value_loss, entropy, moved, bool(finite))
 
     def _check_minibatches(self, read: Sequence[str]) -> None:
         """Refuse a loss that reads columns of whole segments where updates are on shuffled steps."""
@@ -160,8 +167,9 @@ class ActorCritic:
         return losses.policy(logits, self._config.min_policy), values, version
 
     def _gradient_graph(self, states: tf.Tensor, beta: tf.Tensor, *columns: tf.Tensor) -> list[tf.Tensor]:
-        """Return the gradients there are, clipped, then [policy loss, value loss, mean entropy, finite].
+        """Return the gradients there are, clipped, then the summary [4 + B], all numbers that Python needs.
 
+        The summary is [policy loss, value loss, mean entropy, finite] and log pi of each action.
         `finite` is 1 where losses and gradients are finite, else 0. Of the gradients those of logits and values are
         looked at: all others are sums of products with them, and looking at each costs a pass over memory.
         """
@@ -187,7 +195,14 @@ class ActorCritic:
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in looked_at])
         mean_entropy = entropy / tf.cast(tf.size(values), tf.float32)
         summary = tf.stack([policy_loss, value_loss, mean_entropy, tf.cast(finite, tf.float32)])
-        return [*self._clipped(list(found.values())), summary]
+        log_pi = self._log_taken(logits, batch.actions)
+        return [*self._clipped(list(found.values())), tf.concat([summary, log_pi], 0)]
+
+    def _log_taken(self, logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
+        """Return log pi of the actions taken, [B]; one operation, where there is no `min_policy`."""
+        if self._config.min_policy:
+            return losses.log_taken(losses.log_policy(logits, self._config.min_policy, None), actions)
+        return -tf.nn.sparse_softmax_cross_entropy_with_logits(actions, logits)
 
     def _objectives(self, policy_loss: tf.Tensor, value_loss: tf.Tensor, values: tf.Tensor) -> list[tf.Tensor]:
         """Return what is minimised: the losses, weighted and reduced as the settings say, in one sum or by itself."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.model import corrections
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.plugins import one_line, users_function
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, Batch
@@ -67,28 +68,54 @@ def find_loss(config: Config, num_actions: int) -> LossFunction:
 def actor_critic(batch: Batch, config: Config) -> Losses:
     """Compute the paper's loss (section 3): advantage objective, entropy bonus, and the value's squared error.
 
-    With a `clip_ratio`, PPO's clipped objective takes the place of the advantage objective.
+    `config.correction` says what is done about policy lag: PPO's clipped objective takes the place of the advantage
+    objective, or importance ratios weigh the advantages, or V-trace gives advantages and value targets.
 
     Args:
-        batch: Of its columns, `logits`, `values`, `actions`, `returns` and `beta` are used; with a `clip_ratio` or
-            `advantage` 'gae' also `mu_values` and `mu_log_probabilities`.
-        config: Of the settings, `min_policy`, `log_epsilon`, `log_softmax`, `advantage`, `normalize_advantages` and
-            `clip_ratio` are used.
+        batch: Of its columns, `logits`, `values`, `actions`, `returns` and `beta` are used; with `advantage` 'gae' and
+            most corrections also `mu_values` or `mu_log_probabilities`, with V-trace those of segments.
+        config: Of the settings, those of corrections, `min_policy`, `log_epsilon`, `log_softmax`, `advantage` and
+            `normalize_advantages` are used.
     """
+    correction = config.correction_used
+    has_floor = correction in ("epsilon", "ppo") and not config.log_softmax
     probabilities = policy(batch.logits, config.min_policy)
-    logarithms = log_policy(batch.logits, config.min_policy, None if config.log_softmax else config.log_epsilon)
+    logarithms = log_policy(batch.logits, config.min_policy, config.log_epsilon if has_floor else None)
     spread = entropy(probabilities, logarithms)
-    if config.clip_ratio:
+    returns = batch.returns
+    if correction == "ppo":
         # Without the floor, which would make the ratio of a rare action a wrong one and stop its gradient.
         log_pi = log_taken(log_policy(batch.logits, config.min_policy, None), batch.actions)
         advantage = advantages(batch, config)
         objective = clipped_objective(log_pi, batch.mu_log_probabilities, advantage, config.clip_ratio)
+    elif correction in ("clipped-is", "one-step", "v-trace"):
+        log_pi = log_taken(logarithms, batch.actions)
+        weighted, returns = corrected(batch, log_pi, config)
+        objective = tf.reduce_sum(log_pi * weighted)
     elif config.advantage == "gae" or config.normalize_advantages:
         objective = tf.reduce_sum(log_taken(logarithms, batch.actions) * advantages(batch, config))
     else:
-        objective = advantage_objective(logarithms, batch.values, batch.actions, batch.returns)
+        objective = advantage_objective(logarithms, batch.values, batch.actions, returns)
     objective += batch.beta * spread
-    return Losses(-objective, value_loss(batch.values, batch.returns), spread)
+    return Losses(-objective, value_loss(batch.values, returns), spread)
+
+
+def corrected(batch: Batch, log_pi: tf.Tensor, config: Config) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return advantages weighed by importance ratios and the targets of the values, float32 [B], both constants.
+
+    Args:
+        batch: of whole segments for V-trace.
+        log_pi: [B] float32, log-probability of the action taken, now.
+        config: its `correction` is 'clipped-is', 'one-step' or 'v-trace'.
+    """
+    log_mu = batch.mu_log_probabilities
+    if config.correction_used == "v-trace":
+        ratios = corrections.importance_ratios(log_pi, log_mu, float("inf"))
+        found = corrections.v_trace(batch, ratios, config.gamma, config.rho_bar, config.c_bar, config.t_max)
+        return tf.minimum(ratios, config.rho_bar) * normalized(found.advantages, config), found.targets
+    most = config.rho_bar if config.correction_used == "one-step" else config.importance_clip
+    ratios = corrections.importance_ratios(log_pi, log_mu, most)
+    return ratios * advantages(batch, config), batch.returns
 
 
 def policy(logits: tf.Tensor, min_policy: float = 0.0) -> tf.Tensor:
@@ -152,9 +179,15 @@ def advantages(batch: Batch, config: Config) -> tf.Tensor:
     """
     at_choice = config.advantage == "gae" or config.clip_ratio > 0
     found = batch.returns - (batch.mu_values if at_choice else tf.stop_gradient(batch.values))
-    if config.normalize_advantages:
-        found = (found - tf.reduce_mean(found)) / (tf.math.reduce_std(found) + NORMALIZATION_EPSILON)
-    return found
+    return normalized(found, config)
+
+
+def normalized(advantages: tf.Tensor, config: Config) -> tf.Tensor:
+    """Return the advantages [B] with mean 0 and standard deviation 1, where `normalize_advantages` says so."""
+    if not config.normalize_advantages:
+        return advantages
+    deviation = tf.math.reduce_std(advantages) + NORMALIZATION_EPSILON
+    return (advantages - tf.reduce_mean(advantages)) / deviation
 
 
 def clipped_objective(log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tensor, clip_ratio: float) -> tf.Tensor:

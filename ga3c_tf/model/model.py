@@ -17,6 +17,7 @@ from ga3c_tf.model.graph_call import direct_call, trace
 from ga3c_tf.model.rmsprop import RMSProp
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.rollouts.divergence import Divergence
 
 
 class TrainResult(NamedTuple):
@@ -25,6 +26,7 @@ class TrainResult(NamedTuple):
     policy_loss: float  # -(advantage objective + beta * entropy), summed over the batch
     value_loss: float  # 0.5 * (R - V)^2, summed over the batch
     entropy: float  # of the policy in nats, the mean over the batch
+    divergence: Divergence  # of the policy from those that chose the batch's actions
     version: int  # updates done, this one included if it was applied
     applied: bool  # False where a loss or gradient was infinite or not a number: nothing has changed then
 
@@ -93,7 +95,8 @@ class Model:
         if found.finite:
             with tf.device(self._device):
                 [version] = self._apply(tf.constant(learning_rate, tf.float32), *found.tensors)
-        return TrainResult(found.policy_loss, found.value_loss, found.entropy, int(version.numpy()), found.finite)
+        losses = (found.policy_loss, found.value_loss, found.entropy)
+        return TrainResult(*losses, found.divergence, int(version.numpy()), found.finite)
 
     def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
         """Return all that a checkpoint holds, for tf.train.Checkpoint(**objects): weights, optimizer's slots, version.

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ga3c_tf.config import did_you_mean
 from ga3c_tf.errors import UserError
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.plugins import one_line, users_function
+from ga3c_tf.settings import did_you_mean
 
 SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a game's screen, a smaller one a grid of cells
 

@@ -13,6 +13,7 @@ import os
 import struct
 import termios
 import threading
+from collections import deque
 from multiprocessing import connection, reduction
 
 import numpy as np
@@ -35,6 +36,8 @@ REMOVED = 3 << 30
 """Kinds of a record on the way back: a segment slot is free again, an agent begins, an agent ends. Without one of these
 bits a record is the number of an agent whose prediction is there."""
 KIND = 3 << 30
+PIPE_RECORDS = 16_384
+"""As many indices as a pipe holds."""
 
 
 class RecordQueue:
@@ -96,6 +99,33 @@ class IndexQueue(RecordQueue):
         """End `readers` of the threads that read this queue."""
         if readers:
             self.put(np.full(readers, STOP, INDEX))
+
+
+class NewestFirstQueue(IndexQueue):
+    """A training queue that hands out the newest slot first. Threads that read it take turns.
+
+    Slots that were sent before an `ENDED` record are all handed out before it, so that the process which it names can
+    be replaced.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self._ready: list[int] = []
+        self._later: deque[int] = deque()  # from the first `ENDED` record on
+
+    def get(self, maximum: int = 1) -> np.ndarray:
+        """Return the newest slot, or a record; wait where there is none; empty once this reader is to end."""
+        if len(self) == 0 or super().__len__():
+            records = super().get(PIPE_RECORDS)
+            if not len(records):
+                return records
+            self._later.extend(records.tolist())
+        while self._later and not self._later[0] & ENDED:
+            self._ready.append(self._later.popleft())
+        return np.array([self._ready.pop() if self._ready else self._later.popleft()], INDEX)
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self._ready) + len(self._later)
 
 
 class SharedMemory:

@@ -39,6 +39,16 @@ METRIC_COLUMNS = (
     "value_loss",
     "entropy",
     "rss_mb",
+    # Columns that come to a later version are added here, at the end: files without them are read, and gone on with.
+    "policy_lag_states",
+    "kl",
+    "total_variation",
+    "effective_sample_size",
+    "clipped",
+    "floored",
+    "version_spread",
+    "bootstrap_lag",
+    "dropped_steps",
 )
 ADJUSTMENT_COLUMNS = ("time_s", "agents", "predictors", "trainers", "rate", "noise", "accepted", "why")
 EVENT_COLUMNS = ("time_s", "agent_steps", "event", "why")
@@ -84,7 +94,8 @@ class RunLog:
         self._adjustment = table("adjustment.csv", ADJUSTMENT_COLUMNS)
         self._event_log = table("events.csv", EVENT_COLUMNS)
         self._node_log = table("nodes.csv", NODE_COLUMNS) if nodes else None
-        name = f"events.out.tfevents.{time.time():.0f}.{platform.node()}.{os.getpid()}.{time.time_ns() % 10**9}"
+        seconds, nanoseconds = divmod(time.time_ns(), 10**9)  # TensorBoard reads the files in the order of their names
+        name = f"events.out.tfevents.{seconds}.{platform.node()}.{os.getpid()}.{nanoseconds:09d}"
         self._tensorboard = RetryingWriter(folder / name, self._no_room)
         self._add(event_pb2.Event(file_version="brain.Event:2"))
         if agent_steps:  # TensorBoard drops what an earlier session wrote from this step on
@@ -198,22 +209,33 @@ def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dic
             place = stream.seek(place - size)
             end = stream.read(size) + end
     lines = end.decode(errors="replace").split("\n")[:-1]  # what follows the last line break is half a line
-    rows = [_cells(line, columns) for line in (lines[1:] if place else lines)]  # and so may be the first line
+    missing = _missing_cells(file, columns)
+    rows = [_cells(line + missing, columns) for line in (lines[1:] if place else lines)]  # and so may be the first line
     return [dict(zip(columns, cells, strict=True)) for cells in rows[-count:] if cells is not None]
 
 
 def _lines(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, list[str] | None]]:
     """Yield each line except the header, with its cells; None in place of the cells of a damaged line.
 
+    A line of an older version, which had fewer columns, is filled up with empty cells.
     Each line is read by itself, or one wrong quotation mark would swallow all that follow.
     """
     if not file.exists():
         return
-    header = ",".join(columns) + "\n"
+    missing = _missing_cells(file, columns)
+    header = ",".join(columns[: len(columns) - len(missing)]) + "\n"
     with file.open(errors="replace", newline="\n") as stream:
         for number, line in enumerate(stream):
             if number or line != header:
-                yield line, _cells(line[:-1], columns) if line.endswith("\n") else None
+                filled = line.removesuffix("\n") + missing
+                yield filled + "\n", _cells(filled, columns) if line.endswith("\n") else None
+
+
+def _missing_cells(file: Path, columns: tuple[str, ...]) -> str:
+    """Return what to add to each line of a file of an older version, whose header has only the first columns."""
+    with file.open(errors="replace", newline="\n") as stream:
+        names = tuple(stream.readline().removesuffix("\n").split(","))
+    return "," * (len(columns) - len(names)) if names == columns[: len(names)] else ""
 
 
 def _cells(line: str, columns: tuple[str, ...]) -> list[str] | None:

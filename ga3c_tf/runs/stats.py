@@ -8,8 +8,12 @@ from collections import deque
 
 import numpy as np
 
+from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, Divergence, SegmentLag
+
 BOOTSTRAP_ENTRIES = 1_000_000
 """Of the resamples that are held in memory at once."""
+MEASURED = (*Divergence._fields, *SegmentLag._fields)
+"""What each update measures of its batch's lag besides the lag itself."""
 NO_AGENTS = np.empty(0, np.int64)
 
 
@@ -66,6 +70,8 @@ class Stats:
         value_loss: float,
         entropy: float,
         agents: np.ndarray = NO_AGENTS,
+        divergence: Divergence = UNKNOWN,
+        within: SegmentLag = NO_SEGMENTS,
     ) -> None:
         """Count one update of a trainer.
 
@@ -74,7 +80,10 @@ class Stats:
             policy_loss, value_loss: sums over the batch.
             entropy: mean over the batch, in nats.
             agents: int64 [batch], whose states they are, for `lags_of`.
+            divergence: of the batch.
+            within: lag within its segments.
         """
+        measured = np.array([*divergence, *within])
         with self._lock:
             self.updates += 1
             self.trained_samples += len(lags)
@@ -83,6 +92,9 @@ class Stats:
             self._lags_of_agent.add(agents, lags[: len(agents)])
             self._states_of_agent.add(agents)
             self._losses += policy_loss, value_loss, entropy * len(lags)
+            known = np.isfinite(measured)
+            self._measured[known] += measured[known] * len(lags)
+            self._states_measured[known] += len(lags)
 
     def episode(self, score: float) -> None:
         """Count an episode that ended with this raw score."""
@@ -124,6 +136,7 @@ class Stats:
                 "policy_loss": float(policy_loss),
                 "value_loss": float(value_loss),
                 "entropy": float(entropy),
+                **self._measured_means(),
             }
             self._clear_window()
             return row
@@ -133,12 +146,19 @@ class Stats:
         with self._lock:
             return self._lags_of_agent.padded(agents), self._states_of_agent.padded(agents)
 
+    def _measured_means(self) -> dict[str, float]:
+        """Return the means over states of what each update measured; not-a-number where none did."""
+        means = np.full(len(MEASURED), np.nan)
+        np.divide(self._measured, self._states_measured, out=means, where=self._states_measured > 0)
+        return dict(zip(MEASURED, means.tolist(), strict=True))
+
     def _clear_window(self) -> None:
         self._window_predictions = self._window_prediction_batches = self._window_updates = 0
         self._states_of_lag = Sums()
         self._lags_of_agent = Sums()
         self._states_of_agent = Sums()
         self._losses = np.zeros(3)
+        self._measured, self._states_measured = np.zeros((2, len(MEASURED)))
 
     def state(self) -> dict:
         """Return the totals for a checkpoint."""

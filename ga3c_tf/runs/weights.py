@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ga3c_tf.config import did_you_mean
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 from ga3c_tf.runs.folder import check_no_links
+from ga3c_tf.settings import did_you_mean
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights need none of it
     from ga3c_tf.model.model import Model

@@ -1,14 +1,17 @@
-"""Synchronous batched advantage actor-critic: the control without policy lag (Stooke & Abbeel, arXiv 1803.02811)."""
+"""Synchronous batched advantage actor-critic (Stooke & Abbeel, arXiv 1803.02811): without policy lag, or a set one."""
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from multiprocessing import connection
 
 import numpy as np
 
 from ga3c_tf.environments.environment import modules_used
+from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
+from ga3c_tf.host.memory import available_bytes
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.rollouts.queues import INDEX, IndexQueue, ReplyPipes, homes_of
@@ -27,6 +30,9 @@ class A2C(System):
     A round is t_max steps of every agent. What an agent sends of it, one segment or, where episodes end, several, is
     chosen, bootstrapped and trained on by one version of the model. An agent that has sent t_max steps waits for the
     update; one that must know the value of a time limit's last state asks once more, and the others wait for it.
+
+    With `--lag` K the updates after a round are on the batch of K rounds ago, all else being equal; there is none after
+    the first K rounds of a session. Batches that still wait at its end are left.
     """
 
     def __init__(self, session: Session):
@@ -38,7 +44,10 @@ class A2C(System):
         self._answers = ReplyPipes(session.memory, homes_of(config, self._num_processes))
         round_steps = config.num_agents * config.t_max
         self._builder = BatchBuilder(session.memory, round_steps - 1)
+        columns = [session.memory.states, *session.memory.step_columns.values()]
+        _check_room(config.lag, round_steps * sum(column[0, 0].nbytes for column in columns))
         self._batch: Batch | None = None
+        self._waiting: deque[Batch] = deque()  # with --lag
         self._asked = np.full(config.num_agents, -1, np.int64)  # each agent's waiting request
         self._sent = np.zeros(config.num_agents, np.int64)  # steps of this round that are in sent segments
 
@@ -82,7 +91,8 @@ class A2C(System):
         self._processes.kill()
 
     def counts(self) -> Counts:
-        return Counts(agents=self.session.config.num_agents, requests=int(np.count_nonzero(self._asked >= 0)))
+        requests = int(np.count_nonzero(self._asked >= 0))
+        return Counts(agents=self.session.config.num_agents, requests=requests, gathered=self._builder.states)
 
     def _take_in(self) -> None:
         """Note requests and copy segments. Requests first: whoever asks has sent its segments before."""
@@ -100,8 +110,10 @@ class A2C(System):
         """Predict for all agents that are to step, after the update if the round is over."""
         session = self.session
         if self._batch is not None:
-            for part in session.minibatches.of(self._batch):
-                train(part, session.model, session.stats, session.refused, *session.rates())
+            self._waiting.append(self._batch)
+            if len(self._waiting) > session.config.lag:
+                for part in session.minibatches.of(self._waiting.popleft()):
+                    train(part, session.model, session.stats, session.refused, *session.rates())
             self._batch = None
             self._sent[:] = 0
         agents = np.flatnonzero(self._sent < session.config.t_max)
@@ -109,3 +121,12 @@ class A2C(System):
         self._asked[agents] = -1
         answer(requests, session.model, session.memory, session.stats)
         self._answers.predicted(agents)
+
+
+def _check_room(batches: int, batch_bytes: int) -> None:
+    """Refuse with a UserError to keep more batches than there is memory for."""
+    if batches * batch_bytes > available_bytes():
+        raise UserError(
+            f"--lag {batches} keeps {batches * batch_bytes / 2**20:.0f} MiB of batches, and "
+            f"{available_bytes() / 2**20:.0f} MiB are left here; a smaller --lag needs less"
+        )

@@ -24,7 +24,7 @@ class SerialGA3C(System):
         super().__init__(session)
         agents = range(session.config.num_agents)
         self._free_slots = [deque(session.memory.slots_of(agent)) for agent in agents]
-        self._builder = BatchBuilder(session.memory, session.config.min_training_batch)
+        self._builder = BatchBuilder(session.memory, session.config.min_training_batch, session.lag_limit.drops)
         self._runs: list[Generator[int | None, None, None]] = []
 
     def start(self) -> None:

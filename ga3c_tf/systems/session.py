@@ -9,11 +9,12 @@ from pathlib import Path
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import EnvironmentSpec
 from ga3c_tf.model.model import Model
-from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, RolloutBuffers
+from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, NewestFirstQueue, RecordQueue, RolloutBuffers
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import RunLog
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.workers.failures import FailureBudget
+from ga3c_tf.workers.lag_limit import LagLimit
 from ga3c_tf.workers.minibatches import Minibatches
 
 
@@ -33,6 +34,7 @@ class Session:
         lost: agent processes that ended by themselves and were replaced.
         refused: updates that were left out because a loss or gradient was not finite.
         minibatches: cuts a batch into those of its updates.
+        lag_limit: tells which segments are too old to be trained on.
         training_queue: slots of the segments that wait for training.
         episode_queue: episodes that ended, until `collect_episodes` takes them.
         wake: has something to read when the training has a reason to look around; see `wake_up`.
@@ -59,7 +61,8 @@ class Session:
         self.lost = FailureBudget(config.max_failures + len(config.remote_actors))
         self.refused = FailureBudget(config.max_failures)
         self.minibatches = Minibatches(config)
-        self.training_queue = IndexQueue()
+        self.lag_limit = LagLimit(config.max_policy_lag, self.memory, self.model)
+        self.training_queue = NewestFirstQueue() if config.training_queue_order == "lifo" else IndexQueue()
         self.episode_queue = RecordQueue(EPISODE)
         self.wake = RecordQueue(INDEX)
         self.steps_before = 0
@@ -88,7 +91,7 @@ class Session:
 
     def rates(self) -> tuple[float, float]:
         """Return the learning rate and beta of now."""
-        return self.config.annealed(self.agent_steps)
+        return self.config.annealed(self.agent_steps, self.time_s)
 
     def begin(self) -> None:
         """Start the clock."""
@@ -139,15 +142,7 @@ class Session:
 
     def progress(self) -> float | None:
         """Return the share of the budget that is used, 0 to 1; None where there is no budget."""
-        config = self.config
-        shares = []
-        if config.steps:
-            shares.append(self.agent_steps / config.steps)
-        if config.minutes:
-            shares.append(self.time_s / (60 * config.minutes))
-        if config.episodes:
-            shares.append(self.stats.episodes / config.episodes)
-        return min(1.0, max(shares)) if shares else None
+        return self.config.progress(self.agent_steps, self.time_s, self.stats.episodes)
 
     def wake_up(self) -> None:
         """Have a system that waits for its processes look around; safe in a signal handler and from other threads."""

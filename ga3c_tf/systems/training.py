@@ -127,6 +127,7 @@ class Training:
             "rolling_episodes": session.config.rolling_episodes,
             "sent_steps": int(session.memory.sent.sum()),
             "trained_steps": stats.trained_samples - before["samples"],
+            "dropped_steps": session.lag_limit.dropped_steps,
             "replaced_processes": session.lost.count,
             "refused_updates": session.refused.count,
             "checkpoint": str(checkpoint),
@@ -247,25 +248,29 @@ class _Rows:
         session = self._session
         self._system.before_row()
         now = time.monotonic()
-        seconds = max(now - self._window_start, 1e-9)
+        time_s = session.time_s
         steps = session.agent_steps
+        seconds = max(now - self._window_start, 1e-9)
         pps = (steps - self._window_steps) / seconds  # not the predictions: some have no step, for a bootstrap alone
         self._window_start = now
         self._window_steps = steps
         self._count += 1
         counts = self._system.counts()
+        window = session.stats.window(seconds)
         row = {
-            "time_s": session.time_s,
+            "time_s": time_s,
             "agent_steps": steps,
             "updates": session.stats.updates,
             "pps": pps,
-            **session.stats.window(seconds),
+            **window,
+            "policy_lag_states": window["policy_lag_mean"] * window["training_batch"],
             "prediction_queue": counts.requests,
             "training_queue": len(session.training_queue),
             "agents": counts.agents,
             "predictors": counts.predictors,
             "trainers": counts.trainers,
             "rss_mb": resident_mib(),
+            "dropped_steps": session.lag_limit.dropped_steps,
         }
         session.log.metrics(row)
         self._report(

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, Batch
+from ga3c_tf.rollouts.divergence import NO_SEGMENTS, segment_lag
 from ga3c_tf.rollouts.queues import ENDED, IndexQueue, ReplyPipes, RolloutBuffers
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.workers.failures import FailureBudget
@@ -25,6 +26,7 @@ class BatchBuilder:
     Args:
         memory: shared with the agents.
         minimum: a batch has more states than this.
+        drops: whether the segment in a slot is to be left out.
 
     Attributes:
         turn: held by the trainer that gathers.
@@ -32,7 +34,7 @@ class BatchBuilder:
         closed: set when the run ends: what waits is then left.
     """
 
-    def __init__(self, memory: RolloutBuffers, minimum: int):
+    def __init__(self, memory: RolloutBuffers, minimum: int, drops: Callable[[int], bool] = lambda slot: False):
         self.turn = threading.Lock()
         self.closed = False
         self.states = 0
@@ -40,12 +42,15 @@ class BatchBuilder:
         self._beginning = threading.Lock()
         self._memory = memory
         self._minimum = minimum
+        self._drops = drops
         self._most = minimum + memory.t_max
         self._of_steps = {"states": memory.states, **memory.step_columns}
         self._begin()
 
     def add(self, slot: int) -> Batch | None:
         """Add the segment in `slot`; return the batch once it exceeds the minimum."""
+        if self._drops(slot):
+            return None
         start = self._size
         length = int(self._memory.lengths[slot])
         self._size += length
@@ -107,8 +112,10 @@ def train(batch: Batch, model, stats: Stats, refused: FailureBudget, learning_ra
             )
         )
         return
-    lags = result.version - 1 - batch.versions
-    stats.trained(lags, result.policy_loss, result.value_loss, result.entropy, batch.agents)
+    before = result.version - 1
+    within = segment_lag(batch, before) if hasattr(batch, "lengths") else NO_SEGMENTS
+    losses = (result.policy_loss, result.value_loss, result.entropy)
+    stats.trained(before - batch.versions, *losses, batch.agents, result.divergence, within)
 
 
 class UpdateGate:

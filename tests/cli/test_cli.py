@@ -20,7 +20,8 @@ from PIL import Image, ImageSequence
 
 from ga3c_tf.cli import training as training_commands
 from ga3c_tf.cli.main import cli
-from ga3c_tf.config import USUAL_PRESET, Config
+from ga3c_tf.config import Config
+from ga3c_tf.presets import USUAL_PRESET
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 
 COMMANDS = sorted(cli.commands)
@@ -130,7 +131,10 @@ def test_games_lists_the_atari_ids():
         (["train", "CartPole-v1", "--agents", "0"], "num_agents (--agents) is 0; it must be at least 1"),
         (["train", "CartPole-v1", "--agents", "many"], "'many' is not a valid integer"),
         (["train", "CartPole-v1", "--gamma", "nan"], "it must be finite"),
-        (["train", "CartPole-v1", "--preset", "best"], "'best' is not one of 'default', 'paper', 'nvlabs', 'smoke'"),
+        (
+            ["train", "CartPole-v1", "--preset", "best"],
+            "'best' is not one of 'default', 'paper', 'nvlabs', 'tuned', 'tuned-small', 'smoke'",
+        ),
         (["train", "CartPole-v1", "--lerning-rate", "1"], "No such option '--lerning-rate'"),
         (["train"], "Missing argument 'ENV_ID'"),
         (["trian"], "No such command 'trian'"),

@@ -1,5 +1,9 @@
 """Where TensorFlow is told to use oneDNN."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from ga3c_tf.environments.environment import EnvironmentSpec
@@ -26,6 +30,28 @@ def test_onednn_is_on_with_avx2_unless_the_user_decides(monkeypatch, machine, us
         monkeypatch.delenv(onednn.SWITCH)
     onednn.enable_onednn()
     assert onednn.onednn() == decided
+
+
+TRAINING = """
+import sys
+from ga3c_tf.config import Config
+from ga3c_tf.runner import new_training
+config = Config(env_id=sys.argv[1], num_agents=1, steps=1, seed=1, run_dir=sys.argv[2])
+_, run = new_training(config, ["train"], print)
+run.close()
+from ga3c_tf.model.tensorflow import ONEDNN
+print(ONEDNN)
+"""
+
+
+@pytest.mark.skipif("avx2" not in onednn.processor()["flags"], reason="needs a processor with AVX2")
+@pytest.mark.parametrize(("env_id", "decided"), [("ALE/Pong-v5", "on"), ("CartPole-v1", "as TensorFlow decides")])
+def test_a_training_on_screens_decides_before_tensorflow_is_imported(tmp_path, env_id, decided):
+    without = {name: value for name, value in os.environ.items() if name != onednn.SWITCH}
+    words = [sys.executable, "-c", TRAINING, env_id, tmp_path / "run"]
+    done = subprocess.run(words, capture_output=True, text=True, env=without)
+    assert done.stdout.splitlines()[-1:] == [decided], done.stderr
+    assert f'"onednn": "{decided}"' in (tmp_path / "run" / "meta.json").read_text()
 
 
 @pytest.mark.parametrize(("shape", "screen"), [((84, 84, 4), True), ((10, 10, 10), False), ((28_224,), False)])

@@ -117,14 +117,17 @@ def test_what_each_machine_did_is_logged(tmp_path, monkeypatch, without_ray):
 
 def test_rates_of_machines_are_of_their_own_agents_and_of_the_time_since_the_last_look():
     config = Config(env_id="CartPole-v1", num_agents=3, remote_agents=4, agents_per_actor=2, agent_processes=1)
-    memory, homes = RolloutBuffers(config, (4,), "float32", 2), homes_of(config, 1)
+    memory = RolloutBuffers(config, (4,), "float32", 2)
+    homes = homes_of(config, 1)
     assert homes.tolist() == [0, 0, 0, 1, 1, 2, 2]
-    memory.nodes[1], memory.nodes[2] = b"a", b"b"
+    memory.nodes[1] = b"a"
+    memory.nodes[2] = b"b"
     memory.steps[:] = 1000
     rates = NodeRates(memory, lambda agent: int(homes[agent]))
     memory.steps[:] += [10, 10, 10, 0, 0, 7, 0]
     memory.round_trips[2] += 0.5, 100
-    lags, trained = np.array([4.0, 0, 0, 0, 0, 9, 3]), np.array([2.0, 0, 0, 0, 0, 3, 1])
+    lags = np.array([4.0, 0, 0, 0, 0, 9, 3])
+    trained = np.array([2.0, 0, 0, 0, 0, 3, 1])
     here, a, b = rates.rows(range(7), lags, trained)
     assert (here["node"], here["agents"], here["policy_lag_mean"]) == ("server", 3, 2.0)
     assert (a["node"], a["agents"], a["pps"]) == ("a", 2, 0.0) and np.isnan(
@@ -268,7 +271,8 @@ def test_settings_that_do_not_go_together_are_refused():
 
 def test_a_file_of_the_users_is_not_taken_for_a_module_of_pythons_own_elsewhere(tmp_path, monkeypatch):
     """What other machines are told of where code is, by a process in a folder with a queue.py."""
-    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here = tmp_path / "here"
+    elsewhere = tmp_path / "elsewhere"
     here.mkdir()
     elsewhere.mkdir()
     (here / "queue.py").write_text("raise RuntimeError('this is no module of Python')")

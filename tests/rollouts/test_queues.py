@@ -15,12 +15,14 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.rollouts import queues
 from ga3c_tf.rollouts.queues import (
     ADDED,
+    ENDED,
     EPISODE,
     INDEX,
     KIND,
     RELEASED,
     REMOVED,
     IndexQueue,
+    NewestFirstQueue,
     RecordQueue,
     ReplyPipes,
     RolloutBuffers,
@@ -52,7 +54,8 @@ def test_a_read_returns_at_most_the_maximum_and_leaves_the_rest():
 
 
 def test_a_read_waits_for_the_first_record():
-    queue, got = IndexQueue(), []
+    queue = IndexQueue()
+    got = []
     reader = threading.Thread(target=lambda: got.append(queue.get(10).tolist()))
     reader.start()
     reader.join(0.1)
@@ -72,7 +75,8 @@ def test_what_waits_is_handed_out_before_a_stop():
 
 
 def test_each_stop_ends_one_reader():
-    queue, ended = IndexQueue(), []
+    queue = IndexQueue()
+    ended = []
 
     def read():
         while len(queue.get(10)):
@@ -92,6 +96,33 @@ def test_each_stop_ends_one_reader():
     for reader in readers:
         reader.join(5)
     assert len(ended) == 4
+
+
+def test_the_newest_comes_first():
+    queue = NewestFirstQueue()
+    queue.put([1, 2])
+    queue.put(3)
+    assert len(queue) == 3
+    assert queue.get().tolist() == [3]
+    queue.put(4)
+    assert [queue.get().item() for _ in range(3)] == [4, 2, 1]
+    assert len(queue) == 0
+
+
+def test_what_was_sent_before_the_end_of_a_process_is_handed_out_before_it():
+    queue = NewestFirstQueue()
+    queue.put([1, 2, 7 | ENDED, 3, 8 | ENDED, 4])
+    assert [queue.get().item() for _ in range(4)] == [2, 1, 7 | ENDED, 3]
+    queue.put(5)
+    assert [queue.get().item() for _ in range(3)] == [8 | ENDED, 5, 4]
+
+
+def test_a_stop_ends_a_reader_of_the_newest_first():
+    queue = NewestFirstQueue()
+    queue.put(1)
+    queue.stop()
+    assert queue.get().tolist() == [1]
+    assert len(queue.get()) == 0
 
 
 def test_a_queue_whose_writers_are_closed_ends_its_readers():
@@ -122,7 +153,8 @@ def _put_many(queue, first, count):
 
 
 def test_many_processes_write_whole_records_and_each_in_its_order():
-    queue, count = IndexQueue(), 2000
+    queue = IndexQueue()
+    count = 2000
     context = multiprocessing.get_context("forkserver")
     writers = [context.Process(target=_put_many, args=(queue, number * 10_000, count)) for number in range(3)]
     for writer in writers:
@@ -222,7 +254,8 @@ def test_answers_reach_the_right_process_in_one_message():
 def test_answers_to_a_process_that_has_ended_are_dropped():
     memory = RolloutBuffers(Config(num_agents=2), (2,), "float32", 2)
     answers = ReplyPipes(memory, np.array([0, 1]))
-    gone, here = answers.open(0), answers.open(1)
+    gone = answers.open(0)
+    here = answers.open(1)
     gone.close()
     answers.predicted(np.array([0, 1], np.uint32))
     assert os.read(here.fileno(), 100) == np.array([1], INDEX).tobytes()

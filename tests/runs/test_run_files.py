@@ -16,7 +16,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.runs import log as run_log
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder, read_config
-from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, RunLog, read_rows
+from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, RunLog, read_columns, read_last_rows, read_rows
 
 
 def metrics_row(time_s, agent_steps):
@@ -137,6 +137,25 @@ def test_a_long_run_takes_no_more_memory_to_resume_than_a_short_one(tmp_path):
     tracemalloc.stop()
     assert peak < 10**6
     assert [row["episode"] for row in read_rows(tmp_path / "episodes.csv", EPISODE_COLUMNS)][-1] == "28000"
+
+
+def test_a_file_of_an_older_version_is_read_and_gone_on_with(tmp_path):
+    """metrics.csv has had columns added at its end."""
+    older = METRIC_COLUMNS[: METRIC_COLUMNS.index("rss_mb") + 1]
+    file = tmp_path / "metrics.csv"
+    rows = [",".join(str(number) for _ in older) for number in (1, 2, 3)]
+    file.write_text("\n".join([",".join(older), *rows, "4,4"]) + "\n")
+    found = read_rows(file, METRIC_COLUMNS)
+    assert [row["time_s"] for row in found] == ["1", "2", "3"] and {row["kl"] for row in found} == {""}
+    assert np.isnan(read_columns(file, METRIC_COLUMNS)["kl"]).all()
+    assert [row["rss_mb"] for row in read_last_rows(file, METRIC_COLUMNS, 2)] == ["3"]
+    told = []
+    log = RunLog(tmp_path, 2, 2.0, 0, told.append)
+    log.metrics({**metrics_row(9, 9), "kl": 0.5})
+    log.close()
+    rows = [(row["time_s"], row["kl"]) for row in read_rows(file, METRIC_COLUMNS)]
+    assert rows == [("1", ""), ("2", ""), ("9", "0.5")]
+    assert len(told) == 1 and "1 damaged row is left out" in told[0]
 
 
 def test_columns_and_the_last_rows_are_those_of_all_rows(tmp_path, monkeypatch):

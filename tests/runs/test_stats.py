@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
 from ga3c_tf.runs.stats import Stats, bootstrap_interval
 
 
@@ -118,3 +119,17 @@ def test_the_interval_is_the_same_however_many_resamples_are_held_at_once(monkey
     for entries in (1, 50, 10**9):
         monkeypatch.setattr("ga3c_tf.runs.stats.BOOTSTRAP_ENTRIES", entries)
         assert bootstrap_interval(scores) == expected
+
+
+def test_what_updates_measure_is_a_mean_over_states_of_those_that_measured_it():
+    stats = Stats(rolling_episodes=2)
+    nan = math.nan
+    first = {"divergence": Divergence(4.0, 1.0, 1.0, nan, nan), "within": SegmentLag(2.0, nan)}
+    second = {"divergence": Divergence(8.0, 1.0, 0.5, nan, 0.5), "within": SegmentLag(6.0, 3.0)}
+    stats.trained(np.zeros(1, int), 0, 0, 0, **first)
+    stats.trained(np.zeros(3, int), 0, 0, 0, **second)
+    stats.trained(np.zeros(5, int), 0, 0, 0)
+    row = stats.window(1.0)
+    assert (row["kl"], row["effective_sample_size"], row["version_spread"]) == (7.0, 0.625, 5.0)
+    assert (row["floored"], row["bootstrap_lag"]) == (0.5, 3.0) and math.isnan(row["clipped"])
+    assert math.isnan(stats.window(1.0)["kl"])

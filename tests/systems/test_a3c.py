@@ -24,6 +24,7 @@ from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.model.model import Model
 from ga3c_tf.model.rmsprop import RMSProp
+from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
 from ga3c_tf.rollouts.queues import RecordQueue
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a2c import A2C
@@ -121,7 +122,7 @@ def systems_of(config):
 
     def step_replica():
         builder = BatchBuilder(server.session.memory, config.min_training_batch)
-        train(builder.add(0), replica, UpdateReport(updates), FailureBudget(0), *config.annealed(0))
+        train(builder.add(0), replica, UpdateReport(updates), FailureBudget(0), *config.annealed(0, 0.0))
 
     memories = {"ga3c": server.session.memory, "a2c": synchronous.session.memory}
     return memories, {
@@ -219,8 +220,12 @@ def test_a_report_is_one_record_with_the_predictions_since_the_last():
     for _ in range(3):
         report.predicted(1)
     report.trained(np.array([7, 7]), -1.0, 2.0, 0.5)
-    report.trained(np.array([0]), 0.0, 0.0, 0.0)
-    assert queue.get(10).tolist() == [(3, 2, 7, -1.0, 2.0, 0.5), (0, 1, 0, 0.0, 0.0, 0.0)]
+    measured = (Divergence(1.0, 2.0, 3.0, 4.0, 5.0), SegmentLag(6.0, 7.0))
+    report.trained(np.array([0]), 0.0, 0.0, 0.0, divergence=measured[0], within=measured[1])
+    (*first, _, _), second = queue.get(10).tolist()
+    assert first == [3, 2, 7, -1.0, 2.0, 0.5]
+    assert [*second[:6]] == [0, 1, 0, 0.0, 0.0, 0.0]
+    assert (tuple(second[6]), tuple(second[7])) == measured
 
 
 # whole runs

@@ -77,7 +77,8 @@ def test_ten_kills_in_two_minutes_cost_no_throughput_afterwards(tmp_path, monkey
     def median_pps(start, end):
         return np.median([float(row["pps"]) for row in rows if start < float(row["time_s"]) <= end])
 
-    before, after = median_pps(0.5, losses[0]), median_pps(losses[-1] + 5, 180)
+    before = median_pps(0.5, losses[0])
+    after = median_pps(losses[-1] + 5, 180)
     assert after > 0.85 * before, (before, after)
 
 
@@ -90,7 +91,8 @@ def test_agents_that_fail_again_and_again_end_the_run_with_their_traceback(tmp_p
 
 def test_workers_come_and_go_while_agents_die(tmp_path, monkeypatch):
     class Restless(Killed):
-        kills, pause = 6, 0.2
+        kills = 6
+        pause = 0.2
 
         def start(self):
             super().start()
@@ -177,7 +179,8 @@ def test_agents_that_hang_are_replaced(tmp_path, monkeypatch):
 
 def test_only_what_is_busy_with_one_thing_for_too_long_hangs():
     now = [0.0]
-    watch, found = Watchdog(lambda number: 10.0, clock=lambda: now[0]), []
+    watch = Watchdog(lambda number: 10.0, clock=lambda: now[0])
+    found = []
     for second in range(1, 40):
         now[0] = float(second)
         found.append(watch.hung({0: 0.0, 1: float(second), 2: 5.0}))
@@ -212,7 +215,8 @@ def test_cores_that_are_taken_away_change_nothing(tmp_path, monkeypatch, kind):
 
 @pytest.mark.parametrize("method", ["predict", "train"])
 def test_a_threads_error_ends_the_run_with_a_checkpoint(tmp_path, monkeypatch, method):
-    original, calls = getattr(helpers.CheckingModel, method), []
+    original = getattr(helpers.CheckingModel, method)
+    calls = []
 
     def fail(self, *args):
         calls.append(method)
@@ -233,13 +237,15 @@ def test_a_threads_error_ends_the_run_with_a_checkpoint(tmp_path, monkeypatch, m
 
 def poisoned(monkeypatch, updates):
     """The model refuses these updates, as if their losses were not finite."""
-    original, calls = helpers.CheckingModel.train, []
+    original = helpers.CheckingModel.train
+    calls = []
 
     def train(self, *args):
         calls.append(len(calls))
         result = original(self, *args)
         if calls[-1] in updates:
-            result.value_loss, result.applied = float("nan"), False
+            result.value_loss = float("nan")
+            result.applied = False
         return result
 
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
@@ -263,14 +269,15 @@ def weights_of(model):
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan, 1e30])
 def test_a_batch_that_is_not_finite_changes_nothing(bad, dual):
     model = Model(Config(network="mlp", dual_rmsprop=dual), (4,), np.float32, 2, seed=0)
-    states, actions = np.ones((5, 4), np.float32), np.zeros(5, np.int32)
+    states = np.ones((5, 4), np.float32)
+    actions = np.zeros(5, np.int32)
     returns = np.ones(5, np.float32)
-    assert model.train(batch_of(states, actions, returns), 0.01, 0.01)[3:] == (1, True)
+    assert model.train(batch_of(states, actions, returns), 0.01, 0.01)[-2:] == (1, True)
     before = weights_of(model)
     result = model.train(batch_of(states, actions, np.where(np.arange(5) == 3, np.float32(bad), returns)), 0.01, 0.01)
-    assert result[3:] == (1, False) and not np.isfinite(result.value_loss)
+    assert result[-2:] == (1, False) and not np.isfinite(result.value_loss)
     assert all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
-    assert model.train(batch_of(states, actions, returns), 0.01, 0.01)[3:] == (2, True)
+    assert model.train(batch_of(states, actions, returns), 0.01, 0.01)[-2:] == (2, True)
     assert not all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
 
 
@@ -287,7 +294,7 @@ def test_a_gradient_that_is_not_finite_is_refused_though_the_loss_is(tmp_path, m
     result = model.train(
         batch_of(np.ones((5, 4), np.float32), np.zeros(5, np.int32), np.ones(5, np.float32)), 0.01, 0.01
     )
-    assert np.isfinite(result.policy_loss + result.value_loss) and result[3:] == (0, False)
+    assert np.isfinite(result.policy_loss + result.value_loss) and result[-2:] == (0, False)
     assert all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
 
 
@@ -330,7 +337,8 @@ def checkpoints_of(run):
 @pytest.mark.timeout(180)
 def test_a_full_disk_holds_up_saving_but_not_the_training(small_disk):
     """The output goes to the full disk too, as `reproduce` directs it."""
-    run, log = small_disk / "run", small_disk / "log.txt"
+    run = small_disk / "run"
+    log = small_disk / "log.txt"
     with log.open("w") as output, start_training(run, "--agents", 4, output=output) as (process, _):
         fill(small_disk)
         time.sleep(2.5)  # in which a checkpoint that was being written has ended, and given back what it took
@@ -445,7 +453,8 @@ def test_256_agents_for_five_minutes(tmp_path, monkeypatch):
 def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch):
     """The trainers stop working: no update any more, and soon no step."""
     monkeypatch.setattr("ga3c_tf.workers.stall_detector.STALL_SECONDS", 1.0)
-    original, release = helpers.CheckingModel.train, threading.Event()
+    original = helpers.CheckingModel.train
+    release = threading.Event()
 
     def train(self, *args):
         if self._version > 50:
@@ -469,7 +478,7 @@ def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start_and_is_no_stall
     monkeypatch.setattr("ga3c_tf.workers.stall_detector.STALL_SECONDS", 1.0)
     monkeypatch.setattr("ga3c_tf.systems.troubles.SPEED_SECONDS", 0.5)
     monkeypatch.setattr("ga3c_tf.systems.troubles.RARE_SECONDS", 1.0)
-    settings = {"num_agents": 2, "steps": None, "minutes": 0.06}
+    settings = {"env_id": "helpers:PacedCounting-v0", "num_agents": 2, "steps": None, "minutes": 0.06}
     _, training, _ = run_counting(tmp_path, monkeypatch, kind, min_training_batch=100_000, **settings)
     said = capsys.readouterr().out.splitlines()
     assert training.session.stats.updates == 0 and not read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
@@ -487,7 +496,8 @@ def test_an_ordinary_minimum_batch_is_not_mentioned(tmp_path, monkeypatch, capsy
 
 def test_a_stall_is_told_once_in_a_while():
     now = [0.0]
-    watch, found = StallDetector(clock=lambda: now[0]), []
+    watch = StallDetector(clock=lambda: now[0])
+    found = []
     for second in range(100):
         now[0] = float(second)
         found.append(watch.stalled({"step": second, "update": 7}))

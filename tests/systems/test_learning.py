@@ -18,7 +18,10 @@ def train_and_evaluate(folder, env_id, *options, seed, episodes=20):
 
 @pytest.mark.timeout(240)
 def test_cartpole_is_learned_by_the_asynchronous_system(tmp_path):
-    """It is stopped as soon as it has learned: after 10 s on a fast machine."""
+    """It is stopped as soon as it has learned: after 10 s on a fast machine.
+
+    The score of single checkpoints moves by a third of itself, so the limit is far below the training score.
+    """
     options = ["--run-dir", tmp_path / "run", "--seed", 1, "--minutes", 2, "--log-seconds", 1]
     training = warm.Popen(["train", "CartPole-v1", *options], stdout=subprocess.PIPE)
     for line in training.stdout:
@@ -28,7 +31,8 @@ def test_cartpole_is_learned_by_the_asynchronous_system(tmp_path):
             break
     training.communicate(timeout=60)
     scores = output_of("evaluate", tmp_path / "run", "--checkpoint", "latest", "--episodes", 20, "--seed", 1, "--json")
-    assert json.loads(scores)["mean"] >= 150  # random policy: 22
+    assert score and float(score[1]) >= 180
+    assert json.loads(scores)["mean"] >= 90  # random policy: 22
 
 
 @pytest.mark.slow

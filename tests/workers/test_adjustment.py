@@ -50,7 +50,8 @@ class Machine(NamedTuple):
 
     def throughput(self, setting: WorkerCounts) -> float:
         states = min(128.0, max(1.0, setting.agents / setting.predictors / 2))
-        predict, train = self.predict[0] + self.predict[1] * states, self.train[0] + self.train[1] * self.batch
+        predict = self.predict[0] + self.predict[1] * states
+        train = self.train[0] + self.train[1] * self.batch
         limits = (
             setting.agents / (self.step + predict + self.latency),
             setting.predictors * states / predict,
@@ -89,7 +90,8 @@ class Noise:
     """
 
     def __init__(self, seed: int):
-        self._random, self._drift = np.random.default_rng(seed), 0.0
+        self._random = np.random.default_rng(seed)
+        self._drift = 0.0
 
     def wait(self, seconds: float) -> None:
         kept = math.exp(-seconds / 60)
@@ -113,9 +115,11 @@ def simulate(
     """What the thread does, without the time it takes."""
     history: list[Period] = []
     for _ in range(periods):
-        before, tried = search.accepted, search.propose()
+        before = search.accepted
+        tried = search.propose()
         left_out = WARM_UP if not history or tried != history[-1].tried else 0.0
-        seconds, windows = (PERIOD - left_out) / WINDOWS, []
+        seconds = (PERIOD - left_out) / WINDOWS
+        windows = []
         if noise:
             noise.wait(left_out)
         for _ in range(WINDOWS):
@@ -213,7 +217,8 @@ def test_fast_follows_another_phase_of_the_game(before, after):
     limits = WIDE
     shares = []
     for seed in range(20):
-        search, noise = searching(FastSearch, seed, limits=limits), Noise(seed)
+        search = searching(FastSearch, seed, limits=limits)
+        noise = Noise(seed)
         simulate(search, MACHINES[before].throughput, noise)
         simulate(search, MACHINES[after].throughput, noise)
         shares.append(MACHINES[after].throughput(search.accepted) / MACHINES[after]._replace(limits=limits).best())
@@ -328,7 +333,8 @@ def test_paper_tries_each_neighbour_once_then_rests_and_starts_again():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_after_a_kept_trial_the_way_back_is_tried_last(seed):
-    start, better = WorkerCounts(8, 4, 4), WorkerCounts(8, 5, 4)
+    start = WorkerCounts(8, 4, 4)
+    better = WorkerCounts(8, 5, 4)
     search = searching(PaperSearch, seed, start)
     history = simulate(search, lambda setting: 2000 if setting == better else 1000, None, periods=30)
     trials = [period.tried for period in history if period.before == better != period.tried]
@@ -339,7 +345,8 @@ def test_fast_shrinks_each_failing_move_to_one_tries_others_between_and_restarts
     start = WorkerCounts(32, 4, 2)
     tried = [period.tried for period in simulate(searching(FastSearch, start=start), lambda setting: 1000, None, 60)]
     trials = [setting for setting in tried if setting != start]
-    first, later = trials[:19], trials[19:25]
+    first = trials[:19]
+    later = trials[19:25]
     assert [setting.agents for setting in first if setting.agents > 32] == [64, 48, 40, 36, 34, 33]
     assert [setting.agents for setting in first if setting.agents < 32] == [16, 24, 28, 30, 31]
     assert [setting.predictors for setting in first if setting.predictors != 4].count(8) == 1
@@ -421,12 +428,15 @@ class Plant:
     """A system whose samples come at a rate that its setting gives, none for `start_s` after a change."""
 
     def __init__(self, rate: Callable[[WorkerCounts], float], start_s: float = 0.0):
-        self._rate, self._start_s = rate, start_s
+        self._rate = rate
+        self._start_s = start_s
         self.applied: list[WorkerCounts] = []
-        self._samples, self._since = 0.0, time.monotonic()
+        self._samples = 0.0
+        self._since = time.monotonic()
 
     def apply(self, setting: WorkerCounts) -> None:
-        self._samples, self._since = self.samples(), time.monotonic()
+        self._samples = self.samples()
+        self._since = time.monotonic()
         self.applied.append(setting)
 
     def samples(self) -> int:
@@ -473,8 +483,10 @@ def run_thread(search: Search, plant: Plant, rows: int, **settings) -> list[dict
 
 
 def test_the_thread_applies_changes_and_logs_a_row_a_period():
-    one, two = WorkerCounts(1, 1, 1), WorkerCounts(2, 1, 3)
-    search, plant = Script((one, True), (two, False), (one, True), (one, True), (two, True)), Plant(lambda _: 10_000)
+    one = WorkerCounts(1, 1, 1)
+    two = WorkerCounts(2, 1, 3)
+    search = Script((one, True), (two, False), (one, True), (one, True), (two, True))
+    plant = Plant(lambda _: 10_000)
     start = time.monotonic()
     rows = run_thread(search, plant, 5, period=0.2)
     assert all(tuple(row) == ADJUSTMENT_COLUMNS for row in rows)
@@ -491,7 +503,8 @@ def test_the_thread_applies_changes_and_logs_a_row_a_period():
 
 def test_the_warm_up_after_a_change_is_left_out_of_the_measurement():
     script = [(WorkerCounts(1, 1, 1), True), (WorkerCounts(2, 1, 1), True)]
-    without, half = (Script(*script), Script(*script))
+    without = Script(*script)
+    half = Script(*script)
     for search, share in ((without, 0.0), (half, 0.5)):
         rows = run_thread(search, Plant(lambda _: 10_000, start_s=0.15), 2, period=0.3, warm_up=share)
     assert [windows[0].samples for windows in without.observed[:2]] == [0, 0]
@@ -519,7 +532,8 @@ def test_a_rejected_setting_gives_way_to_the_accepted_one_or_its_neighbour():
 
 @pytest.mark.parametrize("period, warm_up, counts", [(600, 0.5, 0), (600, 0.0, 1), (5, 0.0, 3)])
 def test_the_thread_stops_at_once_whatever_it_waits_for(period, warm_up, counts):
-    plant, calls = Plant(lambda _: 100), itertools.count()
+    plant = Plant(lambda _: 100)
+    calls = itertools.count()
     rows: list[dict] = []
     counted = threading.Event()
 

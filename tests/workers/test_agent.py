@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from ga3c_tf.config import PRESETS, Config
+from ga3c_tf.config import Config
+from ga3c_tf.presets import PRESETS
 from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue, RolloutBuffers
 from ga3c_tf.workers.agent import Agent, sample_action
 
@@ -23,7 +24,8 @@ class Tape(gymnasium.Env):
     action_space = spaces.Discrete(4)
 
     def __init__(self, rewards, truncated=False):
-        self._rewards, self._truncated = rewards, truncated
+        self._rewards = rewards
+        self._truncated = truncated
 
     def reset(self, *, seed=None, options=None):
         self._step = 0
@@ -40,7 +42,8 @@ def play_one_episode(config, rewards, actions, values, *, truncated=False):
     """The segments an agent sends, and (length, score), when it is answered with these actions and values."""
     config = config.replace(num_agents=1)
     memory = RolloutBuffers(config, (1,), "uint8", 4)
-    training, episodes = IndexQueue(), RecordQueue(EPISODE)
+    training = IndexQueue()
+    episodes = RecordQueue(EPISODE)
     free_slots = deque(memory.slots_of(0))
     seed = np.random.SeedSequence(0)
     agent = Agent(0, config, Tape(rewards, truncated), memory, training, episodes, free_slots, seed)
@@ -90,7 +93,8 @@ def joined(segments, name):
 @pytest.mark.parametrize("length", [1, 4, 5, 6, 10, 11, 23])
 def test_by_default_every_transition_is_sent_with_its_own_bootstrap(length, truncated):
     rng = np.random.default_rng(length)
-    rewards, actions = rng.normal(0, 2, length).tolist(), rng.integers(4, size=length).tolist()
+    rewards = rng.normal(0, 2, length).tolist()
+    actions = rng.integers(4, size=length).tolist()
     values = rng.normal(size=length + 1).tolist()
     segments, episode = play_one_episode(Config(gamma=0.9), rewards, actions, values, truncated=truncated)
     assert episode == (length, pytest.approx(sum(rewards)))
@@ -98,7 +102,8 @@ def test_by_default_every_transition_is_sent_with_its_own_bootstrap(length, trun
     assert joined(segments, "actions") == actions
     assert joined(segments, "versions") == [100 + step for step in range(length)]
     for number, segment in enumerate(segments):
-        start, end = 5 * number, min(5 * number + 5, length)
+        start = 5 * number
+        end = min(start + 5, length)
         following = values[end] if end < length or truncated else 0.0
         expected = [
             sum(0.9 ** (k - step) * np.clip(rewards[k], -1, 1) for k in range(step, end))
@@ -116,7 +121,8 @@ def test_rewards_are_clipped_for_training_only_when_asked():
 
 
 def test_actions_are_drawn_with_the_policys_probabilities():
-    rng, policy = np.random.default_rng(0), np.array([0.1, 0.0, 0.6, 0.3], np.float32)
+    rng = np.random.default_rng(0)
+    policy = np.array([0.1, 0.0, 0.6, 0.3], np.float32)
     draws = np.bincount([sample_action(policy, rng) for _ in range(20_000)], minlength=4) / 20_000
     assert draws[1] == 0
     assert draws == pytest.approx(policy, abs=0.015)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import numpy as np
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.model.device import configure_device
+from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, Divergence, SegmentLag
 from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, RolloutBuffers
 from ga3c_tf.runs.stats import NO_AGENTS
 from ga3c_tf.systems.a3c.replica import Replica
@@ -34,6 +36,8 @@ UPDATE = np.dtype(
         ("policy_loss", np.float64),
         ("value_loss", np.float64),
         ("entropy", np.float64),
+        ("divergence", np.float64, len(Divergence._fields)),
+        ("within", np.float64, len(SegmentLag._fields)),
     ]
 )
 """What an agent tells the server of each update: predictions since the last one, and the update's own numbers; one of
@@ -52,10 +56,17 @@ class UpdateReport:
         self._predictions += states
 
     def trained(
-        self, lags: np.ndarray, policy_loss: float, value_loss: float, entropy: float, agents: np.ndarray = NO_AGENTS
+        self,
+        lags: np.ndarray,
+        policy_loss: float,
+        value_loss: float,
+        entropy: float,
+        agents: np.ndarray = NO_AGENTS,
+        divergence: Divergence = UNKNOWN,
+        within: SegmentLag = NO_SEGMENTS,
     ) -> None:
         """As `Stats.trained`; all states of a segment were chosen with one copy of the weights, so have one lag."""
-        record = self._predictions, len(lags), lags[0], policy_loss, value_loss, entropy
+        record = self._predictions, len(lags), lags[0], policy_loss, value_loss, entropy, divergence, within
         self._queue.put(np.array(record, UPDATE))
         self._predictions = 0
 
@@ -115,11 +126,26 @@ def play_and_train(
                 answer(np.array([request], INDEX), model, memory, report)  # type: ignore[arg-type]
 
 
-def run_agent(config: Config, number: int, shared: A3CShared, steps_before: int, pipe: connection.Connection) -> None:
+def run_agent(
+    config: Config,
+    number: int,
+    shared: A3CShared,
+    steps_before: int,
+    began: float,
+    pipe: connection.Connection,
+) -> None:
     """Run the agent process. Target of a Process; it ends when the server closes `pipe` or dies.
 
     An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1, a loss that is not
     finite with DIVERGED.
+
+    Args:
+        config: the run's settings.
+        number: the agent's.
+        shared: weights, memory and queues.
+        steps_before: agent steps of all agents in earlier sessions.
+        began: what the monotonic clock, in seconds, would have shown if the run had had one session.
+        pipe: the reading end.
     """
     memory = shared.memory
     poll = select.poll()
@@ -134,7 +160,7 @@ def run_agent(config: Config, number: int, shared: A3CShared, steps_before: int,
             number,
             shared,
             model,
-            rates=lambda: config.annealed(steps_before + int(memory.steps.sum())),
+            rates=lambda: config.annealed(steps_before + int(memory.steps.sum()), time.monotonic() - began),
             ended=lambda: bool(poll.poll(0)),
         )
     except BrokenPipeError:

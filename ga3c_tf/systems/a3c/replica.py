@@ -64,7 +64,8 @@ class Replica:
         if found.finite:
             self._apply(found.tensors, learning_rate)
         self.synchronise()
-        return TrainResult(found.policy_loss, found.value_loss, found.entropy, version, found.finite)
+        losses = (found.policy_loss, found.value_loss, found.entropy)
+        return TrainResult(*losses, found.divergence, version, found.finite)
 
     def _apply(self, gradients, learning_rate: float) -> None:
         """Apply the gradients to the shared weights."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from multiprocessing import connection
 
@@ -11,7 +12,9 @@ import numpy as np
 from ga3c_tf.environments.environment import modules_used
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.memory import available_bytes
+from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
 from ga3c_tf.rollouts.queues import RecordQueue
+from ga3c_tf.runs.stats import NO_AGENTS
 from ga3c_tf.systems.a3c.process import UPDATE, A3CShared, run_agent
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
 from ga3c_tf.systems.session import Session
@@ -61,11 +64,13 @@ class A3C(System):
         weights.updates[-1] = session.model.version.numpy()
         queues = (self._update_queue, session.episode_queue, self._processes.errors)
         shared = A3CShared(session.memory, weights, *queues)
+        began = time.monotonic() - session.time_s
         for agent in range(config.num_agents):
             session.memory.streams[agent] = session.new_stream()
             reader, writer = connection.Pipe(duplex=False)
             self._pipes.append(writer)
-            self._processes.start(agent, run_agent, config, agent, shared, session.steps_before, pipe=reader)
+            before = (session.steps_before, began)
+            self._processes.start(agent, run_agent, config, agent, shared, *before, pipe=reader)
 
     def poll(self, seconds: float) -> None:
         self._raise_error_within(min(seconds, POLL_SECONDS))
@@ -115,13 +120,16 @@ class A3C(System):
     def _collect_updates(self) -> None:
         session = self.session
         while len(self._update_queue):
-            for predictions, states, lag, *losses in self._update_queue.get(1000).tolist():
+            for predictions, states, lag, *losses, moved, within in self._update_queue.get(1000).tolist():
                 if not states:
                     session.refused.count += 1  # the agent itself ends the run when there are too many, and says why
                     continue
                 for _ in range(predictions):
                     session.stats.predicted(1)
-                session.stats.trained(np.full(states, lag), *losses)
+                policy_loss, value_loss, entropy = losses
+                lags = np.full(states, lag)
+                measured = (Divergence(*moved), SegmentLag(*within))
+                session.stats.trained(lags, policy_loss, value_loss, entropy, NO_AGENTS, *measured)
 
     def _check_memory(self, network_bytes: int) -> None:
         """Refuse to start more processes than there is memory for; the kernel would end one of them, later."""

@@ -69,7 +69,7 @@ class GA3C(System):
         self._behind = False
         self._changing = threading.RLock()
         self._drained = deque[int]()
-        self._builder = BatchBuilder(session.memory, config.min_training_batch)
+        self._builder = BatchBuilder(session.memory, config.min_training_batch, session.lag_limit.drops)
 
     # the contract
 

@@ -1,0 +1,100 @@
+"""Settings that do not go together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ga3c_tf.errors import UserError
+
+if TYPE_CHECKING:
+    from ga3c_tf.config import Config
+
+
+def check_conflicts(config: Config) -> None:
+    """Refuse settings that conflict with one another.
+
+    Raises:
+        UserError: which ones, and what would be right.
+    """
+    _check_annealing(config)
+    _check_learning(config)
+    if config.num_agents > config.most_agents:
+        raise UserError(f"--agents {config.num_agents} is more than --max-agents {config.max_agents}")
+    if config.serial and config.remote_agents:
+        raise UserError("--serial is one process; it does not go with --remote-agents")
+    if config.serial and config.adjustment != "off":
+        raise UserError("--serial has nothing to adjust; it goes with --adjustment off")
+    if config.system != "ga3c":
+        _check_baseline(config)
+
+
+def _check_annealing(config: Config) -> None:
+    """Check that what is annealed says how long it takes, and the other way round."""
+    ends = [name for name in ("learning_rate_end", "beta_end") if getattr(config, name) is not None]
+    durations = [name for name in ("anneal_steps", "anneal_fraction") if getattr(config, name) is not None]
+    if ends and not durations:
+        raise UserError(
+            f"--{_option(ends[0])} needs --anneal-steps, the agent steps to reach it in, or --anneal-fraction, "
+            "a share of --steps or --minutes"
+        )
+    if durations and not ends:
+        raise UserError(f"--{_option(durations[0])} does nothing without --learning-rate-end or --beta-end")
+    if len(durations) == 2:
+        raise UserError("--anneal-steps and --anneal-fraction exclude each other")
+    if config.anneal_fraction is not None and config.steps is None and config.minutes is None:
+        raise UserError("--anneal-fraction is a share of the budget --steps or --minutes, and there is neither")
+
+
+def _check_learning(config: Config) -> None:
+    """Check what goes together of the options beyond the paper."""
+    if config.epochs > 1 and not config.clip_ratio:
+        raise UserError(f"--epochs {config.epochs} needs --clip-ratio: without it a batch can be trained on only once")
+    if (config.clip_ratio > 0) != (config.correction_used == "ppo"):
+        raise UserError(
+            "--correction ppo needs --clip-ratio"
+            if config.correction == "ppo"
+            else f"--clip-ratio is --correction ppo; it does not go with --correction {config.correction}"
+        )
+    if ":" in config.loss and config.correction is not None:
+        raise UserError(f"--correction is a part of --loss paper; it does not go with --loss {config.loss}")
+    if config.log_softmax and config.correction == "epsilon":
+        raise UserError("--correction epsilon is the floor that --log-softmax leaves out")
+    if config.correction == "v-trace" and config.advantage != "nstep":
+        raise UserError("--correction v-trace estimates advantages itself; it goes with --advantage nstep")
+    if config.correction == "v-trace" and config.has_minibatches:
+        raise UserError("--correction v-trace needs whole segments; it goes with --minibatch-size 0")
+    if config.grad_clip_global and config.grad_clip_norm is not None:
+        raise UserError("--grad-clip-global and --grad-clip-norm exclude each other")
+    if config.dual_rmsprop and (config.grad_clip_global or config.optimizer != "rmsprop"):
+        raise UserError("--dual-rmsprop goes with --optimizer rmsprop and without --grad-clip-global")
+    if ":" in config.network and (config.initialization != "fan-in" or config.normalize_images):
+        raise UserError(
+            f"--initialization and --normalize-images are for the built-in networks; {config.network} has its own"
+        )
+
+
+def _check_baseline(config: Config) -> None:
+    """Check what goes with GA3C only."""
+    system = f"--system {config.system}"
+    if config.remote_agents:
+        raise UserError(f"{system} has no --remote-agents")
+    if config.adjustment != "off":
+        raise UserError(f"{system} has nothing to adjust; it goes with --adjustment off")
+    if config.serial:
+        raise UserError(f"--serial is GA3C in turn; it does not go with {system}")
+    if not config.train_last_transition:
+        raise UserError(
+            f"--no-train-last-transition is how the authors' GA3C cuts segments; {system} goes with "
+            "--train-last-transition"
+        )
+    if config.system == "a3c" and config.device.startswith("gpu"):
+        raise UserError(f"{system} computes on the CPU; it does not go with --device {config.device}")
+    if config.system == "a2c" and config.num_agents * config.t_max > 100_000:
+        raise UserError(
+            f"{system} trains on --agents x --t-max states at once, {config.num_agents * config.t_max} here; it must "
+            "be at most 100000"
+        )
+
+
+def _option(name: str) -> str:
+    return name.replace("_", "-")

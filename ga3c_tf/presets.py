@@ -1,0 +1,118 @@
+"""The presets: named settings to start from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+USUAL_PRESET = "default"
+BUDGETS: tuple[str, ...] = ("steps", "minutes", "episodes")
+
+# Settings of later actor-critics. docs/learning.md says what has been measured of them, and what has not.
+TUNED_ALIKE = {
+    "num_predictors": 1,
+    "num_trainers": 1,
+    "advantage": "gae",
+    "normalize_advantages": True,
+    "loss_reduction": "mean",
+    "value_coefficient": 0.5,
+    "grad_clip_global": 0.5,
+    "optimizer": "adam",
+    "learning_rate_end": 0.0,
+    "anneal_fraction": 1.0,
+    "initialization": "orthogonal",
+    "steps": 5_000_000,
+}
+PRESETS: dict[str, dict[str, Any]] = {
+    # The paper's settings, with the authors' code where the text is silent, the standard Atari preprocessing, and
+    # dynamic adjustment with larger first moves than the paper's.
+    "default": {"adjustment": "fast"},
+    # The same with the paper's own adjustment.
+    "paper": {"adjustment": "paper"},
+    # The authors' code as published (its settings and its traits, ../shared/paper).
+    "nvlabs": {
+        "preprocessing": "nvlabs",
+        "learning_rate": 3e-4,
+        "min_training_batch": 0,
+        "train_last_transition": False,
+        "adjustment": "nvlabs",
+        "scheduling": "plain",
+        "episodes": 400_000,
+    },
+    # For Atari: not the paper's settings.
+    "tuned": TUNED_ALIKE
+    | {
+        "num_agents": 16,
+        "t_max": 128,
+        "min_training_batch": 1023,
+        "minibatch_size": 128,
+        "epochs": 3,
+        "clip_ratio": 0.1,
+        "learning_rate": 5e-4,
+        "normalize_images": True,
+    },
+    # The same for MinAtar and other small observations.
+    "tuned-small": TUNED_ALIKE
+    | {
+        "num_agents": 64,
+        "t_max": 128,
+        "min_training_batch": 4095,
+        "minibatch_size": 1024,
+        "epochs": 4,
+        "clip_ratio": 0.2,
+        "learning_rate": 5e-3,
+    },
+    # Seconds on a laptop: shows that everything works, not that it learns.
+    "smoke": {
+        "num_agents": 4,
+        "agent_processes": 2,
+        "num_predictors": 1,
+        "num_trainers": 1,
+        "steps": 2_000,
+        "log_seconds": 1.0,
+    },
+}
+
+
+A3C_MOST_AGENTS = 32
+"""Of a preset: each agent of A3C is a process with TensorFlow."""
+
+
+def preset_beside(preset: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return what a preset adds to the settings `given`, without what would conflict with them.
+
+    Any budget that is given replaces the preset's. Rates stay constant where the budget has neither steps nor minutes.
+
+    Args:
+        preset: one of `PRESETS`.
+        given: values by name.
+    """
+    dropped = _excluded_by(given)
+    if any(budget in given for budget in BUDGETS):
+        dropped.update(BUDGETS)
+        if not {"steps", "minutes", "anneal_steps"} & given.keys():
+            dropped.update(("learning_rate_end", "anneal_fraction"))
+    if given.get("system") == "a3c" and PRESETS[preset].get("num_agents", 0) > A3C_MOST_AGENTS:
+        dropped.add("num_agents")
+    return {name: value for name, value in PRESETS[preset].items() if name not in dropped} | given
+
+
+def _excluded_by(given: dict[str, Any]) -> set[str]:
+    """Return the names of the settings that do not go with those that are given."""
+    excluded: set[str] = set()
+    if given.get("anneal_steps"):
+        excluded.add("anneal_fraction")
+    if given.get("grad_clip_norm"):
+        excluded.add("grad_clip_global")
+    if given.get("dual_rmsprop"):
+        excluded.update(("grad_clip_global", "optimizer"))
+    if ":" in str(given.get("network")):
+        excluded.update(("initialization", "normalize_images"))
+    if given.get("correction", "ppo") != "ppo":
+        excluded.update(("clip_ratio", "epochs"))
+    if given.get("clip_ratio") == 0:
+        excluded.add("epochs")
+    if given.get("correction") == "v-trace":
+        excluded.update(("minibatch_size", "advantage"))
+    if ":" in str(given.get("loss")):
+        excluded.update(("clip_ratio", "epochs"))
+    return excluded

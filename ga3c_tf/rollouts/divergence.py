@@ -1,0 +1,96 @@
+"""Policy lag as a divergence: how far the policy has moved from the one that chose the actions of a batch.
+
+pi is the policy before the update, mu the one that chose the action, both of the action taken. The estimates are means
+over actions that mu has drawn, so they need no more than both probabilities of each of these.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ga3c_tf.config import Config
+from ga3c_tf.rollouts.columns import NO_VERSION, Batch
+
+
+class Divergence(NamedTuple):
+    """Of one batch, or the mean of several; not-a-number where it does not apply."""
+
+    kl: float  # mean of log mu - log pi: KL(mu, pi) in nats
+    total_variation: float  # half the mean of |pi / mu - 1|
+    effective_sample_size: (
+        float  # (sum w)^2 / sum w^2 of the ratios w = pi / mu, as a share of the states: 1 without lag
+    )
+    clipped: float  # share of the ratios that the correction clips
+    floored: float  # share of the actions whose probability now is below the floor of the logarithm
+
+
+ROUNDING = 1e-4
+"""As a share: the ratio of equal probabilities is 1 only but for rounding."""
+UNKNOWN = Divergence(*[math.nan] * 5)
+
+
+class SegmentLag(NamedTuple):
+    """Lag within the segments of a batch, in updates: means over segments, not-a-number where there are none."""
+
+    version_spread: float  # between the oldest and the newest version that chose an action of a segment
+    bootstrap_lag: float  # from the version that gave the bootstrap value to the update, where there is such a value
+
+
+NO_SEGMENTS = SegmentLag(math.nan, math.nan)
+
+
+def divergence(log_pi: np.ndarray, log_mu: np.ndarray, config: Config) -> Divergence:
+    """Estimate the divergence of a batch.
+
+    Args:
+        log_pi: [B], log-probability of the action taken, before the update.
+        log_mu: [B], that under the policy that chose it.
+        config: its correction says which ratios are clipped, and whether there is a floor.
+    """
+    difference = np.asarray(log_pi, np.float64) - log_mu
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratios = np.exp(difference)
+        total = ratios.sum()
+        return Divergence(
+            kl=-float(difference.mean()),
+            total_variation=0.5 * float(np.abs(ratios - 1).mean()),
+            effective_sample_size=float(total * total / (ratios @ ratios) / len(ratios)),
+            clipped=_clipped(ratios, config),
+            floored=_floored(log_pi, config),
+        )
+
+
+def segment_lag(batch: Batch, version: int) -> SegmentLag:
+    """Measure the lag within the segments of a batch.
+
+    Args:
+        batch: its `versions`, `lengths` and `bootstrap_versions` are used.
+        version: of the model that the batch is trained on, before the update.
+    """
+    starts = np.cumsum(batch.lengths) - batch.lengths
+    newest = np.maximum.reduceat(batch.versions, starts)
+    oldest = np.minimum.reduceat(batch.versions, starts)
+    given = batch.bootstrap_versions[batch.bootstrap_versions != NO_VERSION]
+    lag = float((version - given).mean()) if len(given) else math.nan
+    return SegmentLag(float((newest - oldest).mean()), lag)
+
+
+def _clipped(ratios: np.ndarray, config: Config) -> float:
+    correction = config.correction_used
+    if ":" in config.loss:
+        return math.nan
+    if correction == "ppo":
+        return float((np.abs(ratios - 1) > config.clip_ratio).mean())
+    bounds = {"clipped-is": config.importance_clip, "one-step": config.rho_bar, "v-trace": config.rho_bar}
+    if correction not in bounds:
+        return math.nan
+    return float((ratios > bounds[correction] * (1 + ROUNDING)).mean())
+
+
+def _floored(log_pi: np.ndarray, config: Config) -> float:
+    if config.correction_used != "epsilon" or ":" in config.loss:
+        return math.nan
+    return float((log_pi < math.log(config.log_epsilon)).mean())

@@ -1,0 +1,202 @@
+"""Corrections of policy lag, against a reference, slow sums and hand-derived gradients."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.model import corrections, losses
+from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.rollouts.returns import nstep_returns
+
+SEGMENTS = json.loads((Path(__file__).parents[1] / "data" / "corrections.json").read_text())
+NAMES = ("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo")
+LENGTHS = (3, 1, 5, 2, 5)
+B, A, T_MAX, GAMMA, BETA = sum(LENGTHS), 4, 5, 0.9, 0.3
+
+
+@pytest.mark.parametrize("segment", SEGMENTS, ids=lambda segment: str(segment["seed"]))
+def test_the_estimates_are_those_of_the_reference(segment):
+    def column(name):
+        return tf.constant(segment[name], tf.float32)
+
+    steps = len(segment["rewards"])
+    ratios = corrections.importance_ratios(column("log_pi"), column("log_mu"), np.inf)
+    batch = Batch(
+        values=column("values"),
+        rewards=column("rewards"),
+        lengths=tf.constant([steps]),
+        bootstrap_values=tf.constant([segment["bootstrap"]], tf.float32),
+    )
+    found = corrections.v_trace(batch, ratios, segment["gamma"], segment["rho_bar"], segment["c_bar"], steps)
+    np.testing.assert_allclose(found.targets, segment["vtrace_targets"], rtol=1e-5, atol=1e-5)
+    weighted = tf.minimum(ratios, segment["rho_bar"]) * found.advantages
+    np.testing.assert_allclose(weighted, segment["vtrace_pg_advantages"], rtol=1e-5, atol=1e-5)
+
+    plain = np.array(segment["nstep_returns"]) - segment["values"]
+    for most, name in (("rho_bar", "one_step_is_advantages"), ("is_clip", "clipped_is_advantages")):
+        ratios = corrections.importance_ratios(column("log_pi"), column("log_mu"), segment[most])
+        np.testing.assert_allclose(ratios * plain, segment[name], rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture
+def columns():
+    """A batch of several segments, some of which end an episode."""
+    rng = np.random.default_rng(7)
+    rewards = rng.normal(size=B)
+    bootstrap_values = rng.normal(size=len(LENGTHS)) * np.array([1, 0, 1, 1, 0])
+    parts = np.split(rewards, np.cumsum(LENGTHS)[:-1])
+    returns = [nstep_returns(part, end, GAMMA) for part, end in zip(parts, bootstrap_values, strict=True)]
+    return {
+        "logits": rng.normal(0, 1.5, (B, A)),
+        "values": rng.normal(size=B),
+        "actions": rng.integers(0, A, B),
+        "rewards": rewards,
+        "returns": np.concatenate(returns),
+        "lengths": np.array(LENGTHS),
+        "bootstrap_values": bootstrap_values,
+    }
+
+
+def log_policy(logits):
+    exponentials = np.exp(logits.astype(np.float64))
+    return np.log(exponentials / exponentials.sum(axis=1, keepdims=True))
+
+
+def slow_v_trace(columns, ratios, rho_bar, c_bar):
+    """Equation 1 of the paper as a double sum, and the advantages of its section 4.2."""
+    targets, advantages = [], []
+    start = 0
+    for length, bootstrap in zip(columns["lengths"], columns["bootstrap_values"], strict=True):
+        steps = range(start, start + length)
+        values = [*columns["values"][steps], bootstrap]
+        rho = np.minimum(ratios[steps], rho_bar)
+        c = np.minimum(ratios[steps], c_bar)
+        errors = [rho[t] * (columns["rewards"][start + t] + GAMMA * values[t + 1] - values[t]) for t in range(length)]
+        own = [
+            values[s] + sum(GAMMA ** (t - s) * np.prod(c[s:t]) * errors[t] for t in range(s, length))
+            for s in range(length)
+        ]
+        following = [*own[1:], bootstrap]
+        targets += own
+        advantages += [
+            rho[t] * (columns["rewards"][start + t] + GAMMA * following[t] - values[t]) for t in range(length)
+        ]
+        start += length
+    return np.array(targets), np.array(advantages)
+
+
+def loss_of(columns, log_mu, **settings):
+    """Losses, and the gradients of the policy's by logits and of the values' by values."""
+    config = Config(**{"gamma": GAMMA, "t_max": T_MAX, "beta": BETA} | settings)
+    with tf.GradientTape(persistent=True) as tape:
+        logits, values = (tf.Variable(columns[name], dtype=tf.float32) for name in ("logits", "values"))
+        given = {name: column for name, column in columns.items() if name not in ("logits", "values")}
+        given |= {"mu_log_probabilities": log_mu, "mu_values": columns["values"]}
+        whole = ("actions", "lengths")
+        tensors = {
+            name: tf.constant(column, tf.int32 if name in whole else tf.float32) for name, column in given.items()
+        }
+        found = losses.actor_critic(Batch(logits=logits, values=values, beta=config.beta, **tensors), config)
+    return found, tape.gradient(found.policy_loss, logits), tape.gradient(found.value_loss, values)
+
+
+def settings_of(name):
+    return {"correction": name, "clip_ratio": 0.2 if name == "ppo" else 0.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "clips"), [("clipped-is", (1.5, 9, 9)), ("one-step", (9, 1.2, 9)), ("v-trace", (9, 1.2, 0.8))]
+)
+def test_the_losses_and_gradients_are_the_slow_ones(columns, name, clips):
+    importance_clip, rho_bar, c_bar = clips
+    log_pi = log_policy(columns["logits"])[np.arange(B), columns["actions"]]
+    log_mu = log_pi - np.random.default_rng(5).normal(0, 0.5, B)
+    ratios = np.exp(log_pi - log_mu)
+    targets = columns["returns"]
+    if name == "v-trace":
+        targets, weighted = slow_v_trace(columns, ratios, rho_bar, c_bar)
+    else:
+        most = importance_clip if name == "clipped-is" else rho_bar
+        assert 0 < np.count_nonzero(ratios > most) < B, "some ratios must be clipped, and some not"
+        weighted = np.minimum(ratios, most) * (columns["returns"] - columns["values"])
+    clips = {"importance_clip": importance_clip, "rho_bar": rho_bar, "c_bar": c_bar}
+    found, by_logits, by_values = loss_of(columns, log_mu, correction=name, **clips)
+
+    logs = log_policy(columns["logits"])
+    pi = np.exp(logs)
+    spread = -(pi * logs).sum(axis=1)
+    np.testing.assert_allclose(found.policy_loss, -(log_pi * weighted + BETA * spread).sum(), rtol=1e-4)
+    expected = -(np.eye(A)[columns["actions"]] - pi) * weighted[:, None] + BETA * pi * (logs + spread[:, None])
+    np.testing.assert_allclose(by_logits, expected, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(found.value_loss, 0.5 * ((targets - columns["values"]) ** 2).sum(), rtol=1e-4)
+    np.testing.assert_allclose(by_values, columns["values"] - targets, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_without_lag_each_correction_gives_the_uncorrected_gradient(columns, name, normalize):
+    log_mu = log_policy(columns["logits"])[np.arange(B), columns["actions"]]
+    same = {"normalize_advantages": normalize}
+    plain, *gradients = loss_of(columns, log_mu, correction="none", **same)
+    found, *others = loss_of(columns, log_mu, **settings_of(name), **same)
+    for one, other in zip(others, gradients, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    assert float(found.value_loss) == pytest.approx(float(plain.value_loss), rel=1e-5)
+    assert float(found.entropy) == pytest.approx(float(plain.entropy), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("none", "epsilon")])
+def test_with_lag_each_correction_changes_the_gradient(columns, name):
+    log_mu = log_policy(columns["logits"])[np.arange(B), columns["actions"]] - np.linspace(-1, 1, B)
+    _, plain, _ = loss_of(columns, log_mu, correction="none")
+    _, found, _ = loss_of(columns, log_mu, **settings_of(name))
+    assert np.abs(found - plain).max() > 0.1
+
+
+def test_the_paper_is_the_floor_and_none_is_without_it(columns):
+    columns["logits"][:, 0] = -20.0
+    columns["actions"][:] = 0
+    _, floored, _ = loss_of(columns, np.zeros(B), correction="epsilon", beta=0.0)
+    _, by_default, _ = loss_of(columns, np.zeros(B), beta=0.0)
+    _, without, _ = loss_of(columns, np.zeros(B), correction="none", beta=0.0)
+    np.testing.assert_array_equal(floored, by_default)
+    assert np.abs(floored).max() < 1e-5 < np.abs(without).max()
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 8])
+def test_backward_sums_are_the_recursion(most):
+    rng = np.random.default_rng(most)
+    terms, factors = rng.normal(size=(2, 23))
+    factors[most - 1 :: most] = 0
+    expected = np.zeros(24)
+    for i in reversed(range(23)):
+        expected[i] = terms[i] + factors[i] * expected[i + 1]
+    found = corrections.backward_sums(tf.constant(terms), tf.constant(factors), most)
+    np.testing.assert_allclose(found, expected[:-1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"correction": "ppo"}, "--correction ppo needs --clip-ratio"),
+        ({"correction": "v-trace", "clip_ratio": 0.1}, "it does not go with --correction v-trace"),
+        ({"correction": "epsilon", "log_softmax": True}, "the floor that --log-softmax leaves out"),
+        ({"correction": "v-trace", "advantage": "gae"}, "it goes with --advantage nstep"),
+        ({"correction": "v-trace", "minibatch_size": 4}, "needs whole segments"),
+        ({"correction": "v-trace", "loss": "mine:huber"}, "--correction is a part of --loss paper"),
+    ],
+)
+def test_what_does_not_go_with_a_correction_is_refused(settings, words):
+    with pytest.raises(UserError, match=words):
+        Config(**settings)
+
+
+def test_the_other_settings_imply_a_correction():
+    assert Config().correction_used == "epsilon"
+    assert Config(log_softmax=True).correction_used == "none"
+    assert Config(clip_ratio=0.1).correction_used == Config(clip_ratio=0.1, correction="ppo").correction_used == "ppo"

@@ -1,0 +1,90 @@
+"""Policy lag as a divergence, against a reference, slow sums and exact expectations."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ga3c_tf.config import Config
+from ga3c_tf.rollouts.columns import NO_VERSION, Batch
+from ga3c_tf.rollouts.divergence import divergence, segment_lag
+
+SEGMENTS = json.loads((Path(__file__).parents[1] / "data" / "corrections.json").read_text())
+
+
+@pytest.mark.parametrize("segment", SEGMENTS, ids=lambda segment: str(segment["seed"]))
+def test_it_is_that_of_the_reference(segment):
+    found = divergence(np.array(segment["log_pi"]), np.array(segment["log_mu"]), Config())
+    assert found.kl == pytest.approx(segment["log_ratio_mean"], rel=1e-5)
+    steps = len(segment["rewards"])
+    assert found.effective_sample_size * steps == pytest.approx(segment["effective_sample_size"], rel=1e-5)
+
+
+def test_over_many_actions_it_is_the_divergence_of_the_policies():
+    rng = np.random.default_rng(0)
+    mu, pi = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.2, 0.6])
+    actions = rng.choice(3, 200_000, p=mu)
+    found = divergence(np.log(pi)[actions], np.log(mu)[actions], Config())
+    assert found.kl == pytest.approx((mu * np.log(mu / pi)).sum(), rel=0.02)
+    assert found.total_variation == pytest.approx(0.5 * np.abs(mu - pi).sum(), rel=0.02)
+    assert found.effective_sample_size == pytest.approx(1 / (pi**2 / mu).sum(), rel=0.02)
+
+
+def test_without_lag_it_is_nothing():
+    log_pi = np.log(np.array([0.1, 0.5, 0.9], np.float32))
+    assert divergence(log_pi, log_pi, Config(correction="none"))[:3] == (0.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("correction", ["one-step", "v-trace", "clipped-is"])
+def test_rounding_is_not_taken_for_lag(correction):
+    log_pi = np.log(np.random.default_rng(0).random(1000).astype(np.float32))
+    log_mu = np.log(np.exp(log_pi.astype(np.float64)).astype(np.float32))
+    assert (log_pi > log_mu).any()
+    assert divergence(log_pi, log_mu, Config(correction=correction)).clipped == 0.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "share"),
+    [
+        ({}, math.nan),
+        ({"correction": "none"}, math.nan),
+        ({"loss": "mine:huber", "clip_ratio": 0.2}, math.nan),
+        ({"clip_ratio": 0.2}, 0.75),
+        ({"correction": "one-step", "rho_bar": 1.5}, 0.25),
+        ({"correction": "v-trace", "rho_bar": 1.05}, 0.5),
+        ({"correction": "clipped-is", "importance_clip": 3.0}, 0.0),
+    ],
+)
+def test_the_share_of_ratios_that_the_correction_clips(settings, share):
+    log_ratios = np.log([0.5, 1.0, 1.3, 2.0])
+    assert divergence(log_ratios, np.zeros(4), Config(**settings)).clipped == pytest.approx(share, nan_ok=True)
+
+
+def test_the_share_of_actions_below_the_floor():
+    log_pi = np.log([0.5, 1e-3, 1e-5, 1e-7])
+    assert divergence(log_pi, log_pi, Config(log_epsilon=1e-4)).floored == 0.5
+    assert math.isnan(divergence(log_pi, log_pi, Config(correction="none")).floored)
+    assert math.isnan(divergence(log_pi, log_pi, Config(loss="mine:huber")).floored)
+
+
+def test_ratios_beyond_floats_are_no_error():
+    found = divergence(np.array([0.0, 0.0]), np.array([-1000.0, 0.0]), Config())
+    assert math.isinf(found.total_variation)
+
+
+def batch_of(lengths, versions, bootstrap_versions):
+    columns = {"lengths": lengths, "versions": versions, "bootstrap_versions": bootstrap_versions}
+    return Batch(**{name: np.array(values) for name, values in columns.items()})
+
+
+def test_the_lag_within_segments():
+    batch = batch_of([3, 1, 2], [4, 6, 5, 7, 2, 9], [8, NO_VERSION, 10])
+    found = segment_lag(batch, 12)
+    assert found.version_spread == pytest.approx((2 + 0 + 7) / 3)
+    assert found.bootstrap_lag == pytest.approx((4 + 2) / 2)
+
+
+def test_segments_that_end_their_episodes_have_no_lag_of_a_bootstrap_value():
+    assert math.isnan(segment_lag(batch_of([2], [1, 1], [NO_VERSION]), 3).bootstrap_lag)

@@ -1,0 +1,121 @@
+"""Policy lag that is set: A2C on batches of some rounds ago, GA3C with a bound, and the order of the training queue."""
+
+import collections
+from types import SimpleNamespace
+
+import helpers
+import numpy as np
+import pytest
+from checks import Killed, check_nothing_lost_or_repeated, check_segment, run_counting
+
+import ga3c_tf.systems.a2c
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.rollouts.queues import NewestFirstQueue
+from ga3c_tf.runner import new_training
+from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
+from ga3c_tf.systems.a2c import A2C
+from ga3c_tf.systems.ga3c.system import GA3C
+from ga3c_tf.systems.serial import SerialGA3C
+
+
+@pytest.fixture
+def lags(monkeypatch):
+    """The policy lags of every update, filled while a training runs."""
+    found = []
+    monkeypatch.setattr("ga3c_tf.runs.stats.Stats.trained", lambda self, lag, *losses: found.append(lag))
+    return found
+
+
+@pytest.mark.parametrize("lag", [0, 1, 7])
+def test_a2c_trains_on_the_batch_of_so_many_rounds_ago(tmp_path, monkeypatch, lags, lag):
+    model, training, _ = run_counting(tmp_path, monkeypatch, A2C, lag=lag, t_max=5, steps=1200)
+    assert len(training.system._waiting) == lag
+    for number, batch_lags in enumerate(lags):  # the first batches are of the first weights
+        assert set(batch_lags) == {min(number, lag)}
+    check_nothing_lost_or_repeated([row for batch in model.batches for row in batch], agents=6)
+
+
+def test_a2c_refuses_a_lag_that_there_is_no_memory_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(ga3c_tf.systems.a2c, "available_bytes", lambda: 10_000)
+    with pytest.raises(UserError, match=r"--lag 100 keeps . MiB of batches, and 0 MiB are left here"):
+        run_counting(tmp_path, monkeypatch, A2C, lag=100)
+
+
+class Versioned(helpers.CheckingModel):
+    """Has its version as the model has it."""
+
+    @property
+    def version(self):
+        return SimpleNamespace(numpy=lambda: self._version)
+
+
+@pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
+def test_segments_beyond_the_limit_are_dropped_and_counted(tmp_path, monkeypatch, lags, kind):
+    model, _, summary = run_counting(
+        tmp_path, monkeypatch, kind, model=Versioned, max_policy_lag=2, num_trainers=1, max_training_queue=60
+    )
+    assert max(lag.max() for lag in lags) <= 2
+    trained = sum(map(len, model.batches))
+    assert summary["dropped_steps"] > 0
+    assert trained + summary["dropped_steps"] <= summary["agent_steps"]
+    assert summary["agent_steps"] - 6 * 2 * 60 <= trained + summary["dropped_steps"]
+    for rows in model.batches:
+        check_segment(rows, 5)
+
+
+def test_without_a_limit_nothing_is_dropped(tmp_path, monkeypatch):
+    _, _, summary = run_counting(tmp_path, monkeypatch, GA3C)
+    assert summary["dropped_steps"] == 0
+
+
+@pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
+def test_nothing_is_lost_where_the_newest_segment_comes_first(tmp_path, monkeypatch, kind):
+    settings = {"training_queue_order": "lifo", "max_training_queue": 60}
+    model, training, summary = run_counting(tmp_path, monkeypatch, kind, **settings)
+    assert isinstance(training.session.training_queue, NewestFirstQueue)
+    rows = [row for batch in model.batches for row in batch]
+    assert max(collections.Counter(place for place, _, _ in rows).values()) == 1
+    assert len(rows) >= summary["agent_steps"] - 6 * 2 * 60
+    for batch in model.batches:
+        check_segment(batch, 5)
+
+
+def test_agents_that_are_killed_are_replaced_where_the_newest_segment_comes_first(tmp_path, monkeypatch):
+    class KilledThrice(Killed):
+        kills = 3
+
+    settings = {"training_queue_order": "lifo", "steps": None, "minutes": 1.0}
+    _, _, summary = run_counting(tmp_path, monkeypatch, KilledThrice, **settings)
+    assert (summary["replaced_processes"], summary["ended"]) == (3, "all again")
+
+
+def test_they_are_for_the_systems_that_have_them():
+    for name, value, system in (
+        ("lag", 1, "ga3c"),
+        ("max_policy_lag", 3, "a2c"),
+        ("training_queue_order", "lifo", "a2c"),
+    ):
+        with pytest.raises(UserError, match="has no effect with"):
+            Config(system=system, **{name: value}).check_effect([name])
+
+
+@pytest.mark.parametrize("lag", [0, 4])
+def test_the_divergence_is_nothing_without_lag_and_something_with_it(tmp_path, lag):
+    settings = {"system": "a2c", "lag": lag, "num_agents": 4, "learning_rate": 0.01, "seed": 1, "steps": 2000}
+    config = Config(env_id="CartPole-v1", run_dir=str(tmp_path / "run"), log_seconds=0.2, **settings)
+    training, run = new_training(config, ["train"], print)
+    training.run(lambda row: None)
+    run.close()
+    metrics = read_columns(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)
+    trained = metrics["training_batch"] > 0
+    kl, distance, size = (metrics[name][trained] for name in ("kl", "total_variation", "effective_sample_size"))
+    assert len(kl) and not metrics["version_spread"][trained].any()  # a round has one version
+    if lag:
+        assert distance.max() > 1e-3 and size.min() < 1 - 1e-6
+        assert metrics["bootstrap_lag"][trained].max() == lag == metrics["policy_lag_mean"][trained].max()
+    else:
+        np.testing.assert_allclose(kl, 0, atol=1e-6)
+        np.testing.assert_allclose(distance, 0, atol=1e-5)
+        np.testing.assert_allclose(size, 1, atol=1e-6)
+        assert not metrics["bootstrap_lag"][trained].any() and not metrics["policy_lag_states"][trained].any()

@@ -1,0 +1,26 @@
+"""Every correction of policy lag trains in every system that has it."""
+
+import pytest
+
+from ga3c_tf.config import Config
+from ga3c_tf.runner import new_training
+
+SETTINGS = {"num_agents": 2, "num_predictors": 1, "num_trainers": 1, "seed": 1, "steps": 400}
+SYSTEMS = {"serial": {"serial": True}, "ga3c": {}, "a2c": {"system": "a2c"}, "a3c": {"system": "a3c"}}
+
+
+CORRECTIONS = ("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo")
+CASES = [(correction, system) for correction in CORRECTIONS for system in SYSTEMS]
+CASES.remove(("ppo", "a3c"))  # which has no --clip-ratio
+
+
+@pytest.mark.parametrize(("correction", "system"), CASES)
+def test_it_trains(tmp_path, correction, system):
+    settings = SETTINGS | SYSTEMS[system] | {"correction": correction, "clip_ratio": 0.2 * (correction == "ppo")}
+    config = Config(env_id="CartPole-v1", run_dir=str(tmp_path / "run"), **settings)
+    training, run = new_training(config, ["train"], print)
+    try:
+        summary = training.run(lambda row: None)
+    finally:
+        run.close()
+    assert summary["ended"] == "steps" and summary["updates"] > 10 and summary["refused_updates"] == 0
