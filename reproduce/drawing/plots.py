@@ -14,8 +14,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import LogLocator
 
+from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.runs.run import Columns, Run
-from ga3c_tf.runs.stats import bootstrap_interval
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
 COLUMN = 3.3  # inches: the width of a column of the paper
@@ -95,9 +95,10 @@ def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], lis
             axis.plot(4, np.mean(random), "x", color=COLOURS[0], label="random, ours")
         known = [*random, *ours, *(value for value in marks.values() if value is not None)]
         if ours:
-            low, high = bootstrap_interval(sample)
-            known.append(low)
-            axis.vlines(5, low, high, color=COLOURS[0], linewidth=2, alpha=0.5)
+            if len(sample) > 1:
+                low, high = mean_interval(sample)
+                known.append(low)
+                axis.vlines(5, low, high, color=COLOURS[0], linewidth=2, alpha=0.5)
             axis.plot([5] * len(ours), ours, "_", color=COLOURS[0], markersize=6, label="GA3C, ours (seeds; bar: 95 %)")
         axis.set_title(name)
         if min(known, default=0.0) > 0:

@@ -16,7 +16,7 @@ MOST_POINTS = 500
 
 
 def plot_runs(runs: list[Path], file: Path) -> None:
-    """Draw score (against time and agent steps), PPS, TPS, policy lag and queues of `runs` into `file`.
+    """Draw score (against time and agent steps), PPS, TPS, policy lag, queues and divergence of `runs` into `file`.
 
     Where a run was adjusted, also the workers that it had, trials included, and the rate of each period.
 
@@ -26,7 +26,7 @@ def plot_runs(runs: list[Path], file: Path) -> None:
     if not file.suffix:
         raise UserError(f"{file} has no suffix: name a .png, .svg or .pdf")
     adjusted = any(len(_adjustment(run)["time_s"]) for run in runs)
-    figure, axes = plt.subplots(3 + adjusted, 2, figsize=(9, 9 + 3 * adjusted), layout="constrained")
+    figure, axes = plt.subplots(4 + adjusted, 2, figsize=(9, 12 + 3 * adjusted), layout="constrained")
     for number, run in enumerate(runs):
         _draw(axes, run, COLOURS[number % len(COLOURS)], label=run.name if len(runs) > 1 else None)
     _label(axes, adjusted)
@@ -44,23 +44,26 @@ def plot_runs(runs: list[Path], file: Path) -> None:
 
 def _label(axes, adjusted: bool) -> None:
     """Name the axes and add the legends of all panels but the first."""
-    (time, steps), (pps, tps), (lag, queues) = axes[:3]
+    (time, steps), (pps, tps), (lag, queues), (distance, sample_size) = axes[:4]
     for axis in (time, steps):
         axis.set_ylabel("score")
-    for axis in (time, pps, tps, lag, queues):
+    for axis in (time, pps, tps, lag, queues, distance, sample_size):
         axis.set_xlabel("time (minutes)")
     steps.set_xlabel("agent steps (millions)")
     pps.set_ylabel("PPS (predictions/s)")
     tps.set_ylabel("TPS (updates/s)")
     lag.set_ylabel("policy lag (updates)")
     queues.set_ylabel("mean batch, queue length")
+    distance.set_ylabel("policy lag as divergence")
+    sample_size.set_ylabel("effective sample size (share)")
+    sample_size.set_ylim(top=1.02)
     for axis in (pps, tps, lag, queues):
         axis.set_ylim(bottom=0)
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
     if adjusted:
-        _label_adjustment(*axes[3])
-    for axis in (lag, queues, *axes[3:].flat):
+        _label_adjustment(*axes[4])
+    for axis in (lag, queues, distance, *axes[4:].flat):
         axis.legend(frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
@@ -70,7 +73,7 @@ def _draw(axes, run: Path, colour: str, label: str | None) -> None:
     metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
     if not len(metrics["time_s"]):
         raise UserError(f"{run} has no rows in metrics.csv yet")
-    (time, steps), (pps, tps), (lag, queues) = axes[:3]
+    (time, steps), (pps, tps), (lag, queues), (distance, sample_size) = axes[:4]
     dots = min(0.3, max(0.02, 1000 / max(1, len(episodes["score"]))))
     for axis, x in ((time, episodes["time_s"] / 60), (steps, episodes["agent_steps"] / 1e6)):
         axis.plot(x, episodes["score"], ".", color=colour, alpha=dots, markersize=2, rasterized=True)
@@ -92,8 +95,11 @@ def _draw(axes, run: Path, colour: str, label: str | None) -> None:
             linestyle=style,
             label=name.replace("_", " ") if first else None,
         )
-    if len(axes) > 3:
-        workers, rates = axes[3]
+    for name, style, words in (("kl", "-", "KL divergence (nats)"), ("total_variation", ":", "total variation")):
+        _line(distance, minutes, metrics[name], color=colour, linestyle=style, label=words if first else None)
+    _line(sample_size, minutes, metrics["effective_sample_size"], color=colour)
+    if len(axes) > 4:
+        workers, rates = axes[4]
         _draw_adjustment(workers, rates, metrics, _adjustment(run), colour, first)
 
 

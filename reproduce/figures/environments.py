@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures import learning_curves, pps
+from ga3c_tf.reproduce.figures import learning_curves, pps, scores
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.text import compared, lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
+from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
 GAMES = (
     "cartpole",
@@ -21,7 +23,9 @@ GAMES = (
     "minatar_seaquest",
     "minatar_space_invaders",
 )
-STEPS = {"quick": 500_000, "paper": 5_000_000}
+STEPS = {"quick": 500_000, "tuned": 5_000_000, "paper": 5_000_000}
+TUNED: dict[str, dict[str, Any]] = {"ga3c": {}, "a3c": {"num_agents": pps.AGENTS["quick"]["a3c"]}, "a2c": {}}
+"""What stands above the preset for each system; learning rates of their own are still to be chosen."""
 START = "rolling score at the start"
 
 
@@ -29,6 +33,8 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     """Return the three systems, for the same number of agent steps."""
     if budget == "smoke":
         return [smoke_spec(game, seed), smoke_spec(game, seed, "a3c")]
+    if budget == "tuned":
+        return [tuned_spec(game, seed, system, steps=STEPS[budget], **TUNED[system]) for system in SYSTEMS]
     return [
         run_spec(
             game,
@@ -58,7 +64,7 @@ def measures(run: Run) -> list[Measure]:
         f"fewer than {window} episodes ended",
         agent_steps=int(curve["agent_steps"][whole][0]) if whole.any() else None,
     )
-    return [*learning_curves.measures(run), start]
+    return [*learning_curves.measures(run), start, *scores.measures(run)]
 
 
 def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
@@ -82,7 +88,7 @@ def section(results: Results) -> list[str]:
     rows = []
     for game, systems in groups(results).items():
         runs_of = [systems.get(name, []) for name in SYSTEMS.values()]
-        scores = [mean_ci(results.values(learning_curves.FINAL, runs)) for runs in runs_of]
+        finals = [mean_ci(results.values(learning_curves.FINAL, runs)) for runs in runs_of]
         minutes = " / ".join(_minutes(runs) for runs in runs_of)
         reasons = [
             f"{system}, seed {run.spec.seed}: {results.status(run)}"
@@ -90,8 +96,25 @@ def section(results: Results) -> list[str]:
             for run in runs
             if not run.finished
         ]
-        rows.append([game, _start(results, game), *scores, minutes, "; ".join(reasons)])
-    return lines_of("environments.md", systems=list(SYSTEMS.values()), rows=rows, findings=findings(results))
+        rows.append([game, _start(results, game), *finals, minutes, "; ".join(reasons)])
+    return lines_of(
+        "environments.md",
+        systems=list(SYSTEMS.values()),
+        rows=rows,
+        evaluated=_evaluated(results),
+        findings=findings(results),
+    )
+
+
+def _evaluated(results: Results) -> list[list[str]]:
+    """Return a row for each game whose final weights played whole episodes: random policy and systems."""
+    rows = []
+    for game, systems in groups(results).items():
+        random = results.values(scores.RANDOM, [run for runs in systems.values() for run in runs])
+        played = [results.values(scores.SCORE, systems.get(name, [])) for name in SYSTEMS.values()]
+        if any(played):
+            rows.append([game, number(random[0] if random else None), *map(mean_ci, played)])
+    return rows
 
 
 def _start(results: Results, game: str) -> str:
@@ -124,7 +147,7 @@ FIGURE = Figure(
     place=10,
     paper="not in the paper",
     shows="score against time and agent steps on CartPole and MinAtar, GA3C, A3C and A2C",
-    games={"smoke": ("cartpole",), "quick": GAMES, "paper": GAMES},
+    games={"smoke": ("cartpole",), "quick": GAMES, "tuned": GAMES[1:], "paper": GAMES},
     seeds=seeds_by_budget(quick=3, paper=5),
     specs=specs,
     measures=measures,

@@ -247,9 +247,9 @@ def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Ru
     return found
 
 
-def seeds_by_budget(smoke: int = 1, quick: int = 1, paper: int = 3) -> Callable[[str, str], int]:
+def seeds_by_budget(smoke: int = 1, quick: int = 1, tuned: int = 3, paper: int = 3) -> Callable[[str, str], int]:
     """Return a function that gives as many seeds at each budget, whatever the game."""
-    return lambda budget, game: {"smoke": smoke, "quick": quick, "paper": paper}[budget]
+    return lambda budget, game: {"smoke": smoke, "quick": quick, "tuned": tuned, "paper": paper}[budget]
 
 
 def read_paper(folder: Path) -> list[Record]:

@@ -13,6 +13,7 @@ import numpy as np
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
 from ga3c_tf.reproduce.figures.learning_curves import FINAL
+from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
@@ -44,28 +45,34 @@ ADDED_LATER: dict[str, Settings] = {
     "+ orthogonal weights": {"initialization": "orthogonal", "normalize_images": True},
     "+ falling learning rate": {"learning_rate_end": 0.0, "anneal_fraction": 1.0},
 }
-PONG_RATES = (3e-4, 5e-4)  # of the paper's settings (run e of docs/pong.md), and from the second rung on
-MINATAR_RATES = ((1e-3, 2e-3, 4e-3), (3e-4, 1e-3, 3e-3))
+LARGER = "+ long segments, large batches"
+MINATAR_LARGER: Settings = {"num_agents": 64, "t_max": 128, "min_training_batch": 4095, "minibatch_size": 1024}
+PONG_RATES = {PAPER: (3e-4,)}  # run e of docs/pong.md
+PONG_LATER_RATES = (5e-4,)
+MINATAR_RATES = {PAPER: (1e-3, 2e-3, 4e-3), LARGER: (5e-3, 1e-2, 2e-2)}
+MINATAR_LATER_RATES = (3e-4, 1e-3, 3e-3)
 
 
 def rungs(game: str) -> dict[str, Settings]:
-    """Return the settings of each rung, by what it adds to the one before."""
+    """Return the settings of each rung, by what it changes in the one before."""
     settings: Settings = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2, "min_training_batch": 20}
     if game == "pong":
         settings["rmsprop_epsilon"] = 1e-4
     found = {PAPER: settings}
     settings = dict(PONG_REUSE if game == "pong" else MINATAR_REUSE)
     found["+ samples reused"] = settings
-    for name, added in ADDED_LATER.items():
-        settings = settings | added
+    later = ADDED_LATER if game == "pong" else ADDED_LATER | {LARGER: MINATAR_LARGER}
+    for name, changed in later.items():
+        settings = settings | changed
         found[name] = settings
     return found
 
 
 def rates(game: str, rung: str) -> tuple[float, ...]:
     """Return the learning rates that a rung is run with: three where a run takes minutes."""
-    later = rung != PAPER
-    return (PONG_RATES[later],) if game == "pong" else MINATAR_RATES[later]
+    if game == "pong":
+        return PONG_RATES.get(rung, PONG_LATER_RATES)
+    return MINATAR_RATES.get(rung, MINATAR_LATER_RATES)
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -94,15 +101,13 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 def measures(run: Run) -> list[Measure]:
     """Return the score over the last tenth of the steps, and over the whole run: how soon it was learnt."""
     steps = run.curve["agent_steps"]
-    scores = run.curve["rolling_score"]
-    if not len(steps):
-        return [Measure(name, float("nan"), "points", "", "no episode ended") for name in (FINAL, MEAN)]
-    late = scores[steps >= 0.9 * steps[-1]]
-    area = np.trapezoid(scores, steps) / (steps[-1] - steps[0]) if len(steps) > 1 else scores[0]
-    window = run.spec.config.rolling_episodes
+    late = run.curve["rolling_score"][steps >= 0.9 * steps.max(initial=0)]
+    final = float(late.mean()) if len(late) else float("nan")
+    whole = mean_score(run.curve)
+    protocol = f"mean of {run.spec.config.rolling_episodes} episodes of training"
     return [
-        Measure(FINAL, float(late.mean()), "points", f"mean of {window} episodes of training, over the last tenth"),
-        Measure(MEAN, float(area), "points", f"mean of {window} episodes of training, over all agent steps"),
+        Measure(FINAL, final, "points", f"{protocol}, over the last tenth", "no episode ended"),
+        Measure(MEAN, whole, "points", f"{protocol}, over all agent steps", "no episode ended"),
     ]
 
 
@@ -140,10 +145,10 @@ def plot(results: Results, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import plots
 
     curves: dict[str, dict[str, list]] = {}
-    begun = [game for game in groups(results) if any(run.finished for run in results.of_game(game).runs)]
-    for game, by_name in groups(results).items():
-        if begun and game not in begun:
-            continue
+    games = groups(results)
+    finished = {run.spec.game for run in results.runs if run.finished}
+    begun = {game: by_name for game, by_name in games.items() if game in finished}
+    for game, by_name in (begun or games).items():
         best: dict[str, tuple[float, list[Run]]] = {}
         for runs in by_name.values():
             score = float(np.mean(results.values(MEAN, runs) or [-np.inf]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from ga3c_tf.config import did_you_mean
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce import figures
 from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.settings import did_you_mean
 
 
 def _found() -> list[Figure]:

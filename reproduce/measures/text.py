@@ -10,8 +10,8 @@ from typing import Any
 
 import jinja2
 
+from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, TIE, Finding, greater
-from ga3c_tf.runs.stats import bootstrap_interval
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
 """The text of the pages, as Jinja2 templates."""
@@ -67,12 +67,12 @@ def compared(ours: Sequence[float], others: Sequence[float]) -> Finding:
 
 
 def mean_ci(values: Sequence[float], of: str = "seed") -> str:
-    """Write the mean, the 95 % bootstrap interval of it where there are two or more values, and how many there are."""
+    """Write the mean, the 95 % interval of it where there are two or more values, and how many there are."""
     if not values:
         return "-"
     count = f"{len(values)} {of}{'s' if len(values) > 1 else ''}"
     mean = sum(values) / len(values)
     if len(values) == 1:
         return f"{number(mean)} ({count})"
-    low, high = bootstrap_interval(values)
+    low, high = mean_interval(values)
     return f"{number(mean)} [{number(low)}, {number(high)}] ({count})"

@@ -12,13 +12,12 @@ from typing import Any
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 from ga3c_tf.host.calibration import mean
-from ga3c_tf.reproduce.figures import comparison
 from ga3c_tf.reproduce.figures.figure import Figure, Results
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.pages import front_page
-from ga3c_tf.reproduce.results import pretrained
+from ga3c_tf.reproduce.results import comparison, pretrained
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.runs.run import Run, comparable
 from ga3c_tf.reproduce.runs.specs import BUDGETS, described
@@ -162,6 +161,7 @@ def _block(
     sources = {f"{(record.commit or 'unknown')[:12]}{' (changed since)' if record.dirty else ''}" for record in records}
     return {
         "title": title,
+        "tuned": results.budget == "tuned",
         "command": results.command,
         "outcomes": _outcomes(folder, results),
         "comparison": compared,

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.config import Config, did_you_mean, has_effect, plain_text
+from ga3c_tf.config import Config, has_effect
 from ga3c_tf.errors import UserError
+from ga3c_tf.settings import did_you_mean, plain_text
 
 BUDGETS = ("smoke", "quick", "tuned", "paper")
 """Seconds, to see that everything works; minutes on 2 cores; settings of later work; what the paper spent."""
@@ -53,8 +54,9 @@ class RunSpec:
 
     Attributes:
         settings: that are given.
-        evaluation_episodes: whole episodes that its best checkpoint plays afterwards.
+        evaluation_episodes: whole episodes that a checkpoint plays afterwards.
         random_play: as many are played at random, for comparison.
+        checkpoint: that plays them: 'best' by rolling score, or 'latest'.
         changes: settings of a method of the user's own, which stand above `settings`.
         label: what its figure calls it, in one or more words. It says nothing about the run itself, so it is no part
             of the identity or of the stored JSON.
@@ -66,6 +68,7 @@ class RunSpec:
     settings: Changes
     evaluation_episodes: int = 0
     random_play: bool = False
+    checkpoint: str = "best"
     changes: Changes = ()
     label: tuple[str, ...] = field(default=(), compare=False)
 
@@ -149,6 +152,7 @@ class RunSpec:
         if not self.evaluation_episodes:
             return {}
         words = ["evaluate", str(folder), "--episodes", str(self.evaluation_episodes), "--json"]
+        words += ["--checkpoint", self.checkpoint] if self.checkpoint != "best" else []
         words += self.trust
         return {"evaluation": words, **({"random": [*words, "--random"]} if self.random_play else {})}
 
@@ -162,6 +166,7 @@ class RunSpec:
             "settings": dict(self.settings),
             "evaluation_episodes": self.evaluation_episodes,
             "random_play": self.random_play,
+            **({"checkpoint": self.checkpoint} if self.checkpoint != "best" else {}),
             **({"changes": dict(self.changes)} if self.changes else {}),
         }
         return json.dumps(values, sort_keys=True, separators=(",", ":"))
@@ -180,6 +185,7 @@ class RunSpec:
                 values["system"],
                 evaluation_episodes=values["evaluation_episodes"],
                 random_play=values["random_play"],
+                checkpoint=values.get("checkpoint", "best"),
                 **values["settings"],
             )
             return spec.changed(values.get("changes", {}))
@@ -194,6 +200,7 @@ def run_spec(
     *,
     evaluation_episodes: int = 0,
     random_play: bool = False,
+    checkpoint: str = "best",
     **settings: Any,
 ) -> RunSpec:
     """Return a specification whose settings have been checked. Those that only GA3C has are left out for other systems.
@@ -214,7 +221,7 @@ def run_spec(
     if not (config.minutes or config.steps or config.episodes):
         raise UserError(f"a run of {game} needs a budget: minutes, steps or episodes")
     values = tuple((name, getattr(config, name)) for name in sorted(settings))
-    return RunSpec(system, game, seed, values, evaluation_episodes, random_play)
+    return RunSpec(system, game, seed, values, evaluation_episodes, random_play, checkpoint)
 
 
 def described(changes: Changes) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
-from ga3c_tf.reproduce.figures import comparison, environments, policy_lag, pps, queues, speed, tps
+from ga3c_tf.reproduce.figures import environments, policy_lag, pps, queues, speed, tps
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
@@ -21,6 +21,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     WITHIN_NOISE,
 )
 from ga3c_tf.reproduce.pages.report import page
+from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs import execute
 from ga3c_tf.reproduce.runs.run import Run, curve_of, write_curve
@@ -159,7 +160,8 @@ def test_a_run_with_one_row_is_taken_as_a_whole(tmp_path):
 
 def test_the_curve_is_the_rolling_mean(tmp_path):
     rng = np.random.default_rng(1)
-    times, scores = np.sort(rng.uniform(0, 1000, 700)), rng.normal(size=700)
+    times = np.sort(rng.uniform(0, 1000, 700))
+    scores = rng.normal(size=700)
     rows = [
         {"time_s": time, "agent_steps": 10 * number, "episode": number, "score": score}
         for number, (time, score) in enumerate(zip(times, scores, strict=True), 1)
@@ -184,13 +186,15 @@ def test_a_run_of_two_sources_or_machines_says_so(tmp_path):
 
 
 def test_how_busy_a_run_is(tmp_path, monkeypatch):
-    clock, cpu = [0.0], [0.0]
+    clock = [0.0]
+    cpu = [0.0]
     monkeypatch.setattr(execute.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(execute, "process_group", lambda leader: {leader: {"cpu_s": cpu[0]}})
     monkeypatch.setattr(execute, "usable_cores", lambda: 4)
     watch = execute._Watch(tmp_path, "cpu")
     for second, cpu_s, lines in ((10, 50, 0), (20, 60, 1), (30, 80, 2), (40, 100, 3), (50, 110, 4), (60, 1, 4)):
-        clock[0], cpu[0] = second, cpu_s
+        clock[0] = second
+        cpu[0] = cpu_s
         (tmp_path / "metrics.csv").write_text("line\n" * lines)
         watch(1)
     assert watch.utilization()["cpu_utilization"] == (110 - 80) / (20 * 4)  # from the first row until agents ended
@@ -395,9 +399,9 @@ def test_queues_are_judged_by_the_room_of_each_setting_with_several_seeds(folder
 )
 def test_the_fastest_setting_is_only_judged_by_its_batch_where_no_other_may_be_it(folder, second, batch, verdict):
     for spec in FIGURES["tps"].specs("quick", "pong", 1):
-        one, other = spec.config.num_agents == 64, spec.config.num_agents == 32
-        rate = 100.0 if one else 100.0 * second if other else 10.0
-        invent(folder.runs, spec, rate=rate, prediction=batch if one else 1.0 if other else 5.0)
+        speeds = {64: (100.0, batch), 32: (100.0 * second, 1.0)}
+        rate, prediction = speeds.get(spec.config.num_agents, (10.0, 5.0))
+        invent(folder.runs, spec, rate=rate, prediction=prediction)
     assert f"prediction batches: **{verdict}**" in "\n".join(queues.section(made(folder, "queues")))
 
 

@@ -105,9 +105,12 @@ def execute(cluster, specs, runs, say=quiet, storage=None, force=False, cpus=1):
 
 @pytest.mark.slow
 def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tmp_path, monkeypatch):
-    doomed, said, saved = cluster.add_node(num_cpus=1), [], {}
+    doomed = cluster.add_node(num_cpus=1)
+    said = []
+    saved = {}
     specs = [lasting(seed, 15) for seed in (1, 2)]
-    runs, storage = tmp_path / "out" / "runs", tmp_path / "storage"
+    runs = tmp_path / "out" / "runs"
+    storage = tmp_path / "storage"
 
     def say(text):
         said.append(text)
@@ -149,7 +152,9 @@ def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tm
 @pytest.mark.slow
 def test_a_run_whose_worker_is_killed_is_tried_again_and_its_scratch_folder_removed(cluster, tmp_path):
     """About half a minute."""
-    spec, said, scratch = lasting(5, 12), [], []
+    spec = lasting(5, 12)
+    said = []
+    scratch = []
     folder = tmp_path / "runs" / spec.id
 
     def kill():
@@ -170,7 +175,9 @@ def test_a_run_whose_worker_is_killed_is_tried_again_and_its_scratch_folder_remo
 
 @pytest.mark.slow
 def test_a_run_that_fails_for_its_own_reason_is_recorded_and_not_repeated(cluster, tmp_path):
-    gone, good, said = run_spec("ALE/Gone-v5", 1, steps=300), tiny(2), []
+    gone = run_spec("ALE/Gone-v5", 1, steps=300)
+    good = tiny(2)
+    said = []
     done = execute(cluster, [gone, good], tmp_path / "runs", said.append)
     assert [run.result["status"] for run in done] == [FAILED, FINISHED]
     assert done[0].status_text.startswith("failed: train: unknown environment 'ALE/Gone-v5'")
@@ -231,7 +238,8 @@ def interrupt(process, number=signal.SIGINT):
 
 @pytest.mark.slow
 def test_a_signal_has_every_run_saved_and_ended(cluster, tmp_path):
-    spec, storage = tiny(3, steps=10**9), tmp_path / "storage"
+    spec = tiny(3, steps=10**9)
+    storage = tmp_path / "storage"
     process = start(cluster, tmp_path / "out" / "runs", spec, storage=storage)
     stored = storage / "runs" / spec.id
     wait_for(lambda: any(int(row["agent_steps"]) for row in read_rows(stored / "metrics.csv", METRIC_COLUMNS)))
@@ -261,7 +269,8 @@ def test_a_second_signal_ends_the_command_at_once(cluster, tmp_path):
 @pytest.mark.slow
 def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
     spec = lasting(4, 15)
-    folder, process = tmp_path / "runs" / spec.id, start(cluster, tmp_path / "runs", spec, detach=True)
+    folder = tmp_path / "runs" / spec.id
+    process = start(cluster, tmp_path / "runs", spec, detach=True)
     wait_for(lambda: (folder / "metrics.csv").exists())
     assert "the runs go on" in interrupt(process)
     assert processes_of(spec)
@@ -277,7 +286,8 @@ def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
 
 def lead(tmp_path, tries):
     """What becomes of a run whose tries end like this, each a (status, reason, saved steps)."""
-    leader, left = scheduler.Scheduler(str(tmp_path)), list(tries)
+    leader = scheduler.Scheduler(str(tmp_path))
+    left = list(tries)
     job = ray_task.Job(tiny(1), 1, 0)
 
     async def one_try(job):
@@ -396,7 +406,8 @@ class LiveRun:
     """A folder as a training leaves it: rows first, then the checkpoint; the last three are kept."""
 
     def __init__(self, folder):
-        self.folder, self.steps = folder / "runs" / "x", 0
+        self.folder = folder / "runs" / "x"
+        self.steps = 0
         (self.folder / "checkpoints").mkdir(parents=True)
         (folder / "logs").mkdir()
         (folder / "logs" / "x.txt").write_text("log")
@@ -455,7 +466,8 @@ def test_a_node_that_dies_while_it_stores_leaves_what_was_there(tmp_path, kind):
     for ends_after in range(1, 9):
         here = tmp_path / f"{ends_after}"
         url = str(here / "storage") if kind == "folder" else f"memory://{tmp_path.name}{ends_after}"
-        run, written = LiveRun(here / "here"), []
+        run = LiveRun(here / "here")
+        written = []
 
         def die(name, written=written, ends_after=ends_after):
             written.append(name)
@@ -479,7 +491,9 @@ def test_a_node_that_dies_while_it_stores_leaves_what_was_there(tmp_path, kind):
 
 
 def test_what_is_pulled_is_what_was_pushed_and_only_changes_are_pushed(tmp_path):
-    url, run, written = f"memory://{tmp_path.name}", LiveRun(tmp_path / "here"), []
+    url = f"memory://{tmp_path.name}"
+    run = LiveRun(tmp_path / "here")
+    written = []
     run.save()
     (run.folder / "run.json").write_text("{}")
     mirror = Mirror(Watched(url, written.append), tmp_path / "here", "x")
@@ -505,7 +519,8 @@ def test_what_is_pulled_is_what_was_pushed_and_only_changes_are_pushed(tmp_path)
 
 
 def test_a_try_that_was_only_thought_dead_stores_nothing_more(tmp_path):
-    first, second = LiveRun(tmp_path / "first"), tmp_path / "second"
+    first = LiveRun(tmp_path / "first")
+    second = tmp_path / "second"
     mirrors = [Mirror(Storage(str(tmp_path / "storage")), folder, "x") for folder in (tmp_path / "first", second)]
     mirrors[0].take()
     first.save()
@@ -547,7 +562,8 @@ def test_what_a_storage_names_outside_of_its_folder_is_not_written(tmp_path):
 
 def test_news_that_comes_after_the_end_changes_nothing(tmp_path):
     """A try that ends at once may be over before its beginning is told."""
-    leader, name = scheduler.Scheduler(str(tmp_path)), tiny(1).id
+    leader = scheduler.Scheduler(str(tmp_path))
+    name = tiny(1).id
     leader._states[name] = scheduler.State(FAILED, ray_task.Progress())
     asyncio.run(leader.started(name))
     assert leader._states[name].status == FAILED
@@ -559,7 +575,8 @@ def test_an_unknown_kind_of_storage_is_refused():
 
 
 def test_a_damaged_result_in_the_storage_is_named(tmp_path):
-    storage, spec = Storage(str(tmp_path)), tiny(1)
+    storage = Storage(str(tmp_path))
+    spec = tiny(1)
     assert not _finished(storage, spec)
     storage.write([(f"runs/{spec.id}/run.json", b"{")])
     with pytest.raises(UserError, match=f"runs/{spec.id}/run.json in the storage is damaged"):
@@ -608,7 +625,8 @@ def test_cores_are_for_one_run_alone_and_free_when_it_is_killed(tmp_path):
 @pytest.mark.parametrize("kind", ["link", "open to all", "another's", "file"])
 def test_locks_are_not_taken_in_a_folder_that_others_can_write_to(tmp_path, monkeypatch, kind):
     """Anybody can make the folder before us: its name in /tmp is known."""
-    folder, elsewhere = tmp_path / "cores", tmp_path / "elsewhere"
+    folder = tmp_path / "cores"
+    elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     if kind == "link":
         folder.symlink_to(elsewhere)
@@ -623,7 +641,8 @@ def test_locks_are_not_taken_in_a_folder_that_others_can_write_to(tmp_path, monk
             pytest.skip("only root can give a folder away")
         os.chown(folder, 12345, -1)
     monkeypatch.setattr(cores, "FOLDER", folder)
-    said, before = [], os.sched_getaffinity(0)
+    said = []
+    before = os.sched_getaffinity(0)
     with cores.pinned(1, said.append):
         assert os.sched_getaffinity(0) == before
     [line] = said

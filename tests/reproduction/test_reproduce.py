@@ -48,7 +48,8 @@ def tiny(seed, steps=300, **settings):
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory):
     """All figures at smoke budget."""
-    folder, said = tmp_path_factory.mktemp("smoke") / "out", []
+    folder = tmp_path_factory.mktemp("smoke") / "out"
+    said = []
     with children_of(execute):
         executor = LocalExecutor(said.append)
         runs = command.reproduce("all", "smoke", None, (), {}, folder, False, executor, said.append)
@@ -59,7 +60,8 @@ def smoke(tmp_path_factory):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_leaves_records_pictures_and_a_section(smoke, name):
-    folder, figure = ResultsFolder(smoke), FIGURES[name]
+    folder = ResultsFolder(smoke)
+    figure = FIGURES[name]
     records = folder.records(figure, "smoke")
     assert {record.run_id for record in records} == {spec.id for spec in figure.all_specs("smoke")}
     main = [record for record in records if record.metric == figure.main[0]]
@@ -173,8 +175,11 @@ def saved_steps(folder: Path) -> int:
 
 @pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
-    runs, first, endless = tmp_path / "runs", tiny(1), tiny(2, steps=10**9)
-    folder, process = runs / endless.id, start(runs, [first, endless])
+    runs = tmp_path / "runs"
+    first = tiny(1)
+    endless = tiny(2, steps=10**9)
+    folder = runs / endless.id
+    process = start(runs, [first, endless])
     while not any(int(row["agent_steps"]) for row in read_rows(folder / "metrics.csv", METRIC_COLUMNS)):
         assert process.poll() is None, process.stdout.read()
         time.sleep(0.05)
@@ -184,7 +189,8 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
     while any(map(alive, training)):  # the kernel has told it to end
         time.sleep(0.05)
     assert Run.of(first, runs).finished and Run.of(endless, runs).status_text.startswith("not finished")
-    untouched, before = mtimes(runs / first.id), saved_steps(folder)
+    untouched = mtimes(runs / first.id)
+    before = saved_steps(folder)
     assert before > 0
     config = json.loads((folder / "config.json").read_text())  # so that it comes to an end in this test
     (folder / "config.json").write_text(json.dumps({**config, "steps": before + 200}))
@@ -252,7 +258,8 @@ def test_a_signal_ends_it_with_its_exit_code_and_no_result(tmp_path, number):
 
 
 def test_a_killed_training_is_resumed_next_time(tmp_path, monkeypatch):
-    spec, calls = tiny(1), []
+    spec = tiny(1)
+    calls = []
 
     def call(words, log, watch=quiet):
         calls.append(words[0])
@@ -272,7 +279,8 @@ def test_a_killed_training_is_resumed_next_time(tmp_path, monkeypatch):
 
 
 def test_without_a_checkpoint_it_begins_anew(tmp_path, monkeypatch):
-    spec, calls = tiny(1), []
+    spec = tiny(1)
+    calls = []
     folder = tmp_path / "runs" / spec.id
     folder.mkdir(parents=True)
     (folder / "metrics.csv").write_text("half a")
@@ -291,7 +299,8 @@ def test_a_training_that_was_over_is_not_an_error(smoke, tmp_path):
 
 
 def test_two_at_once_run_it_once(tmp_path):
-    runs, spec = tmp_path / "runs", tiny(1, steps=2000)
+    runs = tmp_path / "runs"
+    spec = tiny(1, steps=2000)
     both = [start(runs, [spec]) for _ in range(2)]
     assert all("finished" in process.communicate()[0].splitlines()[-1] for process in both)
     assert len(Run.of(spec, runs).sessions) == 1
@@ -302,7 +311,9 @@ def test_two_at_once_run_it_once(tmp_path):
 
 def test_a_failed_run_is_recorded_and_the_rest_go_on(tmp_path, monkeypatch):
     monkeypatch.setitem(specs.GAMES, "gone", "ALE/Gone-v5")
-    gone, good, said = run_spec("gone", 1, steps=300), tiny(2), []
+    gone = run_spec("gone", 1, steps=300)
+    good = tiny(2)
+    said = []
     with children_of(execute):
         runs = LocalExecutor(said.append).execute([gone, good], tmp_path / "runs", False)
     assert [run.result["status"] for run in runs] == [FAILED, FINISHED]
@@ -327,7 +338,10 @@ class Calls(list):
 
     def __init__(self, folder, reason, leaves=(), ended=""):
         super().__init__()
-        self._folder, self._reason, self._leaves, self._ended = folder, reason, leaves, ended
+        self._folder = folder
+        self._reason = reason
+        self._leaves = leaves
+        self._ended = ended
 
     def __call__(self, words, log, watch=quiet):
         self.append(words[0])
@@ -345,7 +359,8 @@ class Calls(list):
 
 def carried_out_twice(tmp_path, monkeypatch, reason, leaves, ended=""):
     """What a run that fails the first time comes to the second time: it, the commands, and what was said."""
-    spec, said = tiny(1), []
+    spec = tiny(1)
+    said = []
     calls = Calls(tmp_path / "runs" / spec.id, reason, leaves, ended)
     monkeypatch.setattr(execute, "_call", calls)
     monkeypatch.setattr(execute, "curve_of", lambda folder, episodes: {})
@@ -417,7 +432,8 @@ def test_a_run_folder_is_never_half_removed(tmp_path, monkeypatch):
     folder = tmp_path / "runs" / spec.id
     (folder / "checkpoints" / "000000000000").mkdir(parents=True)
     (folder / "config.json").write_text("{}")
-    remove, removed = shutil.rmtree, []
+    remove = shutil.rmtree
+    removed = []
 
     def killed(path, **options):
         removed.append(Path(path))
@@ -437,7 +453,10 @@ def test_a_run_folder_is_never_half_removed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["run.json", "curve.csv"])
 def test_a_result_that_cannot_be_written_ends_neither_the_rest_nor_the_run(tmp_path, monkeypatch, name):
-    runs, specs, said, full = tmp_path / "runs", [tiny(1), tiny(2)], [], True
+    runs = tmp_path / "runs"
+    specs = [tiny(1), tiny(2)]
+    said = []
+    full = True
 
     def call(words, log, watch=quiet):
         folder = runs / specs[0].id if specs[0].id in str(words) else runs / specs[1].id

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ga3c_tf.cli.training import train
+from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures import ladder
 from ga3c_tf.reproduce.figures.registry import FIGURES, figures_called
@@ -116,6 +117,15 @@ def test_the_command_gives_the_settings(monkeypatch):
     assert "--system" not in words and "a2c" in run_spec("pong", 3, "a2c", steps=1).train_command(Path("x"))
 
 
+def test_the_final_weights_may_be_what_is_scored():
+    best = run_spec("pong", 1, steps=10, evaluation_episodes=3)
+    final = run_spec("pong", 1, steps=10, evaluation_episodes=3, checkpoint="latest")
+    assert best.id != final.id and RunSpec.from_values(json.loads(final.to_json())) == final
+    assert "--checkpoint" not in best.evaluate_commands(Path("x"))["evaluation"]
+    words = final.evaluate_commands(Path("x"))["evaluation"]
+    assert words[words.index("--checkpoint") + 1] == "latest"
+
+
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_nothing_is_adjusted_but_where_the_figure_is_about_that(budget):
     for figure in figures_called("all", budget):
@@ -151,14 +161,30 @@ def test_a_budget_that_a_figure_does_not_have_is_refused():
     assert "ladder" not in [figure.name for figure in figures_called("all", "quick")]
 
 
-def test_each_rung_of_the_ladder_adds_to_the_one_before_and_is_tuned_on_seeds_of_its_own():
+def test_each_rung_of_the_ladder_goes_on_from_the_one_before_and_is_tuned_on_seeds_of_its_own():
     for game in FIGURES["ladder"].games["tuned"]:
-        _, *later = ladder.rungs(game).values()
-        for before, after in itertools.pairwise(later):
-            assert before.items() < after.items()
+        _, *later = ladder.rungs(game).items()
+        for (_, before), (name, after) in itertools.pairwise(later):
+            if name == ladder.LARGER:
+                assert after == before | ladder.MINATAR_LARGER and game.startswith("minatar")
+            else:
+                assert before.items() < after.items()
     specs = FIGURES["ladder"].all_specs("tuned")
     assert {spec.seed for spec in specs} == {101, 102, 103}
     assert {(spec.game, spec.label[0]) for spec in specs if spec.seed > 101} == {("pong", "+ falling learning rate")}
+
+
+def test_the_tuned_budget_has_the_settings_of_the_presets_and_scores_the_final_weights():
+    for name in ("scores", "environments", "sample-efficiency"):
+        for spec in FIGURES[name].all_specs("tuned"):
+            small = not spec.config.env_id.startswith("ALE/")
+            preset = Config.from_preset("tuned-small" if small else "tuned", {"system": spec.system})
+            assert spec.config.t_max == preset.t_max and spec.config.optimizer == preset.optimizer == "adam"
+            assert (spec.checkpoint, spec.evaluation_episodes) == ("latest", 100)
+    shared = {spec.id for spec in FIGURES["sample-efficiency"].all_specs("tuned")}
+    assert len(shared & {spec.id for spec in FIGURES["scores"].all_specs("tuned")}) == 3
+    with pytest.raises(UserError, match="the figure sample-efficiency is about pong; it does not go with boxing"):
+        FIGURES["sample-efficiency"].all_specs("tuned", games=["boxing"])
 
 
 def test_figures_that_share_runs_share_their_ids():

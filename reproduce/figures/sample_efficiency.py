@@ -1,0 +1,92 @@
+"""How soon Pong is learnt with later actor-critics' settings, beside what others published for the same protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures import scores
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
+from ga3c_tf.reproduce.measures.curves import first_reaching, score_by
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import RunSpec
+from ga3c_tf.reproduce.runs.tuned import tuned_spec
+
+GOOD = 18.0
+"""What the paper's GA3C scores on Pong."""
+STICKY = "sticky actions (0.25)"
+NOOPS = "no sticky actions, up to 30 no-ops"
+NOOPS_SETTINGS: dict[str, Any] = {"repeat_action_probability": 0.0, "noop_max": 30, "steps": 2_500_000}
+EARLY_STEPS = 3_000_000
+EARLY = f"training score after {EARLY_STEPS:,} agent steps"
+STEPS_TO = f"agent steps to a training score of {GOOD:g}"
+MINUTES_TO = f"minutes to a training score of {GOOD:g}"
+
+
+def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
+    """Return one run for each protocol; the one with sticky actions is that of `scores`."""
+    if budget == "smoke":
+        return [smoke_spec(game, seed).called(STICKY)]
+    if game != "pong":
+        raise UserError(f"the figure sample-efficiency is about pong; it does not go with {game}")
+    return [
+        scores.training(budget, game, seed).called(STICKY),
+        tuned_spec(game, seed, **NOOPS_SETTINGS).called(NOOPS),
+    ]
+
+
+def measures(run: Run) -> list[Measure]:
+    """Return the score of the final weights, and how soon training scores were reached."""
+    window = run.spec.config.rolling_episodes
+    protocol = f"mean of {window} episodes of training"
+    curve = run.curve
+    minutes = first_reaching(curve, GOOD, "time_s", window) / 60
+    return [
+        *scores.measures(run),
+        Measure(EARLY, score_by(curve, EARLY_STEPS, "agent_steps"), "points", protocol, "the run is shorter"),
+        Measure(STEPS_TO, first_reaching(curve, GOOD, "agent_steps", window), "steps", protocol, "never reached"),
+        Measure(MINUTES_TO, minutes, "min", protocol, "never reached"),
+    ]
+
+
+def groups(results: Results) -> dict[str, list[Run]]:
+    """Group the runs by protocol."""
+    return grouped(results.runs, lambda run: run.spec.label[0])
+
+
+def section(results: Results) -> list[str]:
+    """Return the table of both protocols, and what others published."""
+    rows = [
+        [
+            protocol,
+            *(mean_ci(results.values(metric, runs)) for metric in (scores.SCORE, EARLY, STEPS_TO, MINUTES_TO)),
+            results.unfinished(runs),
+        ]
+        for protocol, runs in groups(results).items()
+    ]
+    return lines_of("sample-efficiency.md", rows=rows, header=[scores.SCORE, EARLY, STEPS_TO, MINUTES_TO])
+
+
+def plot(results: Results, stem: Path) -> None:
+    """Draw the score against time and against agent steps for both protocols."""
+    from ga3c_tf.reproduce.drawing import plots
+
+    curves = {protocol: [run.curve for run in runs if run.finished] for protocol, runs in groups(results).items()}
+    plots.score_curves({"pong": curves}, stem)
+
+
+FIGURE = Figure(
+    name="sample-efficiency",
+    place=12,
+    paper="not in the paper",
+    shows="how soon Pong is learnt with later actor-critics' settings, with and without sticky actions",
+    games={"smoke": ("pong",), "tuned": ("pong",)},
+    seeds=lambda budget, game: 1 if budget == "smoke" else 3,
+    specs=specs,
+    measures=measures,
+    main=(scores.SCORE, "points"),
+    section=section,
+    plot=plot,
+)

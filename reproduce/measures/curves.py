@@ -1,0 +1,48 @@
+"""What a learning curve says: how soon a score is reached, and how much is scored meanwhile.
+
+A curve has the columns of curve.csv: the rolling score against time and agent steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+Curve = Mapping[str, np.ndarray]
+
+
+def first_reaching(curve: Curve, score: float, against: str, window: int) -> float:
+    """Return where the rolling score first reaches a score.
+
+    Args:
+        curve: of one run.
+        score: to reach.
+        against: 'agent_steps' or 'time_s'.
+        window: episodes of the rolling score; before so many have ended it is of fewer, and does not count.
+
+    Returns:
+        Agent steps or seconds; not-a-number where it is never reached.
+    """
+    reached = (curve["rolling_score"] >= score) & (curve["episodes"] >= window)
+    return float(curve[against][reached.argmax()]) if reached.any() else math.nan
+
+
+def score_by(curve: Curve, place: float, against: str) -> float:
+    """Return the rolling score at so many agent steps or seconds, not-a-number where the run ended before."""
+    places = curve[against]
+    if not len(places) or places[-1] < place:
+        return math.nan
+    return float(curve["rolling_score"][np.searchsorted(places, place)])
+
+
+def mean_score(curve: Curve, against: str = "agent_steps") -> float:
+    """Return the area under the curve divided by its length; not-a-number without an episode."""
+    places = curve[against]
+    scores = curve["rolling_score"]
+    if not len(places):
+        return math.nan
+    if places[-1] == places[0]:
+        return float(scores[0])
+    return float(np.trapezoid(scores, places) / (places[-1] - places[0]))

@@ -1,0 +1,29 @@
+"""How sure a mean is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import t as t_dist
+
+from ga3c_tf.runs.stats import bootstrap_interval
+
+FEW = 10
+"""Below so many values a bootstrap interval is too narrow: of three it is from the lowest to the highest."""
+
+
+def mean_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
+    """Return an interval of the mean: Student's t of fewer than `FEW` values, else the percentile bootstrap.
+
+    One value alone has no interval: both ends are not-a-number.
+    """
+    if len(values) >= FEW:
+        return bootstrap_interval(values, confidence)
+    if len(values) < 2:
+        return math.nan, math.nan
+    mean = float(np.mean(values))
+    quantile = t_dist.ppf(0.5 + confidence / 2, len(values) - 1)
+    reach = float(quantile * np.std(values, ddof=1) / math.sqrt(len(values)))
+    return mean - reach, mean + reach

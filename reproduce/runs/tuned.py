@@ -1,0 +1,31 @@
+"""Runs with the presets of later actor-critics' settings, which are not the paper's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ga3c_tf.presets import preset_beside
+from ga3c_tf.reproduce.runs.specs import RunSpec, env_id_of, run_spec
+
+EVALUATION_EPISODES = 100
+
+
+def tuned_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:
+    """Return a run with the preset for the game's kind of observation; its final weights are scored.
+
+    Args:
+        game: of `GAMES`, or a Gymnasium id.
+        seed: of the run.
+        system: of `SYSTEMS`.
+        settings: that stand above the preset's.
+    """
+    preset = "tuned" if env_id_of(game).startswith("ALE/") else "tuned-small"
+    return run_spec(
+        game,
+        seed,
+        system,
+        evaluation_episodes=EVALUATION_EPISODES,
+        random_play=seed == 1,  # the same episodes for every seed
+        checkpoint="latest",
+        **preset_beside(preset, {"log_seconds": 30.0, "checkpoint_minutes": 15.0, **settings}),
+    )
