@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from ga3c_tf.errors import UserError
 
 if TYPE_CHECKING:
     from ga3c_tf.config import Config
+
+
+READ_BY = {
+    "importance_clip": ("clipped-is",),
+    "rho_bar": ("one-step", "v-trace"),
+    "c_bar": ("v-trace",),
+}
+"""The corrections that read a setting."""
 
 
 def check_conflicts(config: Config) -> None:
@@ -18,6 +27,7 @@ def check_conflicts(config: Config) -> None:
     """
     _check_annealing(config)
     _check_learning(config)
+    _check_bounds(config)
     if config.num_agents > config.most_agents:
         raise UserError(f"--agents {config.num_agents} is more than --max-agents {config.max_agents}")
     if config.serial and config.remote_agents:
@@ -71,6 +81,14 @@ def _check_learning(config: Config) -> None:
         raise UserError(
             f"--initialization and --normalize-images are for the built-in networks; {config.network} has its own"
         )
+
+
+def _check_bounds(config: Config) -> None:
+    """Check that a bound of importance ratios has a correction that reads it."""
+    usual = {field.name: field.default for field in dataclasses.fields(config)}
+    for name, corrections in READ_BY.items():
+        if getattr(config, name) != usual[name] and config.correction_used not in corrections:
+            raise UserError(f"--{_option(name)} does nothing without --correction {' or '.join(corrections)}")
 
 
 def _check_baseline(config: Config) -> None:

@@ -27,7 +27,7 @@ def specs_of(
     specs = []
     for figure in figures_called(name, budget):
         plain = figure.all_specs(budget, seeds, games)
-        if name != ALL or not any(figure.compares(each, plain) for each in changes):
+        if name != ALL or figure.takes(changes, plain):
             specs += plain + figure.changed_specs(budget, changes, seeds, games)
     return list(dict.fromkeys(specs))
 

@@ -7,37 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("agg")
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import LogLocator
 
+from ga3c_tf.reproduce.drawing.canvas import COLOURS, FONT, canvas, handles, legend_above, save
 from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.runs.run import Columns, Run
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
-COLUMN = 3.3  # inches: the width of a column of the paper
-FONT = 7
-STYLE: dict[Any, Any] = {
-    "font.size": FONT,
-    "axes.titlesize": FONT,
-    "axes.labelsize": FONT,
-    "xtick.labelsize": FONT - 1,
-    "ytick.labelsize": FONT - 1,
-    "legend.fontsize": FONT - 1,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "lines.linewidth": 1.0,
-    "lines.markersize": 3.5,
-    "legend.frameon": False,
-    "legend.handlelength": 1.4,
-    "legend.columnspacing": 1.0,
-    "svg.hashsalt": "ga3c_tf",
-    "svg.fonttype": "none",
-}
 MARKS = {  # of Table 3's methods: marker, colour
     "random": ("x", "#7F7F7F"),
     "human": ("^", "#7F7F7F"),
@@ -49,34 +26,6 @@ SYSTEM_NAMES = {"a3c": "A3C", "a2c": "A2C", "ga3c": "GA3C"}
 GRID = 150
 
 
-def _canvas(rows: int, columns: int, height: float, **options):
-    plt.rcdefaults()
-    for name, value in STYLE.items():
-        matplotlib.rcParams[name] = value
-    return plt.subplots(rows, columns, figsize=(COLUMN, height), layout="constrained", squeeze=False, **options)
-
-
-def _save(figure, stem: Path) -> None:
-    """Write the picture as .svg and .png, the same bytes for the same picture."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(f"{stem}.svg", metadata={"Date": None, "Creator": None})
-    figure.savefig(f"{stem}.png", dpi=200, metadata={"Software": None})
-    plt.close(figure)
-
-
-def _legend_above(figure, handles: dict, columns: int) -> None:
-    if handles:
-        figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns)
-
-
-def _handles(axes) -> dict:
-    found: dict[str, Any] = {}
-    for axis in axes:
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    return found
-
-
 def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], list[float]]], stem: Path) -> None:
     """One small panel a game.
 
@@ -85,7 +34,7 @@ def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], lis
             and what the interval is of: seeds, or episodes of one.
         stem: of the files.
     """
-    figure, axes = _canvas(3, 3, 3.9)
+    figure, axes = canvas(3, 3, 3.9)
     for axis, (name, marks, random, ours, sample) in zip(axes.flat, panels, strict=True):
         for place, (method, value) in enumerate(marks.items()):
             if value is not None:
@@ -112,8 +61,8 @@ def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], lis
             axis.yaxis.set_major_locator(plt.MaxNLocator(4))
         axis.yaxis.set_major_formatter(lambda value, _: _short(value))
     figure.supylabel("score (log axis where all are positive)", fontsize=FONT)
-    _legend_above(figure, _handles(axes.flat), 2)
-    _save(figure, stem)
+    legend_above(figure, handles(axes.flat), 2)
+    save(figure, stem)
 
 
 def _short(value: float) -> str:
@@ -128,7 +77,7 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
         groups: network, PPS of each seed by system, our speed-ups GA3C / A3C, the paper's or None.
         stem: of the files.
     """
-    figure, [[ratio], [axis]] = _canvas(2, 1, 3.0, sharex=True, height_ratios=(2, 3))
+    figure, [[ratio], [axis]] = canvas(2, 1, 3.0, sharex=True, height_ratios=(2, 3))
     width = 0.27
     for number, (system, colour) in enumerate(SYSTEM_COLOURS.items()):
         for place, (_, speeds, _, _) in enumerate(groups):
@@ -160,10 +109,10 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
     axis.set_xlim(-0.6, len(groups) - 0.4)
     _name_networks(axis, [name for name, *_ in groups])
     for each in (ratio, axis):
-        handles = _handles([each])
-        if handles:
-            each.legend(handles.values(), handles.keys(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
-    _save(figure, stem)
+        labelled = handles([each])
+        if labelled:
+            each.legend(labelled.values(), labelled.keys(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    save(figure, stem)
 
 
 def _marked(axis, place: int, values: list[float], marker: str, colour: str, label: str) -> None:
@@ -186,7 +135,7 @@ def utilization_lines(networks: list[str], shares: dict[str, list[list[float]]],
         shares: by what is busy, for each network the share of each seed.
         stem: of the files.
     """
-    figure, [[axis]] = _canvas(1, 1, 1.9)
+    figure, [[axis]] = canvas(1, 1, 1.9)
     for number, (name, values) in enumerate(shares.items()):
         places = [place for place, seeds in enumerate(values) if seeds]
         if places:
@@ -199,8 +148,8 @@ def utilization_lines(networks: list[str], shares: dict[str, list[list[float]]],
     axis.set_xlim(-0.4, len(networks) - 0.6)
     axis.set_ylabel("busy (%)")
     _name_networks(axis, networks)
-    _legend_above(figure, _handles([axis]), 2)
-    _save(figure, stem)
+    legend_above(figure, handles([axis]), 2)
+    save(figure, stem)
 
 
 def normalised_tps(tps: dict[tuple[int, int, int], float], labelled: int, stem: Path) -> None:
@@ -211,7 +160,7 @@ def normalised_tps(tps: dict[tuple[int, int, int], float], labelled: int, stem: 
         labelled: how many of each N_A are named.
         stem: of the files.
     """
-    figure, [[axis]] = _canvas(1, 1, 2.3)
+    figure, [[axis]] = canvas(1, 1, 2.3)
     best = max(tps.values(), default=1.0) or 1.0
     agents = sorted({setting[0] for setting in tps})
     bottom = math.floor(10 * min(tps.values(), default=0.0) / best - 0.5) / 10
@@ -235,7 +184,7 @@ def normalised_tps(tps: dict[tuple[int, int, int], float], labelled: int, stem: 
     axis.set_xticks(range(len(agents)), map(str, agents))
     axis.set_xlabel("agents, $N_A$ (named: $N_P$/$N_T$ of the fastest)")
     axis.set_ylabel("TPS / best TPS")
-    _save(figure, stem)
+    save(figure, stem)
 
 
 def _apart(heights: list[float], least: float) -> list[float]:
@@ -254,7 +203,7 @@ def against_speed(speed: dict, quantities: dict[str, dict], stem: Path) -> None:
         quantities: by what it is called, the values by setting.
         stem: of the files.
     """
-    figure, [axes] = _canvas(1, 2, 1.9)
+    figure, [axes] = canvas(1, 2, 1.9)
     agents = sorted({setting[0] for setting in speed})
     for axis, (name, values) in zip(axes, quantities.items(), strict=True):
         for number, count in enumerate(agents):
@@ -272,14 +221,14 @@ def against_speed(speed: dict, quantities: dict[str, dict], stem: Path) -> None:
         axis.set_ylabel(name)
         axis.margins(0.1)
         axis.set_ylim(bottom=0)
-    _legend_above(figure, _handles(axes), 4)
-    _save(figure, stem)
+    legend_above(figure, handles(axes), 4)
+    save(figure, stem)
 
 
 def adjustment_courses(runs: list[Run], stem: Path) -> None:
     """Draw the workers and the rate over time, a column for each game, a line for each seed."""
     games = list(dict.fromkeys(run.spec.game for run in runs)) or [""]
-    figure, axes = _canvas(2, len(games), 2.6, sharex=True)
+    figure, axes = canvas(2, len(games), 2.6, sharex=True)
     for column, game in enumerate(games):
         workers, rates = axes[:, column]
         for run in [run for run in runs if run.spec.game == game]:
@@ -310,8 +259,8 @@ def adjustment_courses(runs: list[Run], stem: Path) -> None:
         workers.yaxis.set_major_formatter("{x:g}")
     axes[0, 0].set_ylabel("workers (accepted)")
     axes[1, 0].set_ylabel("TPS (updates/s)")
-    _legend_above(figure, _handles(axes.flat), 5)
-    _save(figure, stem)
+    legend_above(figure, handles(axes.flat), 5)
+    save(figure, stem)
 
 
 def score_curves(groups: dict[str, dict[str, list[Columns]]], stem: Path) -> None:
@@ -321,64 +270,18 @@ def score_curves(groups: dict[str, dict[str, list[Columns]]], stem: Path) -> Non
         groups: the curves of runs by the title of a row of panels, and by what a line is called.
         stem: of the files.
     """
-    figure, axes = _canvas(len(groups), 2, 0.6 + 1.4 * len(groups), sharey="row")
+    figure, axes = canvas(len(groups), 2, 0.6 + 1.4 * len(groups), sharey="row")
     for (time, steps), (title, curves) in zip(axes, groups.items(), strict=True):
-        _draw_curves(time, steps, curves)
+        draw_curves(time, steps, curves)
         time.set_ylabel(f"{title}\nscore" if title else "score")
     axes[-1, 0].set_xlabel("time (minutes)")
     axes[-1, 1].set_xlabel("agent steps (millions)")
-    _legend_above(figure, _handles(axes.flat), 2)
-    _save(figure, stem)
+    legend_above(figure, handles(axes.flat), 2)
+    save(figure, stem)
 
 
-def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
-    """Curves against time and agent steps, a row for each learning rate, and below the policy lag as measured.
-
-    The lag of a setting is drawn as the distribution of its windows: a box of the quartiles of the windows' means, with
-    whiskers from the 5th to the 95th percentile, and a mark at the median of the windows' 95th percentiles.
-
-    Args:
-        rates: the runs by learning rate in words, and by setting.
-        stem: of the files.
-    """
-    figure, axes = _canvas(len(rates) + 1, 2, 1.0 + 1.35 * (len(rates) + 1))
-    for (time, steps), (title, by_setting) in zip(axes, rates.items(), strict=False):
-        _draw_curves(time, steps, {name: [run.curve for run in runs] for name, runs in by_setting.items()})
-        steps.sharey(time)
-        steps.tick_params(labelleft=False)
-        time.set_ylabel(f"{title}\nscore")
-    axes[-2, 0].set_xlabel("time (minutes)")
-    axes[-2, 1].set_xlabel("agent steps (millions)")
-    boxes = figure.add_subplot(axes[-1, 0].get_gridspec()[-1, :])
-    for axis in axes[-1]:
-        axis.remove()
-    # Below, the lag of each setting at both rates, without the first tenth of each run.
-    settings = next(iter(rates.values()))
-    runs_of = {name: [run for curves in rates.values() for run in curves.get(name, [])] for name in settings}
-    for place, (name, runs) in enumerate(runs_of.items()):
-        rows = [(run, run.metrics["time_s"] > 0.1 * run.metrics["time_s"][-1]) for run in runs]
-        means = np.concatenate([np.empty(0), *(run.metrics["policy_lag_mean"][kept] for run, kept in rows)])
-        tails = np.concatenate([np.empty(0), *(run.metrics["policy_lag_p95"][kept] for run, kept in rows)])
-        means = means[np.isfinite(means)]
-        tails = tails[np.isfinite(tails)]
-        if len(means):
-            colour = COLOURS[list(settings).index(name) % len(COLOURS)]
-            low, first, middle, third, high = np.percentile(means, [5, 25, 50, 75, 95])
-            boxes.plot([low, high], [place, place], color=colour, linewidth=0.8)
-            boxes.plot([first, third], [place, place], color=colour, linewidth=5, solid_capstyle="butt", alpha=0.6)
-            boxes.plot(middle, place, "|", color="black", markersize=6)
-            boxes.plot(np.median(tails), place, "D", color=colour, markersize=3)
-    boxes.set_yticks(range(len(settings)), list(settings))
-    boxes.set_ylim(len(settings) - 0.5, -0.5)
-    boxes.set_xscale("symlog", linthresh=1.0)
-    boxes.margins(x=0.05)
-    boxes.set_xlabel("policy lag (updates): spread of windows' means,\n$\\diamond$ median of their 95th percentiles")
-    boxes.xaxis.set_major_formatter("{x:g}")
-    _legend_above(figure, _handles(axes[:-1].flat), 3)
-    _save(figure, stem)
-
-
-def _draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
+def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
+    """Draw the mean over seeds and their range, on an axis against time and on one against agent steps."""
     for number, (label, seeds) in enumerate(curves.items()):
         colour = COLOURS[number % len(COLOURS)]
         style = ("-", "--", "-.", ":")[number % 4]

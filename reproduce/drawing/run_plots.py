@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.drawing.plots import COLOURS
+from ga3c_tf.reproduce.drawing.canvas import COLOURS
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 

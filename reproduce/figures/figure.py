@@ -169,6 +169,15 @@ class Figure:
                 raise UserError(f"the figure {self.name} compares settings of --{name}; it does not go with --{name}")
         return [spec.changed(changes) for spec in plain]
 
+    def takes(self, changes: Mapping[str, Any], specs: Sequence[RunSpec]) -> bool:
+        """Whether these runs can be made by a method of the user's own."""
+        try:
+            for spec in specs:
+                spec.changed(changes)
+        except UserError:
+            return False
+        return not any(self.compares(name, specs) for name in changes)
+
     @staticmethod
     def compares(name: str, specs: Sequence[RunSpec]) -> bool:
         """Whether these runs, of any one game, differ in this setting."""

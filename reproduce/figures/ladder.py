@@ -13,7 +13,7 @@ import numpy as np
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
 from ga3c_tf.reproduce.figures.learning_curves import FINAL
-from ga3c_tf.reproduce.measures.curves import mean_score
+from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
@@ -100,9 +100,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 def measures(run: Run) -> list[Measure]:
     """Return the score over the last tenth of the steps, and over the whole run: how soon it was learnt."""
-    steps = run.curve["agent_steps"]
-    late = run.curve["rolling_score"][steps >= 0.9 * steps.max(initial=0)]
-    final = float(late.mean()) if len(late) else float("nan")
+    final = score_at_end(run.curve)
     whole = mean_score(run.curve)
     protocol = f"mean of {run.spec.config.rolling_episodes} episodes of training"
     return [

@@ -46,3 +46,19 @@ def mean_score(curve: Curve, against: str = "agent_steps") -> float:
     if places[-1] == places[0]:
         return float(scores[0])
     return float(np.trapezoid(scores, places) / (places[-1] - places[0]))
+
+
+def mean_between(curve: Curve, low: float, high: float, against: str = "agent_steps") -> float:
+    """Return the mean rolling score between two places; not-a-number where the run ended before the second."""
+    places = curve[against]
+    if not len(places) or places[-1] < high:
+        return math.nan
+    inside = (places >= low) & (places <= high)
+    return float(curve["rolling_score"][inside].mean()) if inside.any() else score_by(curve, high, against)
+
+
+def score_at_end(curve: Curve) -> float:
+    """Return the mean rolling score over the last tenth of the agent steps; not-a-number without an episode."""
+    steps = curve["agent_steps"]
+    late = curve["rolling_score"][steps >= 0.9 * steps.max(initial=0)]
+    return float(late.mean()) if len(late) else math.nan

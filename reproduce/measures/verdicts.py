@@ -130,32 +130,38 @@ def chance_rise(scores: Sequence[float], episodes: Sequence[float], window: int)
     return float(CHANCE_RISE * spread / math.sqrt(6))
 
 
-def largest_drop(scores: Sequence[float], chance: float = 0.0) -> float:
-    """Return the largest drop from the running best, as a share of the way from the first score to it.
+def share_lost(scores: Sequence[float], steps: Sequence[float], chance: float = 0.0) -> float:
+    """Return the share of a run during which more than half of what it had gained was lost.
+
+    The gain is the way from the first score to the best so far.
 
     Args:
         scores: rolling scores.
-        chance: what counts once that way is longer than this, as `chance_rise` says: of a way that is there by chance
-            any dip is a multiple.
+        steps: agent steps at each of them.
+        chance: what counts once the gain is larger than this, as `chance_rise` says: of a gain by chance any dip is
+            a multiple.
 
     Returns:
-        The share; not-a-number for a run that never improved by more than `chance`.
+        The share of the agent steps; not-a-number for a run that never improved by more than `chance`.
     """
-    return _drops(scores, chance)[0]
+    places, drops = _drops(scores, chance)
+    if not len(drops):
+        return float("nan")
+    lengths = np.diff(np.asarray(steps, float), prepend=steps[0])
+    return float(lengths[places][drops > COLLAPSED].sum() / lengths.sum())
 
 
 def collapsed(scores: Sequence[float], chance: float = 0.0) -> float:
     """Return 1.0 if the last score is more than half of that way down, else 0.0; not-a-number without a rise."""
-    final = _drops(scores, chance)[1]
-    return final if math.isnan(final) else float(final > COLLAPSED)
+    _, drops = _drops(scores, chance)
+    return float(drops[-1] > COLLAPSED) if len(drops) else float("nan")
 
 
-def _drops(scores: Sequence[float], chance: float) -> tuple[float, float]:
+def _drops(scores: Sequence[float], chance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the drops below the best so far as shares of the gain, and their places: from where a gain counts."""
     values = np.asarray(scores, float)
-    if not len(values) or values.max() - values[0] <= chance:
-        return float("nan"), float("nan")
-    # A drop counts from where the best so far is above the first score by more than chance.
+    if not len(values):
+        return np.empty(0, int), np.empty(0)
     best = np.maximum.accumulate(values)
-    improved = best - values[0] > chance
-    drops = (best - values)[improved] / (best - values[0])[improved]
-    return float(drops.max()), float(drops[-1])
+    places = np.flatnonzero(best - values[0] > chance)
+    return places, (best - values)[places] / (best - values[0])[places]

@@ -235,7 +235,8 @@ class ResultsFolder:
         known_seeds = [*(spec.seed for spec in default), *(record.seed or 0 for record in records)]
         most_seeds = max(seeds, 1, max(known_seeds, default=0) - figure.first_seed + 1)
         # 2. Beyond the default, only runs that have been begun count.
-        further = [spec.changed(changes) for spec in figure.all_specs(budget, most_seeds, known_games)]
+        asked = figure.all_specs(budget, most_seeds, known_games)
+        further = [spec.changed(changes) for spec in asked] if figure.takes(changes, default) else []
         there = [spec for spec in further if (self.runs / spec.id).exists()]
         return list(dict.fromkeys([*(() if changes else default), *there]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,6 +32,9 @@ class Executor(Protocol):
 class LocalExecutor:
     """One run after another, each having the machine to itself.
 
+    The runs of one seed follow one another in random order, then those of the next: what changes on the machine with
+    time is then not taken for what the runs differ in, and an early end leaves whole seeds.
+
     Args:
         say: called with one line of progress at a time.
     """
@@ -45,19 +49,25 @@ class LocalExecutor:
         self._say(f"{len(specs)} runs, {sum(done)} of them finished; about {duration(left)} left")
         estimated = 0.0
         start = time.monotonic()
-        results = []
-        for number, (spec, finished) in enumerate(zip(specs, done, strict=True), 1):
+        results: dict[RunSpec, Run] = {}
+        order = sorted(zip(specs, done, strict=True), key=lambda each: _place(each[0]))
+        for number, (spec, finished) in enumerate(order, 1):
             if not finished:
                 self._say(f"[{number}/{len(specs)}] {spec.id}")
             run = execute_run(spec, runs, force, self._say)
-            results.append(run)
+            results[spec] = run
             if finished:
                 continue
             estimated += spec.seconds
             took = time.monotonic() - start
             remaining = max(0.0, left - estimated) * took / estimated
             self._say(f"[{number}/{len(specs)}] {run.status_text}; about {duration(remaining)} left")
-        return results
+        return [results[spec] for spec in specs]
+
+
+def _place(spec: RunSpec) -> tuple[int, str]:
+    """Return what orders runs: by seed, then as good as at random, the same whenever it is asked."""
+    return spec.seed, hashlib.sha256(spec.id.encode()).hexdigest()
 
 
 def duration(seconds: float) -> str:

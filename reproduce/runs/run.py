@@ -168,9 +168,9 @@ class Run:
 
         Returns:
             'seconds' that it covers; 'pps' and 'tps', agent steps and updates per second; means over the rows of
-            'prediction_batch', 'training_batch', 'training_queue', 'prediction_queue', 'policy_lag_mean' and
-            'policy_lag_p95', not-a-number where nothing was logged. A run without two such rows of one session is
-            taken as a whole.
+            'prediction_batch', 'training_batch', 'training_queue', 'prediction_queue', 'policy_lag_mean',
+            'policy_lag_p95', 'kl' and 'effective_sample_size', not-a-number where nothing was logged. A run without
+            two such rows of one session is taken as a whole.
         """
         metrics = self.metrics
         times = metrics["time_s"]
@@ -200,6 +200,8 @@ class Run:
             "prediction_queue",
             "policy_lag_mean",
             "policy_lag_p95",
+            "kl",
+            "effective_sample_size",
         )
         means = {name: _mean(metrics[name][inside]) for name in averaged}
         return {"seconds": float(seconds), "pps": float(steps / seconds), "tps": float(updates / seconds), **means}

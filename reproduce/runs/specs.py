@@ -91,10 +91,10 @@ class RunSpec:
         """Return this run by a method of the user's own.
 
         Raises:
-            UserError: a bad setting.
+            UserError: a bad setting, or one that does not go with the others.
         """
         changed = replace(self, changes=tuple(sorted(changes.items())))
-        Config.from_values(dict(changed.changes))
+        _ = changed.config  # made once; this refuses bad settings
         return changed
 
     @property

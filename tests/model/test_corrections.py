@@ -67,7 +67,7 @@ def log_policy(logits):
     return np.log(exponentials / exponentials.sum(axis=1, keepdims=True))
 
 
-def slow_v_trace(columns, ratios, rho_bar, c_bar):
+def slow_v_trace(columns, ratios, **clips):
     """Equation 1 of the paper as a double sum, and the advantages of its section 4.2."""
     targets, advantages = [], []
     start = 0
@@ -110,21 +110,24 @@ def settings_of(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "clips"), [("clipped-is", (1.5, 9, 9)), ("one-step", (9, 1.2, 9)), ("v-trace", (9, 1.2, 0.8))]
+    ("name", "clips"),
+    [
+        ("clipped-is", {"importance_clip": 1.5}),
+        ("one-step", {"rho_bar": 1.2}),
+        ("v-trace", {"rho_bar": 1.2, "c_bar": 0.8}),
+    ],
 )
 def test_the_losses_and_gradients_are_the_slow_ones(columns, name, clips):
-    importance_clip, rho_bar, c_bar = clips
     log_pi = log_policy(columns["logits"])[np.arange(B), columns["actions"]]
     log_mu = log_pi - np.random.default_rng(5).normal(0, 0.5, B)
     ratios = np.exp(log_pi - log_mu)
     targets = columns["returns"]
     if name == "v-trace":
-        targets, weighted = slow_v_trace(columns, ratios, rho_bar, c_bar)
+        targets, weighted = slow_v_trace(columns, ratios, **clips)
     else:
-        most = importance_clip if name == "clipped-is" else rho_bar
+        [most] = clips.values()
         assert 0 < np.count_nonzero(ratios > most) < B, "some ratios must be clipped, and some not"
         weighted = np.minimum(ratios, most) * (columns["returns"] - columns["values"])
-    clips = {"importance_clip": importance_clip, "rho_bar": rho_bar, "c_bar": c_bar}
     found, by_logits, by_values = loss_of(columns, log_mu, correction=name, **clips)
 
     logs = log_policy(columns["logits"])
@@ -188,6 +191,9 @@ def test_backward_sums_are_the_recursion(most):
         ({"correction": "epsilon", "log_softmax": True}, "the floor that --log-softmax leaves out"),
         ({"correction": "v-trace", "advantage": "gae"}, "it goes with --advantage nstep"),
         ({"correction": "v-trace", "minibatch_size": 4}, "needs whole segments"),
+        ({"rho_bar": 2.0}, "--rho-bar does nothing without --correction one-step or v-trace"),
+        ({"correction": "one-step", "c_bar": 2.0}, "--c-bar does nothing without --correction v-trace"),
+        ({"correction": "none", "importance_clip": 5.0}, "--importance-clip does nothing without"),
         ({"correction": "v-trace", "loss": "mine:huber"}, "--correction is a part of --loss paper"),
     ],
 )

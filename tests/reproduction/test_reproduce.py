@@ -19,7 +19,7 @@ from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.results.folder import ResultsFolder
-from ga3c_tf.reproduce.runs import execute, specs
+from ga3c_tf.reproduce.runs import execute, executor, specs
 from ga3c_tf.reproduce.runs.executor import LocalExecutor, duration
 from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run
 from ga3c_tf.reproduce.runs.specs import run_spec
@@ -549,3 +549,19 @@ def test_durations():
         "3.5 h",
         "2.1 days",
     ]
+
+
+def test_runs_of_one_seed_come_together_in_random_order(monkeypatch, tmp_path):
+    made = []
+
+    def made_up(spec, runs, force, say):
+        made.append(spec)
+        return Run(spec, runs / spec.id, {"status": "finished", "reason": "", "ended": "", "spec": {}})
+
+    monkeypatch.setattr(executor, "execute_run", made_up)
+    asked = [run_spec("cartpole", seed, learning_rate=rate / 1e4, steps=10) for rate in range(1, 11) for seed in (1, 2)]
+    runs = LocalExecutor(lambda text: None).execute(asked, tmp_path, False)
+    assert [run.spec for run in runs] == asked
+    assert [spec.seed for spec in made] == [1] * 10 + [2] * 10
+    rates = [[spec.config.learning_rate for spec in part] for part in (made[:10], made[10:])]
+    assert sorted(rates[0]) == sorted(rates[1]) and rates[0] != sorted(rates[0]) and rates[0] != rates[1]

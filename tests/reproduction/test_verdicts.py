@@ -20,8 +20,8 @@ from ga3c_tf.reproduce.measures.verdicts import (
     falls,
     greater,
     grows,
-    largest_drop,
     score_verdict,
+    share_lost,
 )
 
 NUMBERS = st.floats(-1e6, 1e6)
@@ -85,34 +85,41 @@ def test_greater_needs_three_seeds_on_both_sides():
 
 
 @pytest.mark.parametrize(
-    ("scores", "drop", "has_collapsed"),
+    ("scores", "lost", "has_collapsed"),
     [
         ([0, 5, 10], 0.0, 0.0),
-        ([0, 10, 4], 0.6, 1.0),
-        ([0, 10, 2, 10], 0.8, 0.0),
-        ([-20, 0, -10, -5], 0.5, 0.0),
-        ([0, 10, -10], 2.0, 1.0),
-        ([0, 1, 0.5, 10, 9], 0.5, 0.0),
-        ([0, 10, 0, 40], 1.0, 0.0),  # all was lost, whatever came after
+        ([0, 10, 4], 0.5, 1.0),
+        ([0, 10, 2, 10], 1 / 3, 0.0),
+        ([-20, 0, -10, -5], 0.0, 0.0),  # half is not more than half
+        ([0, 10, -10], 0.5, 1.0),
+        ([0, 1, 0.4, 10, 9], 0.25, 0.0),
+        ([0, 10, 0, 40], 1 / 3, 0.0),
     ],
 )
-def test_instability(scores, drop, has_collapsed):
-    assert largest_drop(scores) == pytest.approx(drop) and collapsed(scores) == has_collapsed
+def test_instability(scores, lost, has_collapsed):
+    steps = 100 + 50 * np.arange(len(scores))
+    assert share_lost(scores, steps) == pytest.approx(lost) and collapsed(scores) == has_collapsed
+
+
+def test_the_share_lost_is_of_agent_steps():
+    assert share_lost([0, 10, 0, 10], [0, 1, 9, 10]) == 0.8
 
 
 @pytest.mark.parametrize("scores", [[], [3.0], [5, 4, 3], [2, 2, 2]])
 def test_a_run_that_never_improved_is_neither_stable_nor_unstable(scores):
-    assert math.isnan(largest_drop(scores)) and math.isnan(collapsed(scores))
+    assert math.isnan(share_lost(scores, range(len(scores)))) and math.isnan(collapsed(scores))
 
 
-def test_a_dip_before_anything_is_learnt_is_no_drop():
+def test_a_dip_before_anything_is_learned_is_no_loss():
     scores = [0.40, 0.41, 0.33, 12.40, 11.80]  # as of MinAtar's Breakout
-    assert largest_drop(scores) == pytest.approx(8) and largest_drop(scores, 0.3) == pytest.approx(0.05)
-    assert collapsed(scores, 0.3) == 0 and math.isnan(largest_drop(scores, 12)) and math.isnan(collapsed(scores, 12))
+    steps = range(5)
+    assert share_lost(scores, steps) == 0.25 and share_lost(scores, steps, 0.3) == 0
+    assert collapsed(scores, 0.3) == 0
+    assert math.isnan(share_lost(scores, steps, 12)) and math.isnan(collapsed(scores, 12))
 
 
 def improved(scores, episodes):
-    return not math.isnan(largest_drop(scores, chance_rise(scores, episodes, 100)))
+    return not math.isnan(collapsed(scores, chance_rise(scores, episodes, 100)))
 
 
 def rolling(scores, window=100, points=300):
@@ -155,7 +162,8 @@ def test_a_short_run_has_improved_where_its_score_rose():
 @given(st.lists(st.integers(-1000, 1000), max_size=30), st.sampled_from([0.25, 2.0, 8.0]), st.integers(-500, 500))
 def test_instability_does_not_depend_on_the_unit(scores, scale, shift):
     moved = [scale * score + shift for score in scores]
-    assert largest_drop(moved) == pytest.approx(largest_drop(scores), nan_ok=True)
+    steps = range(len(scores))
+    assert share_lost(moved, steps) == pytest.approx(share_lost(scores, steps), nan_ok=True)
     assert collapsed(moved) == pytest.approx(collapsed(scores), nan_ok=True)
 
 

@@ -1,0 +1,64 @@
+"""What the pictures share: size, style and colours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("agg")
+from matplotlib import pyplot as plt
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
+COLUMN = 3.3  # inches: the width of a column of the paper
+FONT = 7
+STYLE: dict[Any, Any] = {
+    "font.size": FONT,
+    "axes.titlesize": FONT,
+    "axes.labelsize": FONT,
+    "xtick.labelsize": FONT - 1,
+    "ytick.labelsize": FONT - 1,
+    "legend.fontsize": FONT - 1,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 3.5,
+    "legend.frameon": False,
+    "legend.handlelength": 1.4,
+    "legend.columnspacing": 1.0,
+    "svg.hashsalt": "ga3c_tf",
+    "svg.fonttype": "none",
+}
+
+
+def canvas(rows: int, columns: int, height: float, **options):
+    """Return a figure of the width of a column, and its axes [rows, columns]."""
+    plt.rcdefaults()
+    for name, value in STYLE.items():
+        matplotlib.rcParams[name] = value
+    return plt.subplots(rows, columns, figsize=(COLUMN, height), layout="constrained", squeeze=False, **options)
+
+
+def save(figure, stem: Path) -> None:
+    """Write the picture as .svg and .png, the same bytes for the same picture."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(f"{stem}.svg", metadata={"Date": None, "Creator": None})
+    figure.savefig(f"{stem}.png", dpi=200, metadata={"Software": None})
+    plt.close(figure)
+
+
+def legend_above(figure, handles: dict, columns: int) -> None:
+    """Put one legend above all axes."""
+    if handles:
+        figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=columns)
+
+
+def handles(axes) -> dict:
+    """Return what the axes have labelled, by label: the first of each."""
+    found: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return found

@@ -1,0 +1,113 @@
+"""Pictures of what policy lag does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ga3c_tf.reproduce.drawing.canvas import COLOURS, canvas, handles, legend_above, save
+from ga3c_tf.reproduce.drawing.plots import draw_curves
+from ga3c_tf.reproduce.runs.run import Run
+
+MARKERS = ("o", "s", "^", "D", "v", "P")
+OFFSET = 0.09
+"""Between the lines of a picture, in places of its axis, so that intervals do not hide one another."""
+
+
+def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
+    """Curves against time and agent steps, a row for each learning rate, and below the policy lag as measured.
+
+    The lag of a setting is drawn as the distribution of its windows: a box of the quartiles of the windows' means, with
+    whiskers from the 5th to the 95th percentile, and a mark at the median of the windows' 95th percentiles.
+
+    Args:
+        rates: the runs by learning rate in words, and by setting.
+        stem: of the files.
+    """
+    figure, axes = canvas(len(rates) + 1, 2, 1.0 + 1.35 * (len(rates) + 1))
+    for (time, steps), (title, by_setting) in zip(axes, rates.items(), strict=False):
+        draw_curves(time, steps, {name: [run.curve for run in runs] for name, runs in by_setting.items()})
+        steps.sharey(time)
+        steps.tick_params(labelleft=False)
+        time.set_ylabel(f"{title}\nscore")
+    axes[-2, 0].set_xlabel("time (minutes)")
+    axes[-2, 1].set_xlabel("agent steps (millions)")
+    boxes = figure.add_subplot(axes[-1, 0].get_gridspec()[-1, :])
+    for axis in axes[-1]:
+        axis.remove()
+    # Below, the lag of each setting at both rates, without the first tenth of each run.
+    settings = next(iter(rates.values()))
+    runs_of = {name: [run for curves in rates.values() for run in curves.get(name, [])] for name in settings}
+    for place, (name, runs) in enumerate(runs_of.items()):
+        rows = [(run, run.metrics["time_s"] > 0.1 * run.metrics["time_s"][-1]) for run in runs]
+        means = np.concatenate([np.empty(0), *(run.metrics["policy_lag_mean"][kept] for run, kept in rows)])
+        tails = np.concatenate([np.empty(0), *(run.metrics["policy_lag_p95"][kept] for run, kept in rows)])
+        means = means[np.isfinite(means)]
+        tails = tails[np.isfinite(tails)]
+        if len(means):
+            colour = COLOURS[list(settings).index(name) % len(COLOURS)]
+            low, first, middle, third, high = np.percentile(means, [5, 25, 50, 75, 95])
+            boxes.plot([low, high], [place, place], color=colour, linewidth=0.8)
+            boxes.plot([first, third], [place, place], color=colour, linewidth=5, solid_capstyle="butt", alpha=0.6)
+            boxes.plot(middle, place, "|", color="black", markersize=6)
+            boxes.plot(np.median(tails), place, "D", color=colour, markersize=3)
+    boxes.set_yticks(range(len(settings)), list(settings))
+    boxes.set_ylim(len(settings) - 0.5, -0.5)
+    boxes.set_xscale("symlog", linthresh=1.0)
+    boxes.margins(x=0.05)
+    boxes.set_xlabel("policy lag (updates): spread of windows' means,\n$\\diamond$ median of their 95th percentiles")
+    boxes.xaxis.set_major_formatter("{x:g}")
+    legend_above(figure, handles(axes[:-1].flat), 3)
+    save(figure, stem)
+
+
+def scores_by_lag(lines: dict[str, dict[str, list[float]]], stem: Path) -> None:
+    """Draw a line for each correction: mean score and range of the seeds at each lag.
+
+    Args:
+        lines: scores of the seeds by correction and by lag in words.
+        stem: of the files.
+    """
+    figure, [[axis]] = canvas(1, 1, 2.6)
+    settings = list(next(iter(lines.values())))
+    for number, (name, by_setting) in enumerate(lines.items()):
+        colour = COLOURS[number % len(COLOURS)]
+        known = [(place, by_setting[setting]) for place, setting in enumerate(settings) if by_setting[setting]]
+        places = [place + OFFSET * (number - len(lines) / 2) for place, _ in known]
+        axis.plot(places, [np.mean(seeds) for _, seeds in known], MARKERS[number], color=colour, label=name)
+        for place, (_, seeds) in zip(places, known, strict=True):
+            axis.vlines(place, min(seeds), max(seeds), color=colour, linewidth=0.8)
+    axis.set_xticks(range(len(settings)), settings)
+    axis.set_ylim(bottom=0)
+    axis.set_ylabel("score at the end (bars: range of seeds)")
+    legend_above(figure, handles([axis]), 3)
+    save(figure, stem)
+
+
+def boundaries(points: dict[str, dict[int, list[tuple[float, int, float]]]], kept: float, stem: Path) -> None:
+    """Draw the share of the score that is kept against learning rate times lag, a row for each optimizer.
+
+    Where the points of all batch sizes lie on one curve, that lag decides.
+
+    Args:
+        points: by optimizer and batch, of each run its learning rate, its lag in updates, and the share.
+        kept: the share at which a lag counts as borne.
+        stem: of the files.
+    """
+    figure, axes = canvas(max(1, len(points)), 2, 0.6 + 1.5 * max(1, len(points)), sharey=True)
+    for row, (optimizer, by_batch) in zip(axes, points.items(), strict=False):
+        for number, (batch, runs) in enumerate(by_batch.items()):
+            rates, lags, shares = np.array(runs).T
+            for axis, lag in zip(row, (lags, lags * batch), strict=True):
+                style = {"color": COLOURS[number], "alpha": 0.6, "markersize": 2.5}
+                axis.plot(rates * lag, shares, MARKERS[number], label=f"batches of {batch} states", **style)
+        row[0].set_ylabel(f"{optimizer}\nshare of the score kept")
+        for axis in row:
+            axis.axhline(kept, color="black", linewidth=0.5)
+            axis.set_xscale("log")
+            axis.set_ylim(0, 1.6)
+    axes[-1, 0].set_xlabel("learning rate x lag (updates)")
+    axes[-1, 1].set_xlabel("learning rate x lag (states)")
+    legend_above(figure, handles(axes.flat), 2)
+    save(figure, stem)

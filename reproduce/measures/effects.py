@@ -1,0 +1,159 @@
+"""How large a difference between two groups of runs is, and how sure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import t as t_dist
+from scipy.stats import ttest_1samp
+
+from ga3c_tf.reproduce.measures.intervals import mean_interval
+from ga3c_tf.reproduce.measures.verdicts import CHANCE, FEW_SEEDS, LEAST_SEEDS, NO_DIFFERENCE, holds_if
+
+BySeed = Mapping[int, float]
+RESAMPLES = 4000
+
+
+class Effect(NamedTuple):
+    """The mean difference between two groups over the seeds that both have."""
+
+    mean: float
+    low: float  # of the 95 % interval
+    high: float
+    chance: float  # p of the paired t test, two-sided; not-a-number below three seeds
+    seeds: int
+
+
+def paired_effect(ours: BySeed, others: BySeed) -> Effect:
+    """Compare two groups seed by seed.
+
+    The runs of one seed follow one another on one machine, so what the machine does to both cancels.
+
+    Args:
+        ours: a value of each seed.
+        others: the same of what they are compared with.
+
+    Returns:
+        The mean of `ours` minus `others`, over the seeds of both.
+    """
+    differences = [ours[seed] - others[seed] for seed in ours if seed in others]
+    if not differences:
+        return Effect(math.nan, math.nan, math.nan, math.nan, 0)
+    low, high = mean_interval(differences)
+    chance = math.nan
+    if len(differences) >= LEAST_SEEDS:
+        spread = float(np.std(differences))
+        # Without any scatter the test has no answer: the means are the same or they are not.
+        chance = float(ttest_1samp(differences, 0).pvalue) if spread else float(differences[0] == 0)
+    return Effect(float(np.mean(differences)), low, high, chance, len(differences))
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """Correct p values for their number, by Holm's method; not-a-number stays so and does not count.
+
+    The chance that any of the true null hypotheses is rejected is then at most the level.
+    """
+    known = [place for place, chance in enumerate(chances) if not math.isnan(chance)]
+    corrected = [math.nan] * len(chances)
+    largest = 0.0
+    for rank, place in enumerate(sorted(known, key=lambda place: chances[place])):
+        largest = max(largest, min(1.0, chances[place] * (len(known) - rank)))
+        corrected[place] = largest
+    return corrected
+
+
+def effect_verdict(effect: Effect, corrected: float) -> str:
+    """Judge whether an effect is above 0.
+
+    Args:
+        effect: of `paired_effect`.
+        corrected: its p value, as `holm` gives it.
+    """
+    if effect.seeds < LEAST_SEEDS:
+        return FEW_SEEDS
+    return NO_DIFFERENCE if corrected >= CHANCE else holds_if(effect.mean > 0)
+
+
+def interquartile_mean(values: Sequence[float] | np.ndarray) -> float:
+    """Return the mean of the middle half; values at the quartiles count in part."""
+    return float(_interquartile_means(np.asarray(values, float)[None])[0])
+
+
+def stratified_interquartile_mean(strata: Sequence[Sequence[float]], confidence: float = 0.95) -> tuple[float, ...]:
+    """Return the interquartile mean of all values, and its interval by a bootstrap within each stratum.
+
+    Args:
+        strata: the values of each condition; each has one at least.
+        confidence: of the interval.
+
+    Returns:
+        Mean, lower end and upper end.
+    """
+    resampled = np.concatenate([_resampled(values, seed) for seed, values in enumerate(strata)], axis=1)
+    means = _interquartile_means(resampled)
+    return interquartile_mean(np.concatenate(strata)), *_percentiles(means, confidence)
+
+
+def probability_of_improvement(
+    ours: Sequence[Sequence[float]], others: Sequence[Sequence[float]], confidence: float = 0.95
+) -> tuple[float, ...]:
+    """Return the probability that a run of ours scores more than one of the others, a tie counting half.
+
+    It is the mean over conditions, as in Agarwal et al. 2021 (arXiv 2108.13264), with the interval of a bootstrap
+    within each condition.
+
+    Args:
+        ours: the scores of each condition.
+        others: the same, in the same order.
+        confidence: of the interval.
+
+    Returns:
+        Probability, lower end and upper end.
+    """
+    found = []
+    for seed, (mine, theirs) in enumerate(zip(ours, others, strict=True)):
+        resampled = _resampled(mine, 2 * seed)[:, :, None], _resampled(theirs, 2 * seed + 1)[:, None, :]
+        found.append((_shares(np.asarray(mine)[None, :, None], np.asarray(theirs)[None, None]), _shares(*resampled)))
+    point = float(np.mean([shares[0] for shares, _ in found]))
+    return point, *_percentiles(np.mean([shares for _, shares in found], axis=0), confidence)
+
+
+def power_of_paired_test(effect: float, seeds: int, level: float = CHANCE, trials: int = 20_000) -> float:
+    """Return how often the paired t test finds an effect, by simulation.
+
+    Args:
+        effect: the mean difference in standard deviations of a difference.
+        seeds: that are compared.
+        level: of the test.
+        trials: simulated.
+    """
+    samples = np.random.default_rng(0).normal(effect, 1, (trials, seeds))
+    statistic = samples.mean(axis=1) / (samples.std(axis=1, ddof=1) / math.sqrt(seeds))
+    return float(np.mean(np.abs(statistic) > t_dist.ppf(1 - level / 2, seeds - 1)))
+
+
+def _resampled(values: Sequence[float], seed: int) -> np.ndarray:
+    """Return [RESAMPLES, n] draws with replacement."""
+    places = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
+    return np.asarray(values, float)[places]
+
+
+def _interquartile_means(samples: np.ndarray) -> np.ndarray:
+    """Return the interquartile mean of each row of [m, n]."""
+    ordered = np.sort(samples, axis=1)
+    count = ordered.shape[1]
+    edges = np.arange(count + 1)
+    weights = np.clip(np.minimum(edges[1:], 0.75 * count) - np.maximum(edges[:-1], 0.25 * count), 0, None)
+    return ordered @ (weights / weights.sum())
+
+
+def _shares(ours: np.ndarray, others: np.ndarray) -> np.ndarray:
+    return ((ours > others) + 0.5 * (ours == others)).mean(axis=(1, 2))
+
+
+def _percentiles(values: np.ndarray, confidence: float) -> tuple[float, float]:
+    low, high = np.percentile(values, [50 * (1 - confidence), 50 * (1 + confidence)])
+    return float(low), float(high)

@@ -1,0 +1,96 @@
+"""Runs that were never made, written into run folders as training would."""
+
+import json
+
+import numpy as np
+
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.runs.run import Run, curve_of, write_curve
+from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS
+
+SESSION = {
+    "command": "ga3c-tf train",
+    "commit": "c" * 40,
+    "dirty": False,
+    "cores": 2,
+    "cpu": "an abacus",
+    "device": "/CPU:0",
+    "gpus": [],
+}
+ON_GPU = {**SESSION, "device": "/GPU:0", "gpus": ["a loom"]}
+
+
+def write_table(file, columns, rows):
+    lines = [",".join(columns), *(",".join(str(row.get(name, 1.0)) for name in columns) for row in rows)]
+    file.write_text("\n".join(lines) + "\n")
+
+
+def invent(
+    runs,
+    spec,
+    rate=100.0,
+    lag=3.0,
+    batch=5,
+    prediction=1.0,
+    queue=1.0,
+    scores=(0.0, 1.0),
+    sessions=(SESSION,),
+    **result,
+):
+    """A finished run: constant rates, scores that go through the given values, one a minute."""
+    folder = runs / spec.id
+    folder.mkdir(parents=True)
+    minutes = spec.config.minutes or 1.0
+    times = np.arange(1, 41) * 60 * minutes / 40
+    rows = [
+        {
+            "time_s": time,
+            "agent_steps": int(time * rate),
+            "updates": int(time * rate / batch),
+            "prediction_batch": prediction,
+            "training_batch": batch,
+            "training_queue": queue,
+            "policy_lag_mean": lag,
+            "policy_lag_p95": 2 * lag,
+        }
+        for time in times
+    ]
+    write_table(folder / "metrics.csv", METRIC_COLUMNS, rows)
+    course = np.interp(np.linspace(0, 1, 800), np.linspace(0, 1, len(scores)), scores)
+    ends = 60 * minutes * (np.arange(800) + 1) / 801
+    episodes = [
+        {"time_s": end, "agent_steps": int(end * rate), "episode": number + 1, "score": score}
+        for number, (end, score) in enumerate(zip(ends, course, strict=True))
+    ]
+    write_table(folder / "episodes.csv", EPISODE_COLUMNS, episodes)
+    write_curve(folder, curve_of(folder, spec.config.rolling_episodes))
+    used = {"cpu_utilization": 0.5, "gpu_utilization": None}
+    write_run(folder, spec, status="finished", sessions=list(sessions), **used, **result)
+    return Run.of(spec, runs)
+
+
+def write_run(folder, spec, status, **result):
+    common = {"status": status, "reason": "", "ended": "", "spec": json.loads(spec.to_json())}
+    (folder / "run.json").write_text(json.dumps({**common, **result}))
+
+
+def of_session(run, session):
+    """The same run, made in that session."""
+    (run.path / "run.json").write_text(json.dumps({**run.result, "sessions": [session]}))
+
+
+def failed(folder, spec, reason, ended=""):
+    """A run that ended so."""
+    (folder.runs / spec.id).mkdir(parents=True)
+    write_run(folder.runs / spec.id, spec, status="failed", reason=reason, ended=ended)
+
+
+def labelled(specs, budget, game, seed):
+    """The runs of a figure by what it calls them."""
+    return {spec.label if len(spec.label) > 1 else spec.label[0]: spec for spec in specs(budget, game, seed)}
+
+
+def made(folder, name, games=(), seeds=0, budget="quick"):
+    """What `ResultsFolder.update` records."""
+    folder.update(FIGURES[name], budget, games, seeds, print)
+    return folder.results(FIGURES[name], budget)

@@ -1,0 +1,103 @@
+"""Effects: how often chance is taken for one, and how often one is found."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import trim_mean
+
+from ga3c_tf.reproduce.figures.corrections import CONFIDENCE, PAIRS
+from ga3c_tf.reproduce.measures.effects import (
+    effect_verdict,
+    holm,
+    interquartile_mean,
+    paired_effect,
+    power_of_paired_test,
+    probability_of_improvement,
+    stratified_interquartile_mean,
+)
+from ga3c_tf.reproduce.measures.verdicts import FAILS, FEW_SEEDS, HOLDS, NO_DIFFERENCE
+
+
+def by_seed(values):
+    return dict(enumerate(values, 1))
+
+
+def test_an_effect_is_the_mean_difference_of_the_seeds_that_both_have():
+    effect = paired_effect({1: 3.0, 2: 5.0, 3: 4.0, 9: 100.0}, {1: 1.0, 2: 2.0, 3: 3.0})
+    assert effect.mean == 2 and effect.seeds == 3
+    assert effect.low == pytest.approx(2 - 4.3027 / math.sqrt(3), abs=1e-3)  # Student's t of two degrees of freedom
+    assert effect.chance == pytest.approx(0.0742, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("differences", "verdict"), [([1, 1, 1], HOLDS), ([-1, -1, -1], FAILS), ([0, 0, 0], NO_DIFFERENCE)]
+)
+def test_without_scatter_the_means_decide(differences, verdict):
+    effect = paired_effect(by_seed(differences), by_seed([0, 0, 0]))
+    assert effect_verdict(effect, effect.chance) == verdict
+
+
+def test_an_effect_needs_three_seeds():
+    effect = paired_effect({1: 9.0, 2: 9.5}, {1: 1.0, 2: 1.2})
+    assert math.isnan(effect.chance) and effect_verdict(effect, effect.chance) == FEW_SEEDS
+    assert paired_effect({1: 9.0}, {2: 1.0}).seeds == 0
+
+
+def test_p_values_are_corrected_for_their_number():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.6, math.nan, 0.5])[::2] == [1.0, 1.0] and math.isnan(holm([0.6, math.nan])[1])
+
+
+def test_chance_is_seldom_found_in_a_family_of_seven():
+    """Seven findings of five seeds each without any effect: in at most 5 % of the figures one is found."""
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(600):
+        pairs = rng.normal(size=(7, 2, 5))
+        effects = [paired_effect(by_seed(ours), by_seed(others)) for ours, others in pairs]
+        corrected = holm([effect.chance for effect in effects])
+        wrong += any(effect_verdict(*each) != NO_DIFFERENCE for each in zip(effects, corrected, strict=True))
+    assert wrong / 600 < 0.07
+
+
+def test_the_power_of_five_seeds():
+    """An effect of four standard deviations is found after Holm's correction, one of one is not."""
+    assert power_of_paired_test(0, 5) == pytest.approx(0.05, abs=0.01)
+    assert power_of_paired_test(4, 5, level=0.05 / 7) > 0.9
+    assert power_of_paired_test(1, 5, level=0.05 / 7) < 0.2
+
+
+def test_the_interquartile_mean_is_that_of_the_middle_half():
+    assert interquartile_mean([1, 2, 3, 100]) == 2.5
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=40)
+    assert interquartile_mean(values) == pytest.approx(trim_mean(values, 0.25))
+    mean, low, high = stratified_interquartile_mean([values[:20], values[20:]])
+    assert mean == pytest.approx(trim_mean(values, 0.25)) and low < mean < high
+
+
+def test_the_probability_of_improvement_counts_pairs_of_runs():
+    assert probability_of_improvement([[2, 2], [1, 1]], [[1, 1], [1, 1]])[0] == 0.75  # ties count half
+    assert probability_of_improvement([[3, 4, 5]], [[1, 2, 0]]) == (1.0, 1.0, 1.0)
+
+
+def test_chance_is_seldom_a_probable_improvement():
+    """Six claims about equal corrections, five lags and five seeds: in at most 5 % of the figures one is wrong."""
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(400):
+        ours, others = rng.normal(size=(2, 5, 5))
+        _, low, high = probability_of_improvement(ours, others, CONFIDENCE)
+        wrong += not low <= 0.5 <= high
+    assert wrong / 400 * len(PAIRS) <= 0.05
+
+
+def test_a_larger_score_at_most_lags_is_a_probable_improvement():
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(60):
+        others = rng.normal(size=(5, 5))
+        ours = rng.normal(size=(5, 5)) + np.array([[0.0], [1.0], [2.0], [2.0], [2.0]])
+        found += probability_of_improvement(ours, others, CONFIDENCE)[1] > 0.5
+    assert found / 60 > 0.8
