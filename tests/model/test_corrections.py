@@ -67,7 +67,7 @@ def log_policy(logits):
     return np.log(exponentials / exponentials.sum(axis=1, keepdims=True))
 
 
-def slow_v_trace(columns, ratios, **clips):
+def slow_v_trace(columns, ratios, rho_bar, c_bar):
     """Equation 1 of the paper as a double sum, and the advantages of its section 4.2."""
     targets, advantages = [], []
     start = 0
