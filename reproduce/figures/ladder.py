@@ -22,7 +22,7 @@ MEAN = "mean score of the run"
 FIRST_SEED = 101
 SEEDS = {"pong": 3, "minatar_breakout": 1, "minatar_asterix": 1}
 """Of the last rung; the others have one."""
-STEPS = {"pong": 2_500_000, "minatar_breakout": 1_500_000, "minatar_asterix": 1_500_000}
+STEPS = {"pong": 1_500_000, "minatar_breakout": 1_500_000, "minatar_asterix": 1_500_000}
 PAPER = "the paper's settings"
 Settings = dict[str, Any]
 
@@ -43,10 +43,19 @@ MINATAR_REUSE = REUSE | {"t_max": 32, "min_training_batch": 511, "epochs": 4, "c
 ADDED_LATER: dict[str, Settings] = {
     "+ generalized advantages": {"advantage": "gae", "normalize_advantages": True},
     "+ orthogonal weights": {"initialization": "orthogonal", "normalize_images": True},
-    "+ falling learning rate": {"learning_rate_end": 0.0, "anneal_fraction": 1.0},
 }
 LARGER = "+ long segments, large batches"
-MINATAR_LARGER: Settings = {"num_agents": 64, "t_max": 128, "min_training_batch": 4095, "minibatch_size": 1024}
+ADDED_LAST: dict[str, dict[str, Settings]] = {
+    "pong": {
+        LARGER: {"t_max": 128, "min_training_batch": 1023},
+        "+ RMSProp, which has no momentum": {"optimizer": "rmsprop", "rmsprop_epsilon": 1e-9},
+        "+ falling rate and entropy": {"learning_rate_end": 0.0, "beta_end": 0.0, "anneal_steps": 3_600_000},
+    },
+    "minatar": {
+        "+ falling learning rate": {"learning_rate_end": 0.0, "anneal_fraction": 1.0},
+        LARGER: {"num_agents": 64, "t_max": 128, "min_training_batch": 4095, "minibatch_size": 1024},
+    },
+}
 PONG_RATES = {PAPER: (3e-4,)}  # run e of docs/pong.md
 PONG_LATER_RATES = (5e-4,)
 MINATAR_RATES = {PAPER: (1e-3, 2e-3, 4e-3), LARGER: (5e-3, 1e-2, 2e-2)}
@@ -61,8 +70,7 @@ def rungs(game: str) -> dict[str, Settings]:
     found = {PAPER: settings}
     settings = dict(PONG_REUSE if game == "pong" else MINATAR_REUSE)
     found["+ samples reused"] = settings
-    later = ADDED_LATER if game == "pong" else ADDED_LATER | {LARGER: MINATAR_LARGER}
-    for name, changed in later.items():
+    for name, changed in (ADDED_LATER | ADDED_LAST[game.split("_")[0]]).items():
         settings = settings | changed
         found[name] = settings
     return found

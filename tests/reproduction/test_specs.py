@@ -165,13 +165,11 @@ def test_each_rung_of_the_ladder_goes_on_from_the_one_before_and_is_tuned_on_see
     for game in FIGURES["ladder"].games["tuned"]:
         _, *later = ladder.rungs(game).items()
         for (_, before), (name, after) in itertools.pairwise(later):
-            if name == ladder.LARGER:
-                assert after == before | ladder.MINATAR_LARGER and game.startswith("minatar")
-            else:
-                assert before.items() < after.items()
+            changed = {setting for setting in after if after[setting] != before.get(setting)}
+            assert before.keys() <= after.keys() and 0 < len(changed) < 5, name
     specs = FIGURES["ladder"].all_specs("tuned")
     assert {spec.seed for spec in specs} == {101, 102, 103}
-    assert {(spec.game, spec.label[0]) for spec in specs if spec.seed > 101} == {("pong", "+ falling learning rate")}
+    assert {(spec.game, spec.label[0]) for spec in specs if spec.seed > 101} == {("pong", "+ falling rate and entropy")}
 
 
 def test_the_tuned_budget_has_the_settings_of_the_presets_and_scores_the_final_weights():
@@ -179,7 +177,7 @@ def test_the_tuned_budget_has_the_settings_of_the_presets_and_scores_the_final_w
         for spec in FIGURES[name].all_specs("tuned"):
             small = not spec.config.env_id.startswith("ALE/")
             preset = Config.from_preset("tuned-small" if small else "tuned", {"system": spec.system})
-            assert spec.config.t_max == preset.t_max and spec.config.optimizer == preset.optimizer == "adam"
+            assert spec.config.t_max == preset.t_max and spec.config.optimizer == preset.optimizer
             assert (spec.checkpoint, spec.evaluation_episodes) == ("latest", 100)
     shared = {spec.id for spec in FIGURES["sample-efficiency"].all_specs("tuned")}
     assert len(shared & {spec.id for spec in FIGURES["scores"].all_specs("tuned")}) == 3
