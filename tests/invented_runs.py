@@ -28,7 +28,7 @@ def write_table(file, columns, rows):
 def invent(
     runs,
     spec,
-    rate=100.0,
+    rate=None,
     lag=3.0,
     batch=5,
     prediction=1.0,
@@ -37,10 +37,15 @@ def invent(
     sessions=(SESSION,),
     **result,
 ):
-    """A finished run: constant rates, scores that go through the given values, one a minute."""
+    """A finished run: constant rates, scores that go through the given values.
+
+    It makes `rate` agent steps a second; if that is not given, so many that it comes to the end of its budget in a
+    minute, or 100.
+    """
     folder = runs / spec.id
     folder.mkdir(parents=True)
     minutes = spec.config.minutes or 1.0
+    rate = rate or (spec.config.steps or 6000) / 60
     times = np.arange(1, 41) * 60 * minutes / 40
     rows = [
         {

@@ -10,9 +10,11 @@ from ga3c_tf.reproduce.drawing.canvas import COLOURS, canvas, handles, legend_ab
 from ga3c_tf.reproduce.drawing.plots import draw_curves
 from ga3c_tf.reproduce.runs.run import Run
 
+SHOWN = (0.0, 1.5)
+"""Shares of what is learned; runs beyond are drawn at the edge."""
 MARKERS = ("o", "s", "^", "D", "v", "P")
 OFFSET = 0.09
-"""Between the lines of a picture, in places of its axis, so that intervals do not hide one another."""
+"""Between the marks of a picture, in places of its axis, so that intervals do not hide one another."""
 
 
 def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
@@ -63,7 +65,7 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
 
 
 def scores_by_lag(lines: dict[str, dict[str, list[float]]], stem: Path) -> None:
-    """Draw a line for each correction: mean score and range of the seeds at each lag.
+    """Draw a mark for each correction: mean score and range of the seeds at each lag.
 
     Args:
         lines: scores of the seeds by correction and by lag in words.
@@ -80,33 +82,38 @@ def scores_by_lag(lines: dict[str, dict[str, list[float]]], stem: Path) -> None:
             axis.vlines(place, min(seeds), max(seeds), color=colour, linewidth=0.8)
     axis.set_xticks(range(len(settings)), settings)
     axis.set_ylim(bottom=0)
-    axis.set_ylabel("score at the end (bars: range of seeds)")
+    axis.set_ylabel("mean score (bars: range of seeds)")
     legend_above(figure, handles([axis]), 3)
     save(figure, stem)
 
 
-def boundaries(points: dict[str, dict[int, list[tuple[float, int, float]]]], kept: float, stem: Path) -> None:
-    """Draw the share of the score that is kept against learning rate times lag, a row for each optimizer.
+def boundaries(points: dict[str, dict[tuple[int, float], list[tuple[int, float]]]], kept: float, stem: Path) -> None:
+    """Draw the share of what is learned against learning rate times lag, a row for each optimizer.
 
-    Where the points of all batch sizes lie on one curve, that lag decides.
+    Where the points of all batch sizes and rates lie on one curve, that lag decides.
 
     Args:
-        points: by optimizer and batch, of each run its learning rate, its lag in updates, and the share.
+        points: by optimizer, and by batch and learning rate: of each run its lag in updates and the share.
         kept: the share at which a lag counts as borne.
         stem: of the files.
     """
-    figure, axes = canvas(max(1, len(points)), 2, 0.6 + 1.5 * max(1, len(points)), sharey=True)
-    for row, (optimizer, by_batch) in zip(axes, points.items(), strict=False):
-        for number, (batch, runs) in enumerate(by_batch.items()):
-            rates, lags, shares = np.array(runs).T
+    figure, axes = canvas(len(points), 2, 0.9 + 1.5 * len(points), sharey=True)
+    for row, (optimizer, by_setting) in zip(axes, points.items(), strict=True):
+        for number, ((batch, rate), runs) in enumerate(sorted(by_setting.items())):
+            lags, shares = np.array(runs).T
+            style = {
+                "color": COLOURS[number],
+                "alpha": 0.6,
+                "markersize": 2.5,
+                "label": f"batch {batch}, rate {rate:g}",
+            }
             for axis, lag in zip(row, (lags, lags * batch), strict=True):
-                style = {"color": COLOURS[number], "alpha": 0.6, "markersize": 2.5}
-                axis.plot(rates * lag, shares, MARKERS[number], label=f"batches of {batch} states", **style)
-        row[0].set_ylabel(f"{optimizer}\nshare of the score kept")
+                axis.plot(rate * lag, np.clip(shares, *SHOWN), MARKERS[number], **style)
+        row[0].set_ylabel(f"{optimizer}\nshare of the gain")
         for axis in row:
             axis.axhline(kept, color="black", linewidth=0.5)
             axis.set_xscale("log")
-            axis.set_ylim(0, 1.6)
+            axis.set_ylim(SHOWN[0] - 0.05, SHOWN[1] + 0.05)
     axes[-1, 0].set_xlabel("learning rate x lag (updates)")
     axes[-1, 1].set_xlabel("learning rate x lag (states)")
     legend_above(figure, handles(axes.flat), 2)

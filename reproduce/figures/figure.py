@@ -86,6 +86,11 @@ class Results:
         """Whether any run is finished, or is known to have failed."""
         return any(run.finished or self.status(run) != NOT_RUN for run in self.runs)
 
+    @property
+    def ended(self) -> bool:
+        """Whether all runs have come to an end; before that a verdict could still turn."""
+        return all(run.finished or run.diverged for run in self.runs)
+
     def values(self, metric: str, runs: Iterable[Run]) -> list[float]:
         """Return the numbers of these runs that have one."""
         return [value for run in runs if (value := self.value(run, metric)) is not None]

@@ -1,47 +1,64 @@
 """How much policy lag learning bears, by learning rate and batch size, for two optimizers.
 
 The prediction, committed before the runs: with the authors' optimizer, whose steps grow with the summed gradient,
-learning fails where the learning rate times the lag in states is too large; with an adaptive optimizer, whose steps
-do not depend on the size of the gradient, where the rate times the lag in updates is. Batches of two sizes tell the two
-apart: in states, four times the batch bears a quarter of the lag in updates; in updates, it bears as much.
+learning bears a lag such that the learning rate times the lag in states is constant; with an adaptive optimizer, whose
+steps do not depend on the size of the gradient, such that the rate times the lag in updates is. Two contrasts test it:
+batches of four times the size bear a quarter of the lag in updates with the first and as much with the second; a
+quarter of the rate bears four times the lag with both.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scipy.optimize import isotonic_regression
+
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.curves import score_at_end
+from ga3c_tf.reproduce.measures.curves import mean_score, score_at_start
 from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
     FEW_SEEDS,
     HOLDS,
+    INCONCLUSIVE,
     LEAST_SEEDS,
     NO_DIFFERENCE,
+    RUNS_MISSING,
     Finding,
-    holds_if,
 )
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 LAGS = (0, 1, 4, 16, 64, 256)
 AGENTS = (16, 64)
-"""A2C's batch has `t_max` states of each: 80 and 320."""
+T_MAX = 5
 STEPS = 600_000
 AUTHORS = "authors' (sum, epsilon 0.1)"
 ADAPTIVE = "adaptive (mean, epsilon 1e-5)"
 SETTINGS: dict[str, dict[str, Any]] = {AUTHORS: {}, ADAPTIVE: {"loss_reduction": "mean", "rmsprop_epsilon": 1e-5}}
-RATES = {AUTHORS: (1e-3, 2e-3, 4e-3), ADAPTIVE: (5e-4, 1e-3, 2e-3)}
-SCORE = "score at the end"
+RATES = {AUTHORS: (1e-3, 4e-3), ADAPTIVE: (1e-3, 4e-3)}
+SCORE = "mean score of the run"
+START = "score at the start"
 KEPT = 0.5
-"""Learning bears a lag at which it still has this share of the score that it has without."""
-STATES = math.log2(AGENTS[1] / AGENTS[0])
-"""Base-2 logarithm of how much more lag in updates the small batch bears, if lag in states decides; 0 if in updates."""
+"""Learning bears a lag at which it still gains this share of what it gains without."""
+GAIN = 1.0
+"""Points above the first score: a cell that gains less without lag did not learn."""
+BY_BATCH = {AUTHORS: math.log2(AGENTS[1] / AGENTS[0]), ADAPTIVE: 0.0}
+"""Predicted base-2 logarithm of the lag in updates that the small batch bears over that of the large one."""
+BY_RATE = {name: math.log2(rates[-1] / rates[0]) for name, rates in RATES.items()}
+"""The same of the small rate over the large one."""
+MARGIN = 1.0
+"""Half of what tells the two predictions apart."""
+MOST_CENSORED = 1 / 3
+OUT_OF_RANGE = f"{INCONCLUSIVE}: the lags do not reach far enough"
+DELAY = 16
+"""Batches, which are more than ten."""
 
 
 class Cell(NamedTuple):
@@ -51,6 +68,13 @@ class Cell(NamedTuple):
     rate: float
     agents: int
     seed: int
+
+
+class Borne(NamedTuple):
+    """The lag at which half of what is learned is lost, and whether it lies beyond the lags that were run."""
+
+    lag: float
+    censored: bool
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -69,7 +93,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
             num_agents=agents,
             learning_rate=rate,
             lag=lag,
-            steps=STEPS,
+            steps=STEPS + lag * agents * T_MAX,  # in the first rounds nothing is trained on yet
             log_seconds=10.0,
         ).called(optimizer, f"{rate:g}", str(agents), str(lag))
         for optimizer, settings in SETTINGS.items()
@@ -80,129 +104,190 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return what has been learned at the end."""
-    protocol = f"mean of {run.spec.config.rolling_episodes} episodes of training, over the last tenth of the steps"
-    return [Measure(SCORE, score_at_end(run.curve), "points", protocol, "no episode ended")]
+    """Return what has been learned, and the score before."""
+    config = run.spec.config
+    protocol = f"mean of {config.rolling_episodes} episodes of training"
+    score = mean_score(run.curve, low=config.lag * config.num_agents * T_MAX)
+    start = score_at_start(run.curve, config.rolling_episodes)
+    return [
+        Measure(SCORE, score, "points", f"{protocol}, over the agent steps from the first update", "no episode ended"),
+        Measure(START, start, "points", f"{protocol}, of the first", "fewer episodes ended"),
+    ]
 
 
-def scores(results: Results) -> dict[Cell, dict[int, float]]:
-    """Return the scores by cell and lag; a run that diverged scores 0."""
+def gains(results: Results) -> dict[Cell, dict[int, float]]:
+    """Return by cell and lag how far the mean score of a run is above its first score; 0 for one that diverged."""
     found: dict[Cell, dict[int, float]] = {}
     for run in results.runs:
-        value = 0.0 if run.diverged else results.value(run, SCORE)
-        if value is not None:
+        score, start = results.value(run, SCORE), results.value(run, START)
+        gain = score - start if score is not None and start is not None else None
+        if run.diverged:
+            gain = 0.0
+        if gain is not None:
             optimizer, rate, agents, lag = run.spec.label
-            cell = Cell(optimizer, float(rate), int(agents), run.spec.seed)
-            found.setdefault(cell, {})[int(lag)] = value
+            found.setdefault(Cell(optimizer, float(rate), int(agents), run.spec.seed), {})[int(lag)] = gain
     return found
 
 
-def lag_borne(by_lag: dict[int, float]) -> float:
-    """Return the lag at which the score falls to `KEPT` of that without lag.
+def shares(found: dict[Cell, dict[int, float]]) -> dict[Cell, dict[int, float]]:
+    """Return the gains as shares of what is gained without lag, on average over the seeds.
 
-    It is found between two lags that were run, on a logarithmic scale; between 0 and 1 on a linear one.
-
-    Args:
-        by_lag: scores, one of each lag of `LAGS`.
-
-    Returns:
-        Updates; not-a-number where even the largest lag is borne.
+    Cells that are not complete are left out, and those in which little is learned without lag.
     """
-    limit = KEPT * by_lag[0]
-    for before, after in pairwise(sorted(by_lag)):
-        if by_lag[before] >= limit > by_lag[after]:
-            share = (by_lag[before] - limit) / (by_lag[before] - by_lag[after])
-            return float(before * (after / before) ** share) if before else share
-    return math.nan
-
-
-def ratios(found: dict[Cell, dict[int, float]], optimizer: str) -> dict[tuple[float, int], float]:
-    """Return by learning rate and seed the base-2 logarithm of the lag borne by small batches over that by large."""
-    few, many = AGENTS
+    whole = {cell: by_lag for cell, by_lag in found.items() if len(by_lag) == len(LAGS)}
     result = {}
-    for cell, small in found.items():
-        large = found.get(cell._replace(agents=many), {})
-        if cell.optimizer == optimizer and cell.agents == few and len(small) == len(large) == len(LAGS):
-            ratio = math.log2(lag_borne(small) / lag_borne(large))
-            if math.isfinite(ratio):
-                result[cell.rate, cell.seed] = ratio
+    for cell, by_lag in whole.items():
+        alike = [each[0] for other, each in whole.items() if other[:3] == cell[:3]]
+        without = sum(alike) / len(alike)
+        if without >= GAIN:
+            result[cell] = {lag: gain / without for lag, gain in by_lag.items()}
     return result
 
 
-def finding(found: dict[Cell, dict[int, float]], optimizer: str) -> Finding:
-    """Judge which of the two the lag that is borne follows, states or updates, against the prediction.
+def lag_borne(by_lag: dict[int, float]) -> Borne:
+    """Return the lag at which the share of what is learned falls to `KEPT`.
 
-    The values of one seed are averaged over learning rates first, so that seeds count, not runs.
+    The shares are first made to fall with the lag, by isotonic regression, and then interpolated on a logarithmic
+    scale. Beyond the lags above 0 that were run, the nearest of them stands.
+
+    Args:
+        by_lag: the share at each lag.
+    """
+    lags = sorted(lag for lag in by_lag if lag)
+    falling = isotonic_regression([by_lag[lag] for lag in sorted(by_lag)], increasing=False).x[-len(lags) :].tolist()
+    if falling[0] < KEPT:
+        return Borne(float(lags[0]), True)
+    for (before, high), (after, low) in pairwise(zip(lags, falling, strict=True)):
+        if low < KEPT:
+            return Borne(float(before * (after / before) ** ((high - KEPT) / (high - low))), False)
+    return Borne(float(lags[-1]), True)
+
+
+def contrast(
+    found: dict[Cell, dict[int, float]], optimizer: str, partner: Callable[[Cell], Cell | None], predicted: float
+) -> Finding:
+    """Judge how many times more lag one half of the cells bears than the other.
+
+    Args:
+        found: of `shares`.
+        optimizer: whose cells are compared.
+        partner: the cell that one is compared with, None for one that is a partner itself.
+        predicted: base-2 logarithm of the ratio.
     """
     by_seed: dict[int, list[float]] = {}
-    for (_, seed), ratio in ratios(found, optimizer).items():
-        by_seed.setdefault(seed, []).append(ratio)
+    censored = pairs = 0
+    for cell, by_lag in found.items():
+        other = partner(cell)
+        if cell.optimizer == optimizer and other in found:
+            ours, theirs = lag_borne(by_lag), lag_borne(found[other])
+            pairs += 1
+            censored += ours.censored or theirs.censored
+            if not (ours.censored and theirs.censored):
+                by_seed.setdefault(cell.seed, []).append(math.log2(ours.lag / theirs.lag))
     means = [sum(each) / len(each) for each in by_seed.values()]
-    because = f"{mean_ci(means)}" if means else "no seed has it for both batches"
+    because = f"{mean_ci(means)}, predicted {predicted:g}; {censored} of {pairs} pairs out of range"
+    if pairs and censored > MOST_CENSORED * pairs:
+        return Finding(OUT_OF_RANGE, because)
     if len(means) < LEAST_SEEDS:
         return Finding(FEW_SEEDS, because)
     low, high = mean_interval(means)
-    predicted, other = (STATES, 0.0) if optimizer == AUTHORS else (0.0, STATES)
-    mean = sum(means) / len(means)
-    nearer = abs(mean - predicted) < abs(mean - other)
-    if low <= (other if nearer else predicted) <= high:
-        return Finding(NO_DIFFERENCE, because)
-    return Finding(holds_if(nearer), because)
+    if predicted - MARGIN < low and high < predicted + MARGIN:
+        return Finding(HOLDS, because)
+    apart = high < predicted - MARGIN or low > predicted + MARGIN
+    return Finding(FAILS if apart else NO_DIFFERENCE, because)
 
 
-def ten_batches(found: dict[Cell, dict[int, float]]) -> Finding:
-    """Judge whether more than ten batches of delay stop learning, by the share of the score kept at a lag of 16.
+def findings(results: Results) -> dict[str, dict[str, Finding]]:
+    """Judge both contrasts of each optimizer."""
+    found = shares(gains(results))
+    judged = {
+        optimizer: {
+            "batch": contrast(found, optimizer, partial(_partner, "agents", AGENTS), BY_BATCH[optimizer]),
+            "rate": contrast(found, optimizer, partial(_partner, "rate", RATES[optimizer]), BY_RATE[optimizer]),
+        }
+        for optimizer in SETTINGS
+    }
+    if not results.ended:
+        return {
+            optimizer: {name: Finding(RUNS_MISSING, each.because) for name, each in both.items()}
+            for optimizer, both in judged.items()
+        }
+    return judged
 
-    It holds where the interval of the share is below a tenth, and not where it is above a half.
+
+def _partner(name: str, values: tuple[float, float], cell: Cell) -> Cell | None:
+    """Return the cell with the larger of two values of a field, for one that has the smaller."""
+    small, large = values
+    changed: dict[str, Any] = {name: large}
+    return cell._replace(**changed) if getattr(cell, name) == small else None
+
+
+def ten_batches(results: Results) -> Finding:
+    """Judge whether more than ten batches of delay stop learning, whatever the settings.
+
+    It does not hold if in any cell the interval of the share of what is learned at a lag of `DELAY` is above `KEPT`,
+    and holds if in all it is below; intervals are at 95 % together, by Bonferroni.
     """
-    cells = [
-        by_lag
-        for cell, by_lag in found.items()
-        if cell[:3] == (AUTHORS, RATES[AUTHORS][0], AGENTS[0]) and {0, 16} <= set(by_lag)
-    ]
-    shares = [by_lag[16] / by_lag[0] for by_lag in cells]
-    if len(shares) < LEAST_SEEDS:
-        return Finding(FEW_SEEDS, mean_ci(shares))
-    low, high = mean_interval(shares)
-    verdict = HOLDS if high < 0.1 else FAILS if low > 0.5 else NO_DIFFERENCE
-    return Finding(verdict, mean_ci(shares))
+    by_cell: dict[tuple, list[float]] = {}
+    for cell, by_lag in shares(gains(results)).items():
+        by_cell.setdefault(cell[:3], []).append(by_lag[DELAY])
+    because = ", ".join(f"{sum(each) / len(each):.2f}" for each in by_cell.values())
+    if not results.ended or not by_cell:
+        return Finding(RUNS_MISSING, because)
+    intervals = [mean_interval(each, 1 - 0.05 / len(by_cell)) for each in by_cell.values()]
+    if any(low > KEPT for low, _ in intervals):
+        return Finding(FAILS, because)
+    return Finding(HOLDS if all(high < KEPT for _, high in intervals) else NO_DIFFERENCE, because)
 
 
 def section(results: Results) -> list[str]:
-    """Return the score at each lag, the lag that is borne, and the findings."""
-    found = scores(results)
+    """Return the share learned at each lag, the lag that is borne, and the findings."""
+    found = gains(results)
+    parts = shares(found)
     rows = []
     for optimizer, rates in RATES.items():
         for rate in rates:
             for agents in AGENTS:
-                cells = [by_lag for cell, by_lag in found.items() if cell[:3] == (optimizer, rate, agents)]
-                known = [mean_ci([each[lag] for each in cells if lag in each]).split(" [")[0] for lag in LAGS]
-                borne = [lag_borne(each) for each in cells if len(each) == len(LAGS)]
-                middle = [each for each in borne if math.isfinite(each)]
-                rows.append([optimizer, number(rate), f"{5 * agents}", *known, mean_ci(middle)])
+                alike = (optimizer, rate, agents)
+                cells = [by_lag for cell, by_lag in found.items() if cell[:3] == alike]
+                known = [_mean([each[lag] for each in cells if lag in each]) for lag in LAGS]
+                borne = [lag_borne(by_lag) for cell, by_lag in parts.items() if cell[:3] == alike]
+                rows.append([optimizer, number(rate), str(T_MAX * agents), *known, _borne(borne)])
     return lines_of(
         "lag-boundary.md",
         lags=[f"lag {lag}" for lag in LAGS],
         rows=rows,
-        findings={optimizer: finding(found, optimizer) for optimizer in SETTINGS},
-        ten_batches=ten_batches(found),
-        slowest=f"{RATES[AUTHORS][0]:g}",
+        findings=findings(results),
+        ten_batches=ten_batches(results),
         kept=f"{KEPT:.0%}",
         steps=f"{STEPS:,}",
-        states=number(STATES),
+        margin=number(MARGIN),
+        gain=number(GAIN),
+        delay=DELAY,
     )
 
 
+def _mean(values: list[float]) -> str:
+    return f"{sum(values) / len(values):.2f} ({len(values)})" if values else "-"
+
+
+def _borne(found: list[Borne]) -> str:
+    """Write the middle of the lags borne, with how many of the seeds are out of range."""
+    if not found:
+        return "-"
+    beyond = sum(each.censored for each in found)
+    middle = sorted(each.lag for each in found)[len(found) // 2]
+    return number(middle) + (f" ({beyond} of {len(found)} out of range)" if beyond else "")
+
+
 def plot(results: Results, stem: Path) -> None:
-    """Draw the share of the score that is kept, against rate times lag in updates and in states."""
+    """Draw the share that is learned, against rate times lag in updates and in states."""
     from ga3c_tf.reproduce.drawing import lag_plots
 
-    found = scores(results)
-    points: dict[str, dict[int, list[tuple[float, int, float]]]] = {}
-    for cell, by_lag in found.items():
-        if by_lag.get(0):
-            of_batch = points.setdefault(cell.optimizer, {}).setdefault(5 * cell.agents, [])
-            of_batch += [(cell.rate, lag, by_lag[lag] / by_lag[0]) for lag in by_lag if lag]
+    points: dict[str, dict[tuple[int, float], list[tuple[int, float]]]] = {name: {} for name in SETTINGS}
+    for cell, by_lag in shares(gains(results)).items():
+        of_cell = points[cell.optimizer].setdefault((T_MAX * cell.agents, cell.rate), [])
+        of_cell += [(lag, share) for lag, share in by_lag.items() if lag]
     lag_plots.boundaries(points, KEPT, stem)
 
 
@@ -212,7 +297,7 @@ FIGURE = Figure(
     paper="not in the paper",
     shows="the policy lag that learning bears, by learning rate, batch size and optimizer",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},
-    seeds=seeds_by_budget(quick=3),
+    seeds=seeds_by_budget(quick=5),
     specs=specs,
     measures=measures,
     main=(SCORE, "points"),

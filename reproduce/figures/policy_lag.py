@@ -1,7 +1,7 @@
 """Figure 7 and slide 40: what a minimum training batch does to the policy lag, to stability and to speed.
 
-Every run lasts as long, so that settings are compared after equal time; and as its curve says what had been learned
-after `EQUAL_STEPS`, after equal steps too. Throughput counts in the first comparison only.
+Every run lasts as long, so that settings are compared by the mean score over equal time; and as its curve says what had
+been learned in `EQUAL_STEPS`, by that over equal steps too. Throughput counts in the first comparison only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
-from ga3c_tf.reproduce.measures.curves import mean_between
+from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.effects import Effect, effect_verdict, holm, paired_effect
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
@@ -21,9 +21,9 @@ from ga3c_tf.reproduce.measures.verdicts import (
     FEW_SEEDS,
     LEAST_SEEDS,
     RUNS_MISSING,
+    SEVERAL_MACHINES,
     TOO_SHORT,
     Finding,
-    chance_rise,
     collapsed,
     holds_if,
     share_lost,
@@ -34,13 +34,16 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 MINIMA = (0, 20, 40, 160)
 RATES = {"normal": 1e-3, "large": 4e-3}
 MINUTES = {"quick": 4.0, "paper": 24 * 60.0}
-EQUAL_STEPS = 1_000_000
+EQUAL_STEPS = 800_000
+GAIN = 2.0
+"""Points above its first score from where a run has learned."""
 GOOD = ("minimum 20", "minimum 40")
 """The minimum batches that the paper recommends."""
 LARGE_RATE_HARMS = {"pong": False, "breakout": True}
 """Whether the paper finds that runs of the game fail to learn at a large learning rate."""
-SCORE = "score at the end"
-SCORE_AT_STEPS = "score at equal steps"
+SCORE = "mean score over equal time"
+SCORE_AT_STEPS = "mean score over equal steps"
+END = "score at the end"
 LOST = "time lost"
 COLLAPSED = "collapsed"
 LAG = "policy lag, mean"
@@ -55,11 +58,18 @@ COLUMNS = [
     ("KL divergence", KL),
     ("effective sample size", SAMPLE_SIZE),
     ("PPS", PPS),
-    ("score after equal time", SCORE),
-    ("score after equal steps", SCORE_AT_STEPS),
+    ("mean score, equal time", SCORE),
+    ("mean score, equal steps", SCORE_AT_STEPS),
+    ("score at the end", END),
     ("time lost", LOST),
 ]
 """What the table shows of each way to make batches: heading and metric."""
+
+
+NOTHING_LEARNED = {SCORE: 0.0, SCORE_AT_STEPS: 0.0, LOST: 1.0}
+"""What counts for a run that diverged or never learned."""
+OF_TIME = (SCORE, PPS)
+"""What depends on the machine."""
 
 
 class Label(NamedTuple):
@@ -107,27 +117,32 @@ def measures(run: Run) -> list[Measure]:
     """Return scores, instability, speed, and lag in updates, in states and as a divergence."""
     curve = run.curve
     rolling = run.spec.config.rolling_episodes
-    kept = curve["episodes"] >= rolling
-    kept |= not kept.any()  # a run with fewer has only means of fewer
-    settled, episodes, steps = (curve[name][kept].tolist() for name in ("rolling_score", "episodes", "agent_steps"))
-    chance = chance_rise(settled, episodes, rolling)
+    settled = {name: column[curve["episodes"] >= rolling] for name, column in curve.items()}
+    steps = settled["agent_steps"]
+    early = steps <= EQUAL_STEPS
+    reached = run.agent_steps >= EQUAL_STEPS
     steady = run.steady(0.1 * 3600 * run.hours)
-    protocol = f"rolling score (training, {rolling} episodes)"
-    flat = "the rolling score never improved on its first value by more than chance does"
-    lag = "mean over the rows of metrics.csv after the first tenth"
     states = steady["policy_lag_mean"] * steady["training_batch"]
-    at_steps = mean_between(curve, 0.9 * EQUAL_STEPS, EQUAL_STEPS)
+    protocol = f"rolling score (training, {rolling} episodes)"
+    lag = "mean over the rows of metrics.csv after the first tenth"
     return [
-        Measure(SCORE, run.final_score, "points", f"mean of the {protocol} over the last tenth", "no episode ended"),
+        Measure(SCORE, mean_score(settled, "time_s"), "points", f"mean of the {protocol} over time", "no such score"),
         Measure(
             SCORE_AT_STEPS,
-            at_steps,
+            mean_score(settled, high=EQUAL_STEPS) if reached else math.nan,
             "points",
-            f"mean of the {protocol} over the last tenth of {EQUAL_STEPS:,} agent steps",
+            f"mean of the {protocol} over the first {EQUAL_STEPS:,} agent steps",
             "the run ended before",
         ),
-        Measure(LOST, share_lost(settled, steps, chance), "share", protocol, flat),
-        Measure(COLLAPSED, collapsed(settled, chance), "0 or 1", protocol, flat),
+        Measure(END, run.final_score, "points", f"mean of the {protocol} over the last tenth", "no episode ended"),
+        Measure(
+            LOST,
+            share_lost(settled["rolling_score"][early], steps[early], GAIN) if reached else math.nan,
+            "share",
+            f"of the first {EQUAL_STEPS:,} agent steps",
+            "nothing learned in that time",
+        ),
+        Measure(COLLAPSED, collapsed(settled["rolling_score"], GAIN), "0 or 1", protocol, "nothing learned"),
         Measure(LAG, steady["policy_lag_mean"], "updates", f"{lag}, of each row's mean", "no update"),
         Measure(LAG_P95, steady["policy_lag_p95"], "updates", f"{lag}, of each row's percentile", "no update"),
         Measure(LAG_STATES, states, "states", f"{lag}: of the lag times of the batch", "no update"),
@@ -149,28 +164,45 @@ def failed_to_learn(results: Results, runs: Iterable[Run]) -> int:
 
 
 def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[str, Finding]:
-    """Judge what the paper says of the minimum batch, for one game."""
+    """Judge what the paper says of the minimum batch, for one game.
 
-    def of(metric: str, *settings: str, rate: str = "normal") -> dict[int, float]:
-        return values(results, runs, metric, *settings, rate=rate)
+    Nothing is judged before all runs have ended: with some of the seeds a verdict could still turn.
+    """
 
+    def effect(metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal") -> Effect:
+        found = [values(results, runs, metric, *settings, rate=rate) for settings in (ours, others)]
+        return paired_effect(*(map(_logarithms, found) if metric == PPS else found))
+
+    none, most, control = ("minimum 0",), ("minimum 160",), ("A2C",)
     compared = {
-        "lowers_lag": paired_effect(of(LAG, "minimum 0"), of(LAG, "minimum 40")),
-        "raises_speed": paired_effect(_logarithms(of(PPS, *GOOD)), _logarithms(of(PPS, "minimum 0"))),
-        "faster": paired_effect(of(SCORE, *GOOD), of(SCORE, "minimum 0")),
-        "better_steps": paired_effect(of(SCORE_AT_STEPS, *GOOD), of(SCORE_AT_STEPS, "minimum 0")),
-        "stabilises": paired_effect(of(LOST, "minimum 0", rate="large"), of(LOST, *GOOD, rate="large")),
-        "larger_is_slower": paired_effect(of(SCORE, *GOOD), of(SCORE, "minimum 160")),
-        "without_lag": paired_effect(of(SCORE_AT_STEPS, "A2C"), of(SCORE_AT_STEPS, "minimum 160")),
+        "lowers_lag": (LAG, effect(LAG, none, ("minimum 40",))),
+        "raises_speed": (PPS, effect(PPS, GOOD, none)),
+        "stabilises": (LOST, effect(LOST, none, GOOD, rate="large")),
     }
-    corrected = holm([effect.chance for effect in compared.values()])
+    for rate in RATES:
+        compared |= {
+            f"faster_{rate}": (SCORE, effect(SCORE, GOOD, none, rate)),
+            f"better_steps_{rate}": (SCORE_AT_STEPS, effect(SCORE_AT_STEPS, GOOD, none, rate)),
+            f"larger_is_slower_{rate}": (SCORE, effect(SCORE, GOOD, most, rate)),
+            f"without_lag_{rate}": (SCORE_AT_STEPS, effect(SCORE_AT_STEPS, control, most, rate)),
+        }
+    corrected = holm([effect.chance for _, effect in compared.values()])
     found = {
-        name: Finding(effect_verdict(effect, chance), described(effect, chance))
-        for (name, effect), chance in zip(compared.items(), corrected, strict=True)
+        name: Finding(_verdict(results, metric, effect, chance), described(effect, chance))
+        for (name, (metric, effect)), chance in zip(compared.items(), corrected, strict=True)
     }
     if game in LARGE_RATE_HARMS:
         found["large_rate"] = _large_rate(results, LARGE_RATE_HARMS[game], runs)
     return found
+
+
+def _verdict(results: Results, metric: str, effect: Effect, corrected: float) -> str:
+    if not results.ended:
+        return RUNS_MISSING
+    by_seed = grouped(results.runs, lambda run: run.spec.seed)
+    if metric in OF_TIME and any(len({run.hardware for run in each if run.finished}) > 1 for each in by_seed.values()):
+        return SEVERAL_MACHINES
+    return effect_verdict(effect, corrected)
 
 
 def described(effect: Effect, corrected: float) -> str:
@@ -191,8 +223,8 @@ def values(
     for setting in settings:
         for run in runs.get(Label(setting, rate), []):
             value = results.value(run, metric)
-            if metric == LOST and value is None and (run.finished or run.diverged):
-                value = 1.0  # nothing learned, or nothing left of it
+            if value is None and (run.finished or run.diverged):
+                value = NOTHING_LEARNED.get(metric)
             if value is not None:
                 by_seed.setdefault(run.spec.seed, []).append(value)
     return {seed: sum(each) / len(each) for seed, each in by_seed.items() if len(each) == len(settings)}
@@ -231,7 +263,10 @@ def section(results: Results) -> list[str]:
     runs = groups(results)
     rows = []
     for label, each in runs.items():
-        cells = [mean_ci(results.values(metric, each)) for _, metric in COLUMNS]
+        cells = [
+            mean_ci(list(values(results, {label: each}, metric, label.setting, rate=label.rate).values()))
+            for _, metric in COLUMNS
+        ]
         reasons = Counter(results.status(run) for run in each if not run.finished)
         ended = sum(run.finished or run.diverged for run in each)
         rows.append([*label, *cells, f"{failed_to_learn(results, each)} of {ended}", _counted(reasons)])
@@ -243,7 +278,8 @@ def section(results: Results) -> list[str]:
         game=game,
         harms=LARGE_RATE_HARMS.get(game),
         equal_steps=f"{EQUAL_STEPS:,}",
-        **findings(results, game, runs),
+        findings=findings(results, game, runs),
+        gain=number(GAIN),
     )
 
 

@@ -37,10 +37,20 @@ def score_by(curve: Curve, place: float, against: str) -> float:
     return float(curve["rolling_score"][np.searchsorted(places, place)])
 
 
-def mean_score(curve: Curve, against: str = "agent_steps") -> float:
-    """Return the area under the curve divided by its length; not-a-number without an episode."""
-    places = curve[against]
-    scores = curve["rolling_score"]
+def mean_score(curve: Curve, against: str = "agent_steps", low: float = -math.inf, high: float = math.inf) -> float:
+    """Return the area under the curve between two places, divided by its length there.
+
+    Args:
+        curve: of one run.
+        against: 'agent_steps' or 'time_s'.
+        low, high: the places; beyond the curve where it begins later or ends sooner.
+
+    Returns:
+        The mean score; not-a-number without an episode there.
+    """
+    inside = (curve[against] >= low) & (curve[against] <= high)
+    places = curve[against][inside]
+    scores = curve["rolling_score"][inside]
     if not len(places):
         return math.nan
     if places[-1] == places[0]:
@@ -48,17 +58,14 @@ def mean_score(curve: Curve, against: str = "agent_steps") -> float:
     return float(np.trapezoid(scores, places) / (places[-1] - places[0]))
 
 
-def mean_between(curve: Curve, low: float, high: float, against: str = "agent_steps") -> float:
-    """Return the mean rolling score between two places; not-a-number where the run ended before the second."""
-    places = curve[against]
-    if not len(places) or places[-1] < high:
-        return math.nan
-    inside = (places >= low) & (places <= high)
-    return float(curve["rolling_score"][inside].mean()) if inside.any() else score_by(curve, high, against)
-
-
 def score_at_end(curve: Curve) -> float:
     """Return the mean rolling score over the last tenth of the agent steps; not-a-number without an episode."""
     steps = curve["agent_steps"]
     late = curve["rolling_score"][steps >= 0.9 * steps.max(initial=0)]
     return float(late.mean()) if len(late) else math.nan
+
+
+def score_at_start(curve: Curve, window: int) -> float:
+    """Return the first rolling score of a whole window of episodes; not-a-number where fewer have ended."""
+    whole = curve["episodes"] >= window
+    return float(curve["rolling_score"][whole][0]) if whole.any() else math.nan

@@ -15,6 +15,7 @@ from ga3c_tf.reproduce.measures.verdicts import CHANCE, FEW_SEEDS, LEAST_SEEDS, 
 
 BySeed = Mapping[int, float]
 RESAMPLES = 4000
+ROUNDING = 1e-9
 
 
 class Effect(NamedTuple):
@@ -45,10 +46,15 @@ def paired_effect(ours: BySeed, others: BySeed) -> Effect:
     low, high = mean_interval(differences)
     chance = math.nan
     if len(differences) >= LEAST_SEEDS:
-        spread = float(np.std(differences))
-        # Without any scatter the test has no answer: the means are the same or they are not.
-        chance = float(ttest_1samp(differences, 0).pvalue) if spread else float(differences[0] == 0)
+        chance = (
+            float(ttest_1samp(differences, 0).pvalue) if np.ptp(differences) > ROUNDING else _sign_test(differences)
+        )
     return Effect(float(np.mean(differences)), low, high, chance, len(differences))
+
+
+def _sign_test(differences: Sequence[float]) -> float:
+    """Return the p value where all differences are the same, of which Student's t would be too sure."""
+    return 1.0 if abs(differences[0]) <= ROUNDING else 0.5 ** (len(differences) - 1)
 
 
 def holm(chances: Sequence[float]) -> list[float]:
@@ -83,7 +89,9 @@ def interquartile_mean(values: Sequence[float] | np.ndarray) -> float:
 
 
 def stratified_interquartile_mean(strata: Sequence[Sequence[float]], confidence: float = 0.95) -> tuple[float, ...]:
-    """Return the interquartile mean of all values, and its interval by a bootstrap within each stratum.
+    """Return the mean over conditions of their interquartile means, and its interval by a bootstrap within each.
+
+    The interquartile mean of all values together would leave out a condition in which all runs fail.
 
     Args:
         strata: the values of each condition; each has one at least.
@@ -92,9 +100,9 @@ def stratified_interquartile_mean(strata: Sequence[Sequence[float]], confidence:
     Returns:
         Mean, lower end and upper end.
     """
-    resampled = np.concatenate([_resampled(values, seed) for seed, values in enumerate(strata)], axis=1)
-    means = _interquartile_means(resampled)
-    return interquartile_mean(np.concatenate(strata)), *_percentiles(means, confidence)
+    means = [_interquartile_means(_resampled(values, seed)) for seed, values in enumerate(strata)]
+    point = float(np.mean([interquartile_mean(values) for values in strata]))
+    return point, *_percentiles(np.mean(means, axis=0), confidence)
 
 
 def probability_of_improvement(

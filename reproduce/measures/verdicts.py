@@ -26,13 +26,12 @@ NOT_TRIED = f"{INCONCLUSIVE}: not tried"
 TOO_SHORT = f"{INCONCLUSIVE}: too short to learn"
 COLLAPSED = 0.5
 CHANCE = 0.05
-CHANCE_RISE = 9
-"""Standard errors that a rolling score may rise by chance."""
-LEAST_WINDOWS = 10
-"""How many scores it takes to estimate the standard error."""
 TIE = 0.05
 """Speeds, and ratios of speeds, are not told apart within this part. It is a choice, and a small one: the two
 halves of a run of `tps` differ by 9 % (D29), so two such runs differ by about 6 % by chance."""
+
+
+Scores = Sequence[float] | np.ndarray
 
 
 class Finding(NamedTuple):
@@ -106,62 +105,37 @@ def falls(values: Sequence[float | None]) -> str:
     return grows([1 / value if value else None for value in values])
 
 
-def chance_rise(scores: Sequence[float], episodes: Sequence[float], window: int) -> float:
-    """Return how far rolling scores may rise above the first by chance; 0 for a run too short to tell.
-
-    It is nine standard errors; the standard error is the one of DER_SNR (Stoehr et al. 2008), the scaled median of
-    second differences: what is learnt meanwhile, steadily, does not count as scatter.
-
-    Args:
-        scores: rolling scores.
-        episodes: how many had ended at each of them.
-        window: how many each is the mean of.
-    """
-    # 1. Choose scores that share no episode.
-    apart = [0] if len(scores) else []
-    for place in range(1, len(scores)):
-        if episodes[place] - episodes[apart[-1]] >= window:
-            apart.append(place)
-    if len(apart) < LEAST_WINDOWS:
-        return 0.0
-    # 2. Estimate the standard error from their second differences.
-    scatter = np.abs(np.diff(np.asarray(scores, float)[apart], 2))
-    spread = 1.482602 * np.median(scatter) or np.sqrt(np.mean(scatter**2))  # where most are 0
-    return float(CHANCE_RISE * spread / math.sqrt(6))
-
-
-def share_lost(scores: Sequence[float], steps: Sequence[float], chance: float = 0.0) -> float:
+def share_lost(scores: Scores, steps: Scores, gain: float) -> float:
     """Return the share of a run during which more than half of what it had gained was lost.
 
-    The gain is the way from the first score to the best so far.
+    What was gained is the way from the first score to the best so far.
 
     Args:
         scores: rolling scores.
         steps: agent steps at each of them.
-        chance: what counts once the gain is larger than this, as `chance_rise` says: of a gain by chance any dip is
-            a multiple.
+        gain: a run has learned once it is so far above its first score; of less than that any dip would be a multiple.
 
     Returns:
-        The share of the agent steps; not-a-number for a run that never improved by more than `chance`.
+        The share of the agent steps; not-a-number for a run that never learned.
     """
-    places, drops = _drops(scores, chance)
+    places, drops = _drops(scores, gain)
     if not len(drops):
         return float("nan")
     lengths = np.diff(np.asarray(steps, float), prepend=steps[0])
     return float(lengths[places][drops > COLLAPSED].sum() / lengths.sum())
 
 
-def collapsed(scores: Sequence[float], chance: float = 0.0) -> float:
-    """Return 1.0 if the last score is more than half of that way down, else 0.0; not-a-number without a rise."""
-    _, drops = _drops(scores, chance)
+def collapsed(scores: Scores, gain: float) -> float:
+    """Return 1.0 if more than half of what was gained is lost at the end, else 0.0; not-a-number without a gain."""
+    _, drops = _drops(scores, gain)
     return float(drops[-1] > COLLAPSED) if len(drops) else float("nan")
 
 
-def _drops(scores: Sequence[float], chance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the drops below the best so far as shares of the gain, and their places: from where a gain counts."""
+def _drops(scores: Scores, gain: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the drops below the best so far as shares of what was gained, and their places: once a run has learned."""
     values = np.asarray(scores, float)
     if not len(values):
         return np.empty(0, int), np.empty(0)
     best = np.maximum.accumulate(values)
-    places = np.flatnonzero(best - values[0] > chance)
+    places = np.flatnonzero(best - values[0] > gain)
     return places, (best - values)[places] / (best - values[0])[places]

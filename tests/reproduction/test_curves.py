@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ga3c_tf.reproduce.measures.curves import first_reaching, mean_score, score_by
+from ga3c_tf.reproduce.measures.curves import first_reaching, mean_score, score_at_end, score_at_start, score_by
 
 
 def curve(scores, steps=None, episodes=None):
@@ -42,3 +42,16 @@ def test_the_mean_score_is_the_area_however_the_points_are_spread():
     assert mean_score(curve([0, 10, 10], steps=[0, 100, 400])) == pytest.approx((500 + 3000) / 400)
     assert mean_score(curve([7])) == 7
     assert math.isnan(mean_score(curve([])))
+
+
+def test_the_mean_score_of_a_part_of_a_run():
+    rising = curve([0, 3, 1, 5])
+    assert mean_score(rising, low=200, high=300) == 2
+    assert mean_score(rising, "time_s", high=20) == 1.5
+    assert math.isnan(mean_score(rising, low=1000))
+
+
+def test_the_scores_at_the_start_and_at_the_end():
+    long = curve(range(20), episodes=range(50, 250, 10))
+    assert score_at_start(long, 100) == 5 and score_at_end(long) == 18
+    assert math.isnan(score_at_start(long, 1000)) and math.isnan(score_at_end(curve([])))
