@@ -38,11 +38,11 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 LAGS = (0, 1, 4, 16, 64, 256)
 AGENTS = (16, 64)
 T_MAX = 5
-STEPS = 600_000
+STEPS = 800_000
 AUTHORS = "authors' (sum, epsilon 0.1)"
 ADAPTIVE = "adaptive (mean, epsilon 1e-5)"
 SETTINGS: dict[str, dict[str, Any]] = {AUTHORS: {}, ADAPTIVE: {"loss_reduction": "mean", "rmsprop_epsilon": 1e-5}}
-RATES = {AUTHORS: (1e-3, 4e-3), ADAPTIVE: (1e-3, 4e-3)}
+RATES = {AUTHORS: (4e-3, 1.6e-2), ADAPTIVE: (4e-3, 1.6e-2)}
 SCORE = "mean score of the run"
 START = "score at the start"
 KEPT = 0.5

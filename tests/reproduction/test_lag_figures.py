@@ -218,11 +218,11 @@ def invented_boundary(folder, borne, seeds=5):
 
 
 def of_states(optimizer, rate, agents):
-    return 1.0 / rate / agents
+    return 4.0 / rate / agents
 
 
 def of_updates(optimizer, rate, agents):
-    return 0.04 / rate
+    return 0.16 / rate
 
 
 def test_the_prediction_holds_where_lag_acts_as_predicted(folder):
@@ -240,7 +240,7 @@ def test_the_prediction_fails_where_lag_acts_the_other_way(folder):
     )
     for both in lag_boundary.findings(results).values():
         assert both["batch"].verdict == FAILS and both["rate"].verdict == HOLDS
-    assert "| authors' (sum, epsilon 0.1) | 0.004 | 320 | 7.55 (5) |" in "\n".join(lag_boundary.section(results))
+    assert "| authors' (sum, epsilon 0.1) | 0.016 | 320 | 7.55 (5) |" in "\n".join(lag_boundary.section(results))
 
 
 def test_a_lag_that_does_not_depend_on_the_rate_is_not_as_predicted(folder):
@@ -264,9 +264,9 @@ def test_whether_ten_batches_of_delay_stop_learning(folder, borne, verdict):
 def test_settings_that_do_not_learn_without_lag_are_left_out(folder):
     for seed in range(1, 6):
         for label, spec in labelled(lag_boundary.specs, "quick", GAME, seed).items():
-            invent(folder.runs, spec, scores=(0.4, 20.0 if label[1] == "0.004" else 0.5))
+            invent(folder.runs, spec, scores=(0.4, 20.0 if label[1] == "0.016" else 0.5))
     results = made(folder, "lag-boundary").of_game(GAME)
-    assert {cell.rate for cell in lag_boundary.shares(lag_boundary.gains(results))} == {0.004}
+    assert {cell.rate for cell in lag_boundary.shares(lag_boundary.gains(results))} == {0.016}
 
 
 def test_the_lag_borne_lies_between_the_lags_that_were_run():
