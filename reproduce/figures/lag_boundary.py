@@ -225,8 +225,8 @@ def _partner(name: str, values: tuple[float, float], cell: Cell) -> Cell | None:
 def ten_batches(results: Results) -> Finding:
     """Judge whether more than ten batches of delay stop learning, whatever the settings.
 
-    It does not hold if in any cell the interval of the share of what is learned at a lag of `DELAY` is above `KEPT`,
-    and holds if in all it is below; intervals are at 95 % together, by Bonferroni.
+    It is not supported if in any cell the interval of the share of what is learned at a lag of `DELAY` is above
+    `KEPT`, and supported if in all it is below; intervals are at 95 % together, by Bonferroni.
     """
     by_cell: dict[tuple, list[float]] = {}
     for cell, by_lag in shares(gains(results)).items():

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as t_dist
 from scipy.stats import ttest_ind_from_stats
 
-HOLDS = "holds"
-FAILS = "does not hold"
+from ga3c_tf.reproduce.measures.intervals import mean_interval
+
+HOLDS = "supported"
+FAILS = "not supported"
 LEAST_SEEDS = 3
-INCONCLUSIVE = "inconclusive"
+INCONCLUSIVE = "undecided"
 """The verdict where the runs cannot tell; what follows it says why."""
 FEW_SEEDS = f"{INCONCLUSIVE}: fewer than {LEAST_SEEDS} seeds"
 NO_DIFFERENCE = f"{INCONCLUSIVE}: no significant difference"
@@ -26,6 +26,8 @@ NOT_TRIED = f"{INCONCLUSIVE}: not tried"
 TOO_SHORT = f"{INCONCLUSIVE}: too short to learn"
 COLLAPSED = 0.5
 CHANCE = 0.05
+SCORE_MARGIN = 0.05
+"""A score may be so much of the way from the random policy to the paper's below it."""
 TIE = 0.05
 """Speeds, and ratios of speeds, are not told apart within this part. It is a choice, and a small one: the two
 halves of a run of `tps` differ by 9 % (D29), so two such runs differ by about 6 % by chance."""
@@ -50,28 +52,27 @@ def holds_if(condition: bool) -> str:
 
 
 def score_verdict(seeds: Sequence[float], paper: float | None, random: float | None) -> str:
-    """Return the verdict on a score.
+    """Return the verdict on a score: whether it is the paper's, within `SCORE_MARGIN` below it.
 
     Args:
         seeds: the score of each seed.
         paper: the paper's, None where it could not be read.
-        random: of the random policy.
+        random: of the random policy; None where it is unknown, and no margin is allowed.
     """
     if not seeds:
         return "not run"
     if paper is None:
         return "nothing to compare with"
-    if len(seeds) < LEAST_SEEDS:
-        return FEW_SEEDS
     mean = float(np.mean(seeds))
-    standard_error = np.std(seeds, ddof=1) / math.sqrt(len(seeds))
-    if mean >= paper:
+    way = 0.0 if random is None else max(0.0, paper - random)
+    limit = paper - SCORE_MARGIN * way
+    short = f"short by {100 * (paper - mean) / way:.0f} %" if way else "short, random policy unknown"
+    if len(seeds) < LEAST_SEEDS:
+        return f"{'reached' if mean >= limit else short}, n = {len(seeds)}"
+    low, high = mean_interval(seeds)
+    if low >= limit:
         return "reproduced"
-    if mean + t_dist.ppf(0.975, len(seeds) - 1) * standard_error >= paper:
-        return NO_DIFFERENCE
-    if random is None or random >= paper:
-        return "short, random policy unknown"
-    return f"short by {100 * (paper - mean) / (paper - random):.0f} %"
+    return short if high < limit else NO_DIFFERENCE
 
 
 def greater(ours: Sequence[float], others: Sequence[float]) -> str:

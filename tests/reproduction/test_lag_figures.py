@@ -178,7 +178,7 @@ def test_corrections_are_judged_where_there_is_lag(folder):
     assert found["epsilon", "none"].verdict == NO_DIFFERENCE
     assert corrections.off_policy_fails(results).verdict == FAILS
     text = "\n".join(corrections.section(results))
-    assert "v-trace scores more than epsilon: **holds**" in text and "lag 16, lag 256 and GA3C" in text
+    assert "v-trace scores more than epsilon: **supported**" in text and "lag 16, lag 256 and GA3C" in text
 
 
 def test_what_makes_scores_worse_does_not_hold(folder):
