@@ -204,7 +204,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="corrections",
-    place=13,
+    place=14,
     paper="not in the paper; IMPALA's Table 2",
     shows="score by correction of policy lag and by lag",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},

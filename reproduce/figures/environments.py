@@ -144,7 +144,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="environments",
-    place=10,
+    place=11,
     paper="not in the paper",
     shows="score against time and agent steps on CartPole and MinAtar, GA3C, A3C and A2C",
     games={"smoke": ("cartpole",), "quick": GAMES, "tuned": GAMES[1:], "paper": GAMES},

@@ -169,7 +169,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="ladder",
-    place=11,
+    place=12,
     paper="not in the paper",
     shows="what options of later actor-critics bring, added one after the other",
     games={"smoke": ("cartpole",), "tuned": tuple(STEPS)},

@@ -293,7 +293,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="lag-boundary",
-    place=14,
+    place=15,
     paper="not in the paper",
     shows="the policy lag that learning bears, by learning rate, batch size and optimizer",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},

@@ -106,7 +106,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="learning-curves",
-    place=7,
+    place=8,
     paper="Figure 6",
     shows="score against time and agent steps for several games and two learning rates, and A3C",
     games={"smoke": ("cartpole",), "quick": ("boxing", "pong"), "paper": NINE_GAMES},

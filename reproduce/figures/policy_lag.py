@@ -300,7 +300,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="policy-lag",
-    place=8,
+    place=9,
     paper="Figure 7, slide 40",
     shows="learning curves without and with a minimum training batch, the measured lag beside them",
     games={

@@ -79,7 +79,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="sample-efficiency",
-    place=12,
+    place=13,
     paper="not in the paper",
     shows="how soon Pong is learnt with later actor-critics' settings, with and without sticky actions",
     games={"smoke": ("pong",), "tuned": ("pong",)},

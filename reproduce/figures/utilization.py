@@ -74,7 +74,7 @@ def plot(results: Results, stem: Path) -> None:
 
 FIGURE = Figure(
     name="utilization",
-    place=9,
+    place=10,
     paper="slide 38",
     shows="how busy CPU and GPU are, for five networks",
     games=pps.FIGURE.games,

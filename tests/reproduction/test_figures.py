@@ -9,15 +9,17 @@ from invented_runs import ON_GPU, SESSION, failed, invent, labelled, made, of_se
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
-from ga3c_tf.reproduce.figures import environments, pps, queues, speed, tps
+from ga3c_tf.reproduce.figures import environments, pps, queues, speed, tps, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
+    FEW_SEEDS,
     HOLDS,
     NEEDS_GPU,
     NO_DIFFERENCE,
     NOT_TRIED,
     RUNS_MISSING,
+    TOO_SHORT,
     WITHIN_NOISE,
 )
 from ga3c_tf.reproduce.pages.report import page
@@ -223,6 +225,46 @@ def test_other_environments_compare_the_systems_by_agent_steps(folder):
     assert "| minatar_freeway | - | - | - | - | - / - / - | GA3C, seed 1: not run" in text
     [row] = [line.split(" | ") for line in text.splitlines() if line.startswith("| cartpole |")]
     assert 0.45 < float(row[1].split()[0]) / np.mean([52, 22, 92]) < 0.6 and row[5] == "1.00 / 4.00 / 2.00"
+
+
+def raced(folder, times):
+    """Runs of `wall-clock` on CartPole that reach the score after these shares of their time, by system and seed."""
+    for system, shares in times.items():
+        for seed, share in enumerate(shares, 1):
+            [spec] = [spec for spec in wall_clock.specs("quick", "cartpole", seed) if spec.system == system]
+            invent(folder.runs, spec, scores=(0.0, 150.0 / share) if share < 1 else (0.0, 100.0))
+    results = made(folder, "wall-clock", ("cartpole",)).of_game("cartpole")
+    return results, wall_clock.findings(results)["cartpole"]
+
+
+def test_who_learns_sooner_by_the_clock(folder):
+    results, finding = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
+    assert finding.verdict == HOLDS and finding.because.endswith("3 seeds")
+    assert 3 < float(finding.because.split()[0]) < 4.2  # the rolling score is behind by half a window
+    assert "| cartpole | 150 | A3C | 3 of 3 |" in "\n".join(wall_clock.section(results))
+
+
+def test_a_race_that_a3c_does_not_finish_gives_a_bound(folder):
+    _, finding = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (1.0, 1.0, 1.0)})
+    assert finding.verdict == HOLDS and finding.because.startswith("at least ")
+
+
+@pytest.mark.parametrize(
+    ("ga3c", "a3c", "verdict"),
+    [
+        ((0.8, 0.81, 0.85), (0.2, 0.22, 0.21), FAILS),
+        ((0.2, 0.5, 0.8), (0.3, 0.4, 0.7), NO_DIFFERENCE),
+        ((0.2, 0.21, 1.0), (0.9, 0.91, 0.92), TOO_SHORT),
+        ((0.2, 0.21), (0.9, 0.91), FEW_SEEDS),
+    ],
+)
+def test_a_race_that_ga3c_does_not_win(folder, ga3c, a3c, verdict):
+    assert raced(folder, {"ga3c": ga3c, "a3c": a3c})[1].verdict == verdict
+
+
+def test_other_games_have_no_score_to_reach():
+    with pytest.raises(UserError, match="no score to reach for pong; it has one for cartpole"):
+        wall_clock.specs("quick", "pong", 1)
 
 
 @pytest.mark.parametrize(("dynamic", "verdict"), [(290.0, FAILS), (330.0, WITHIN_NOISE), (360.0, HOLDS)])

@@ -1,0 +1,160 @@
+"""The paper's main claim: GA3C learns sooner than A3C by the clock."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures import pps
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.curves import first_reaching
+from ga3c_tf.reproduce.measures.effects import effect_verdict, holm, paired_effect
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
+from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, SEVERAL_MACHINES, TOO_SHORT, Finding
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
+
+
+class Goal(NamedTuple):
+    """What is to be reached in a game."""
+
+    score: float  # mean of the rolling window
+    minutes: float  # of each run
+
+
+GOALS = {
+    "cartpole": Goal(150.0, 0.6),
+    "minatar_breakout": Goal(4.0, 3.0),
+    "minatar_space_invaders": Goal(10.0, 3.0),
+}
+COMPARED = ("ga3c", "a3c")
+TIME = "time to the score"
+STEPS = "agent steps to the score"
+NOT_REACHED = "not reached"
+
+
+def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
+    """Return GA3C and A3C, for the same time."""
+    if game not in GOALS:
+        raise UserError(f"the figure wall-clock has no score to reach for {game}; it has one for {', '.join(GOALS)}")
+    if budget == "smoke":
+        return [smoke_spec(game, seed, system) for system in COMPARED]
+    return [
+        run_spec(
+            game,
+            seed,
+            system,
+            num_agents=pps.AGENTS["quick"][system],
+            num_predictors=2,
+            num_trainers=2,
+            min_training_batch=20,
+            minutes=GOALS[game].minutes,
+            log_seconds=2.0,
+        )
+        for system in COMPARED
+    ]
+
+
+def measures(run: Run) -> list[Measure]:
+    """Return when the score was reached, from the end of the first episode on: processes take seconds to start."""
+    curve = run.curve
+    window = run.spec.config.rolling_episodes
+    goal = GOALS[run.spec.game].score
+    start = float(curve["time_s"][0]) if len(curve["time_s"]) else math.nan
+    protocol = f"until the mean of {window} episodes of training is {goal:g}"
+    seconds = first_reaching(curve, goal, "time_s", window) - start
+    steps = first_reaching(curve, goal, "agent_steps", window)
+    return [
+        Measure(TIME, seconds, "s", f"{protocol}, from the end of the first episode", NOT_REACHED),
+        Measure(STEPS, steps, "steps", protocol, NOT_REACHED),
+    ]
+
+
+def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
+    """Group the runs by game and system."""
+    games = grouped(results.runs, lambda run: run.spec.game)
+    return {game: grouped(runs, lambda run: run.spec.system) for game, runs in games.items()}
+
+
+def findings(results: Results) -> dict[str, Finding]:
+    """Judge for each game whether GA3C reaches the score sooner, by the ratio of times of the same seed.
+
+    A run of A3C that does not reach it counts as if it had at its end, which favours A3C.
+    """
+    times = {game: {system: _times(results, of[system]) for system in COMPARED} for game, of in groups(results).items()}
+    effects = {}
+    for game, by_system in times.items():
+        logarithms = [{seed: math.log2(time) for seed, time in by_system[each].items()} for each in reversed(COMPARED)]
+        effects[game] = paired_effect(*logarithms)
+    corrected = holm([effect.chance for effect in effects.values()])
+    found = {}
+    for (game, effect), chance in zip(effects.items(), corrected, strict=True):
+        because = "not run"
+        if effect.seeds:
+            ratios = [2**value for value in (effect.mean, effect.low, effect.high)]
+            interval = f" [{number(ratios[1])}, {number(ratios[2])}]" if effect.seeds > 1 else ""
+            bound = _bound(results, groups(results)[game]["a3c"])
+            because = f"{bound}{number(ratios[0])} times as fast{interval}, {effect.seeds} seeds"
+        found[game] = Finding(_verdict(results, game, effect_verdict(effect, chance)), because)
+    return found
+
+
+def _times(results: Results, runs: list[Run]) -> dict[int, float]:
+    """Return the time to the score by seed, that of the whole run where it is not reached."""
+    return {run.spec.seed: results.value(run, TIME) or 3600 * run.hours for run in runs if run.finished}
+
+
+def _bound(results: Results, runs: list[Run]) -> str:
+    """Return 'at least ' where a run has not reached the score."""
+    return "at least " if any(run.finished and results.value(run, TIME) is None for run in runs) else ""
+
+
+def _verdict(results: Results, game: str, verdict: str) -> str:
+    runs = [run for run in results.runs if run.spec.game == game and run.finished]
+    if any(results.value(run, TIME) is None for run in runs if run.spec.system == "ga3c"):
+        return TOO_SHORT
+    if verdict != FEW_SEEDS and len({run.hardware for run in runs}) > 1:
+        return SEVERAL_MACHINES
+    return verdict
+
+
+def section(results: Results) -> list[str]:
+    """Return times and steps to the score by game and system, and the findings."""
+    rows = []
+    for game, by_system in groups(results).items():
+        for system, runs in by_system.items():
+            reached = results.values(TIME, runs)
+            ended = sum(run.finished for run in runs)
+            cells = [mean_ci(reached), mean_ci(results.values(STEPS, runs))]
+            rows.append([game, number(GOALS[game].score), SYSTEMS[system], f"{len(reached)} of {ended}", *cells])
+    return lines_of("wall-clock.md", rows=rows, findings=findings(results))
+
+
+def plot(results: Results, stem: Path) -> None:
+    """Draw the score against time and against agent steps, a row for each game."""
+    from ga3c_tf.reproduce.drawing import plots
+
+    curves = {
+        game.replace("_", " "): {
+            SYSTEMS[system]: [run.curve for run in runs if run.finished] for system, runs in by_system.items()
+        }
+        for game, by_system in groups(results).items()
+    }
+    plots.score_curves(curves, stem)
+
+
+FIGURE = Figure(
+    name="wall-clock",
+    place=7,
+    paper="Figure 6, Table 3",
+    shows="time to a score of GA3C and A3C",
+    games={"smoke": ("cartpole",), "quick": tuple(GOALS)},
+    seeds=seeds_by_budget(quick=3),
+    specs=specs,
+    measures=measures,
+    main=(TIME, "s"),
+    section=section,
+    plot=plot,
+)
