@@ -5,6 +5,7 @@ With it goes what the README of the checkout shows of it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, Results
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, number
+from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE
 from ga3c_tf.reproduce.pages import front_page
 from ga3c_tf.reproduce.results import comparison, pretrained
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
@@ -23,6 +25,9 @@ from ga3c_tf.reproduce.runs.run import Run, comparable
 from ga3c_tf.reproduce.runs.specs import BUDGETS, described
 
 SPEED_FIGURES = ("pps", "tps", "speed")
+VERDICTS = (HOLDS, FAILS, INCONCLUSIVE)
+VERDICT = re.compile(rf"\*\*({FAILS}|{HOLDS}|{INCONCLUSIVE})")
+"""Of a finding, as a section has it."""
 
 
 def page(folder: ResultsFolder) -> str:
@@ -32,10 +37,12 @@ def page(folder: ResultsFolder) -> str:
         UserError: records or run folders are missing or damaged.
     """
     smoke = "smoke" in folder.budgets()
+    overview, verdicts = _overview(folder)
     lines = lines_of(
         "page.md",
         smoke=smoke,
-        overview=_overview(folder),
+        overview=overview,
+        verdicts=verdicts,
         unidentified=_unidentified(folder),
         published=pretrained.rows(folder.path / "weights", folder.paper(), "weights"),
         figures=[
@@ -83,13 +90,25 @@ def _budgets_shown(folder: ResultsFolder, figure: Figure, smoke: bool) -> list[s
     return ["smoke"] if smoke else [next(budget for budget in figure.games if budget != "smoke")]
 
 
-def _overview(folder: ResultsFolder) -> list[list[str]]:
+def _overview(folder: ResultsFolder) -> tuple[list[list[str]], str]:
+    """Return a row for each figure and budget, and the findings of all, counted by verdict."""
     rows = []
+    everything: Counter[str] = Counter()
     for figure in FIGURES.values():
         for budget in _budgets_shown(folder, figure, "smoke" in folder.budgets()):
-            outcomes = _outcomes(folder, folder.results(figure, budget))
-            rows.append([f"[{figure.name}](#{figure.name})", figure.paper, budget, outcomes])
-    return rows
+            results = folder.results(figure, budget)
+            verdicts = Counter(VERDICT.findall("\n".join(figure.sections(results))))
+            everything += verdicts
+            hours = sum(run.hours for run in results.runs if run.finished)
+            outcomes = _outcomes(folder, results)
+            link = f"[{figure.name}](#{figure.name})"
+            rows.append([link, figure.paper, budget, _counted(verdicts), outcomes, f"{hours:.1f}" if hours else "-"])
+    return rows, _counted(everything)
+
+
+def _counted(verdicts: Counter[str]) -> str:
+    """Write how many findings have which verdict, such as '1 supported, 2 undecided'."""
+    return ", ".join(f"{verdicts[word]} {word}" for word in VERDICTS if verdicts[word]) or "-"
 
 
 def _unidentified(folder: ResultsFolder) -> tuple[int, int]:
