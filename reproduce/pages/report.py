@@ -26,8 +26,8 @@ from ga3c_tf.reproduce.runs.specs import BUDGETS, described
 
 SPEED_FIGURES = ("pps", "tps", "speed")
 VERDICTS = (HOLDS, FAILS, INCONCLUSIVE)
-VERDICT = re.compile(rf"\*\*({FAILS}|{HOLDS}|{INCONCLUSIVE})")
-"""Of a finding, as a section has it."""
+FINDING = re.compile(rf"^- ((?:.|\n  )+?):\s+\*\*({'|'.join(VERDICTS)})[^*]*\*\* - (.*)$", re.MULTILINE)
+"""A finding as a section has it: claim, verdict and numbers."""
 
 
 def page(folder: ResultsFolder) -> str:
@@ -37,12 +37,13 @@ def page(folder: ResultsFolder) -> str:
         UserError: records or run folders are missing or damaged.
     """
     smoke = "smoke" in folder.budgets()
-    overview, verdicts = _overview(folder)
+    overview, verdicts, decided = _overview(folder)
     lines = lines_of(
         "page.md",
         smoke=smoke,
         overview=overview,
         verdicts=verdicts,
+        decided=decided,
         unidentified=_unidentified(folder),
         published=pretrained.rows(folder.path / "weights", folder.paper(), "weights"),
         figures=[
@@ -57,6 +58,7 @@ def page(folder: ResultsFolder) -> str:
                 ],
             }
             for figure in FIGURES.values()
+            if any(folder.results(figure, budget).begun for budget in _budgets_shown(folder, figure, smoke))
         ],
     )
     return "\n".join(lines) + "\n"
@@ -90,20 +92,31 @@ def _budgets_shown(folder: ResultsFolder, figure: Figure, smoke: bool) -> list[s
     return ["smoke"] if smoke else [next(budget for budget in figure.games if budget != "smoke")]
 
 
-def _overview(folder: ResultsFolder) -> tuple[list[list[str]], str]:
-    """Return a row for each figure and budget, and the findings of all, counted by verdict."""
+def _overview(folder: ResultsFolder) -> tuple[list[list[str]], str, list[str]]:
+    """Return what the summary shows.
+
+    Returns:
+        A row for each figure and budget, the findings of all counted by verdict, and those that are decided.
+    """
     rows = []
+    decided = []
     everything: Counter[str] = Counter()
     for figure in FIGURES.values():
         for budget in _budgets_shown(folder, figure, "smoke" in folder.budgets()):
             results = folder.results(figure, budget)
-            verdicts = Counter(VERDICT.findall("\n".join(figure.sections(results))))
+            found = FINDING.findall("\n".join(figure.sections(results))) if results.begun else []
+            verdicts = Counter(verdict for _, verdict, _ in found)
             everything += verdicts
+            link = f"[{figure.name}](#{figure.name})" if results.begun else figure.name
+            decided += [
+                f"{link}: {' '.join(claim.split())}: **{verdict}** - {because}"
+                for claim, verdict, because in found
+                if verdict != INCONCLUSIVE
+            ]
             hours = sum(run.hours for run in results.runs if run.finished)
-            outcomes = _outcomes(folder, results)
-            link = f"[{figure.name}](#{figure.name})"
-            rows.append([link, figure.paper, budget, _counted(verdicts), outcomes, f"{hours:.1f}" if hours else "-"])
-    return rows, _counted(everything)
+            counts = _counted(verdicts), _outcomes(folder, results), f"{hours:.1f}" if hours else "-"
+            rows.append([link, figure.paper, budget, *counts])
+    return rows, _counted(everything), decided
 
 
 def _counted(verdicts: Counter[str]) -> str:
