@@ -25,7 +25,7 @@ class Goal(NamedTuple):
 
 
 GOALS = {
-    "cartpole": Goal(150.0, 0.6),
+    "cartpole": Goal(150.0, 0.5),
     "minatar_breakout": Goal(4.0, 3.0),
     "minatar_space_invaders": Goal(10.0, 3.0),
 }
