@@ -269,10 +269,10 @@ def test_a_tuned_preset_gives_way_to_what_excludes_a_part_of_it():
     assert tuned(episodes=3).annealed(10**9, 10.0**9)[0] == tuned().learning_rate
     assert tuned(anneal_steps=7).annealed(7, 0.0)[0] == 0.0
     assert tuned(grad_clip_norm=2.0).grad_clip_global == 0.0
-    assert tuned(dual_rmsprop=True).optimizer == "rmsprop"
-    assert tuned(dual_rmsprop=False).optimizer == "adam"
+    for given, optimizer in ((True, "rmsprop"), (False, "adam")):
+        assert Config.from_preset("tuned-small", {"dual_rmsprop": given}).optimizer == optimizer
     assert tuned(episodes=3, anneal_steps=9).annealed(9, 0.0)[0] == 0.0
-    assert (tuned(correction="ppo").clip_ratio, tuned(correction="ppo").epochs) == (0.1, 3)
+    assert (tuned(correction="ppo").clip_ratio, tuned(correction="ppo").epochs) == (0.2, 3)
     for correction in ("none", "epsilon", "clipped-is", "one-step", "v-trace"):
         assert (tuned(correction=correction).clip_ratio, tuned(correction=correction).epochs) == (0.0, 1)
     assert tuned(correction="v-trace").advantage == "nstep" and tuned(correction="one-step").advantage == "gae"
@@ -286,7 +286,7 @@ def test_a_tuned_preset_gives_way_to_what_excludes_a_part_of_it():
 def test_a_preset_leaves_out_what_has_no_effect_on_the_system():
     asynchronous = Config.from_preset("tuned", {"system": "a3c"})
     assert (asynchronous.epochs, asynchronous.clip_ratio, asynchronous.minibatch_size) == (1, 0.0, 0)
-    assert (asynchronous.advantage, asynchronous.optimizer) == ("gae", "adam")
+    assert (asynchronous.advantage, asynchronous.optimizer) == ("gae", "rmsprop")
     assert asynchronous.num_agents == 16
     assert Config.from_preset("tuned-small", {"system": "a3c"}).num_agents == Config().num_agents == 32
     assert Config.from_preset("smoke", {"system": "a3c"}).num_agents == 4

@@ -38,7 +38,7 @@ REUSE: Settings = {
     "value_coefficient": 0.5,
     "grad_clip_global": 0.5,
 }
-PONG_REUSE = REUSE | {"t_max": 16, "min_training_batch": 255, "epochs": 3, "clip_ratio": 0.1}
+PONG_REUSE = REUSE | {"t_max": 16, "min_training_batch": 255, "epochs": 3, "clip_ratio": 0.2}
 MINATAR_REUSE = REUSE | {"t_max": 32, "min_training_batch": 511, "epochs": 4, "clip_ratio": 0.2}
 ADDED_LATER: dict[str, Settings] = {
     "+ generalized advantages": {"advantage": "gae", "normalize_advantages": True},
@@ -49,7 +49,7 @@ ADDED_LAST: dict[str, dict[str, Settings]] = {
     "pong": {
         LARGER: {"t_max": 128, "min_training_batch": 1023},
         "+ RMSProp, which has no momentum": {"optimizer": "rmsprop", "rmsprop_epsilon": 1e-9},
-        "+ falling rate and entropy": {"learning_rate_end": 0.0, "beta_end": 0.0, "anneal_steps": 3_600_000},
+        "+ falling learning rate": {"learning_rate_end": 0.0, "anneal_steps": 4_000_000},
     },
     "minatar": {
         "+ falling learning rate": {"learning_rate_end": 0.0, "anneal_fraction": 1.0},

@@ -16,7 +16,7 @@ from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, env_id_of, run_spe
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
 LEARNING_RATES = {"normal": 1e-3, "lower": 3e-4}
-TUNED_STEPS = {"pong": 5_000_000}
+TUNED_STEPS = {"pong": 4_000_000}
 OTHER_TUNED_STEPS = 10_000_000
 MINUTES = {"quick": 12.0, "paper": 24 * 60.0}
 METHODS = {
