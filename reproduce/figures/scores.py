@@ -98,7 +98,8 @@ def section(results: Results) -> list[str]:
         runs = runs_of(results, game)
         ours = results.values(SCORE, runs)
         random = _mean(results.values(RANDOM, runs))
-        rows.append([game, *_printed(results, game), number(random), _ours(ours, runs), verdict(results, game)])
+        way = _share_of_way(results, game, random, ours)
+        rows.append([game, *_printed(results, game), number(random), _ours(ours, runs), way, verdict(results, game)])
         repeated += _repeated(game, episodes(runs)) if len(ours) == 1 else []
     measured = [record for record in results.records if record.metric == SCORE]
     return lines_of(
@@ -111,6 +112,14 @@ def section(results: Results) -> list[str]:
         tuned=results.budget == "tuned",
         repeated=repeated,
     )
+
+
+def _share_of_way(results: Results, game: str, random: float | None, ours: list[float]) -> str:
+    """Write how much of the way from the random policy to the paper's score was gone, such as '42 %'."""
+    paper = papers_scores(results, game)[PAPERS]
+    if paper is None or random is None or not ours or paper <= random:
+        return "-"
+    return f"{100 * (float(np.mean(ours)) - random) / (paper - random):.0f} %"
 
 
 def runs_of(results: Results, game: str) -> list[Run]:

@@ -53,12 +53,12 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def number(value: float | None) -> str:
-    """Write a number with four significant digits, thousands grouped; '-' for None."""
+    """Write a number with three significant digits, or a whole one from 1000 on, thousands grouped; '-' for None."""
     if value is None:
         return "-"
     if abs(value) >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.4g}"
+    return f"{value:.3g}"
 
 
 def compared(ours: Sequence[float], others: Sequence[float]) -> Finding:

@@ -57,7 +57,7 @@ def test_published_weights_stand_beside_the_papers_score(checkout):
     published(checkout, 19.25)
     assert stale_pages(folder) == [checkout / "results" / "README.md", checkout / "README.md"]
     write_pages(folder)
-    row = "| ALE/Pong-v5 | 19.25 [18, 20] (30 episodes) | 11,000,000 | 92.5 | 1 | an abacus | 18 |"
+    row = "| ALE/Pong-v5 | 19.2 [18, 20] (30 episodes) | 11,000,000 | 92.5 | 1 | an abacus | 18 |"
     assert f"| [pong](results/weights/pong) {row}" in (checkout / "README.md").read_text()
     assert f"| [pong](weights/pong) {row}" in (folder.path / "README.md").read_text()
     assert (

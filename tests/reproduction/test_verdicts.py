@@ -147,7 +147,7 @@ def test_games_differ_if_they_are_farther_apart_than_seeds():
 
 
 def test_numbers_as_text():
-    assert [number(value) for value in (None, 0.12345, 12.0, 1234.6, -20.5)] == ["-", "0.1235", "12", "1,235", "-20.5"]
+    assert [number(value) for value in (None, 0.12345, 12.0, 1234.6, -20.5)] == ["-", "0.123", "12", "1,235", "-20.5"]
     assert mean_ci([]) == "-" and mean_ci([3.0]) == "3 (1 seed)"
     assert mean_ci([1.0, 1.0, 1.0]) == "1 [1, 1] (3 seeds)"
     assert table(["a", "b"], [["1", "x|y"]]) == ["| a | b |", "| --- | --- |", "| 1 | x\\|y |"]
