@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ MARKS = {  # of Table 3's methods: marker, colour
 SYSTEM_COLOURS = {"a3c": COLOURS[4], "a2c": COLOURS[2], "ga3c": COLOURS[0]}
 SYSTEM_NAMES = {"a3c": "A3C", "a2c": "A2C", "ga3c": "GA3C"}
 GRID = 150
+FAR_APART = 5
+"""Times that differ by more than this factor stand on a logarithmic axis."""
 
 
 def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], list[float]]], stem: Path) -> None:
@@ -273,6 +275,10 @@ def score_curves(groups: dict[str, dict[str, list[Columns]]], stem: Path) -> Non
     figure, axes = canvas(len(groups), 2, 0.6 + 1.4 * len(groups), sharey="row")
     for (time, steps), (title, curves) in zip(axes, groups.items(), strict=True):
         draw_curves(time, steps, curves)
+        ends = [line.get_xdata()[-1] for line in time.get_lines()]
+        if ends and max(ends) > FAR_APART * min(ends):
+            time.set_xscale("log")
+            time.xaxis.set_major_formatter("{x:g}")
         time.set_ylabel(f"{title}\nscore" if title else "score")
     axes[-1, 0].set_xlabel("time (minutes)")
     axes[-1, 1].set_xlabel("agent steps (millions)")
@@ -283,7 +289,7 @@ def score_curves(groups: dict[str, dict[str, list[Columns]]], stem: Path) -> Non
 def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
     """Draw the mean over seeds and their range, on an axis against time and on one against agent steps."""
     for number, (label, seeds) in enumerate(curves.items()):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = _colour(label, number, curves)
         style = ("-", "--", "-.", ":")[number % 4]
         for axis, column, unit in ((time, "time_s", 60.0), (steps, "agent_steps", 1e6)):
             drawn = [curve for seed in seeds if len((curve := _settled(seed))[column]) > 1]
@@ -291,12 +297,21 @@ def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
                 # Seeds are compared where all of them have scores.
                 start = max(curve[column][0] for curve in drawn)
                 end = min(curve[column][-1] for curve in drawn)
-                grid = np.linspace(start, max(start, end), GRID)
+                end = max(start, end)
+                grid = np.union1d(np.linspace(start, end, GRID), np.geomspace(max(start, 1e-3), max(end, 1e-3), GRID))
                 scores = np.array([np.interp(grid, curve[column], curve["rolling_score"]) for curve in drawn])
                 axis.fill_between(
                     grid / unit, scores.min(axis=0), scores.max(axis=0), color=colour, alpha=0.2, linewidth=0
                 )
                 axis.plot(grid / unit, scores.mean(axis=0), style, color=colour, label=label)
+
+
+def _colour(label: str, number: int, labels: Iterable[str]) -> str:
+    """Return the colour of a line: that of its system, where no other line is of the same."""
+    systems = {name: SYSTEM_COLOURS[system] for system, name in SYSTEM_NAMES.items()}
+    first = label.split(",")[0]
+    alike = [other for other in labels if other.split(",")[0] == first]
+    return systems[first] if first in systems and len(alike) == 1 else COLOURS[number % len(COLOURS)]
 
 
 def _settled(curve: Columns) -> Columns:
