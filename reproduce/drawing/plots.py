@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,9 @@ MARKS = {  # of Table 3's methods: marker, colour
 }
 SYSTEM_COLOURS = {"a3c": COLOURS[4], "a2c": COLOURS[2], "ga3c": COLOURS[0]}
 SYSTEM_NAMES = {"a3c": "A3C", "a2c": "A2C", "ga3c": "GA3C"}
-GRID = 150
+GRID = 75
+RANDOM_LINE: dict[str, Any] = {"color": "#7F7F7F", "linewidth": 0.7, "linestyle": ":"}
+NO_SCORES: Mapping[str, float | None] = MappingProxyType({})
 FAR_APART = 5
 """Times that differ by more than this factor stand on a logarithmic axis."""
 
@@ -265,17 +268,24 @@ def adjustment_courses(runs: list[Run], stem: Path) -> None:
     save(figure, stem)
 
 
-def score_curves(groups: dict[str, dict[str, list[Columns]]], stem: Path) -> None:
+def score_curves(
+    groups: dict[str, dict[str, list[Columns]]], stem: Path, random: Mapping[str, float | None] = NO_SCORES
+) -> None:
     """Score against time and against agent steps: the mean over seeds, and the range of them.
 
     Args:
         groups: the curves of runs by the title of a row of panels, and by what a line is called.
         stem: of the files.
+        random: the score of the random policy by title, where it is known.
     """
     figure, axes = canvas(len(groups), 2, 0.6 + 1.4 * len(groups), sharey="row")
     for (time, steps), (title, curves) in zip(axes, groups.items(), strict=True):
         draw_curves(time, steps, curves)
         ends = [line.get_xdata()[-1] for line in time.get_lines()]
+        level = random.get(title)
+        if level is not None:
+            for axis in (time, steps):
+                axis.axhline(level, label="random policy", **RANDOM_LINE)
         if ends and max(ends) > FAR_APART * min(ends):
             time.set_xscale("log")
             time.xaxis.set_major_formatter("{x:g}")

@@ -118,10 +118,16 @@ def _evaluated(results: Results) -> list[list[str]]:
 
 
 def _start(results: Results, game: str) -> str:
-    found = [record for record in results.records if record.game == game and record.metric == START]
-    scores = [record.value for record in found if record.value is not None]
-    by = max((record.agent_steps or 0 for record in found), default=0)
-    return f"{number(float(np.mean(scores)))} (by {by:,} steps)" if scores else "-"
+    score = _start_score(results, game)
+    steps = [record.agent_steps or 0 for record in results.records if (record.game, record.metric) == (game, START)]
+    return f"{number(score)} (by {max(steps):,} steps)" if score is not None else "-"
+
+
+def _start_score(results: Results, game: str) -> float | None:
+    """Return the mean score at the start of all runs, when the policy is nearly random."""
+    found = [record.value for record in results.records if (record.game, record.metric) == (game, START)]
+    scores = [value for value in found if value is not None]
+    return float(np.mean(scores)) if scores else None
 
 
 def _minutes(runs: list[Run]) -> str:
@@ -139,7 +145,8 @@ def plot(results: Results, stem: Path) -> None:
         }
         for game, systems in groups(results).items()
     }
-    plots.score_curves(curves, stem)
+    random = {game.replace("_", " "): _start_score(results, game) for game in groups(results)}
+    plots.score_curves(curves, stem, random)
 
 
 FIGURE = Figure(

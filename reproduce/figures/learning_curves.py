@@ -101,7 +101,8 @@ def plot(results: Results, stem: Path) -> None:
         game: {rate: [run.curve for run in runs if run.finished] for rate, runs in rates.items()}
         for game, rates in groups(results).items()
     }
-    plots.score_curves(finished, stem)
+    random = {game: random_score(rates) for game, rates in groups(results).items()}
+    plots.score_curves(finished, stem, random)
 
 
 FIGURE = Figure(

@@ -74,7 +74,8 @@ def plot(results: Results, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import plots
 
     curves = {protocol: [run.curve for run in runs if run.finished] for protocol, runs in groups(results).items()}
-    plots.score_curves({"pong": curves}, stem)
+    random = results.values(scores.RANDOM, results.runs)
+    plots.score_curves({"pong": curves}, stem, {"pong": random[0] if random else None})
 
 
 FIGURE = Figure(
