@@ -9,8 +9,9 @@ import numpy as np
 
 from ga3c_tf.reproduce.figures import learning_curves, pps, scores
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.text import compared, lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import Finding
+from ga3c_tf.reproduce.measures.effects import judged, left_random, welch_effect
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
+from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
@@ -75,12 +76,23 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
 
 def findings(results: Results) -> list[tuple[str, str, Finding]]:
     """Compare the final score of GA3C with that of each other system, for each game."""
-    found = []
-    for game, systems in groups(results).items():
-        ends = {system: results.values(learning_curves.FINAL, runs) for system, runs in systems.items()}
-        ours = ends.pop("GA3C", [])
-        found += [(game, other, compared(ours, end)) for other, end in ends.items()]
-    return found
+    ends = {
+        (game, system): results.values(learning_curves.FINAL, runs)
+        for game, systems in groups(results).items()
+        for system, runs in systems.items()
+    }
+    pairs = [(game, other) for game, other in ends if other != "GA3C"]
+    found = judged(
+        {(game, other): welch_effect(ends.get((game, "GA3C"), []), ends[game, other]) for game, other in pairs}
+    )
+    learned = {
+        game: any(left_random(ends[each], _start_score(results, game)) for each in ends if each[0] == game)
+        for game, _ in pairs
+    }
+    return [
+        (game, other, finding if learned[game] else Finding(TOO_SHORT, finding.because))
+        for (game, other), finding in found.items()
+    ]
 
 
 def section(results: Results) -> list[str]:

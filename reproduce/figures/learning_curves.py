@@ -11,8 +11,9 @@ import numpy as np
 
 from ga3c_tf.reproduce.figures import pps, scores
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.text import compared, lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import Finding
+from ga3c_tf.reproduce.measures.effects import judged, left_random, welch_effect
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
+from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, run_spec
 
@@ -64,10 +65,15 @@ def random_score(rates: dict[str, list[Run]]) -> float | None:
 
 def findings(results: Results) -> dict[str, Finding]:
     """Compare GA3C with A3C, each at its first learning rate, for each game."""
-    return {
-        game: compared(*(results.values(FINAL, _first_of(rates, system)) for system in ("ga3c", "a3c")))
+    ends = {
+        game: [results.values(FINAL, _first_of(rates, system)) for system in ("ga3c", "a3c")]
         for game, rates in groups(results).items()
     }
+    found = judged({game: welch_effect(ours, others) for game, (ours, others) in ends.items()})
+    for game, rates in groups(results).items():
+        if not any(left_random(scores, random_score(rates)) for scores in ends[game]):
+            found[game] = Finding(TOO_SHORT, found[game].because)
+    return found
 
 
 def _first_of(rates: dict[str, list[Run]], system: str) -> list[Run]:

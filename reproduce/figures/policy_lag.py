@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
 from ga3c_tf.reproduce.measures.curves import mean_score
-from ga3c_tf.reproduce.measures.effects import Effect, effect_verdict, holm, paired_effect
+from ga3c_tf.reproduce.measures.effects import Effect, described, effect_verdict, holm, paired_effect
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -203,16 +203,6 @@ def _verdict(results: Results, metric: str, effect: Effect, corrected: float) ->
     if metric in OF_TIME and any(len({run.hardware for run in each if run.finished}) > 1 for each in by_seed.values()):
         return SEVERAL_MACHINES
     return effect_verdict(effect, corrected)
-
-
-def described(effect: Effect, corrected: float) -> str:
-    """Such as '+3.2 [1.1, 5.3], p = 0.01 (5 seeds)'."""
-    if not effect.seeds:
-        return "no seed has both"
-    seeds = f"({effect.seeds} seed{'s' if effect.seeds > 1 else ''})"
-    if effect.seeds < LEAST_SEEDS:
-        return f"{effect.mean:+.3g} {seeds}"
-    return f"{effect.mean:+.3g} [{number(effect.low)}, {number(effect.high)}], p = {corrected:.2g} {seeds}"
 
 
 def values(

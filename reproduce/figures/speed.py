@@ -7,6 +7,7 @@ from typing import Any
 
 from ga3c_tf.reproduce.figures import adjustment
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.effects import greater
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import (
     RUNS_MISSING,
@@ -14,7 +15,6 @@ from ga3c_tf.reproduce.measures.verdicts import (
     TIE,
     WITHIN_NOISE,
     Finding,
-    greater,
     holds_if,
 )
 from ga3c_tf.reproduce.runs.run import Run

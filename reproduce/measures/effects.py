@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from scipy.stats import t as t_dist
 from scipy.stats import ttest_1samp
 
 from ga3c_tf.reproduce.measures.intervals import mean_interval
-from ga3c_tf.reproduce.measures.verdicts import CHANCE, FEW_SEEDS, LEAST_SEEDS, NO_DIFFERENCE, holds_if
+from ga3c_tf.reproduce.measures.text import number
+from ga3c_tf.reproduce.measures.verdicts import CHANCE, FEW_SEEDS, LEAST_SEEDS, NO_DIFFERENCE, Finding, holds_if
 
 BySeed = Mapping[int, float]
+Key = TypeVar("Key")
 RESAMPLES = 4000
 ROUNDING = 1e-9
 
 
 class Effect(NamedTuple):
-    """The mean difference between two groups over the seeds that both have."""
+    """The difference between the means of two groups."""
 
     mean: float
     low: float  # of the 95 % interval
     high: float
-    chance: float  # p of the paired t test, two-sided; not-a-number below three seeds
-    seeds: int
+    chance: float  # p of the t test, two-sided; not-a-number below three seeds
+    seeds: int  # of the smaller group, or of both if it is paired
+
+
+NOTHING = Effect(math.nan, math.nan, math.nan, math.nan, 0)
 
 
 def paired_effect(ours: BySeed, others: BySeed) -> Effect:
@@ -42,7 +47,7 @@ def paired_effect(ours: BySeed, others: BySeed) -> Effect:
     """
     differences = [ours[seed] - others[seed] for seed in ours if seed in others]
     if not differences:
-        return Effect(math.nan, math.nan, math.nan, math.nan, 0)
+        return NOTHING
     low, high = mean_interval(differences)
     chance = math.nan
     if len(differences) >= LEAST_SEEDS:
@@ -50,6 +55,62 @@ def paired_effect(ours: BySeed, others: BySeed) -> Effect:
             float(ttest_1samp(differences, 0).pvalue) if np.ptp(differences) > ROUNDING else _sign_test(differences)
         )
     return Effect(float(np.mean(differences)), low, high, chance, len(differences))
+
+
+def welch_effect(ours: Sequence[float], others: Sequence[float]) -> Effect:
+    """Compare two groups by Welch's t test, for what does not depend on the machine.
+
+    Args:
+        ours: a value of each seed.
+        others: the same of what they are compared with.
+    """
+    if not len(ours) or not len(others):
+        return NOTHING
+    seeds = min(len(ours), len(others))
+    difference = float(np.mean(ours) - np.mean(others))
+    if seeds < LEAST_SEEDS:
+        return Effect(difference, math.nan, math.nan, math.nan, seeds)
+    variances = np.array([np.var(values, ddof=1) / len(values) for values in (ours, others)])
+    total = float(variances.sum())
+    if total == 0:  # nothing varies
+        return Effect(difference, difference, difference, float(difference == 0), seeds)
+    freedom = 1 / float(((variances / total) ** 2 / [len(ours) - 1, len(others) - 1]).sum())
+    error = math.sqrt(total)
+    reach = float(t_dist.ppf(0.975, freedom)) * error
+    chance = 2 * float(t_dist.sf(abs(difference) / error, freedom))
+    return Effect(difference, difference - reach, difference + reach, chance, seeds)
+
+
+def greater(ours: Sequence[float], others: Sequence[float]) -> str:
+    """Judge whether the mean of `ours` is above that of `others`, where that is the only question."""
+    effect = welch_effect(ours, others)
+    return effect_verdict(effect, effect.chance)
+
+
+def judged(effects: Mapping[Key, Effect]) -> dict[Key, Finding]:
+    """Judge whether each effect is above 0, with p values corrected for their number."""
+    corrected = holm([effect.chance for effect in effects.values()])
+    return {
+        key: Finding(effect_verdict(effect, chance), described(effect, chance))
+        for (key, effect), chance in zip(effects.items(), corrected, strict=True)
+    }
+
+
+def described(effect: Effect, corrected: float) -> str:
+    """Such as '+3.2 [1.1, 5.3], p = 0.01 (5 seeds)'."""
+    if not effect.seeds:
+        return "no seed has both"
+    seeds = f"({effect.seeds} seed{'s' if effect.seeds > 1 else ''})"
+    if effect.seeds < LEAST_SEEDS:
+        return f"{effect.mean:+.3g} {seeds}"
+    return f"{effect.mean:+.3g} [{number(effect.low)}, {number(effect.high)}], p = {corrected:.2g} {seeds}"
+
+
+def left_random(scores: Sequence[float], random: float | None) -> bool:
+    """Whether scores are above the random policy's by more than chance; of fewer than three or an unknown one: True."""
+    if random is None or len(scores) < LEAST_SEEDS:
+        return True
+    return mean_interval(scores)[0] > random
 
 
 def _sign_test(differences: Sequence[float]) -> float:

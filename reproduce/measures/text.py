@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 
 from ga3c_tf.reproduce.measures.intervals import mean_interval
-from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, TIE, Finding, greater
+from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, TIE
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
 """The text of the pages, as Jinja2 templates."""
@@ -59,11 +59,6 @@ def number(value: float | None) -> str:
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"
-
-
-def compared(ours: Sequence[float], others: Sequence[float]) -> Finding:
-    """Judge whether the mean of `ours` is above that of `others`, by the rule 'greater', and write both."""
-    return Finding(greater(ours, others), f"{mean_ci(ours)} against {mean_ci(others)}")
 
 
 def mean_ci(values: Sequence[float], of: str = "seed") -> str:

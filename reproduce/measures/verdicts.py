@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import ttest_ind_from_stats
 
 from ga3c_tf.reproduce.measures.intervals import mean_interval
 
@@ -73,20 +72,6 @@ def score_verdict(seeds: Sequence[float], paper: float | None, random: float | N
     if low >= limit:
         return "reproduced"
     return short if high < limit else NO_DIFFERENCE
-
-
-def greater(ours: Sequence[float], others: Sequence[float]) -> str:
-    """Judge whether the mean of `ours` is above that of `others`, by the rule 'greater'."""
-    if min(len(ours), len(others)) < LEAST_SEEDS:
-        return FEW_SEEDS
-    groups = [(np.mean(values), np.std(values, ddof=1), len(values)) for values in (ours, others)]
-    chance = ttest_ind_from_stats(*groups[0], *groups[1], equal_var=False).pvalue
-    if chance >= CHANCE:  # 0 where nothing varies but the means differ; not-a-number where they are the same too
-        return NO_DIFFERENCE
-    difference = groups[0][0] - groups[1][0]
-    if difference == 0:
-        return NO_DIFFERENCE
-    return holds_if(bool(difference > 0))
 
 
 def grows(values: Sequence[float | None]) -> str:

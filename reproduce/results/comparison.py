@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure, Results, grouped
+from ga3c_tf.reproduce.measures.effects import greater
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import greater
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
 

@@ -4,19 +4,27 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import trim_mean
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import trim_mean, ttest_ind
 
 from ga3c_tf.reproduce.figures.corrections import CONFIDENCE, PAIRS
 from ga3c_tf.reproduce.measures.effects import (
     effect_verdict,
+    greater,
     holm,
     interquartile_mean,
+    judged,
+    left_random,
     paired_effect,
     power_of_paired_test,
     probability_of_improvement,
     stratified_interquartile_mean,
+    welch_effect,
 )
-from ga3c_tf.reproduce.measures.verdicts import FAILS, FEW_SEEDS, NO_DIFFERENCE
+from ga3c_tf.reproduce.measures.verdicts import FAILS, FEW_SEEDS, HOLDS, NO_DIFFERENCE
+
+NUMBERS = st.floats(-1e6, 1e6)
 
 
 def by_seed(values):
@@ -105,3 +113,53 @@ def test_a_larger_score_is_a_probable_improvement():
         ours, others = rng.normal(size=(2, 3, 5))
         found += probability_of_improvement(ours + 2, others, CONFIDENCE)[1] > 0.5
     assert found / 60 > 0.9
+
+
+@given(st.lists(NUMBERS, min_size=3, max_size=8), st.floats(1, 1e3))
+def test_greater_is_antisymmetric_and_sees_a_clear_difference(values, gap):
+    higher = [value + 4 * (max(values) - min(values)) + gap for value in values]
+    assert greater(higher, values) == HOLDS and greater(values, higher) == FAILS
+    assert greater(values, values) == NO_DIFFERENCE
+
+
+def test_greater_of_equal_groups_is_seldom_anything():
+    rng = np.random.default_rng(0)
+    verdicts = [greater(*rng.normal(size=(2, 3))) for _ in range(2000)]
+    assert 1 - verdicts.count(NO_DIFFERENCE) / len(verdicts) < 0.06
+
+
+def test_greater_needs_three_seeds_on_both_sides():
+    assert greater([9, 9], [1, 1, 1]) == greater([9, 9, 9], [1, 1]) == FEW_SEEDS
+
+
+def test_welchs_test_is_scipys():
+    ours, others = [3.0, 5.0, 4.5, 6.0], [1.0, 2.5, 1.5]
+    effect = welch_effect(ours, others)
+    expected = ttest_ind(ours, others, equal_var=False)
+    assert effect.chance == pytest.approx(expected.pvalue) and effect.seeds == 3
+    interval = expected.confidence_interval(0.95)
+    assert (effect.low, effect.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_two_groups_that_differ_are_found_with_three_seeds():
+    """A difference of eight standard deviations is found after a correction for 12, one of four alone."""
+    rng = np.random.default_rng(0)
+
+    def chances(difference):
+        return np.array([welch_effect(*(rng.normal([[difference], [0]], size=(2, 3)))).chance for _ in range(400)])
+
+    assert np.mean(12 * chances(8) < 0.05) > 0.5 and np.mean(chances(4) < 0.05) > 0.7
+
+
+def test_findings_of_one_figure_are_corrected_for_their_number():
+    effect = welch_effect([2.0, 2.2, 2.5], [1.0, 1.4, 1.1])
+    assert 0.005 < effect.chance < 0.05
+    assert judged({"alone": effect})["alone"].verdict == HOLDS
+    assert judged(dict.fromkeys(range(12), effect))[3].verdict == NO_DIFFERENCE
+
+
+def test_what_has_left_the_random_policy():
+    assert left_random([0.9, 1.0, 1.1], 0.5) and not left_random([0.4, 0.6, 0.9], 0.5)
+    assert left_random([0.1, 0.2], 0.5) and left_random([0.1, 0.2, 0.1], None)  # too few, or unknown
+    rng = np.random.default_rng(0)
+    assert np.mean([left_random(rng.normal(0.5, 0.1, 3).tolist(), 0.5) for _ in range(1000)]) < 0.05

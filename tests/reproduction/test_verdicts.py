@@ -17,7 +17,6 @@ from ga3c_tf.reproduce.measures.verdicts import (
     RUNS_MISSING,
     collapsed,
     falls,
-    greater,
     grows,
     score_verdict,
     share_lost,
@@ -79,23 +78,6 @@ def test_what_grows(values, verdict):
     assert grows(values) == verdict
     if None not in values and values != [4, 4, 4]:
         assert (falls(values[::-1]) == HOLDS) == (verdict == HOLDS)
-
-
-@given(st.lists(NUMBERS, min_size=3, max_size=8), st.floats(1, 1e3))
-def test_greater_is_antisymmetric_and_sees_a_clear_difference(values, gap):
-    higher = [value + 4 * (max(values) - min(values)) + gap for value in values]
-    assert greater(higher, values) == HOLDS and greater(values, higher) == FAILS
-    assert greater(values, values) == NO_DIFFERENCE
-
-
-def test_greater_of_equal_groups_is_seldom_anything():
-    rng = np.random.default_rng(0)
-    verdicts = [greater(*rng.normal(size=(2, 3))) for _ in range(2000)]
-    assert 1 - verdicts.count(NO_DIFFERENCE) / len(verdicts) < 0.06
-
-
-def test_greater_needs_three_seeds_on_both_sides():
-    assert greater([9, 9], [1, 1, 1]) == greater([9, 9, 9], [1, 1]) == FEW_SEEDS
 
 
 @pytest.mark.parametrize(
