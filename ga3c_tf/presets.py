@@ -48,6 +48,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "optimizer": "rmsprop",  # sooner than Adam on Pong, docs/learning.md
         "rmsprop_epsilon": 1e-9,
         "learning_rate": 5e-4,
+        "beta_end": 0.0,
         "normalize_images": True,
         "steps": 4_000_000,
     },
@@ -92,7 +93,7 @@ def preset_beside(preset: str, given: dict[str, Any]) -> dict[str, Any]:
     if any(budget in given for budget in BUDGETS):
         dropped.update(BUDGETS)
         if not {"steps", "minutes", "anneal_steps"} & given.keys():
-            dropped.update(("learning_rate_end", "anneal_fraction"))
+            dropped.update(("learning_rate_end", "beta_end", "anneal_fraction"))
     if given.get("system") == "a3c" and PRESETS[preset].get("num_agents", 0) > A3C_MOST_AGENTS:
         dropped.add("num_agents")
     return {name: value for name, value in PRESETS[preset].items() if name not in dropped} | given

@@ -49,7 +49,7 @@ ADDED_LAST: dict[str, dict[str, Settings]] = {
     "pong": {
         LARGER: {"t_max": 128, "min_training_batch": 1023},
         "+ RMSProp, which has no momentum": {"optimizer": "rmsprop", "rmsprop_epsilon": 1e-9},
-        "+ falling learning rate": {"learning_rate_end": 0.0, "anneal_steps": 4_000_000},
+        "+ falling rate and entropy": {"learning_rate_end": 0.0, "beta_end": 0.0, "anneal_steps": 4_000_000},
     },
     "minatar": {
         "+ falling learning rate": {"learning_rate_end": 0.0, "anneal_fraction": 1.0},
