@@ -45,8 +45,8 @@ def v_trace(batch: Batch, ratios: tf.Tensor, gamma: float, rho_bar: float, c_bar
         batch: its `values`, `rewards`, `lengths` and `bootstrap_values` are used.
         ratios: [B] float32, pi / mu.
         gamma: discount factor.
-        rho_bar: most that a ratio counts in a one-step error: it decides which policy's values are learnt.
-        c_bar: most that a ratio counts in how far errors reach back: it decides how fast they are learnt.
+        rho_bar: most that a ratio counts in a one-step error: it decides which policy's values are learned.
+        c_bar: most that a ratio counts in how far errors reach back: it decides how fast they are learned.
         t_max: most steps in a segment.
     """
     values = tf.stop_gradient(batch.values)

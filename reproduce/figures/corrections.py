@@ -13,15 +13,7 @@ from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end, score_at
 from ga3c_tf.reproduce.measures.effects import probability_of_improvement, stratified_interquartile_mean
 from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import (
-    FAILS,
-    FEW_SEEDS,
-    HOLDS,
-    LEAST_SEEDS,
-    NO_DIFFERENCE,
-    RUNS_MISSING,
-    Finding,
-)
+from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, LEAST_SEEDS, RUNS_MISSING, Finding, interval_verdict
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
@@ -51,8 +43,8 @@ PAIRS = (
 """What is judged: whether the first scores more than the second."""
 CONFIDENCE = 0.998
 """Of each interval. With five seeds a bootstrap is too narrow, so this is more than Bonferroni's 99.2 %."""
-ENOUGH = 0.5
-"""Training has not failed that learns at least this share of what is learned without lag."""
+MOST_LOST = 0.5
+"""Training has failed that loses more than this share of what is learned without lag."""
 GAIN = 1.0
 """Points above the first score from where a run has learned."""
 ByCondition = dict[tuple[str, str], list[float]]
@@ -69,9 +61,9 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     threads: dict[str, Any] = {"num_predictors": 2, "num_trainers": 2, "min_training_batch": 20}
     found = []
     for correction in CORRECTIONS:
-        settings: dict[str, Any] = {"correction": correction} | (
-            {"clip_ratio": CLIP_RATIO} if correction == "ppo" else {}
-        )
+        settings: dict[str, Any] = {"correction": correction}
+        if correction == "ppo":
+            settings["clip_ratio"] = CLIP_RATIO
         for lag in LAGS:
             # In the first rounds of a run nothing is trained on yet.
             spec = run_spec(game, seed, "a2c", **common, **settings, lag=lag, steps=STEPS + lag * BATCH)
@@ -115,29 +107,32 @@ def findings(results: Results) -> list[tuple[str, str, Finding]]:
 
 def _finding(results: Results, first: str, second: str) -> Finding:
     scores = values(results, SCORE)
-    ours, others = ([scores.get((name, setting), []) for setting in JUDGED] for name in (first, second))
+    ours = [scores.get((first, setting), []) for setting in JUDGED]
+    others = [scores.get((second, setting), []) for setting in JUDGED]
     if not all(ours + others):
         return Finding(RUNS_MISSING, "not run at every lag")
     chance, low, high = probability_of_improvement(ours, others, CONFIDENCE)
     because = f"probability {chance:.2f} [{low:.2f}, {high:.2f}]"
     if not results.ended:
         return Finding(RUNS_MISSING, because)
-    return Finding(HOLDS if low > 0.5 else FAILS if high < 0.5 else NO_DIFFERENCE, because)
+    return Finding(interval_verdict(low, high, 0.5), because)
 
 
 def off_policy_fails(results: Results) -> Finding:
     """Judge the claim of tensorpack's A3C example that training on a CPU fails because its data are off-policy.
 
-    By the share of what A2C learns without lag that GA3C learns without a correction.
+    By the share that is lost, in GA3C without a correction, of what A2C learns without lag.
     """
-    found = [_learned(results, setting) for setting in (AS_IT_RUNS, "lag 0")]
-    shares = [found[0][seed] / found[1][seed] for seed in found[0] if found[1].get(seed, 0) > GAIN]
+    asynchronous = _learned(results, AS_IT_RUNS)
+    synchronous = _learned(results, "lag 0")
+    shares = [
+        1 - asynchronous[seed] / gain for seed, gain in synchronous.items() if gain > GAIN and seed in asynchronous
+    ]
     if len(shares) < LEAST_SEEDS:
         return Finding(FEW_SEEDS, mean_ci(shares))
     if not results.ended:
         return Finding(RUNS_MISSING, mean_ci(shares))
-    low, high = mean_interval(shares)
-    return Finding(HOLDS if high < ENOUGH else FAILS if low > ENOUGH else NO_DIFFERENCE, mean_ci(shares))
+    return Finding(interval_verdict(*mean_interval(shares), MOST_LOST), mean_ci(shares))
 
 
 def _learned(results: Results, setting: str) -> dict[int, float]:
@@ -172,7 +167,7 @@ def section(results: Results) -> list[str]:
         confidence=f"{100 * CONFIDENCE:.1f}",
         steps=f"{STEPS:,}",
         rate=f"{RATE:g}",
-        enough=f"{ENOUGH:.0%}",
+        most_lost=f"{MOST_LOST:.0%}",
     )
 
 
@@ -191,7 +186,7 @@ def _mean(found: ByCondition, setting: str) -> str:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw the score against the lag, a line for each correction."""
+    """Draw the score against the lag, a mark for each correction."""
     from ga3c_tf.reproduce.drawing import lag_plots
 
     scores = values(results, SCORE)

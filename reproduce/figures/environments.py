@@ -53,7 +53,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the rolling score at the end, at its best, and at the start, where little has been learnt yet."""
+    """Return the rolling score at the end, at its best, and at the start, where little has been learned yet."""
     window = run.spec.config.rolling_episodes
     curve = run.curve
     whole = curve["episodes"] >= window

@@ -107,7 +107,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the score over the last tenth of the steps, and over the whole run: how soon it was learnt."""
+    """Return the score over the last tenth of the steps, and over the whole run: how soon it was learned."""
     final = score_at_end(run.curve)
     whole = mean_score(run.curve)
     protocol = f"mean of {run.spec.config.rolling_episodes} episodes of training"

@@ -237,7 +237,9 @@ def ten_batches(results: Results) -> Finding:
     intervals = [mean_interval(each, 1 - 0.05 / len(by_cell)) for each in by_cell.values()]
     if any(low > KEPT for low, _ in intervals):
         return Finding(FAILS, because)
-    return Finding(HOLDS if all(high < KEPT for _, high in intervals) else NO_DIFFERENCE, because)
+    if all(high < KEPT for _, high in intervals):
+        return Finding(HOLDS, because)
+    return Finding(NO_DIFFERENCE, because)
 
 
 def section(results: Results) -> list[str]:

@@ -239,10 +239,10 @@ def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> 
     if len(done) < LEAST_SEEDS:
         return Finding(FEW_SEEDS, because)
     # It says nothing about the learning rate where the time is too short to learn at all.
-    learnt = [run for run in runs.get(Label("minimum 20", "normal"), []) if run.finished]
-    if not learnt:
+    learned = [run for run in runs.get(Label("minimum 20", "normal"), []) if run.finished]
+    if not learned:
         return Finding(RUNS_MISSING, because)
-    if failed_to_learn(results, learnt):
+    if failed_to_learn(results, learned):
         return Finding(TOO_SHORT, because)
     return Finding(holds_if((lost > 0) == harms), because)
 

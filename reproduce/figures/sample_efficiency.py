@@ -1,4 +1,4 @@
-"""How soon Pong is learnt with later actor-critics' settings, beside what others published for the same protocol."""
+"""How soon Pong is learned with later actor-critics' settings, beside what others published for the same protocol."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ FIGURE = Figure(
     name="sample-efficiency",
     place=13,
     paper="not in the paper",
-    shows="how soon Pong is learnt with later actor-critics' settings, with and without sticky actions",
+    shows="how soon Pong is learned with later actor-critics' settings, with and without sticky actions",
     games={"smoke": ("pong",), "tuned": ("pong",)},
     seeds=lambda budget, game: 1 if budget == "smoke" else 3,
     specs=specs,

@@ -98,7 +98,7 @@ def findings(results: Results) -> dict[str, Finding]:
             ratios = [2**value for value in (effect.mean, effect.low, effect.high)]
             interval = f" [{number(ratios[1])}, {number(ratios[2])}]" if effect.seeds > 1 else ""
             bound = _bound(results, groups(results)[game]["a3c"])
-            because = f"{bound}{number(ratios[0])} times as fast{interval}, {effect.seeds} seeds"
+            because = f"{bound}{number(ratios[0])} times as fast{interval}, p = {chance:.2g}, {effect.seeds} seeds"
         found[game] = Finding(_verdict(results, game, effect_verdict(effect, chance)), because)
     return found
 

@@ -36,7 +36,7 @@ NOTHING = Effect(math.nan, math.nan, math.nan, math.nan, 0)
 def paired_effect(ours: BySeed, others: BySeed) -> Effect:
     """Compare two groups seed by seed.
 
-    The runs of one seed follow one another on one machine, so what the machine does to both cancels.
+    Runs of one seed that follow one another on one machine share its speed, which cancels then.
 
     Args:
         ours: a value of each seed.
@@ -119,15 +119,16 @@ def _sign_test(differences: Sequence[float]) -> float:
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Correct p values for their number, by Holm's method; not-a-number stays so and does not count.
+    """Correct p values for their number, by Holm's method; not-a-number stays so.
 
-    The chance that any of the true null hypotheses is rejected is then at most the level.
+    The chance that any of the true null hypotheses is rejected is then at most the level. What is not known yet counts
+    too, so that a verdict does not turn because other runs are added.
     """
     known = [place for place, chance in enumerate(chances) if not math.isnan(chance)]
     corrected = [math.nan] * len(chances)
     largest = 0.0
     for rank, place in enumerate(sorted(known, key=lambda place: chances[place])):
-        largest = max(largest, min(1.0, chances[place] * (len(known) - rank)))
+        largest = max(largest, min(1.0, chances[place] * (len(chances) - rank)))
         corrected[place] = largest
     return corrected
 
@@ -188,20 +189,6 @@ def probability_of_improvement(
         found.append((_shares(np.asarray(mine)[None, :, None], np.asarray(theirs)[None, None]), _shares(*resampled)))
     point = float(np.mean([shares[0] for shares, _ in found]))
     return point, *_percentiles(np.mean([shares for _, shares in found], axis=0), confidence)
-
-
-def power_of_paired_test(effect: float, seeds: int, level: float = CHANCE, trials: int = 20_000) -> float:
-    """Return how often the paired t test finds an effect, by simulation.
-
-    Args:
-        effect: the mean difference in standard deviations of a difference.
-        seeds: that are compared.
-        level: of the test.
-        trials: simulated.
-    """
-    samples = np.random.default_rng(0).normal(effect, 1, (trials, seeds))
-    statistic = samples.mean(axis=1) / (samples.std(axis=1, ddof=1) / math.sqrt(seeds))
-    return float(np.mean(np.abs(statistic) > t_dist.ppf(1 - level / 2, seeds - 1)))
 
 
 def _resampled(values: Sequence[float], seed: int) -> np.ndarray:

@@ -50,6 +50,13 @@ def holds_if(condition: bool) -> str:
     return HOLDS if condition else FAILS
 
 
+def interval_verdict(low: float, high: float, limit: float) -> str:
+    """Return whether an interval lies above a limit, below it, or has it inside."""
+    if low > limit:
+        return HOLDS
+    return FAILS if high < limit else NO_DIFFERENCE
+
+
 def score_verdict(seeds: Sequence[float], paper: float | None, random: float | None) -> str:
     """Return the verdict on a score: whether it is the paper's, within `SCORE_MARGIN` below it.
 

@@ -136,7 +136,7 @@ def test_at_a_large_rate_pong_must_learn_and_breakout_must_not(folder):
         for seed in (1, 2, 3):
             spec = labelled(policy_lag.specs, "quick", game, seed)[Label("minimum 0", "large")]
             invent(folder.runs, spec, scores=(0.0, 10.0, 1.0))
-        assert last_verdict(folder, game) == RUNS_MISSING  # whether anything is learnt in that time at all
+        assert last_verdict(folder, game) == RUNS_MISSING  # whether anything is learned in that time at all
         learned = labelled(policy_lag.specs, "quick", game, 1)[Label("minimum 20", "normal")]
         invent(folder.runs, learned, scores=(0.0, 10.0))
         assert last_verdict(folder, game) == {"pong": FAILS, "breakout": HOLDS}[game]
@@ -183,7 +183,9 @@ def test_corrections_are_judged_where_there_is_lag(folder):
 
 def test_what_makes_scores_worse_does_not_hold(folder):
     def score_of(correction, setting):
-        return 1.2 if setting == "GA3C" else 5.0 if correction == "ppo" else 10.0
+        if setting == "GA3C":
+            return 1.2
+        return 5.0 if correction == "ppo" else 10.0
 
     results = invented_corrections(folder, score_of)
     assert found_of(results)["ppo", "epsilon"].verdict == FAILS
