@@ -25,8 +25,12 @@ GAMES = (
     "minatar_space_invaders",
 )
 STEPS = {"quick": 500_000, "tuned": 5_000_000, "paper": 5_000_000}
-TUNED: dict[str, dict[str, Any]] = {"ga3c": {}, "a3c": {"num_agents": pps.AGENTS["quick"]["a3c"]}, "a2c": {}}
-"""What stands above the preset for each system; learning rates of their own are still to be chosen."""
+TUNED: dict[str, dict[str, Any]] = {
+    "ga3c": {},
+    "a3c": {"num_agents": pps.AGENTS["quick"]["a3c"]},
+    "a2c": {"learning_rate": 1e-2},
+}
+"""What stands above the preset for each system. A3C's learning rate is still to be chosen."""
 START = "rolling score at the start"
 
 
