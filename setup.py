@@ -37,6 +37,7 @@ setup(
     # the paper's records, which `reproduce` compares with, and the published weights
     package_dir={"ga3c_tf.reproduce.paper": "results/paper", "ga3c_tf.reproduce.weights": "results/weights"},
     package_data={
+        "ga3c_tf": ["py.typed"],
         "ga3c_tf.reproduce.paper": ["*"],
         "ga3c_tf.reproduce.weights": ["**/*"],
         "ga3c_tf.reproduce.pages": ["templates/*"],
@@ -71,6 +72,8 @@ setup(
         "dev": [
             "pytest>=8",
             "pytest-timeout>=2.3",
+            "build>=1.2",
+            "setuptools>=64",
             "hypothesis>=6.100",
             "ruff>=0.14",
             "mypy>=1.18",

@@ -1,8 +1,12 @@
-"""What `pip install` puts on a machine, without the checkout beside it."""
+"""What `python -m build` makes, and what that puts on a machine without the checkout beside it."""
 
+import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -10,34 +14,78 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.fixture
-def installed(tmp_path):
-    """The package as installed from a copy of the checkout, which is gone then."""
-    copy, target = tmp_path / "checkout", tmp_path / "site"
+def run(*words, **settings):
+    """Run a command to its end; return what it printed."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **settings)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder with the source distribution, and the wheel that was built from it."""
+    copy = tmp_path_factory.mktemp("build") / "checkout"
     for name in ("ga3c_tf", "reproduce", "results/paper", "results/weights"):
         shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.py", "README.md", "pyproject.toml"):
+    for name in ("setup.py", "README.md", "LICENSE", "pyproject.toml"):
         shutil.copy(ROOT / name, copy)
-    words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target"]
-    done = subprocess.run([*words, target, copy], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", copy.parent / "dist", copy)
     shutil.rmtree(copy)
-    return target
+    return copy.parent / "dist"
 
 
-def test_an_installed_package_has_the_papers_records(installed, tmp_path):
+@pytest.fixture(scope="module")
+def fresh(built, tmp_path_factory):
+    """The programs of a new virtual environment that has the wheel, and borrows its dependencies from this one."""
+    place = tmp_path_factory.mktemp("fresh") / "venv"
+    run(sys.executable, "-m", "venv", place)
+    [site] = place.glob("lib/python*/site-packages")
+    run(place / "bin" / "pip", "install", "--quiet", "--no-deps", *built.glob("*.whl"))
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    return place / "bin"
+
+
+@pytest.fixture
+def outside(tmp_path, monkeypatch):
+    """An empty working folder, and no way to the checkout."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    return tmp_path
+
+
+def test_only_the_package_is_installed(built):
+    [wheel] = built.glob("*.whl")
+    top = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {name for name in top if not name.endswith(".dist-info")} == {"ga3c_tf"}
+    assert wheel.stat().st_size < 30 * 10**6
+
+
+def test_the_source_distribution_has_no_tests_and_no_runs(built):
+    [source] = built.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        folders = {"/".join(name.split("/")[1:3]) for name in archive.getnames()}
+    assert "results/paper" in folders and "ga3c_tf/api.py" in folders
+    assert not {"results/runs", "tests/test_package.py"} & folders
+
+
+def test_the_installed_package_has_the_papers_records(fresh, outside):
     program = (
-        "from ga3c_tf.reproduce.results.folder import ResultsFolder; from pathlib import Path; "
-        "folder = ResultsFolder(Path('out')); folder.prepare('quick'); print(len(folder.paper()))"
+        "import ga3c_tf; from ga3c_tf.reproduce.results.folder import ResultsFolder; from pathlib import Path; "
+        "folder = ResultsFolder(Path('out')); folder.prepare('quick'); print(ga3c_tf.__file__, len(folder.paper()))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(installed)},
-        text=True,
-        capture_output=True,
-    )
-    assert done.returncode == 0 and int(done.stdout) > 50, done.stderr
-    assert "reproduce" not in {path.name for path in installed.iterdir()}  # only ga3c_tf, whose part it is
+    place, count = run(fresh / "python", "-c", program).split()
+    assert Path(place).is_relative_to(fresh.parent) and int(count) > 50
     names = {file.name for file in (ROOT / "results" / "paper").iterdir()}
-    assert {file.name for file in (tmp_path / "out" / "paper").iterdir()} == names
+    assert {file.name for file in (outside / "out" / "paper").iterdir()} == names
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_installed_package(fresh, outside):
+    """A training, its evaluation, the published weights, and a table of the paper."""
+    command = fresh / "ga3c-tf"
+    run(command, "train", "CartPole-v1", "--steps", "2000", "--run-dir", "cartpole")
+    assert "mean" in run(command, "evaluate", "cartpole", "--episodes", "5")
+    run(command, "play", "--pretrained", "pong", "--video", "pong.gif", "--max-episode-steps", "20")
+    assert os.path.getsize("pong.gif") > 1000
+    run(command, "reproduce", "--figure", "scores", "--budget", "smoke")
+    assert "pong" in (outside / "runs" / "smoke" / "README.md").read_text()

@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of w
 MOST_BYTES = 5 * 10**6
 FILE = "weights.npz"
 SCORE = "score.json"
+EPISODE = "episode.gif"
+"""An animated picture of how the agent plays."""
 ORIGIN = "began_with"
 """The folder in a run folder that has the card, the score and the curve of the weights that the run began with."""
 KEPT = ("README.md", "config.json", SCORE, "curve.csv", "curve.svg", "curve.png", ORIGIN)

@@ -31,8 +31,7 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
             env_id = score["env_id"]
             steps = f"{score['agent_steps']:,}"
             ours = f"{number(score['mean'])} [{number(low)}, {number(high)}] ({score['episodes']} episodes)"
-            training = score["training"]
-            trained = [number(training["minutes"]), str(training["seed"]), training["machine"]]
+            minutes = number(score["training"]["minutes"])
         except (OSError, ValueError, KeyError, TypeError):
             raise UserError(f"{file} is damaged; write it anew with ga3c-tf publish") from None
         name = file.parent.name
@@ -41,7 +40,6 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
             for record in paper
             if (record.table, record.method) == ("scores", "GA3C (1 day, GPU)") and GAMES.get(record.game) == env_id
         ]
-        found.append([f"[{name}]({link}/{name})", env_id, ours, steps, *trained, number(next(iter(values), None))])
-    header = ["weights", "environment", "mean score", "agent steps", "minutes", "seed", "machine"]
-    header.append("GA3C, 1 day on a GPU (paper)")
+        found.append([f"[{name}]({link}/{name})", env_id, ours, steps, minutes, number(next(iter(values), None))])
+    header = ["weights", "environment", "mean score", "agent steps", "minutes", "GA3C, 1 day on a GPU (paper)"]
     return table(header, found) if found else []

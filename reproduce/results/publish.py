@@ -12,17 +12,20 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.evaluation import TrainedAgent, evaluate, summary
+from ga3c_tf.evaluation import TrainedAgent, evaluate, record, summary
 from ga3c_tf.files import write_aside
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.runs.run import Columns, curve_of, machine_of, read_curve, write_curve
 from ga3c_tf.runs.folder import check_no_links, read_config
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
-from ga3c_tf.runs.weights import FILE, ORIGIN, SCORE, check_free, save_weights
+from ga3c_tf.runs.weights import EPISODE, FILE, ORIGIN, SCORE, check_free, save_weights
+
+EPISODE_STEPS = 300
+"""Agent steps of the animated picture: 20 seconds of Atari."""
 
 
 def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: int, command: str) -> dict:
-    """Score the agent, with sampled actions, and write its weights with settings, score, learning curve and card.
+    """Score the agent, with sampled actions, and write its weights with settings, score, pictures and card.
 
     Args:
         run: the run folder that the agent is from.
@@ -61,14 +64,16 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
     curve = curve_of(run, config.rolling_episodes)
     if before:
         curve = _after(before, read_curve(run / ORIGIN), curve)
-    # 4. Write weights, curve, origin, picture and card.
+    # 4. Write weights, curve, origin, pictures and card.
     save_weights(folder, agent.model, config.to_json(), score)
     write_curve(folder, curve)
     shutil.rmtree(folder / ORIGIN, ignore_errors=True)
     if before:
         shutil.copytree(run / ORIGIN, folder / ORIGIN)
     _plot(curve, config, folder / "curve")
-    write_aside(folder / "README.md", "\n".join(_card(run, folder, score, curve, sessions, before, command)) + "\n")
+    shows_episode = _record_start(agent, seed, folder / EPISODE)
+    card = _card(run, folder, score, curve, sessions, before, command, shows_episode)
+    write_aside(folder / "README.md", "\n".join(card) + "\n")
     return score
 
 
@@ -130,8 +135,25 @@ def _plot(curve: Columns, config: Config, stem: Path) -> None:
     plots.score_curves({config.env_id: {label: [curve]}}, stem)
 
 
+def _record_start(agent: TrainedAgent, seed: int, file: Path) -> bool:
+    """Write the start of an episode; return whether the environment draws pictures."""
+    try:
+        record(agent, 1, seed, file, EPISODE_STEPS)
+    except UserError:
+        file.unlink(missing_ok=True)
+        return False
+    return True
+
+
 def _card(
-    run: Path, folder: Path, score: dict, curve: Columns, sessions: list[list[str]], before: dict | None, command: str
+    run: Path,
+    folder: Path,
+    score: dict,
+    curve: Columns,
+    sessions: list[list[str]],
+    before: dict | None,
+    command: str,
+    shows_episode: bool,
 ) -> list[str]:
     """Return the lines of the card."""
     content = (folder / FILE).read_bytes()
@@ -150,6 +172,7 @@ def _card(
         size=len(content),
         digest=hashlib.sha256(content).hexdigest(),
         score_file=SCORE,
+        episode=EPISODE if shows_episode else None,
         command=command,
         run=shlex.quote(run.name),
         sessions=sessions,

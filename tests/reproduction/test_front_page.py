@@ -1,6 +1,7 @@
 """What the README beside a results folder shows of it."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -38,14 +39,15 @@ def published(checkout, mean):
     }
     (folder / "score.json").write_text(json.dumps(score))
     (folder / "curve.svg").write_text("<svg/>")
+    (folder / "episode.gif").write_bytes(b"GIF89a")
 
 
 def test_only_what_is_between_the_marks_is_written(checkout):
     folder = ResultsFolder(checkout / "results")
     write_pages(folder)
     text = (checkout / "README.md").read_text()
-    assert text.startswith(f"before\n{BEGIN}\n\n| game |") and text.endswith(f"\n{front_page.END}\nafter\n")
-    assert "\nold\n" not in text and "`ga3c-tf reproduce --figure scores --budget quick` (not run)" in text
+    assert text.startswith(f"before\n{BEGIN}\n\nFindings so far") and text.endswith(f"\n{front_page.END}\nafter\n")
+    assert "\nold\n" not in text and "(results/README.md)" in text
     assert stale_pages(folder) == [] and "curve.svg" not in text
     write_pages(folder)
     assert (checkout / "README.md").read_text() == text
@@ -57,12 +59,12 @@ def test_published_weights_stand_beside_the_papers_score(checkout):
     published(checkout, 19.25)
     assert stale_pages(folder) == [checkout / "results" / "README.md", checkout / "README.md"]
     write_pages(folder)
-    row = "| ALE/Pong-v5 | 19.2 [18, 20] (30 episodes) | 11,000,000 | 92.5 | 1 | an abacus | 18 |"
+    row = "| ALE/Pong-v5 | 19.2 [18, 20] (30 episodes) | 11,000,000 | 92.5 | 18 |"
     assert f"| [pong](results/weights/pong) {row}" in (checkout / "README.md").read_text()
     assert f"| [pong](weights/pong) {row}" in (folder.path / "README.md").read_text()
-    assert (
-        "![Score against time and agent steps](results/weights/pong/curve.svg)" in (checkout / "README.md").read_text()
-    )
+    text = (checkout / "README.md").read_text()
+    assert "![Score of pong against time and agent steps](results/weights/pong/curve.svg)" in text
+    assert "(results/weights/pong/episode.gif)](results/weights/pong)" in text
 
 
 def test_another_results_folder_leaves_the_readme_alone(checkout):
@@ -93,8 +95,8 @@ def test_every_picture_of_the_readme_is_there():
     text = (ROOT / "README.md").read_text()
     assert text.count("<!-- generated from results/") == 1
     for line in text.splitlines():
-        if line.startswith("!["):
-            assert (ROOT / line.rpartition("(")[2].rstrip(")")).is_file(), line
+        for picture in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", line):
+            assert (ROOT / picture).is_file(), line
 
 
 def test_every_template_is_the_text_of_something():

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 from commands import ga3c_tf
+from PIL import Image
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
@@ -61,6 +62,23 @@ def test_the_card_has_the_learning_curve(published):
         "with seed 1." in card and f"at {int(curve['agent_steps'][-1]):,} agent steps" in card and "(curve.svg)" in card
     )
     assert (published / "curve.svg").read_text().startswith("<?xml")
+
+
+def test_the_card_shows_how_the_agent_plays(published):
+    with Image.open(published / weights.EPISODE) as picture:
+        assert picture.format == "GIF" and 8 < picture.n_frames <= publish.EPISODE_STEPS + 1
+    assert f"({weights.EPISODE})" in (published / "README.md").read_text()
+
+
+def test_an_environment_without_pictures_is_published_without_one(published, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise UserError("this environment draws no pictures")
+
+    monkeypatch.setattr(publish, "record", refuse)
+    agent = TrainedAgent(published.parent / "run", "latest", True, 0, "/CPU:0", print)
+    publish.publish(published.parent / "run", tmp_path / "pole", agent, 1, 0, "publish")
+    assert "Mean raw score" in (card := (tmp_path / "pole" / "README.md").read_text()) and weights.EPISODE not in card
+    assert not (tmp_path / "pole" / weights.EPISODE).exists()
 
 
 def test_every_weight_is_there_as_float32(published):

@@ -1,0 +1,97 @@
+"""What was found, on top of the pages: findings by verdict, and what has been run of each figure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ga3c_tf.reproduce.figures.figure import Figure, Results
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
+from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE
+from ga3c_tf.reproduce.results.folder import ResultsFolder
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import BUDGETS
+
+VERDICTS = (HOLDS, FAILS, INCONCLUSIVE)
+FINDING = re.compile(rf"^- ((?:.|\n  )+?):\s+\*\*({'|'.join(VERDICTS)})[^*]*\*\* - (.*)$", re.MULTILINE)
+"""A finding as a section has it: claim, verdict and numbers."""
+
+
+class Decided(NamedTuple):
+    """A finding that is decided."""
+
+    figure: str
+    claim: str
+    verdict: str
+    because: str
+
+
+@dataclass
+class Summary:
+    """What was found.
+
+    Attributes:
+        figures: a row for each figure and budget, for the page of the results.
+        verdicts: how many findings have which verdict.
+        decided: the findings that are decided.
+    """
+
+    figures: list[list[str]] = field(default_factory=list)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    decided: list[Decided] = field(default_factory=list)
+
+
+def summarize(folder: ResultsFolder) -> Summary:
+    """Return what was found in the runs of a results folder."""
+    summary = Summary()
+    for figure in FIGURES.values():
+        for budget in budgets_shown(folder, figure):
+            results = folder.results(figure, budget)
+            found = FINDING.findall("\n".join(figure.sections(results))) if results.begun else []
+            verdicts = Counter(verdict for _, verdict, _ in found)
+            summary.verdicts += verdicts
+            summary.decided += [
+                Decided(figure.name, " ".join(claim.split()), verdict, because)
+                for claim, verdict, because in found
+                if verdict != INCONCLUSIVE
+            ]
+            link = f"[{figure.name}](#{figure.name})" if results.begun else figure.name
+            hours = sum(run.hours for run in results.runs if run.finished)
+            cells = counted(verdicts), outcomes(folder, results), f"{hours:.1f}" if hours else "-"
+            summary.figures.append([link, figure.paper, budget, *cells])
+    return summary
+
+
+def counted(verdicts: Counter[str]) -> str:
+    """Write how many findings have which verdict, such as '1 supported, 2 undecided'."""
+    return ", ".join(f"{verdicts[word]} {word}" for word in VERDICTS if verdicts[word]) or "-"
+
+
+def budgets_shown(folder: ResultsFolder, figure: Figure) -> list[str]:
+    """Return those with records; without any, the budget that would come first."""
+    known = [budget for budget in reversed(BUDGETS) if folder.measured_file(figure, budget).exists()]
+    if known:
+        return known
+    return ["smoke"] if "smoke" in folder.budgets() else [next(budget for budget in figure.games if budget != "smoke")]
+
+
+def outcomes(folder: ResultsFolder, results: Results) -> str:
+    """Count the runs by what became of them, such as '3 measured, 1 superseded, 2 failed, 4 not run'."""
+    superseded = [run for runs in folder.superseded(results.runs).values() for run in runs]
+    statuses = Counter("superseded" if run in superseded else _kind(results, run) for run in results.runs)
+    return ", ".join(f"{count} {status}" for status, count in statuses.items())
+
+
+def _kind(results: Results, run: Run) -> str:
+    """Return what the overview counts the run as."""
+    recorded = results.status(run)
+    if not run.finished:
+        return NOT_RUN if recorded == NOT_RUN else run.outcome
+    if recorded == MEASURED:
+        return MEASURED
+    if any(record.run_id == run.spec.id and record.value is not None for record in results.records):
+        return "measured in part"
+    return "without a value"
