@@ -1,6 +1,7 @@
 """What `python -m build` makes, and what that puts on a machine without the checkout beside it."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,14 +22,22 @@ def run(*words, **settings):
     return done.stdout
 
 
+def copied_into_the_image():
+    """The paths that the Dockerfile copies for the build."""
+    lines = [line.split() for line in (ROOT / "Dockerfile").read_text().splitlines()]
+    return [name for line in lines if line[:1] == ["COPY"] for name in line[1:-1]]
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The folder with the source distribution, and the wheel that was built from it."""
+    """The folder with the source distribution, and the wheel that was built from it, of what the Dockerfile copies."""
     copy = tmp_path_factory.mktemp("build") / "checkout"
-    for name in ("ga3c_tf", "reproduce", "results/paper", "results/weights"):
-        shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.py", "README.md", "LICENSE", "pyproject.toml"):
-        shutil.copy(ROOT / name, copy)
+    for name in copied_into_the_image():
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, copy)
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", copy.parent / "dist", copy)
     shutil.rmtree(copy)
     return copy.parent / "dist"
@@ -77,6 +86,17 @@ def test_the_installed_package_has_the_papers_records(fresh, outside):
     assert Path(place).is_relative_to(fresh.parent) and int(count) > 50
     names = {file.name for file in (ROOT / "results" / "paper").iterdir()}
     assert {file.name for file in (outside / "out" / "paper").iterdir()} == names
+
+
+def test_the_image_installs_an_extra_that_exists_and_starts_the_command(fresh):
+    image = (ROOT / "Dockerfile").read_text()
+    metadata = run(fresh / "python", "-c", "import importlib.metadata as m; print(m.metadata('ga3c-tf'))")
+    offered = set(re.findall(r"^Provides-Extra: (.+)$", metadata, re.MULTILINE))
+    named = {name for names in re.findall(r"EXTRAS=([\w,]+)", image) for name in names.split(",")}
+    assert named == {"minatar", "gpu"} <= offered
+    assert re.search(r'^ENTRYPOINT \["(.+)"\]$', image, re.MULTILINE)[1] in {file.name for file in fresh.iterdir()}
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {line[1:] for line in ignored if line.startswith("!")} == set(copied_into_the_image())
 
 
 @pytest.mark.slow
