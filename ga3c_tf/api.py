@@ -286,10 +286,10 @@ def _warn(text: str) -> None:
 
 
 def _run(training: Training, folder: RunFolder, progress: bool, trust_code: bool) -> Run:
-    from ga3c_tf.status import line
+    from ga3c_tf.status import beginning, line
 
     with closing(folder), left_as_it_was(), _interrupts(training):
-        say(f"ga3c-tf: {folder.config.env_id} in {folder.path}, seed {folder.config.seed}")
+        say(beginning(folder.config, folder.path))
         summary = training.run((lambda row: say(line(row))) if progress else (lambda row: None))
     return Run(folder.path, summary, trust_code)
 

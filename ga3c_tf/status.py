@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
+from pathlib import Path
 from types import TracebackType
 
+from ga3c_tf.config import Config
 from ga3c_tf.console import say, write_errors_ignored
+from ga3c_tf.presets import BUDGETS
 
 
 def line(row: dict) -> str:
@@ -22,6 +26,37 @@ def line(row: dict) -> str:
     if row["progress"] is not None:
         parts.append(f"[{row['progress']:4.0%}]")
     return " ".join(parts)
+
+
+def beginning(config: Config, path: Path) -> str:
+    """Say in one line what is trained, where, and until when."""
+    budgets = {
+        f"{config.steps or 0:,} agent steps": config.steps,
+        f"{config.minutes or 0:g} minutes": config.minutes,
+        f"{config.episodes or 0:,} episodes": config.episodes,
+    }
+    until = " or ".join(words for words, budget in budgets.items() if budget) or "Ctrl-C"
+    return f"ga3c-tf: {config.env_id} in {path}, seed {config.seed}, until {until}"
+
+
+def ending(summary: dict) -> str:
+    """Say what a training did, from the summary that it returns, and what can be done with it."""
+    ended = summary["ended"]
+    troubles = {
+        "agent steps dropped": summary["dropped_steps"],
+        "agent processes replaced": summary["replaced_processes"],
+        "updates refused": summary["refused_updates"],
+    }
+    lines = [
+        f"{'budget reached' if ended in BUDGETS else ended}: {summary['agent_steps']:,} agent steps, "
+        f"{summary['episodes']:,} episodes and {summary['updates']:,} updates in {_duration(summary['time_s'])}, "
+        f"{summary['pps']:,.0f} steps per second",
+        f"mean score of the last {summary['rolling_episodes']} episodes: {_number(summary['rolling_score'])}",
+        *(f"{words}: {count:,}" for words, count in troubles.items() if count),
+        f"score it:  ga3c-tf evaluate {shlex.quote(summary['run'])}",
+        f"continue:  ga3c-tf resume {shlex.quote(summary['run'])}{f' --{ended} N' if ended in BUDGETS else ''}",
+    ]
+    return "\n".join(lines)
 
 
 def _number(value: float) -> str:

@@ -218,3 +218,21 @@ def take_rmsprop_steps(shared, agent, rate, steps, begin):
         rmsprop_step(weight, mean_square, slot, gradient, rate, decay=0.99, momentum=0.0, epsilon=0.0)
         shared.updates[agent] += 1
         time.sleep(0.002 * chance.random())
+
+
+SUMMARY = {
+    "run": "runs/my pong",
+    "ended": "minutes",
+    "agent_steps": 241011,
+    "updates": 912,
+    "episodes": 5912,
+    "time_s": 3723.4,
+    "pps": 4016.2,
+    "tps": 15.0,
+    "rolling_score": 8.93,
+    "rolling_episodes": 100,
+    "dropped_steps": 0,
+    "replaced_processes": 0,
+    "refused_updates": 0,
+}
+"""What a training returns when it ends."""

@@ -106,14 +106,14 @@ def report(out: Path, check: bool) -> int:
 @click.option(
     "-o",
     "--output",
-    required=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Picture to write: .png, .svg or .pdf.",
+    help="Picture to write: .png, .svg or .pdf.  [default: curves.png in the first run folder]",
 )
-def plot(runs: tuple[Path, ...], output: Path) -> None:
+def plot(runs: tuple[Path, ...], output: Path | None) -> None:
     """Draw score, PPS, TPS, policy lag and queues of one or more run folders RUNS."""
     from ga3c_tf.reproduce.drawing.run_plots import plot_runs
 
+    output = output or runs[0] / "curves.png"
     plot_runs(list(runs), output)
     print(output)
 

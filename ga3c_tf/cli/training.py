@@ -89,7 +89,7 @@ def resume(run: Path, changes: dict, as_json: bool, trust_code: bool, ray: str |
 
 
 def _run(training, run, as_json: bool) -> int:
-    from ga3c_tf.status import status_for
+    from ga3c_tf.status import beginning, ending, status_for
     from ga3c_tf.systems.training import NotSaved
 
     received: list[int] = []
@@ -105,7 +105,7 @@ def _run(training, run, as_json: bool) -> int:
 
     for number in signals_to_answer():
         signal.signal(number, on_signal)
-    say(f"ga3c-tf: {run.config.env_id} in {run.path}, seed {run.config.seed}")
+    say(beginning(run.config, run.path))
     try:
         with status_for(f"{run.config.env_id}  {run.path}") as status:
             summary = training.run(status.show)
@@ -127,7 +127,7 @@ def _run(training, run, as_json: bool) -> int:
         run.close()
     for number in ENDING:  # all is saved: a late signal changes nothing
         signal.signal(number, signal.SIG_IGN)
-    say(_as_json(summary) if as_json else ", ".join(f"{name} {value}" for name, value in summary.items()))
+    say(_as_json(summary) if as_json else ending(summary))
     discard_unwritten()
     return 128 + received[0] if received else 0
 

@@ -415,7 +415,7 @@ def test_a_system_that_ends_tells_why(tmp_path):
     budget = CARTPOLE.replace(device="cpu", steps=100)
     with (
         children_of(bench),
-        pytest.raises(RuntimeError, match=r"the system ended, exit code 0(.|\n)*ended steps"),
+        pytest.raises(RuntimeError, match=r"the system ended, exit code 0(.|\n)*budget reached"),
         bench.System(budget, tmp_path, 0.2, 1) as system,
     ):
         system.warm_up(1)

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 import warm
 from commands import ENVIRONMENT, ga3c_tf
+from helpers import SUMMARY
 from PIL import Image, ImageSequence
 
 from ga3c_tf.cli import training as training_commands
@@ -339,20 +340,20 @@ class Signalled:
     def run(self, report):
         os.kill(os.getpid(), self.number)
         time.sleep(0.01)
-        return {"ended": ", ".join(self.stopped)}
+        return SUMMARY | {"ended": ", ".join(self.stopped)}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_asks_a_training_to_end_and_is_its_exit_code(handlers, capsys, number):
     """SIGHUP is what a closed terminal and a lost ssh connection send."""
-    run = SimpleNamespace(path="here", config=SimpleNamespace(env_id="CartPole-v1", seed=1), close=lambda: None)
+    run = SimpleNamespace(path="here", config=Config(env_id="CartPole-v1"), close=lambda: None)
     assert training_commands._run(Signalled(number), run, False) == 128 + number
-    assert capsys.readouterr().out.splitlines()[-1] == "ended interrupted"
+    assert "\ninterrupted: " in capsys.readouterr().out
 
 
 def test_a_hangup_that_nohup_has_ignored_stays_ignored(handlers):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    run = SimpleNamespace(path="here", config=SimpleNamespace(env_id="CartPole-v1", seed=1), close=lambda: None)
+    run = SimpleNamespace(path="here", config=Config(env_id="CartPole-v1"), close=lambda: None)
     training = Signalled(signal.SIGHUP)
     assert training_commands._run(training, run, False) == 0 and not training.stopped
 
@@ -428,6 +429,11 @@ def test_plot_draws_one_or_more_runs(run, copy, tmp_path, name):
     done = ga3c_tf("plot", run[0], copy, "-o", tmp_path / name)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / name).stat().st_size > 10_000
+
+
+def test_plot_has_a_place_for_its_picture(copy):
+    assert ga3c_tf("plot", copy).stdout.strip() == str(copy / "curves.png")
+    assert (copy / "curves.png").stat().st_size > 10_000
 
 
 def test_plot_shows_what_was_adjusted(copy, tmp_path):

@@ -31,7 +31,7 @@ def test_a_run_is_interrupted_resumed_and_evaluated(tmp_path, system):
         os.killpg(process.pid, signal.SIGINT)
         output, _ = process.communicate(timeout=20)
         assert time.monotonic() - asked < 5 and process.returncode == 130
-        assert "ended interrupted" in output.splitlines()[-1] and "Traceback" not in output
+        assert "\ninterrupted: " in output and "Traceback" not in output
         wait_for_the_end_of(children)
     saved = max(int(path.name) for path in (run / "checkpoints").glob("0*"))
     before = read_rows(run / "episodes.csv", EPISODE_COLUMNS)
