@@ -1,9 +1,11 @@
 """The committed results: readable, complete, and the page is what the records say."""
 
+import importlib.metadata
 import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ga3c_tf.config import Config
@@ -20,6 +22,22 @@ from ga3c_tf.runs.weights import FILE, MOST_BYTES
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ResultsFolder(ROOT / "results")
 MEASURED_FILES = sorted((RESULTS.path / "measured").glob("*.csv"))
+
+
+def git(*words):
+    """What a git command prints; nothing where this is no git checkout."""
+    return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True).stdout
+
+
+def as_pinned(package):
+    """Whether the version of a package is that of requirements.txt."""
+    return f"{package}=={importlib.metadata.version(package)}\n" in (ROOT / "requirements.txt").read_text()
+
+
+def shapes_and_numbers(file):
+    """Return an SVG without its numbers, and these, both without the names of its parts, which hang on the last bit."""
+    parts = re.split(r"(-?\d+\.\d+)", re.sub(r"\b[a-z][0-9a-f]{10}\b", "", file.read_text()))
+    return parts[::2], [float(number) for number in parts[1::2]]
 
 
 def test_the_page_is_current_and_soon_written(monkeypatch):
@@ -97,19 +115,41 @@ def test_the_records_are_what_the_runs_say(name):
 def test_a_run_is_committed_as_one_file_and_its_curves():
     for folder in RESULTS.runs.iterdir():
         assert read_run(folder)["sessions"] and (folder / "metrics.csv").exists()
-    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "results/runs"], capture_output=True, text=True)
-    if listed.returncode:
+    listed = git("ls-files", "results/runs")
+    if not listed:
         pytest.skip("not a git checkout")
-    names = {Path(name).name for name in listed.stdout.splitlines()}
+    names = {Path(name).name for name in listed.splitlines()}
     assert names == {"run.json", "metrics.csv", "curve.csv", "adjustment.csv"}
 
 
+def test_every_commit_that_a_run_names_is_there_and_was_clean():
+    if git("rev-parse", "--is-shallow-repository") != "false\n":
+        pytest.skip("not a whole git history")
+    sessions = [session for folder in RESULTS.runs.iterdir() for session in read_run(folder)["sessions"]]
+    assert not any(session["dirty"] for session in sessions)
+    commits = set(git("rev-list", "--all").split())
+    assert {session["commit"] for session in sessions} <= commits
+
+
+@pytest.mark.skipif(
+    not as_pinned("matplotlib"), reason="the pictures were drawn with the matplotlib of requirements.txt"
+)
+def test_the_pictures_are_what_the_records_show(tmp_path):
+    for figure in FIGURES.values():
+        for budget in figure.games:
+            for stem in RESULTS.pictures(figure, budget):
+                figure.plots(RESULTS.results(figure, budget), tmp_path / f"{figure.name}-{budget}")
+                drawn = shapes_and_numbers(tmp_path / f"{stem.name}.svg")
+                committed = shapes_and_numbers(RESULTS.path / f"{stem}.svg")
+                assert drawn[0] == committed[0], f"draw it anew: {stem}"
+                np.testing.assert_allclose(drawn[1], committed[1], atol=0.01)
+
+
 def test_large_files_are_not_committed():
-    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "results"], capture_output=True, text=True)
-    if listed.returncode:
+    listed = git("ls-files", "-z", "results")
+    if not listed:
         pytest.skip("not a git checkout")
-    files = [ROOT / name for name in listed.stdout.split("\0") if name]
-    assert files
+    files = [ROOT / name for name in listed.split("\0") if name]
     most = {file: MOST_BYTES if file.name == FILE else 500_000 for file in files if file.exists()}
     assert not [file for file in most if file.stat().st_size > most[file]]
     assert not [file for file in files if "checkpoints" in file.parts or "tfevents" in file.name]
