@@ -69,6 +69,7 @@ setup(
         "gpu": ["tensorflow[and-cuda]>=2.21,<3"],
         "minatar": ["MinAtar>=1.0.15,<2"],
         "ray": ["ray>=2.40,<3", "fsspec>=2024.6"],
+        "track": ["wandb>=0.20,<1", "mlflow>=3.4,<4"],
         "dev": [
             "pytest>=8",
             "pytest-timeout>=2.3",

@@ -331,6 +331,12 @@ class Config:
     episodes: int | None = declare(None, "run", "Budget: stop after this many episodes in all.", low=1, high=MOST**2)
     run_dir: str | None = declare(None, "run", "Folder of the run (default: runs/<env>-<time>).")
     log_seconds: float = declare(5.0, "run", "Seconds between two rows of metrics.csv.", above=0)
+    track: str | None = declare(
+        None,
+        "run",
+        "Log the rows of metrics.csv to this experiment tracker too (default: none).",
+        choices=("wandb", "mlflow"),
+    )
     checkpoint_minutes: float = declare(5.0, "run", "Minutes between two checkpoints.", above=0)
     rolling_episodes: int = declare(100, "run", "Episodes the rolling score is the mean of.", low=1, high=MOST)
     max_failures: int = declare(

@@ -19,6 +19,7 @@ from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import RunFolder
+from ga3c_tf.runs.trackers import check_tracker
 from ga3c_tf.runs.weights import keep_origin, load_weights, weights_called
 from ga3c_tf.settings import SYSTEM_CLASSES
 
@@ -52,6 +53,7 @@ def new_training(
     run = RunFolder.plan(config)
     origin = weights_called(config.initial_weights) if config.initial_weights else None
     _check_cluster(config, ray)
+    check_tracker(config)
     training, hardware = _training(run, spec, warn, ray)
     if origin:
         load_weights(origin, training.session.model)
@@ -107,6 +109,7 @@ def _continued(
     check_trust(folder.config, path, trust_code)
     folder.config = folder.config.changed(changes)
     _check_cluster(folder.config, ray)
+    check_tracker(folder.config)
     training, hardware = _training(folder, describe_environment(folder.config), warn, ray)
     time_s = training.resume()
     session = training.session

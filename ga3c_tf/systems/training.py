@@ -12,6 +12,7 @@ from ga3c_tf.environments.environment import EnvironmentSpec
 from ga3c_tf.host.memory import resident_mib
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder
+from ga3c_tf.runs.trackers import Tracking
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import System
 from ga3c_tf.systems.troubles import Troubles
@@ -98,7 +99,13 @@ class Training:
         session.begin()
         before = {"agent_steps": session.agent_steps, "updates": stats.updates, "samples": stats.trained_samples}
         self._open_log()
-        rows = _Rows(session, self.system, report)
+        tracking = Tracking(self._run.path, session.config, session.warn)
+
+        def show(row: dict) -> None:
+            tracking.log(row)
+            report(row)
+
+        rows = _Rows(session, self.system, show)
         failed: BaseException | None = None
         try:
             if not self._checkpoints.steps():
@@ -114,14 +121,18 @@ class Training:
             failed = error
             raise
         finally:
-            checkpoint = self._wind_up(failed)
+            try:
+                checkpoint = self._wind_up(failed)
+                time_s = session.time_s
+            finally:
+                tracking.close(failed is not None)
         return {
             "run": str(self._run.path),
             "ended": ended,
             "agent_steps": session.agent_steps,
             "updates": stats.updates,
             "episodes": stats.episodes,
-            "time_s": round(session.time_s, 3),
+            "time_s": round(time_s, 3),
             **speed,
             "rolling_score": stats.rolling_score,
             "rolling_episodes": session.config.rolling_episodes,

@@ -1,0 +1,184 @@
+"""Experiment trackers, Weights & Biases and MLflow: they are fed with the rows of metrics.csv.
+
+A tracker works in a thread of its own and may be slow or fail, which never ends or delays a training.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import math
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.files import write_aside
+
+PROJECT = "ga3c_tf"
+"""The project in Weights & Biases, the experiment in MLflow."""
+FILE = "tracker.json"
+"""In the run folder: the tracker's id of the run, with which a resumed run goes on."""
+MOST_WAITING = 1000
+CLOSE_SECONDS = 60.0
+Row = dict[str, float]
+
+
+class Tracker(Protocol):
+    """A tracker that has begun a run, or goes on with it. Each call may take long, and may fail."""
+
+    id: str
+
+    def log(self, agent_steps: int, values: Row) -> None:
+        """Add a row."""
+
+    def close(self, failed: bool) -> None:
+        """End the run."""
+
+
+class WandbTracker:
+    """Weights & Biases; its environment variables (WANDB_MODE, WANDB_DIR and so on) hold.
+
+    Args:
+        folder: the run folder, whose name is the run's.
+        config: the settings.
+        known: the id that an earlier session had.
+    """
+
+    def __init__(self, folder: Path, config: Config, known: str | None):
+        import wandb
+
+        self._run = wandb.init(
+            project=PROJECT,
+            name=folder.name,
+            id=known,
+            resume="allow",
+            config=_settings(config),
+            tags=_tags(config),
+            settings=wandb.Settings(console="off"),
+        )
+        self.id = self._run.id
+
+    def log(self, agent_steps: int, values: Row) -> None:
+        self._run.log(values, step=agent_steps)
+
+    def close(self, failed: bool) -> None:
+        self._run.finish(exit_code=int(failed))
+
+
+class MlflowTracker:
+    """MLflow; MLFLOW_TRACKING_URI says where, which is mlflow.db in the current folder by default.
+
+    Args:
+        folder: the run folder, whose name is the run's.
+        config: the settings.
+        known: the id that an earlier session had.
+    """
+
+    def __init__(self, folder: Path, config: Config, known: str | None):
+        from mlflow import MlflowClient
+
+        self._client = MlflowClient()
+        self.id = known or self._begin(folder, config)
+        self._client.update_run(self.id, status="RUNNING")
+
+    def _begin(self, folder: Path, config: Config) -> str:
+        from mlflow.entities import Param, RunTag
+
+        experiment = self._client.get_experiment_by_name(PROJECT)
+        number = experiment.experiment_id if experiment else self._client.create_experiment(PROJECT)
+        run = self._client.create_run(number, run_name=folder.name).info.run_id
+        params = [Param(name, str(value)) for name, value in _settings(config).items()]
+        self._client.log_batch(run, params=params, tags=[RunTag(tag, "true") for tag in _tags(config)])
+        return run
+
+    def log(self, agent_steps: int, values: Row) -> None:
+        from mlflow.entities import Metric
+
+        now = int(1000 * values["time_s"])
+        self._client.log_batch(self.id, [Metric(name, value, now, agent_steps) for name, value in values.items()])
+
+    def close(self, failed: bool) -> None:
+        self._client.set_terminated(self.id, "FAILED" if failed else "FINISHED")
+
+
+TRACKERS: dict[str, Callable[[Path, Config, str | None], Tracker]] = {"wandb": WandbTracker, "mlflow": MlflowTracker}
+
+
+def check_tracker(config: Config) -> None:
+    """Refuse, with a UserError, a tracker that is not installed."""
+    if config.track and importlib.util.find_spec(config.track) is None:
+        raise UserError(f"--track {config.track} needs the package {config.track}: pip install ga3c_tf[track]")
+
+
+class Tracking:
+    """Hands rows to the tracker that the settings name, if any.
+
+    Args:
+        folder: the run folder.
+        config: the settings.
+        warn: told, once, in one line, what has failed; nothing is tracked from then on.
+    """
+
+    def __init__(self, folder: Path, config: Config, warn: Callable[[str], None]):
+        self._folder = folder
+        self._config = config
+        self._warn = warn
+        self._rows: queue.Queue[Row | None] = queue.Queue(MOST_WAITING)
+        self._failed = False
+        self._thread = threading.Thread(target=self._work, name="tracker", daemon=True)
+        if config.track:
+            self._thread.start()
+
+    def log(self, row: Row) -> None:
+        """Hand over a row of metrics.csv; it is lost where `MOST_WAITING` wait already."""
+        if self._thread.is_alive() and not self._rows.full():
+            self._rows.put(row)
+
+    def close(self, failed: bool) -> None:
+        """End the run of the tracker; wait at most `CLOSE_SECONDS` for it."""
+        self._failed = failed
+        if not self._thread.is_alive():
+            return
+        with contextlib.suppress(queue.Full):
+            self._rows.put(None, timeout=CLOSE_SECONDS)
+        self._thread.join(CLOSE_SECONDS)
+        if self._thread.is_alive():
+            self._warn(
+                f"--track {self._config.track}: not done after {CLOSE_SECONDS:g} seconds; the last rows are lost"
+            )
+
+    def _work(self) -> None:
+        try:
+            tracker = self._begin()
+            while (row := self._rows.get()) is not None:
+                values = {name: value for name, value in row.items() if value is not None and not math.isnan(value)}
+                tracker.log(int(row["agent_steps"]), values)
+            tracker.close(self._failed)
+        except BaseException as error:  # some end the thread by SystemExit
+            self._warn(f"--track {self._config.track}: {_first_line(error)}; the training goes on without it")
+
+    def _begin(self) -> Tracker:
+        """Begin a run, or go on with that of an earlier session."""
+        name = str(self._config.track)
+        file = self._folder / FILE
+        known = json.loads(file.read_text()) if file.exists() else {}
+        tracker = TRACKERS[name](self._folder, self._config, known.get(name))
+        write_aside(file, json.dumps(known | {name: tracker.id}))
+        return tracker
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    return json.loads(config.to_json())
+
+
+def _tags(config: Config) -> list[str]:
+    return [config.env_id, config.system]
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,156 @@
+"""Experiment trackers get the rows of metrics.csv, and can neither end nor hold up a training."""
+
+import json
+import struct
+import threading
+import time
+
+import pytest
+from commands import ENVIRONMENT, ga3c_tf
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+from ga3c_tf.runs import trackers
+from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
+
+TRAIN = ("train", "CartPole-v1", "--preset", "smoke", "--seed", 1, "--log-seconds", 0.5)
+ROW = {"time_s": 1.5, "agent_steps": 100, "pps": 50.0, "policy_lag_mean": float("nan"), "progress": None}
+
+
+def trained(tracker, folder, environment):
+    """A run of seconds with a tracker, and a second session of it."""
+    done = ga3c_tf(*TRAIN, "--track", tracker, "--run-dir", folder, cwd=folder.parent, env=environment)
+    assert done.returncode == 0 and "goes on without it" not in done.stderr, done.stderr
+    done = ga3c_tf("resume", folder, "--steps", 6000, cwd=folder.parent, env=environment)
+    assert done.returncode == 0 and "goes on without it" not in done.stderr, done.stderr
+    return read_columns(folder / "metrics.csv", METRIC_COLUMNS)
+
+
+def test_mlflow_has_what_metrics_csv_has(tmp_path):
+    from mlflow import MlflowClient
+
+    store = f"sqlite:///{tmp_path / 'store.db'}"
+    metrics = trained("mlflow", tmp_path / "pole", ENVIRONMENT | {"MLFLOW_TRACKING_URI": store})
+    client = MlflowClient(tracking_uri=store)
+    [run] = client.search_runs([client.get_experiment_by_name(trackers.PROJECT).experiment_id])
+    assert run.info.run_name == "pole" and run.info.status == "FINISHED"
+    assert run.data.params["env_id"] == "CartPole-v1" and "CartPole-v1" in run.data.tags
+    for name in ("updates", "entropy"):
+        logged = {each.step: each.value for each in client.get_metric_history(run.info.run_id, name)}
+        written = dict(zip(metrics["agent_steps"], metrics[name], strict=True))
+        assert logged == pytest.approx({step: value for step, value in written.items() if value == value}, rel=1e-4)
+
+
+def records_of(log):
+    """The records of a log of LevelDB, which W&B writes offline: blocks of 32 KiB after 7 bytes of its own.
+
+    A part of a record is its checksum (4 bytes), its length (2), its type (1: whole, 2: first, 3: middle, 4: last) and
+    its bytes; no part begins in the last 6 bytes of a block.
+    """
+    place = 7
+    record = b""
+    while place + 7 <= len(log):
+        left = 32_768 - place % 32_768
+        if left < 7:
+            place += left
+            continue
+        length, kind = struct.unpack_from("<HB", log, place + 4)
+        record += log[place + 7 : place + 7 + length]
+        place += 7 + length
+        if kind in (1, 4):
+            yield record
+            record = b""
+
+
+def test_wandb_has_what_metrics_csv_has(tmp_path):
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    metrics = trained("wandb", tmp_path / "pole", ENVIRONMENT | {"WANDB_MODE": "offline"})
+    found = {}
+    names = set()
+    files = list((tmp_path / "wandb").glob("offline-run-*/*.wandb"))
+    assert len(files) == 2
+    for file in files:
+        for record in map(Record.FromString, records_of(file.read_bytes())):
+            if record.HasField("run"):
+                names.add((record.run.display_name, record.run.run_id))
+            items = {item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item}
+            if items:
+                found[items["agent_steps"]] = items["updates"]
+    assert len(names) == 1 and names.pop()[0] == "pole"
+    assert found == dict(zip(metrics["agent_steps"], metrics["updates"], strict=True))
+
+
+class Scripted:
+    """A tracker that does something in one of its calls."""
+
+    id = "1"
+
+    def __init__(self, where, act):
+        self._where = where
+        self._act = act
+        self.rows = []
+        self._pass("begin")
+
+    def _pass(self, where):
+        if where == self._where:
+            self._act()
+
+    def log(self, agent_steps, values):
+        self._pass("log")
+        self.rows.append((agent_steps, values))
+
+    def close(self, failed):
+        self._pass("close")
+
+
+def fail():
+    raise OSError("no network")
+
+
+def leave():
+    raise SystemExit(1)
+
+
+@pytest.mark.parametrize("where", ["begin", "log", "close"])
+@pytest.mark.parametrize("act", [fail, leave])
+def test_a_tracker_that_fails_is_told_once_and_nothing_else(tmp_path, monkeypatch, where, act):
+    monkeypatch.setitem(trackers.TRACKERS, "mlflow", lambda *_: Scripted(where, act))
+    warned = []
+    tracking = trackers.Tracking(tmp_path, Config(track="mlflow"), warned.append)
+    for _ in range(3):
+        tracking.log(ROW)
+        time.sleep(0.01)
+    tracking.close(False)
+    [line] = warned
+    assert line.startswith("--track mlflow: ") and line.endswith("the training goes on without it")
+
+
+def test_a_tracker_that_hangs_holds_nothing_up(tmp_path, monkeypatch):
+    hung = threading.Event()
+    monkeypatch.setitem(trackers.TRACKERS, "mlflow", lambda *_: Scripted("log", hung.wait))
+    monkeypatch.setattr(trackers, "CLOSE_SECONDS", 0.1)
+    warned = []
+    tracking = trackers.Tracking(tmp_path, Config(track="mlflow"), warned.append)
+    began = time.monotonic()
+    for _ in range(trackers.MOST_WAITING + 10):
+        tracking.log(ROW)
+    tracking.close(False)
+    assert time.monotonic() - began < 5 and "not done after 0.1 s" in warned[0]
+    hung.set()
+
+
+def test_what_has_no_value_is_left_out(tmp_path, monkeypatch):
+    tracker = Scripted("never", fail)
+    monkeypatch.setitem(trackers.TRACKERS, "mlflow", lambda *_: tracker)
+    tracking = trackers.Tracking(tmp_path, Config(track="mlflow"), print)
+    tracking.log(ROW)
+    tracking.close(False)
+    assert tracker.rows == [(100, {"time_s": 1.5, "agent_steps": 100, "pps": 50.0})]
+
+
+def test_a_tracker_that_is_not_installed_is_refused(monkeypatch):
+    monkeypatch.setattr(trackers.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"needs the package wandb: pip install ga3c_tf\[track\]"):
+        trackers.check_tracker(Config(track="wandb"))
+    trackers.check_tracker(Config())
