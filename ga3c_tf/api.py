@@ -32,7 +32,7 @@ from ga3c_tf.presets import USUAL_PRESET
 from ga3c_tf.runner import new_training, resumed_training
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import RunFolder, read_config
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
+from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.weights import weights_called
 
 if TYPE_CHECKING:
@@ -172,6 +172,10 @@ class Run:
     def metrics(self) -> dict[str, np.ndarray]:
         """Return the columns of metrics.csv, one float64 array each; not-a-number where a cell is empty."""
         return dict(read_columns(self.path / "metrics.csv", METRIC_COLUMNS))
+
+    def episodes(self) -> dict[str, np.ndarray]:
+        """Return the columns of episodes.csv, one float64 array each: the score and length of every episode."""
+        return dict(read_columns(self.path / "episodes.csv", EPISODE_COLUMNS))
 
 
 def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress: bool = True, **settings: Any) -> Run:

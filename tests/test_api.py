@@ -35,6 +35,7 @@ def test_a_run_is_trained_continued_evaluated_and_loaded(tmp_path, capsys):
     assert run.summary["ended"] == "steps" and run.summary["agent_steps"] >= 3000
     assert re.search(r"RScore: +[\d.]+", capsys.readouterr().out)
     assert len(run.metrics()["agent_steps"]) >= 1 and run.metrics()["agent_steps"][-1] >= 2000
+    assert len(run.episodes()["score"]) == run.summary["episodes"] and run.episodes()["length"].sum() <= 3500
     again = run.resume(steps=6000, progress=False)
     assert again.summary["agent_steps"] >= 6000 and again.path == run.path
     scores = again.evaluate(episodes=4, seed=3)
