@@ -1,4 +1,4 @@
-# make reproduce | test | test-slow | lint | format | install | clean
+# make reproduce | test | test-slow | lint | format | docs | install | clean
 # Another interpreter (3.11 to 3.13), before .venv exists:  make install PYTHON=python3.12
 
 PYTHON ?= python3
@@ -12,7 +12,7 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/installed
 TYPED   := ga3c_tf
 
-.PHONY: reproduce test test-slow lint format install clean
+.PHONY: reproduce test test-slow lint format docs install clean
 
 # 1. Seconds of Pong, scored: everything works. 2. The paper's main claim on this machine: does GA3C learn sooner than A3C by
 # the clock? 3. Pong, played by the published weights, for its row of Table 3.
@@ -37,6 +37,10 @@ lint: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# To read it: python3 -m http.server --directory build/site
+docs: $(STAMP)
+	$(BIN)/python -m mkdocs build --strict
 
 install: $(STAMP)
 

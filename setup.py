@@ -70,6 +70,12 @@ setup(
         "minatar": ["MinAtar>=1.0.15,<2"],
         "ray": ["ray>=2.40,<3", "fsspec>=2024.6"],
         "track": ["wandb>=0.20,<1", "mlflow>=3.4,<4"],
+        "docs": [
+            "mkdocs>=1.6,<2",
+            "mkdocs-material>=9.6,<10",
+            "mkdocstrings[python]>=0.30,<2",
+            "mermaidx>=0.10,<1",  # draws the diagrams while the site is built
+        ],
         "dev": [
             "pytest>=8",
             "pytest-timeout>=2.3",
@@ -79,6 +85,9 @@ setup(
             "ruff>=0.14",
             "mypy>=1.18",
             "import-linter>=2.5",
+            "playwright>=1.50,<2",  # drives the system's Chromium, in the tests of the site
+            "nbclient>=0.10,<1",  # runs the notebook
+            "ipykernel>=6.29,<8",
         ],
     },
     entry_points={"console_scripts": ["ga3c-tf = ga3c_tf.cli.main:main"]},

@@ -1,0 +1,140 @@
+"""Hooks of the documentation site: which files of the repository are its pages, and how they differ from GitHub's.
+
+Every file keeps its path, so that the links between pages lead to the same places on GitHub and on the site.
+"""
+
+import dataclasses
+import inspect
+import json
+import posixpath
+import re
+from pathlib import Path
+
+import mermaidx
+from mkdocs.structure.files import File, Files
+
+from ga3c_tf.config import Config, option_of
+from ga3c_tf.rollouts import columns
+from ga3c_tf.settings import SYSTEMS, plain_text
+
+ROOT = Path(__file__).resolve().parents[1]
+CONTENT = (
+    "*.md",
+    "docs/*.md",
+    "docs/*.png",
+    "docs/*.css",
+    "docs/data/*",
+    "docs/reference/*.md",
+    "results/*.md",
+    "results/figures/*.svg",
+    "results/measured/*.csv",
+    "results/paper/*.csv",
+    "results/weights/**/*.md",
+    "results/weights/**/*.svg",
+    "results/weights/**/*.gif",
+)
+NOTEBOOK = "examples/quickstart.ipynb"
+SHOWN_ON = {
+    "ga3c_tf/api.py": "docs/reference/python.md",
+    "ga3c_tf/config.py": "docs/reference/settings.md",
+    NOTEBOOK: "examples/quickstart.md",
+}
+"""Pages of the site that show what links to these files are for."""
+LINK = re.compile(r"(?<!!)\[([^][]*)\]\(([^)\s#]+)\)")
+TARGET = re.compile(r"(?<=\]\()([^)\s#]+)(?=\))")
+
+
+def on_files(files: Files, config) -> Files:
+    """Replace the files of docs/ by the site's content, with paths from the root of the repository."""
+    kept = [file for file in files if file.src_dir != config.docs_dir]
+    paths = sorted(path for pattern in CONTENT for path in ROOT.glob(pattern))
+    content = [File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)) for path in paths]
+    notebook = File.generated(config, SHOWN_ON[NOTEBOOK], content=_notebook(ROOT / NOTEBOOK))
+    return Files([*kept, *content, notebook])
+
+
+def on_page_markdown(markdown: str, page, config, files: Files) -> str:
+    """Adapt a page to the site: links, diagrams, folded parts, and the generated tables."""
+    folder = posixpath.dirname(page.file.src_uri)
+    markdown = TARGET.sub(lambda match: _page_for(match[0], folder), markdown)
+    markdown = LINK.sub(lambda match: _text_of_source(match, folder, files), markdown)
+    markdown = re.sub(r"```mermaid\n(.*?)```", lambda match: _diagram(match[1]), markdown, flags=re.DOTALL)
+    markdown = markdown.replace("<details>", '<details markdown="1">')
+    for mark, table in (("<!-- settings -->", _settings), ("<!-- columns -->", _columns)):
+        if mark in markdown:
+            markdown = markdown.replace(mark, table())
+    return markdown
+
+
+def _page_for(target: str, folder: str) -> str:
+    """Return where a link leads on the site: to the card in a folder, which GitHub shows, or to what shows a file."""
+    path = posixpath.normpath(posixpath.join(folder, target))
+    if path in SHOWN_ON:
+        return posixpath.relpath(SHOWN_ON[path], folder or ".")
+    return f"{target}/README.md" if (ROOT / path / "README.md").exists() else target
+
+
+def _text_of_source(match: re.Match, folder: str, files: Files) -> str:
+    """Return plain text in place of a link to a file of the repository that is not on the site."""
+    label, target = match.groups()
+    path = posixpath.normpath(posixpath.join(folder, target))
+    if files.get_file_from_path(path) or not (ROOT / path).is_file():
+        return match[0]
+    return f"`{label}`" if label in path else f"{label} (`{path}`)"
+
+
+def _notebook(file: Path) -> str:
+    """Return the cells of a notebook as a page."""
+    parts = []
+    for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+    return "\n\n".join(parts)
+
+
+def _diagram(source: str) -> str:
+    """Return a Mermaid diagram as a picture, which needs no script in the browser."""
+    return f'<div class="diagram">{mermaidx.render(source).svg()}</div>'
+
+
+def _settings() -> str:
+    """Return one table for each group of the settings."""
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for setting in dataclasses.fields(Config):
+        rule = setting.metadata
+        option = "the first argument" if setting.name == "env_id" else f"`--{option_of(setting.name)}`"
+        default = "" if setting.default is None else f"`{plain_text(setting.default)}`"
+        limits = _limits(rule)
+        systems = "" if rule["systems"] == SYSTEMS else f" Only for {' and '.join(rule['systems'])}."
+        meaning = rule["help"].replace("<", "&lt;") + systems
+        groups.setdefault(rule["group"], []).append((f"`{setting.name}`", option, default, limits, meaning))
+    heads = ("setting", "option", "default", "values", "meaning")
+    return "\n\n".join(f"## {group.capitalize()}\n\n{_table(heads, rows)}" for group, rows in groups.items())
+
+
+def _limits(rule) -> str:
+    """Return the values that a setting may have, in words."""
+    if rule["choices"]:
+        return ", ".join(f"`{choice}`" for choice in rule["choices"])
+    bounds = {"above": "above", "low": "from", "high": "to"}
+    return " ".join(f"{word} {plain_text(rule[name])}" for name, word in bounds.items() if rule[name] is not None)
+
+
+def _columns() -> str:
+    """Return the tables of the columns of steps and of segments, with the comments beside them."""
+    source = inspect.getsource(columns)
+    meaning = dict(re.findall(r'^    "(\w+)": np\.\w+,  # (.*)$', source, re.MULTILINE))
+    parts = []
+    for title, shape, schema in (
+        ("Columns of steps", "B", columns.STEP_COLUMNS),
+        ("Columns of segments", "S", columns.SEGMENT_COLUMNS),
+    ):
+        rows = [(f"`{name}`", f"{kind.__name__} [{shape}]", meaning[name]) for name, kind in schema.items()]
+        parts.append(f"## {title}\n\n{_table(('column', 'type', 'meaning'), rows)}")
+    return "\n\n".join(parts)
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a Markdown table."""
+    lines = [heads, ("---",) * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
