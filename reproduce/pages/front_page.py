@@ -43,7 +43,7 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
     return lines_of(
         "front_page.md",
         results=name,
-        playing=[file.parent.name for file in sorted(weights.glob(f"*/{EPISODE}"))],
+        playing=[file.parent.name for file in sorted(weights.glob(f"*/{EPISODE}"), reverse=True)],
         published=pretrained.rows(weights, folder.paper(), f"{name}/weights"),
         card=PRETRAINED if (weights / PRETRAINED / "curve.svg").exists() else None,
         verdicts=counted(summary.verdicts),

@@ -41,5 +41,6 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
             if (record.table, record.method) == ("scores", "GA3C (1 day, GPU)") and GAMES.get(record.game) == env_id
         ]
         found.append([f"[{name}]({link}/{name})", env_id, ours, steps, minutes, number(next(iter(values), None))])
+    found.sort(key=lambda row: row[1])
     header = ["weights", "environment", "mean score", "agent steps", "minutes", "GA3C, 1 day on a GPU (paper)"]
     return table(header, found) if found else []
