@@ -10,6 +10,7 @@ import numpy as np
 from ga3c_tf.reproduce.figures import learning_curves, pps, scores
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.effects import judged, left_random, welch_effect
+from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Finding
 from ga3c_tf.reproduce.runs.run import Run
@@ -79,18 +80,18 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
 
 
 def findings(results: Results) -> list[tuple[str, str, Finding]]:
-    """Compare the final score of GA3C with that of each other system, for each game."""
+    """Compare the final score of GA3C with that of each other system, for each game that both have been run on."""
     ends = {
         (game, system): results.values(learning_curves.FINAL, runs)
         for game, systems in groups(results).items()
         for system, runs in systems.items()
     }
-    pairs = [(game, other) for game, other in ends if other != "GA3C"]
-    found = judged(
-        {(game, other): welch_effect(ends.get((game, "GA3C"), []), ends[game, other]) for game, other in pairs}
-    )
+    pairs = [
+        (game, other) for game, other in ends if other != "GA3C" and ends[game, other] and ends.get((game, "GA3C"))
+    ]
+    found = judged({(game, other): welch_effect(ends[game, "GA3C"], ends[game, other]) for game, other in pairs})
     learned = {
-        game: any(left_random(ends[each], _start_score(results, game)) for each in ends if each[0] == game)
+        game: any(left_random(ends[each], _before(results, game)) for each in ends if each[0] == game)
         for game, _ in pairs
     }
     return [
@@ -106,13 +107,7 @@ def section(results: Results) -> list[str]:
         runs_of = [systems.get(name, []) for name in SYSTEMS.values()]
         finals = [mean_ci(results.values(learning_curves.FINAL, runs)) for runs in runs_of]
         minutes = " / ".join(_minutes(runs) for runs in runs_of)
-        reasons = [
-            f"{system}, seed {run.spec.seed}: {results.status(run)}"
-            for system, runs in systems.items()
-            for run in runs
-            if not run.finished
-        ]
-        rows.append([game, _start(results, game), *finals, minutes, "; ".join(reasons)])
+        rows.append([game, _start(results, game), *finals, minutes, _unfinished(results, systems)])
     return lines_of(
         "environments.md",
         systems=list(SYSTEMS.values()),
@@ -122,14 +117,27 @@ def section(results: Results) -> list[str]:
     )
 
 
+def _unfinished(results: Results, systems: dict[str, list[Run]]) -> str:
+    """Write how many runs are missing, and what became of those that did not come to their end."""
+    statuses = {
+        f"{system}, seed {run.spec.seed}": results.status(run)
+        for system, runs in systems.items()
+        for run in runs
+        if not run.finished
+    }
+    reasons = [f"{run}: {status}" for run, status in statuses.items() if status != NOT_RUN]
+    missing = len(statuses) - len(reasons)
+    return "; ".join([*reasons, *([f"{missing} not run"] if missing else [])])
+
+
 def _evaluated(results: Results) -> list[list[str]]:
     """Return a row for each game whose final weights played whole episodes: random policy and systems."""
     rows = []
     for game, systems in groups(results).items():
-        random = results.values(scores.RANDOM, [run for runs in systems.values() for run in runs])
+        random = _random_score(results, systems)
         played = [results.values(scores.SCORE, systems.get(name, [])) for name in SYSTEMS.values()]
         if any(played):
-            rows.append([game, number(random[0] if random else None), *map(mean_ci, played)])
+            rows.append([game, number(random), *map(mean_ci, played)])
     return rows
 
 
@@ -137,6 +145,18 @@ def _start(results: Results, game: str) -> str:
     score = _start_score(results, game)
     steps = [record.agent_steps or 0 for record in results.records if (record.game, record.metric) == (game, START)]
     return f"{number(score)} (by {max(steps):,} steps)" if score is not None else "-"
+
+
+def _before(results: Results, game: str) -> float | None:
+    """Return the score of the random policy where it was measured, else that of the start."""
+    random = _random_score(results, groups(results)[game])
+    return _start_score(results, game) if random is None else random
+
+
+def _random_score(results: Results, systems: dict[str, list[Run]]) -> float | None:
+    """Return the score of the random policy in whole episodes of their own, if it was measured."""
+    found = results.values(scores.RANDOM, [run for runs in systems.values() for run in runs])
+    return found[0] if found else None
 
 
 def _start_score(results: Results, game: str) -> float | None:
@@ -155,13 +175,14 @@ def plot(results: Results, stem: Path) -> None:
     """Draw the score against time and against agent steps, a row for each game."""
     from ga3c_tf.reproduce.drawing import plots
 
-    curves = {
-        game.replace("_", " "): {
-            system: [run.curve for run in runs if run.finished] for system, runs in systems.items()
-        }
-        for game, systems in groups(results).items()
-    }
-    random = {game.replace("_", " "): _start_score(results, game) for game in groups(results)}
+    curves = {}
+    random = {}
+    for game, systems in groups(results).items():
+        of_game = {name: [run.curve for run in runs if run.finished] for name, runs in systems.items()}
+        if any(of_game.values()):
+            title = game.replace("_", " ")
+            curves[title] = of_game
+            random[title] = _random_score(results, systems)
     plots.score_curves(curves, stem, random)
 
 

@@ -97,7 +97,7 @@ def test_every_measured_row_has_its_run(file):
             played = {"score": "evaluation", "score of the random policy": "random"}.get(record.metric)
             steps = run.result[played]["agent_steps"] if played else run.agent_steps
             if record.metric == environments.START:
-                steps = environments.measures(run)[-1].agent_steps
+                [steps] = [each.agent_steps for each in environments.measures(run) if each.metric == environments.START]
             assert (record.agent_steps, record.commit) == (steps, run.commit)
             assert len(run.metrics["time_s"]) and " train " in run.sessions[0]["command"]
 
