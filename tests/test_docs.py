@@ -23,6 +23,7 @@ COLUMNS = {
 }
 A_FILE = re.compile(r"(?<![\w./<>-])(?:ga3c_tf|reproduce|tests|docs|results)/[\w./-]*[\w/]")
 A_MODULE = re.compile(r"(?<![\w./-])(?:[\w-]+/)*[\w-]+\.py\b")
+A_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
 A_TEST = re.compile(r"`(test_\w+)(\.\.\.)?`")
 USERS = {"mine.py"}
 """Files of the reader's own, that a page tells how to write."""
@@ -65,6 +66,17 @@ def test_every_link_leads_somewhere(page):
             linked = page.parent / file if file else page
             titles = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
             assert anchor in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}, target
+
+
+@by_page
+def test_numbers_of_a_table_are_those_of_its_record(page):
+    """A comment before a table names the file that its numbers are from; they are rounded there."""
+    for file, body in re.findall(r"<!-- numbers: (\S+) -->\n\|.*\n\|[-|]+\n((?:\|.*\n)+)", page.read_text()):
+        known = [float(number) for number in re.findall(A_NUMBER, (page.parent / file).read_text())]
+        for cell in re.findall(r"[^|\n]+", body):
+            for text in re.findall(A_NUMBER, cell.replace(",", "")):
+                digits = len(text.partition(".")[2])
+                assert any(f"{value:.{digits}f}" == text for value in known), f"{text} is not in {file}"
 
 
 @by_page

@@ -183,7 +183,8 @@ def plot(results: Results, stem: Path) -> None:
             title = game.replace("_", " ")
             curves[title] = of_game
             random[title] = _random_score(results, systems)
-    plots.score_curves(curves, stem, random)
+    if curves:
+        plots.score_curves(curves, stem, random)
 
 
 FIGURE = Figure(
