@@ -68,6 +68,7 @@ setup(
     extras_require={
         "gpu": ["tensorflow[and-cuda]>=2.21,<3"],
         "minatar": ["MinAtar>=1.0.15,<2"],
+        "export": ["onnx>=1.17,<2", "tf2onnx>=1.17,<2", "safetensors>=0.5,<1", "huggingface_hub>=1,<3"],
         "ray": ["ray>=2.40,<3", "fsspec>=2024.6"],
         "track": ["wandb>=0.20,<1", "mlflow>=3.4,<4"],
         "docs": [
@@ -81,6 +82,7 @@ setup(
             "pytest-timeout>=2.3",
             "build>=1.2",
             "setuptools>=64",
+            "onnxruntime>=1.20,<2",
             "hypothesis>=6.100",
             "ruff>=0.14",
             "mypy>=1.18",

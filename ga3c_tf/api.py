@@ -127,6 +127,23 @@ class Agent:
 
         return record(self._trained, episodes, seed, Path(file))
 
+    def export(self, file: str | Path, form: str = "onnx") -> dict[str, Any]:
+        """Write the network for other programs, and beside it FILE.json, which says how states are made.
+
+        Args:
+            file: to write; it must not exist.
+            form: 'onnx', 'savedmodel' or 'keras'.
+
+        Returns:
+            What FILE.json says.
+
+        Raises:
+            UserError: the file exists or is of another kind, a package is missing, or the network cannot be converted.
+        """
+        from ga3c_tf.export import export_agent
+
+        return export_agent(self._trained, Path(file), form)
+
 
 class Run:
     """A run folder.

@@ -57,6 +57,7 @@ class TrainedAgent:
         seed: seed of the sampled actions.
 
     Attributes:
+        folder: `run`.
         config: the run's settings, for whole games (`terminal_on_life_loss` off).
         model: the model, with the checkpoint's weights.
         agent_steps: of the checkpoint.
@@ -69,18 +70,19 @@ class TrainedAgent:
     def __init__(
         self, run: Path | str, checkpoint: str | int, greedy: bool, seed: int, device: str, warn: Callable[[str], None]
     ):
+        self.folder = Path(run)
         self.config: Config = read_config(run).replace(terminal_on_life_loss=False)
         spec = describe_environment(self.config)
         self.model = Model(self.config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
         self.checkpoint = "best (by rolling score)" if checkpoint == "best" else str(checkpoint)
         self.agent_steps: int
-        if (Path(run) / weights.FILE).exists():
+        if weights.file_of(self.folder):
             if checkpoint != "best":
                 raise UserError(f"{run} has weights, and no checkpoints to choose from; leave --checkpoint out")
-            self.agent_steps = weights.load_weights(Path(run), self.model)
+            self.agent_steps = weights.load_weights(self.folder, self.model)
             self.checkpoint = "published"
         else:
-            checkpoints = Checkpoints(Path(run), self.model.checkpoint_objects(), warn)
+            checkpoints = Checkpoints(self.folder, self.model.checkpoint_objects(), warn)
             self.agent_steps = checkpoints.restore(checkpoint)["agent_steps"]
         self._greedy = greedy
         self._rng = _actions_of(seed)

@@ -1,8 +1,9 @@
-"""The commands about trained agents: `evaluate`, `play` and `publish`."""
+"""The commands about trained agents: `evaluate`, `play`, `publish` and `export`."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import rich_click as click
@@ -96,11 +97,23 @@ def play(
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Whole episodes.")
 @click.option("--checkpoint", default="best", show_default=True, help="'best', 'latest', or the agent steps of one.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["numpy", "huggingface"]),
+    default="numpy",
+    show_default=True,
+    help="Weights as a NumPy archive, or a folder for the Hugging Face Hub: safetensors, video, card with metadata.",
+)
 @trust_option
-def publish(run: Path, folder: Path, episodes: int, checkpoint: str, trust_code: bool) -> None:
+def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, trust_code: bool) -> None:
     """Write the weights of the run RUN to FOLDER, scored, with a card: to be handed on, played and scored elsewhere."""
+    from ga3c_tf.export import check_packages
     from ga3c_tf.runs.weights import check_free
 
+    for_hub = form == "huggingface"
+    if for_hub:
+        check_packages("--format huggingface", ["safetensors", "huggingface_hub"])
     _check_agent(run, checkpoint, trust_code)
     check_free(folder)
 
@@ -108,16 +121,69 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, trust_code:
 
     agent = _trained_agent(run, checkpoint, True, 0, "cpu")
     exit_on_signals()
-    score = write(run, folder, agent, episodes, 0, " ".join(command_line()))
+    score = write(run, folder, agent, episodes, 0, " ".join(command_line()), for_hub)
     print(f"{folder}: {score['env_id']}, mean {score['mean']:.2f} of {episodes} episodes")
+    if for_hub:
+        print(f"to upload it: hf upload USER/{folder.resolve().name} {shlex.quote(str(folder))}")
+
+
+@click.command()
+@agent_argument
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["onnx", "savedmodel", "keras"]),
+    required=True,
+    help="ONNX, TensorFlow's SavedModel (a folder), or Keras.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="File to write.  [default: RUN.onnx, RUN-savedmodel or RUN.keras in the current folder]",
+)
+@click.option(
+    "--episodes",
+    type=click.IntRange(0, 100_000),
+    default=0,
+    show_default=True,
+    help="Score the agent over so many episodes for the metadata; published weights have their score.",
+)
+@click.option("--checkpoint", default="best", show_default=True, help="'best', 'latest', or the agent steps of one.")
+@trust_option
+def export(
+    run: Path | None,
+    pretrained: str | None,
+    form: str,
+    output: Path | None,
+    episodes: int,
+    checkpoint: str,
+    trust_code: bool,
+) -> None:
+    """Write the network of the trained agent of RUN as a file for other programs, with a JSON file that explains it."""
+    from ga3c_tf.export import check_export, default_file, export_agent, metadata_of
+
+    run = _agent_folder(run, pretrained)
+    file = output or default_file(run, form)
+    check_export(file, form)
+    _check_agent(run, checkpoint, trust_code)
+
+    from ga3c_tf.evaluation import evaluate as play_episodes
+    from ga3c_tf.evaluation import summary
+
+    agent = _trained_agent(run, checkpoint, True, 0, "cpu")
+    exit_on_signals()
+    score = summary(agent, play_episodes(agent, episodes, 0), False, 0) if episodes else None
+    export_agent(agent, file, form, score)
+    print(f"{file}: policy and value of {agent.config.env_id}; {metadata_of(file)} says how to use it")
 
 
 def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
-    """Return the folder of the agent that is meant: a run, or published weights."""
-    from ga3c_tf.runs.weights import published_folder
+    """Return the folder of the agent that is meant: a run, or published weights, by their name where RUN is no path."""
+    from ga3c_tf.runs.weights import published_folder, published_names
 
     if run is not None and pretrained is None:
-        return run
+        return published_folder(str(run)) if not run.exists() and str(run) in published_names() else run
     if run is None and pretrained is not None:
         return published_folder(pretrained)
     raise UserError("name either a folder RUN or --pretrained weights")

@@ -73,6 +73,7 @@ for command in (
     agents.evaluate,
     agents.play,
     agents.publish,
+    agents.export,
     figures.plot,
     tools.bench,
     figures.reproduce,

@@ -102,7 +102,7 @@ def trust_option(command):
 
 def agent_argument(command):
     """Add the argument RUN, and the option that names published weights in its place."""
-    text = "The name of weights in results/weights, in the place of RUN."
+    text = "The name of weights in results/weights, in the place of RUN, which may be such a name too."
     command = click.option("--pretrained", help=text)(command)
     return click.argument("run", required=False, type=click.Path(path_type=Path))(command)
 

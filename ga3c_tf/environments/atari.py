@@ -103,6 +103,10 @@ class AtariEnvironment(gymnasium.Env):
         terminated = life_lost or self.ale.game_over(with_truncation=False)
         return self._stack, reward, terminated, self.ale.game_truncated(), self._info()
 
+    def get_action_meanings(self) -> list[str]:
+        """Return the name of each action, as the emulator has it."""
+        return self._game.get_action_meanings()
+
     def render(self) -> np.ndarray | None:
         """Return the screen, uint8 (height, width, 3), for render mode 'rgb_array'."""
         return self._game.render()

@@ -70,6 +70,11 @@ class MinAtarEnvironment(gymnasium.Wrapper):
             seed %= 2**32  # the largest seed of its RandomState
         return self.env.reset(seed=seed, options=options)
 
+    def get_action_meanings(self) -> list[str]:
+        """Return the letter of each action: n (no-op), l, u, r, d or f (fire)."""
+        game = cast(Any, self.env.unwrapped)
+        return [game.game.env.action_map[action] for action in game.action_set]
+
     def render(self) -> np.ndarray:
         """Draw one coloured square per cell, the highest plane on top: uint8 (160, 160, 3)."""
         planes = self._game.state()

@@ -49,6 +49,7 @@ class ActorCritic:
 
     Attributes:
         network: keras.Model, states [B, *state_shape] to (logits [B, A], values [B]).
+        states: tf.TensorSpec of a batch of states.
         variables: its trainable variables.
         gradients_of: optimizer (0, or 1 with `dual_rmsprop`) and variable of each gradient.
 
@@ -85,7 +86,7 @@ class ActorCritic:
                 config.normalize_images,
             )
             self.variables = [variable.value for variable in self.network.trainable_variables]
-            states = tf.TensorSpec((None, *self._state_shape), self._state_dtype)
+            states = self.states = tf.TensorSpec((None, *self._state_shape), self._state_dtype)
             self._predict = direct_call(trace(self._prediction_graph, [states]))
             columns = [tf.TensorSpec((None,), tf.as_dtype(dtype)) for dtype in COLUMNS.values()]
             gradients = trace(self._gradient_graph, [states, tf.TensorSpec((), tf.float32), *columns])

@@ -45,6 +45,7 @@ class Model:
 
     Attributes:
         network: keras.Model, states [B, *state_shape] to (logits [B, A], values [B]).
+        states: tf.TensorSpec of a batch of states.
         version: Scalar int64 variable, the number of updates done.
 
     Raises:
@@ -68,6 +69,7 @@ class Model:
             config, state_shape, state_dtype, num_actions, seed, self.version, network, device
         )
         self.network = self._actor_critic.network
+        self.states = self._actor_critic.states
         self.predict = self._actor_critic.predict
         with tf.device(device):
             count = 2 if config.dual_rmsprop else 1  # of the losses' sum, or of each loss

@@ -178,6 +178,11 @@ def read_sessions(path: Path) -> list[dict]:
         return []
 
 
+def commit_of(session: dict) -> str:
+    """Return the commit of a session in meta.json, shortened, and whether the source was changed since."""
+    return f"{str(session.get('commit') or 'unknown')[:12]}{', changed' if session.get('dirty') else ''}"
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -1,7 +1,7 @@
 """Weights that are handed on: a folder with the settings of the run, its float32 weights, and a card that says more.
 
-The weights lie in a NumPy archive, which cannot hold code. Optimizer slots stay behind: such a folder is for playing
-and scoring, not for resuming.
+The weights lie in a NumPy archive, or for the Hugging Face Hub in a safetensors file; neither can hold code. Optimizer
+slots stay behind: such a folder is for playing and scoring, not for resuming.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import types
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of w
 
 MOST_BYTES = 5 * 10**6
 FILE = "weights.npz"
+SAFETENSORS = "model.safetensors"
 SCORE = "score.json"
 EPISODE = "episode.gif"
 """An animated picture of how the agent plays."""
@@ -37,13 +39,23 @@ PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 """The published ones, each in a folder of its name: in a checkout, or installed beside the package."""
 
 
+def file_of(folder: Path) -> Path | None:
+    """Return the file of the weights in a folder, None where there is none."""
+    return next((folder / name for name in (FILE, SAFETENSORS) if (folder / name).is_file()), None)
+
+
+def published_names() -> list[str]:
+    """Return the names of the published weights, sorted."""
+    return sorted(path.parent.name for path in PUBLISHED.glob(f"*/{FILE}"))
+
+
 def published_folder(name: str) -> Path:
     """Return the folder of the published weights called `name`.
 
     Raises:
         UserError: there are none of this name.
     """
-    names = sorted(path.parent.name for path in PUBLISHED.glob(f"*/{FILE}"))
+    names = published_names()
     if name not in names:
         hint = did_you_mean(name, names) or f"; there are {', '.join(names) or 'none'}"
         raise UserError(f"no pretrained weights {name!r}{hint}")
@@ -60,7 +72,7 @@ def weights_called(name: str) -> Path:
         raise UserError(
             f"{name} is a run folder; make weights of it with ga3c-tf publish, or go on with ga3c-tf resume"
         )
-    if not (Path(name) / FILE).is_file():
+    if not file_of(Path(name)):
         return published_folder(name)
     check_no_links(Path(name))  # a new run copies what lies in it, and `publish` hands that on
     return Path(name)
@@ -81,11 +93,11 @@ def keep_origin(folder: Path, run: Path) -> None:
 def check_free(folder: Path) -> None:
     """Refuses, with a UserError, to write weights over anything but weights that were written before."""
     there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    if folder.is_symlink() or (there and (FILE not in there or "checkpoints" in there)):
+    if folder.is_symlink() or (there and (not {FILE, SAFETENSORS} & {*there} or "checkpoints" in there)):
         raise UserError(f"{folder} has something else in it; name a new folder for the weights")
 
 
-def save_weights(folder: Path, model: Model, config_json: str, score: dict) -> Path:
+def save_weights(folder: Path, model: Model, config_json: str, score: dict, name: str = FILE) -> Path:
     """Write the weights, the settings and the score that they were given; return the file of the weights.
 
     Args:
@@ -93,40 +105,78 @@ def save_weights(folder: Path, model: Model, config_json: str, score: dict) -> P
         model: whose weights.
         config_json: the settings, as `Config.to_json` gives them.
         score: what `evaluate.summary` says.
+        name: of the file of the weights, `FILE` or `SAFETENSORS`.
 
     Raises:
-        UserError: the folder cannot be written, or the weights are over 5 MB; nothing is written then.
+        UserError: the folder cannot be written, or the NumPy archive is over 5 MB; nothing is written then.
     """
-    archive = io.BytesIO()
-    arrays = {str(number): weights for number, weights in enumerate(model.network.get_weights())}
-    np.savez_compressed(archive, **{name: array.astype(np.float32) for name, array in arrays.items()})
-    if (size := len(archive.getvalue())) > MOST_BYTES:
-        raise UserError(f"the weights take {size} bytes; weights that are handed on have at most {MOST_BYTES}")
+    content = _safetensors_of(model) if name == SAFETENSORS else _archive_of(model)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / FILE).write_bytes(archive.getvalue())
+        for earlier in (FILE, SAFETENSORS):
+            (folder / earlier).unlink(missing_ok=True)
+        (folder / name).write_bytes(content)
         write_aside(folder / "config.json", config_json)
         write_aside(folder / SCORE, json.dumps(score, indent=2) + "\n")
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}") from None
-    return folder / FILE
+    return folder / name
 
 
 def load_weights(folder: Path, model: Model) -> int:
     """Give the model the weights of a folder; return the agent steps they were trained for.
 
     Raises:
-        UserError: the files are damaged, or of another network.
+        UserError: the files are damaged, or of another network; or they need a package that is missing.
     """
+    file = file_of(folder) or folder / FILE
+    read = _safetensors().load_file if file.name == SAFETENSORS else _numpy_arrays
     try:
-        with np.load(folder / FILE, allow_pickle=False) as archive:
-            arrays = [archive[name] for name in sorted(archive.files, key=int)]
+        named = read(file)
+        arrays = [named[name] for name in sorted(named, key=lambda name: int(name.partition(".")[0]))]
         shapes = [array.shape for array in arrays]
         agent_steps = int(json.loads((folder / SCORE).read_text())["agent_steps"])
     except Exception as error:  # damage shows in as many ways as there are bytes
         raise UserError(f"{folder} is damaged: {type(error).__name__}") from None
     expected = [array.shape for array in model.network.get_weights()]
     if shapes != expected:
-        raise UserError(f"{folder / FILE} is of another network: weights of {shapes}, and {expected} here")
+        raise UserError(f"{file} is of another network: weights of {shapes}, and {expected} here")
     model.network.set_weights(arrays)
     return agent_steps
+
+
+def _safetensors() -> types.ModuleType:
+    """Return the module that reads and writes safetensors.
+
+    Raises:
+        UserError: its package is missing.
+    """
+    try:
+        import safetensors.numpy
+    except ImportError:
+        raise UserError(f"{SAFETENSORS} needs pip install 'ga3c-tf[export]'") from None
+    return safetensors.numpy
+
+
+def _archive_of(model: Model) -> bytes:
+    """Return the weights as a compressed NumPy archive, called by their numbers."""
+    archive = io.BytesIO()
+    arrays = {str(number): weights for number, weights in enumerate(model.network.get_weights())}
+    np.savez_compressed(archive, **{name: array.astype(np.float32) for name, array in arrays.items()})
+    if (size := len(archive.getvalue())) > MOST_BYTES:
+        raise UserError(f"the weights take {size} bytes; weights that are handed on have at most {MOST_BYTES}")
+    return archive.getvalue()
+
+
+def _safetensors_of(model: Model) -> bytes:
+    """Return the weights as a safetensors file, called by their numbers and layers: '0.conv11.kernel'."""
+    arrays = {
+        f"{number}.{variable.path.replace('/', '.')}": np.ascontiguousarray(variable.numpy(), np.float32)
+        for number, variable in enumerate(model.network.weights)
+    }
+    return _safetensors().save(arrays)
+
+
+def _numpy_arrays(file: Path) -> dict[str, np.ndarray]:
+    with np.load(file, allow_pickle=False) as archive:
+        return dict(archive)

@@ -15,16 +15,19 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.evaluation import TrainedAgent, evaluate, record, summary
 from ga3c_tf.files import write_aside
 from ga3c_tf.reproduce.measures.text import lines_of
+from ga3c_tf.reproduce.results import hub
 from ga3c_tf.reproduce.runs.run import Columns, curve_of, machine_of, read_curve, write_curve
-from ga3c_tf.runs.folder import check_no_links, read_config
+from ga3c_tf.runs.folder import check_no_links, commit_of, read_config
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
-from ga3c_tf.runs.weights import EPISODE, FILE, ORIGIN, SCORE, check_free, save_weights
+from ga3c_tf.runs.weights import EPISODE, FILE, ORIGIN, SAFETENSORS, SCORE, check_free, save_weights
 
 EPISODE_STEPS = 300
 """Agent steps of the animated picture: 20 seconds of Atari."""
 
 
-def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: int, command: str) -> dict:
+def publish(
+    run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: int, command: str, for_hub: bool = False
+) -> dict:
     """Score the agent, with sampled actions, and write its weights with settings, score, pictures and card.
 
     Args:
@@ -34,6 +37,8 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
         episodes: to score it by.
         seed: of the evaluation.
         command: of this, for the card.
+        for_hub: whether the folder is one for the Hugging Face Hub: weights as safetensors, a card with the Hub's
+            metadata, a video, and metadata.json, which says how states are made.
 
     Returns:
         What `evaluate.summary` says.
@@ -48,6 +53,7 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
     try:
         sessions = [_row(session) for session in json.loads((run / "meta.json").read_text())["sessions"]]
         machines = list(dict.fromkeys(machine for *_, machine, _ in sessions))
+        commits = list(dict.fromkeys(commit for _, _, commit, *_ in sessions))
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{run / 'meta.json'} is missing or damaged") from None
     config = read_config(run).replace(run_dir=None)
@@ -57,6 +63,7 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
         "seed": config.seed,
         "minutes": _minutes(run, score["agent_steps"]),
         "machine": "; ".join(machines),
+        "commits": commits,
     }
     # 3. Count the training of the weights that the run began with, too.
     if before:
@@ -65,14 +72,17 @@ def publish(run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: i
     if before:
         curve = _after(before, read_curve(run / ORIGIN), curve)
     # 4. Write weights, curve, origin, pictures and card.
-    save_weights(folder, agent.model, config.to_json(), score)
+    file = save_weights(folder, agent.model, config.to_json(), score, SAFETENSORS if for_hub else FILE)
     write_curve(folder, curve)
     shutil.rmtree(folder / ORIGIN, ignore_errors=True)
     if before:
         shutil.copytree(run / ORIGIN, folder / ORIGIN)
     _plot(curve, config, folder / "curve")
-    shows_episode = _record_start(agent, seed, folder / EPISODE)
-    card = _card(run, folder, score, curve, sessions, before, command, shows_episode)
+    shows_episode = _record_start(agent, seed, folder / EPISODE, EPISODE_STEPS)
+    card = _card(run, file, score, curve, sessions, before, command, shows_episode)
+    if for_hub:
+        _record_start(agent, seed, folder / hub.REPLAY, hub.REPLAY_STEPS)
+        card = hub.card(card, agent, folder, score)
     write_aside(folder / "README.md", "\n".join(card) + "\n")
     return score
 
@@ -114,7 +124,7 @@ def _row(session: dict) -> list[str]:
     return [
         str(session["started"]),
         f"`{session['command']}`",
-        f"{str(session['commit'] or 'unknown')[:12]}{', changed' if session['dirty'] else ''}",
+        commit_of(session),
         machine_of(session),
         f"Python {versions['python']}, TensorFlow {versions.get('tensorflow') or versions.get('tensorflow-cpu')}",
     ]
@@ -135,10 +145,10 @@ def _plot(curve: Columns, config: Config, stem: Path) -> None:
     plots.score_curves({config.env_id: {label: [curve]}}, stem)
 
 
-def _record_start(agent: TrainedAgent, seed: int, file: Path) -> bool:
+def _record_start(agent: TrainedAgent, seed: int, file: Path, most_steps: int) -> bool:
     """Write the start of an episode; return whether the environment draws pictures."""
     try:
-        record(agent, 1, seed, file, EPISODE_STEPS)
+        record(agent, 1, seed, file, most_steps)
     except UserError:
         file.unlink(missing_ok=True)
         return False
@@ -147,7 +157,7 @@ def _record_start(agent: TrainedAgent, seed: int, file: Path) -> bool:
 
 def _card(
     run: Path,
-    folder: Path,
+    file: Path,
     score: dict,
     curve: Columns,
     sessions: list[list[str]],
@@ -156,19 +166,19 @@ def _card(
     shows_episode: bool,
 ) -> list[str]:
     """Return the lines of the card."""
-    content = (folder / FILE).read_bytes()
+    content = file.read_bytes()
     ended = None
     if len(curve["time_s"]):
         ended = {"minute": curve["time_s"][-1] / 60, "agent_steps": int(curve["agent_steps"][-1])}
     return lines_of(
         "card.md",
-        name=folder.name,
+        name=file.parent.resolve().name,
         score=score,
         scores=", ".join(f"{each:g}" for each in score["scores"]),
         ended=ended,
         before=before,
         origin=ORIGIN,
-        file=FILE,
+        file=file.name,
         size=len(content),
         digest=hashlib.sha256(content).hexdigest(),
         score_file=SCORE,

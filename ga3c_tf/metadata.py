@@ -1,0 +1,144 @@
+"""What a program must know to act with an exported network: how states are made, and what the outputs mean."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from ga3c_tf import __version__
+from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.errors import UserError
+from ga3c_tf.runs.folder import commit_of, read_sessions
+from ga3c_tf.runs.weights import SCORE
+
+if TYPE_CHECKING:
+    from ga3c_tf.evaluation import TrainedAgent
+
+PREPROCESSING = {
+    "standard": {
+        "resize": "84x84, OpenCV INTER_AREA, of the gray frame",
+        "first_state": "the first frame repeated",
+        "same_as": "gymnasium.wrappers.AtariPreprocessing and FrameStackObservation(padding_type='reset')",
+    },
+    "nvlabs": {
+        "resize": "84x84, Pillow BILINEAR, after the frame's own minimum to maximum is stretched to 0 to 255",
+        "first_state": "frames of no-op steps until the stack is full",
+        "same_as": "Environment.py of github.com/NVlabs/GA3C",
+    },
+}
+GRAY = "gray levels of the emulator, 0.299 R + 0.587 G + 0.114 B"
+
+
+def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the metadata of an agent, for JSON.
+
+    Args:
+        agent: which.
+        score: what `evaluation.summary` says of it; by default what score.json in its folder says, if there is one.
+
+    Raises:
+        UserError: score.json is damaged.
+    """
+    config = agent.config
+    score = score or _published_score(agent.folder)
+    environment = make_environment(config)
+    try:
+        states: Any = environment.observation_space
+        actions: Any = environment.action_space
+        return {
+            "environment": config.env_id,
+            "actions": _action_meanings(environment, int(actions.n)),
+            "inputs": {"states": {"dtype": states.dtype.name, "shape": ["batch", *states.shape]}},
+            "outputs": {
+                "policy": {"dtype": "float32", "shape": ["batch", int(actions.n)], "meaning": "action probabilities"},
+                "value": {"dtype": "float32", "shape": ["batch"], "meaning": "expected discounted return"},
+            },
+            "preprocessing": {**_observations(config, environment), "scaling": _scaling(agent)},
+            "network": config.network if ":" in config.network else agent.model.network.name,
+            "training": {
+                "seed": config.seed,
+                "agent_steps": score["agent_steps"] if score else agent.agent_steps,
+                "checkpoint": agent.checkpoint,
+                "initial_weights": config.initial_weights,
+                "commits": _commits(agent.folder, score),
+            },
+            "score": _figures(score),
+            "ga3c_tf": __version__,
+        }
+    finally:
+        environment.close()
+
+
+def _action_meanings(environment: gymnasium.Env, count: int) -> list[str]:
+    """Return the meaning of each action, where the environment has a name for it, else its number."""
+    try:
+        return list(environment.get_wrapper_attr("get_action_meanings")())
+    except AttributeError:
+        return [str(action) for action in range(count)]
+
+
+def _observations(config: Config, environment: Any) -> dict[str, Any]:
+    """Say how states are made of what the emulator or the environment gives."""
+    if not isinstance(environment, gymnasium.Wrapper):
+        return _atari(config)
+    observed = environment.env.observation_space
+    if environment.observation_space.dtype == np.uint8:
+        observation = "as the environment gives it, as uint8"
+    elif isinstance(observed, spaces.Box) and observed.dtype in (np.uint8, np.bool_):
+        observation = f"divided by {max(1.0, float(observed.high.max())):g}, as float32"
+    else:
+        observation = "flattened to a vector of float32, as gymnasium.spaces.flatten does"
+    return {"observation": observation, "observation_space": str(observed)}
+
+
+def _atari(config: Config) -> dict[str, Any]:
+    pools = config.preprocessing == "standard" and config.frame_skip > 1
+    return {
+        "frame_skip": config.frame_skip,
+        "frame": f"{GRAY}; {'the maximum of the last two raw frames' if pools else 'the last raw frame'} of a step",
+        **PREPROCESSING[config.preprocessing],
+        "frame_stack": config.frame_stack,
+        "stack_order": "last axis, newest frame last",
+        "repeat_action_probability": config.repeat_action_probability,
+        "noop_max": config.noop_max,
+        "full_action_space": config.full_action_space,
+    }
+
+
+def _scaling(agent: TrainedAgent) -> str:
+    """Say how the network scales its states. All networks do so themselves: no program has to."""
+    config = agent.config
+    if ":" in config.network:
+        return "inside the model, by a network of the user's own"
+    if "rescale" not in {layer.name for layer in agent.model.network.layers}:
+        return "none"
+    return f"inside the model: {'x / 255' if config.normalize_images else 'x / 128 - 1'}"
+
+
+def _published_score(folder: Path) -> dict[str, Any] | None:
+    file = folder / SCORE
+    if not file.exists():
+        return None
+    try:
+        score = json.loads(file.read_text())
+        _figures(score)
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{file} is damaged") from None
+    return score
+
+
+def _commits(folder: Path, score: dict[str, Any] | None) -> list[str]:
+    """Return the commits that a run was trained with; none where nothing says so."""
+    commits = list(dict.fromkeys(commit_of(session) for session in read_sessions(folder)))
+    return commits or (score or {}).get("training", {}).get("commits", [])
+
+
+def _figures(score: dict[str, Any] | None) -> dict[str, Any] | None:
+    names = ("mean", "std", "interval_95", "episodes", "protocol")
+    return {name: score[name] for name in names} if score else None

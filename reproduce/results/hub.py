@@ -1,0 +1,59 @@
+"""What a folder for the Hugging Face Hub has besides published weights: the Hub's metadata, and how to use them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ga3c_tf.evaluation import TrainedAgent
+from ga3c_tf.files import write_aside
+from ga3c_tf.metadata import describe_agent
+from ga3c_tf.reproduce.measures.text import lines_of
+
+REPLAY = "replay.mp4"
+"""The Hub shows a video of this name on the page of an agent."""
+REPLAY_STEPS = 3000
+"""Agent steps of the video at most: 200 seconds of Atari."""
+METADATA = "metadata.json"
+
+
+def card(lines: list[str], agent: TrainedAgent, folder: Path, score: dict) -> list[str]:
+    """Return the card with the Hub's metadata before it and the use of the folder behind it, and write metadata.json.
+
+    Args:
+        lines: of the card.
+        agent: that is published.
+        folder: to write to; its name is that of the model.
+        score: what `evaluation.summary` says.
+    """
+    metadata = describe_agent(agent, score)
+    write_aside(folder / METADATA, json.dumps(metadata, indent=2) + "\n")
+    rows = [[name.replace("_", " "), str(value)] for name, value in metadata["preprocessing"].items()]
+    name = folder.resolve().name
+    use = lines_of("hub.md", name=name, file=METADATA, network=metadata["network"], rows=rows)
+    return ["---", *_front_matter(name, score), "---", "", *lines, "", *use]
+
+
+def _front_matter(name: str, score: dict) -> list[str]:
+    """Return what the Hub reads of a card, as YAML: library, tags and the score as a `model-index`."""
+    from huggingface_hub import EvalResult, ModelCardData
+
+    env_id = score["env_id"]
+    result = EvalResult(
+        task_type="reinforcement-learning",
+        task_name="reinforcement-learning",
+        dataset_type=env_id,
+        dataset_name=env_id,
+        metric_type="mean_reward",
+        metric_name="mean_reward",
+        metric_value=f"{score['mean']:.2f} +/- {score['std']:.2f}",
+        verified=False,
+    )
+    data = ModelCardData(
+        library_name="ga3c-tf",
+        pipeline_tag="reinforcement-learning",
+        tags=[env_id, "deep-reinforcement-learning", "reinforcement-learning", "ga3c", "a3c"],
+        model_name=name,
+        eval_results=[result],
+    )
+    return data.to_yaml().strip().split("\n")

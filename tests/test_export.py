@@ -1,0 +1,249 @@
+"""Exported networks give the policy of ours, and what lies beside them is enough to feed them frames."""
+
+import importlib.util
+import json
+import re
+import runpy
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import onnxruntime
+import pytest
+from commands import ga3c_tf, output_of
+
+import ga3c_tf as package
+from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.errors import UserError
+from ga3c_tf.export import SUFFIXES, check_export, metadata_of
+from ga3c_tf.metadata import describe_agent
+from ga3c_tf.model.export import write_network
+from ga3c_tf.model.model import Model
+from ga3c_tf.model.tensorflow import keras, tf
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "export.md"
+NAMES = ["pong", "minatar_breakout"]
+
+
+@pytest.fixture(scope="module")
+def agents():
+    return {name: package.load_agent(name, device="cpu") for name in NAMES}
+
+
+def recorded_states(agent, steps=24):
+    """States of an episode that the agent plays: every third one."""
+    environment = agent.make_environment()
+    states = [environment.reset(seed=3)[0].copy()]
+    for _ in range(3 * steps):
+        state, _, terminated, truncated, _ = environment.step(agent.act(states[-1]))
+        states.append(state.copy())
+        if terminated or truncated:
+            states.append(environment.reset()[0].copy())
+    return np.stack(states[::3])
+
+
+def outputs_of(file, form, states):
+    """What another program gets of an exported network: policy and value."""
+    if form == "onnx":
+        session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+        return session.run(["policy", "value"], {"states": states})
+    loaded = keras.saving.load_model(file) if form == "keras" else tf.saved_model.load(file)
+    found = loaded(states) if form == "keras" else loaded.serve(states)
+    return found["policy"].numpy(), found["value"].numpy()
+
+
+def assert_same_outputs(file, form, states, model):
+    policy, value, _ = model.predict(states)
+    their_policy, their_value = outputs_of(file, form, states)
+    np.testing.assert_allclose(their_policy, policy, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(their_value, value, rtol=1e-5, atol=1e-5)
+    assert their_policy.dtype == their_value.dtype == np.float32
+    assert np.ptp(policy, axis=0).max() > 1e-3  # else any constant would do
+
+
+@pytest.mark.parametrize("form", SUFFIXES)
+@pytest.mark.parametrize("name", NAMES)
+def test_exported_weights_give_our_policy_on_recorded_states(agents, tmp_path, name, form):
+    agent, file = agents[name], tmp_path / f"agent{SUFFIXES[form]}"
+    metadata = agent.export(file, form)
+    assert_same_outputs(file, form, recorded_states(agent), agent._trained.model)
+    assert json.loads(metadata_of(file).read_text()) == metadata
+
+
+@pytest.mark.parametrize("form", SUFFIXES)
+def test_the_minimum_of_the_policy_is_exported(tmp_path, form):
+    model = Model(Config(min_policy=0.05, network="mlp"), (4,), np.float32, 3, seed=1)
+    file = tmp_path / f"agent{SUFFIXES[form]}"
+    write_network(model, 0.05, file, form, {})
+    states = np.random.default_rng(0).normal(scale=100, size=(50, 4)).astype(np.float32)
+    assert_same_outputs(file, form, states, model)
+    assert model.predict(states)[0].min() >= 0.05 / 1.15 - 1e-6
+
+
+@pytest.mark.parametrize("network", ["large", "nature"])
+def test_the_other_networks_are_exported_with_their_scaling(tmp_path, network):
+    model = Model(Config(network=network, normalize_images=True), (84, 84, 4), np.uint8, 6, seed=1)
+    write_network(model, 0.0, tmp_path / "agent.onnx", "onnx", {})
+    states = np.random.default_rng(0).integers(0, 256, (6, 84, 84, 4), np.uint8)
+    states[:3] //= 16
+    assert_same_outputs(tmp_path / "agent.onnx", "onnx", states, model)
+
+
+class OwnNetwork(keras.Model):
+    """A subclass, whose layers Keras does not know before it is called."""
+
+    def __init__(self, num_actions):
+        super().__init__()
+        self.hidden = keras.layers.Dense(8, activation="tanh")
+        self.heads = keras.layers.Dense(num_actions + 1)
+
+    def call(self, states):
+        found = self.heads(self.hidden(states))
+        return found[:, :-1], found[:, -1]
+
+
+class PythonNetwork(OwnNetwork):
+    """What no converter can look into: a function of Python."""
+
+    def call(self, states):
+        doubled = tf.numpy_function(lambda each: 2 * each, [states], tf.float32)
+        return super().call(tf.ensure_shape(doubled, (None, 4)))
+
+
+def own_model(network):
+    return Model(Config(), (4,), np.float32, 3, seed=1, network=network)
+
+
+@pytest.mark.parametrize("form", ["onnx", "savedmodel"])
+def test_a_network_of_the_users_own_is_exported(tmp_path, form):
+    keras.utils.set_random_seed(1)
+    model, file = own_model(OwnNetwork(3)), tmp_path / f"agent{SUFFIXES[form]}"
+    write_network(model, 0.0, file, form, {})
+    states = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
+    assert_same_outputs(file, form, states, model)
+
+
+def test_a_network_that_cannot_be_converted_is_one_line(tmp_path):
+    model = own_model(PythonNetwork(3))
+    with pytest.raises(UserError, match=r"network 'python_network.*' cannot be exported as onnx: .*PyFunc") as caught:
+        write_network(model, 0.0, tmp_path / "agent.onnx", "onnx", {})
+    assert "\n" not in str(caught.value) and not list(tmp_path.iterdir())
+
+
+# metadata
+
+
+def test_the_onnx_file_explains_itself(agents, tmp_path):
+    file = tmp_path / "pong.onnx"
+    metadata = agents["pong"].export(file)
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    within = session.get_modelmeta().custom_metadata_map
+    assert {name: within[name] if name in ("format", "environment", "network", "ga3c_tf") else json.loads(within[name])
+            for name in within} == metadata  # fmt: skip
+    [states] = session.get_inputs()
+    assert (states.name, states.type, states.shape) == ("states", "tensor(uint8)", ["batch", 84, 84, 4])
+    assert [(each.name, each.shape) for each in session.get_outputs()] == [
+        ("policy", ["batch", 6]),
+        ("value", ["batch"]),
+    ]
+
+
+def test_the_metadata_say_what_the_agent_is(agents):
+    pong, breakout = (describe_agent(agents[name]._trained) for name in NAMES)
+    assert pong["environment"] == "ALE/Pong-v5" and pong["network"] == "small"
+    assert pong["actions"] == ["NOOP", "FIRE", "RIGHT", "LEFT", "RIGHTFIRE", "LEFTFIRE"]
+    assert pong["inputs"]["states"] == {"dtype": "uint8", "shape": ["batch", 84, 84, 4]}
+    assert pong["preprocessing"]["scaling"] == "inside the model: x / 128 - 1"
+    assert pong["training"]["agent_steps"] == 18_006_941 and pong["training"]["seed"] == 1
+    assert pong["score"]["mean"] == 18.4 and len(pong["score"]["interval_95"]) == 2
+    assert breakout["actions"] == ["n", "l", "r"] and breakout["preprocessing"]["scaling"] == "none"
+    assert breakout["preprocessing"]["observation"] == "as the environment gives it, as uint8"
+
+
+def test_states_made_as_the_metadata_say_are_ours(agents):
+    made = describe_agent(agents["pong"]._trained)["preprocessing"]
+    assert (made["noop_max"], made["stack_order"]) == (0, "last axis, newest frame last")
+    game = gymnasium.make("ALE/Pong-v5", frameskip=1, repeat_action_probability=made["repeat_action_probability"])
+    frames = gymnasium.wrappers.AtariPreprocessing(game, noop_max=0, frame_skip=made["frame_skip"])
+    theirs = gymnasium.wrappers.FrameStackObservation(frames, made["frame_stack"], padding_type="reset")
+    ours = make_environment(agents["pong"].config)
+    state, stack = ours.reset(seed=5)[0], theirs.reset(seed=5)[0]
+    for action in np.random.default_rng(0).integers(6, size=60):
+        np.testing.assert_array_equal(state, np.moveaxis(stack, 0, -1))
+        state, stack = ours.step(action)[0], theirs.step(action)[0]
+
+
+def test_the_program_of_the_page_plays(agents, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    agents["pong"].export("pong.onnx")
+    [program] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert program.count("terminated or truncated") == 1
+    shorter = program.replace("terminated or truncated", "game.unwrapped.ale.getEpisodeFrameNumber() > 1200")
+    Path("play.py").write_text(shorter)
+    played = runpy.run_path("play.py")
+    assert float(capsys.readouterr().out) == played["score"] >= 0  # a random policy loses a point in this time or two
+    np.testing.assert_allclose(played["policy"], agents["pong"].predict(played["states"])[0], rtol=0, atol=1e-5)
+
+
+# the command
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("export") / "pole"
+    output_of("train", "CartPole-v1", "--preset", "smoke", "--seed", 1, "--run-dir", folder)
+    return folder
+
+
+def test_a_run_is_exported_by_the_command_with_its_score(run, tmp_path):
+    done = ga3c_tf("export", run, "--format", "onnx", "--episodes", 3, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith(
+        "pole.onnx: policy and value of CartPole"
+    )
+    agent = package.load_agent(run, device="cpu")
+    assert_same_outputs(tmp_path / "pole.onnx", "onnx", 20 * recorded_states(agent), agent._trained.model)
+    metadata = json.loads((tmp_path / "pole.onnx.json").read_text())
+    assert metadata["score"]["episodes"] == 3 and metadata["network"] == "mlp" and metadata["actions"] == ["0", "1"]
+    [session] = json.loads((run / "meta.json").read_text())["sessions"]
+    assert [commit[:12] for commit in metadata["training"]["commits"]] == [session["commit"][:12]]
+    assert metadata["training"]["agent_steps"] == agent.agent_steps
+
+
+@pytest.mark.parametrize("words", [["pong"], ["--pretrained", "pong"]])
+def test_published_weights_are_named_in_either_way(tmp_path, words):
+    done = ga3c_tf("export", *words, "--format", "savedmodel", "-o", "agent", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {path.name for path in tmp_path.iterdir()} == {"agent", "agent.json"}
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["nowhere", "--format", "onnx"], "nowhere is not a run folder"),
+        (["--format", "onnx"], "name either a folder RUN or --pretrained weights"),
+        (["pong"], "Missing option '--format'"),
+        (["pong", "--format", "torch"], "'torch' is not one of 'onnx', 'savedmodel', 'keras'"),
+        (["pong", "--format", "keras", "-o", "x.h5"], "x.h5 does not end in .keras"),
+        (["pong", "--format", "onnx", "-o", "taken.onnx"], "taken.onnx exists; name another file"),
+        (["pong", "--format", "onnx", "-o", "free.onnx"], "free.onnx.json exists; name another file"),
+        (["pong", "--format", "onnx", "--checkpoint", "latest"], "no checkpoints to choose from"),
+        (["pong", "--format", "keras", "-o", "taken.onnx/x.keras"], "cannot write taken.onnx/x.keras: Not a directory"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_line(tmp_path, words, line):
+    for name in ("taken.onnx", "free.onnx.json"):
+        (tmp_path / name).write_text("mine")
+    done = ga3c_tf("export", *words, cwd=tmp_path)
+    assert done.returncode == 2 and line in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
+        ("taken.onnx", "free.onnx.json"), "mine"
+    )
+
+
+def test_a_missing_package_is_one_line_before_anything_is_loaded(tmp_path, monkeypatch):
+    there = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "tf2onnx" else there(name))
+    with pytest.raises(UserError, match=re.escape("--format onnx needs pip install 'ga3c-tf[export]'")):
+        check_export(tmp_path / "agent.onnx", "onnx")
+    check_export(tmp_path / "agent.keras", "keras")
