@@ -27,6 +27,8 @@ PRELOADED = (
     "ga3c_tf.bench.run",
     "ga3c_tf.cli.main",
     "ga3c_tf.evaluation",
+    "ga3c_tf.metadata",
+    "ga3c_tf.model.export",
     "ga3c_tf.systems.serial",
     "ga3c_tf.systems.ga3c.system",
     "ga3c_tf.reproduce.command",

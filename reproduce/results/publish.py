@@ -80,6 +80,8 @@ def publish(
     _plot(curve, config, folder / "curve")
     shows_episode = _record_start(agent, seed, folder / EPISODE, EPISODE_STEPS)
     card = _card(run, file, score, curve, sessions, before, command, shows_episode)
+    for name in (hub.REPLAY, hub.METADATA):
+        (folder / name).unlink(missing_ok=True)  # of an earlier one for the Hub
     if for_hub:
         _record_start(agent, seed, folder / hub.REPLAY, hub.REPLAY_STEPS)
         card = hub.card(card, agent, folder, score)

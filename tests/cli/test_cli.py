@@ -195,6 +195,8 @@ def test_bad_input_is_refused_before_tensorflow_starts(tmp_path):
         (2, ["evaluate", "--pretrained", "pongg"]),
         (2, ["play", "nowhere", "--video", "film.mp4"]),
         (2, ["publish", "nowhere", "weights"]),
+        (2, ["export", "nowhere", "--format", "onnx"]),
+        (2, ["export", "pong", "--format", "keras", "-o", "x.h5"]),
         (2, ["plot", "nowhere", "-o", "x.png"]),
         (2, ["reproduce", "--figure", "nothing"]),
         (0, ["reproduce", "--list"]),
