@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Agent", "Config", "Run", "Scores", "UserError", "load_agent", "resume", "train"]
 
 _MODULE_OF = {"Config": "ga3c_tf.config", "UserError": "ga3c_tf.errors"}
