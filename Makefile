@@ -1,4 +1,4 @@
-# make reproduce | test | test-slow | lint | format | docs | install | clean
+# make reproduce | test | test-slow | lint | format | docs | install | develop | clean
 # Another interpreter (3.11 to 3.13), before .venv exists:  make install PYTHON=python3.12
 
 PYTHON ?= python3
@@ -10,9 +10,10 @@ FIRST  ?= runs/first
 
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/installed
+TESTED  := $(VENV)/installed-for-tests
 TYPED   := ga3c_tf
 
-.PHONY: reproduce test test-slow lint format docs install clean
+.PHONY: reproduce test test-slow lint format docs install develop clean
 
 # 1. Seconds of Pong, scored: everything works. 2. The paper's main claim on this machine: does GA3C learn sooner than A3C by
 # the clock? 3. Pong, played by the published weights, for its row of Table 3.
@@ -22,32 +23,38 @@ reproduce: $(STAMP)
 	$(BIN)/ga3c-tf evaluate --pretrained pong --episodes 5
 	@echo "What was found: $(FIRST)/README.md, $(FIRST)/figures/wall-clock-quick.png"
 
-test: $(STAMP)
+test: $(TESTED)
 	$(BIN)/python -m pytest
 
-test-slow: $(STAMP)
+test-slow: $(TESTED)
 	$(BIN)/python -m pytest -m slow --timeout 1200
 
-lint: $(STAMP)
+lint: $(TESTED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(TYPED)
 	$(BIN)/lint-imports
 
-format: $(STAMP)
+format: $(TESTED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 # To read it: python3 -m http.server --directory build/site
-docs: $(STAMP)
+docs: $(TESTED)
 	$(BIN)/python -m mkdocs build --strict
 
 install: $(STAMP)
+
+develop: $(TESTED)
 
 # The packages' __init__ files are here because an editable install lists the packages that it found.
 $(STAMP): requirements.txt setup.py ga3c_tf/__init__.py | $(BIN)/pip
 	$(BIN)/python -m pip install -r requirements.txt
 	$(BIN)/python -m pip install --no-deps -e .
+	@touch $@
+
+$(TESTED): tests/requirements.txt $(STAMP)
+	$(BIN)/python -m pip install -r tests/requirements.txt
 	@touch $@
 
 # Checked beforehand, because a venv without ensurepip stops half way and leaves a folder that looks complete.

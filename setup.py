@@ -43,7 +43,8 @@ setup(
         "ga3c_tf.reproduce.pages": ["templates/*"],
     },
     python_requires=">=3.11,<3.14",
-    # Ranges, so that the package fits into other environments. The versions that the tests ran with: requirements.txt.
+    # Ranges, so that the package fits into other environments. requirements.txt and tests/requirements.txt have the
+    # versions that the tests ran with.
     install_requires=[
         "tensorflow>=2.21,<3",
         "keras>=3.12,<4",

@@ -99,6 +99,26 @@ def test_the_image_installs_an_extra_that_exists_and_starts_the_command(fresh):
     assert {line[1:] for line in ignored if line.startswith("!")} == set(copied_into_the_image())
 
 
+def test_every_dependency_has_its_exact_version(fresh):
+    """requirements.txt names those of the package and of MinAtar, tests/requirements.txt those of the other extras."""
+    program = "import importlib.metadata as m; print(*m.requires('ga3c-tf'), sep='\\n')"
+    required = run(fresh / "python", "-c", program).splitlines()
+    named = {name: set() for name in ("requirements.txt", "tests/requirements.txt")}
+    for file, names in named.items():
+        names |= {canonical(line) for line in (ROOT / file).read_text().splitlines() if "==" in line}
+    for line in required:
+        extra = re.search(r'extra == "(\w+)"', line)
+        if extra and extra[1] == "gpu":
+            continue
+        own = not extra or extra[1] == "minatar"
+        assert canonical(line) in named["requirements.txt" if own else "tests/requirements.txt"], line
+
+
+def canonical(requirement):
+    """The name of a required package, as the index has it."""
+    return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", requirement)[0]).lower()
+
+
 @pytest.mark.slow
 def test_the_commands_of_the_installed_package(fresh, outside):
     """A training, its evaluation, the published weights, and a table of the paper."""
