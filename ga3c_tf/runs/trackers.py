@@ -9,8 +9,10 @@ import contextlib
 import importlib.util
 import json
 import math
+import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,9 +20,10 @@ from typing import Any, Protocol
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
+from ga3c_tf.runs import outcomes
 
 PROJECT = "ga3c_tf"
-"""The project in Weights & Biases, the experiment in MLflow."""
+"""The project in Weights & Biases and the experiment in MLflow, where the user's environment names no other."""
 FILE = "tracker.json"
 """In the run folder: the tracker's id of the run, with which a resumed run goes on."""
 MOST_WAITING = 1000
@@ -36,8 +39,8 @@ class Tracker(Protocol):
     def log(self, agent_steps: int, values: Row) -> None:
         """Add a row."""
 
-    def close(self, failed: bool) -> None:
-        """End the run."""
+    def close(self, ended: str) -> None:
+        """End the run; `ended` says why (of `runs.outcomes`), and is FAILED for whatever an error has ended."""
 
 
 class WandbTracker:
@@ -52,13 +55,17 @@ class WandbTracker:
     def __init__(self, folder: Path, config: Config, known: str | None):
         import wandb
 
+        online = wandb.setup().settings.mode not in ("offline", "dryrun", "disabled")
+        if online and wandb.run is None and not wandb.login(prompt=False, verify=False):
+            # `init` would ask on the terminal, where the progress is shown and nobody waits for a question
+            raise RuntimeError("there is no API key: run 'wandb login' first, or set WANDB_MODE=offline")
         self._run = wandb.init(
-            project=PROJECT,
-            name=folder.name,
+            project=os.environ.get("WANDB_PROJECT", PROJECT),
+            name=folder.resolve().name,
             id=known,
             resume="allow",
             config=_settings(config),
-            tags=_tags(config),
+            tags=[tag[:64] for tag in _tags(config).values()],  # longer ones are refused
             settings=wandb.Settings(console="off"),
         )
         self.id = self._run.id
@@ -66,8 +73,8 @@ class WandbTracker:
     def log(self, agent_steps: int, values: Row) -> None:
         self._run.log(values, step=agent_steps)
 
-    def close(self, failed: bool) -> None:
-        self._run.finish(exit_code=int(failed))
+    def close(self, ended: str) -> None:
+        self._run.finish(exit_code=int(ended == outcomes.FAILED))
 
 
 class MlflowTracker:
@@ -76,34 +83,54 @@ class MlflowTracker:
     Args:
         folder: the run folder, whose name is the run's.
         config: the settings.
-        known: the id that an earlier session had.
+        known: the id that an earlier session had; a new run is begun where the store does not have it.
     """
 
     def __init__(self, folder: Path, config: Config, known: str | None):
         from mlflow import MlflowClient
 
         self._client = MlflowClient()
-        self.id = known or self._begin(folder, config)
+        self.id = known if known and self._has(known) else self._begin(folder, config)
         self._client.update_run(self.id, status="RUNNING")
 
-    def _begin(self, folder: Path, config: Config) -> str:
-        from mlflow.entities import Param, RunTag
+    def _has(self, run: str) -> bool:
+        from mlflow.exceptions import MlflowException
 
-        experiment = self._client.get_experiment_by_name(PROJECT)
-        number = experiment.experiment_id if experiment else self._client.create_experiment(PROJECT)
-        run = self._client.create_run(number, run_name=folder.name).info.run_id
-        params = [Param(name, str(value)) for name, value in _settings(config).items()]
-        self._client.log_batch(run, params=params, tags=[RunTag(tag, "true") for tag in _tags(config)])
+        try:
+            self._client.get_run(run)
+        except MlflowException as error:
+            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+                return False
+            raise
+        return True
+
+    def _begin(self, folder: Path, config: Config) -> str:
+        from mlflow.entities import Param
+
+        name = folder.resolve().name
+        run = self._client.create_run(self._experiment(), tags=_tags(config), run_name=name).info.run_id
+        self._client.log_batch(run, params=[Param(name, str(value)) for name, value in _settings(config).items()])
         return run
+
+    def _experiment(self) -> str:
+        """Return the id of the experiment; two runs that start together may both try to create it."""
+        from mlflow.exceptions import MlflowException
+
+        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT)
+        if self._client.get_experiment_by_name(name) is None:
+            with contextlib.suppress(MlflowException):
+                self._client.create_experiment(name)
+        return self._client.get_experiment_by_name(name).experiment_id
 
     def log(self, agent_steps: int, values: Row) -> None:
         from mlflow.entities import Metric
 
-        now = int(1000 * values["time_s"])
+        now = time.time_ns() // 10**6
         self._client.log_batch(self.id, [Metric(name, value, now, agent_steps) for name, value in values.items()])
 
-    def close(self, failed: bool) -> None:
-        self._client.set_terminated(self.id, "FAILED" if failed else "FINISHED")
+    def close(self, ended: str) -> None:
+        status = {outcomes.INTERRUPTED: "KILLED", outcomes.FAILED: "FAILED"}.get(ended, "FINISHED")
+        self._client.set_terminated(self.id, status)
 
 
 TRACKERS: dict[str, Callable[[Path, Config, str | None], Tracker]] = {"wandb": WandbTracker, "mlflow": MlflowTracker}
@@ -128,26 +155,27 @@ class Tracking:
         self._folder = folder
         self._config = config
         self._warn = warn
-        self._rows: queue.Queue[Row | None] = queue.Queue(MOST_WAITING)
-        self._failed = False
+        self._rows: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
+        self._ended = outcomes.FAILED
+        self._given_up = False
         self._thread = threading.Thread(target=self._work, name="tracker", daemon=True)
         if config.track:
             self._thread.start()
 
     def log(self, row: Row) -> None:
         """Hand over a row of metrics.csv; it is lost where `MOST_WAITING` wait already."""
-        if self._thread.is_alive() and not self._rows.full():
+        if self._thread.is_alive() and self._rows.qsize() < MOST_WAITING:
             self._rows.put(row)
 
-    def close(self, failed: bool) -> None:
-        """End the run of the tracker; wait at most `CLOSE_SECONDS` for it."""
-        self._failed = failed
+    def close(self, ended: str) -> None:
+        """End the run of the tracker, as `Tracker.close`; wait at most `CLOSE_SECONDS` for it."""
         if not self._thread.is_alive():
             return
-        with contextlib.suppress(queue.Full):
-            self._rows.put(None, timeout=CLOSE_SECONDS)
+        self._ended = ended
+        self._rows.put(None)
         self._thread.join(CLOSE_SECONDS)
         if self._thread.is_alive():
+            self._given_up = True
             self._warn(
                 f"--track {self._config.track}: not done after {CLOSE_SECONDS:g} seconds; the last rows are lost"
             )
@@ -158,9 +186,10 @@ class Tracking:
             while (row := self._rows.get()) is not None:
                 values = {name: value for name, value in row.items() if value is not None and not math.isnan(value)}
                 tracker.log(int(row["agent_steps"]), values)
-            tracker.close(self._failed)
+            tracker.close(self._ended)
         except BaseException as error:  # some end the thread by SystemExit
-            self._warn(f"--track {self._config.track}: {_first_line(error)}; the training goes on without it")
+            if not self._given_up:
+                self._warn(f"--track {self._config.track}: {_first_line(error)}; the training goes on without it")
 
     def _begin(self) -> Tracker:
         """Begin a run, or go on with that of an earlier session."""
@@ -176,8 +205,8 @@ def _settings(config: Config) -> dict[str, Any]:
     return json.loads(config.to_json())
 
 
-def _tags(config: Config) -> list[str]:
-    return [config.env_id, config.system]
+def _tags(config: Config) -> dict[str, str]:
+    return {"env_id": config.env_id, "system": config.system}
 
 
 def _first_line(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import EnvironmentSpec
 from ga3c_tf.host.memory import resident_mib
+from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.trackers import Tracking
@@ -94,18 +95,28 @@ class Training:
             NotSaved: the last checkpoint cannot be written; the one before stands.
             Exception: whatever a predictor or trainer raised.
         """
-        session = self.session
-        stats = session.stats
-        session.begin()
-        before = {"agent_steps": session.agent_steps, "updates": stats.updates, "samples": stats.trained_samples}
-        self._open_log()
-        tracking = Tracking(self._run.path, session.config, session.warn)
+        tracking = Tracking(self._run.path, self.session.config, self.session.warn)
 
         def show(row: dict) -> None:
             tracking.log(row)
             report(row)
 
-        rows = _Rows(session, self.system, show)
+        ended = outcomes.FAILED
+        try:
+            summary = self._train(show)
+            ended = summary["ended"]
+        finally:
+            tracking.close(ended)
+        return summary
+
+    def _train(self, report: Callable[[dict], None]) -> dict:
+        """Do what `run` says, without a tracker."""
+        session = self.session
+        stats = session.stats
+        session.begin()
+        before = {"agent_steps": session.agent_steps, "updates": stats.updates, "samples": stats.trained_samples}
+        self._open_log()
+        rows = _Rows(session, self.system, report)
         failed: BaseException | None = None
         try:
             if not self._checkpoints.steps():
@@ -121,18 +132,14 @@ class Training:
             failed = error
             raise
         finally:
-            try:
-                checkpoint = self._wind_up(failed)
-                time_s = session.time_s
-            finally:
-                tracking.close(failed is not None)
+            checkpoint = self._wind_up(failed)
         return {
             "run": str(self._run.path),
             "ended": ended,
             "agent_steps": session.agent_steps,
             "updates": stats.updates,
             "episodes": stats.episodes,
-            "time_s": round(time_s, 3),
+            "time_s": round(session.time_s, 3),
             **speed,
             "rolling_score": stats.rolling_score,
             "rolling_episodes": session.config.rolling_episodes,

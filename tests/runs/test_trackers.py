@@ -1,16 +1,22 @@
 """Experiment trackers get the rows of metrics.csv, and can neither end nor hold up a training."""
 
 import json
+import os
+import pty
+import signal
 import struct
+import subprocess
 import threading
 import time
 
+import helpers
 import pytest
 from commands import ENVIRONMENT, ga3c_tf
 
+import ga3c_tf as package
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.runs import trackers
+from ga3c_tf.runs import outcomes, trackers
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
 
 TRAIN = ("train", "CartPole-v1", "--preset", "smoke", "--seed", 1, "--log-seconds", 0.5)
@@ -26,19 +32,45 @@ def trained(tracker, folder, environment):
     return read_columns(folder / "metrics.csv", METRIC_COLUMNS)
 
 
-def test_mlflow_has_what_metrics_csv_has(tmp_path):
+@pytest.fixture(scope="module")
+def mlflow_store(tmp_path_factory):
+    """A local store of MLflow: making one takes it seconds."""
+    return f"sqlite:///{tmp_path_factory.mktemp('mlflow') / 'store.db'}"
+
+
+def test_mlflow_has_what_metrics_csv_has(tmp_path, mlflow_store):
     from mlflow import MlflowClient
 
-    store = f"sqlite:///{tmp_path / 'store.db'}"
-    metrics = trained("mlflow", tmp_path / "pole", ENVIRONMENT | {"MLFLOW_TRACKING_URI": store})
-    client = MlflowClient(tracking_uri=store)
+    began = 1000 * time.time()
+    metrics = trained("mlflow", tmp_path / "pole", ENVIRONMENT | {"MLFLOW_TRACKING_URI": mlflow_store})
+    client = MlflowClient(tracking_uri=mlflow_store)
     [run] = client.search_runs([client.get_experiment_by_name(trackers.PROJECT).experiment_id])
     assert run.info.run_name == "pole" and run.info.status == "FINISHED"
-    assert run.data.params["env_id"] == "CartPole-v1" and "CartPole-v1" in run.data.tags
+    assert run.data.params["env_id"] == run.data.tags["env_id"] == "CartPole-v1" and run.data.tags["system"] == "ga3c"
     for name in ("updates", "entropy"):
-        logged = {each.step: each.value for each in client.get_metric_history(run.info.run_id, name)}
+        history = client.get_metric_history(run.info.run_id, name)
+        assert all(began < each.timestamp < 1000 * time.time() for each in history)
+        logged = {each.step: each.value for each in history}
         written = dict(zip(metrics["agent_steps"], metrics[name], strict=True))
         assert logged == pytest.approx({step: value for step, value in written.items() if value == value}, rel=1e-4)
+
+
+def test_mlflow_is_told_why_a_run_ended_and_begins_anew_in_a_store_without_it(tmp_path, monkeypatch, mlflow_store):
+    from mlflow import MlflowClient
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", mlflow_store)
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
+    client = MlflowClient()
+    known = "0" * 32
+    for ended, status in ((outcomes.INTERRUPTED, "KILLED"), (outcomes.FAILED, "FAILED"), (outcomes.STEPS, "FINISHED")):
+        tracker = trackers.MlflowTracker(tmp_path, Config(), known)
+        assert (tracker.id == known) == (known != "0" * 32)
+        known = tracker.id
+        assert client.get_run(known).info.status == "RUNNING"
+        tracker.close(ended)
+        assert client.get_run(known).info.status == status
+    [run] = client.search_runs([client.get_experiment_by_name("mine").experiment_id])
+    assert run.info.run_id == known
 
 
 def records_of(log):
@@ -65,7 +97,7 @@ def records_of(log):
 def test_wandb_has_what_metrics_csv_has(tmp_path):
     from wandb.proto.wandb_internal_pb2 import Record
 
-    metrics = trained("wandb", tmp_path / "pole", ENVIRONMENT | {"WANDB_MODE": "offline"})
+    metrics = trained("wandb", tmp_path / "pole", ENVIRONMENT | {"WANDB_MODE": "offline", "WANDB_PROJECT": "mine"})
     found = {}
     names = set()
     files = list((tmp_path / "wandb").glob("offline-run-*/*.wandb"))
@@ -73,18 +105,41 @@ def test_wandb_has_what_metrics_csv_has(tmp_path):
     for file in files:
         for record in map(Record.FromString, records_of(file.read_bytes())):
             if record.HasField("run"):
-                names.add((record.run.display_name, record.run.run_id))
+                names.add((record.run.display_name, record.run.project, *record.run.tags, record.run.run_id))
             items = {item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item}
             if items:
                 found[items["agent_steps"]] = items["updates"]
-    assert len(names) == 1 and names.pop()[0] == "pole"
+    [name] = names
+    assert name[:-1] == ("pole", "mine", "CartPole-v1", "ga3c")
     assert found == dict(zip(metrics["agent_steps"], metrics["updates"], strict=True))
+
+
+def test_wandb_without_a_login_asks_nothing_on_a_terminal(tmp_path):
+    outer, terminal = pty.openpty()
+    environment = {name: value for name, value in ENVIRONMENT.items() if not name.startswith("WANDB_")}
+    done = ga3c_tf(
+        *(*TRAIN, "--track", "wandb", "--run-dir", tmp_path / "pole"),
+        fresh=True,
+        capture_output=False,
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        cwd=tmp_path,
+        env=environment | {"HOME": str(tmp_path)},
+        timeout=100,
+    )
+    told = os.read(outer, 65_536).decode()
+    assert done.returncode == 0 and told.count("there is no API key: run 'wandb login' first") == 1
+    assert "choice" not in told
+    for end in (outer, terminal):
+        os.close(end)
 
 
 class Scripted:
     """A tracker that does something in one of its calls."""
 
     id = "1"
+    ended = None
 
     def __init__(self, where, act):
         self._where = where
@@ -100,8 +155,9 @@ class Scripted:
         self._pass("log")
         self.rows.append((agent_steps, values))
 
-    def close(self, failed):
+    def close(self, ended):
         self._pass("close")
+        self.ended = ended
 
 
 def fail():
@@ -121,23 +177,69 @@ def test_a_tracker_that_fails_is_told_once_and_nothing_else(tmp_path, monkeypatc
     for _ in range(3):
         tracking.log(ROW)
         time.sleep(0.01)
-    tracking.close(False)
+    tracking.close(outcomes.STEPS)
     [line] = warned
     assert line.startswith("--track mlflow: ") and line.endswith("the training goes on without it")
 
 
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+class Breaking(helpers.ShortIsBad):
+    """Fails in its first step."""
+
+    def step(self, action):
+        raise ArithmeticError("no step")
+
+
+@pytest.mark.parametrize(
+    ("where", "act", "settings", "ended"),
+    [
+        ("never", fail, {"env": "CartPole-v1", "steps": 100, "system": "a2c"}, outcomes.STEPS),
+        ("log", fail, {"env": "CartPole-v1", "steps": 100, "serial": True}, None),
+        ("begin", interrupt, {"env": "CartPole-v1", "minutes": 1, "serial": True}, outcomes.INTERRUPTED),
+        ("never", fail, {"env": lambda render_mode=None: Breaking(), "steps": 100, "serial": True}, outcomes.FAILED),
+    ],
+)
+def test_a_training_tells_its_tracker_why_it_ended(tmp_path, monkeypatch, where, act, settings, ended):
+    begun = []
+
+    def begin(*arguments):
+        begun.append(Scripted(where, act))
+        return begun[0]
+
+    monkeypatch.setitem(trackers.TRACKERS, "mlflow", begin)
+    settings |= {"preset": "smoke", "seed": 1, "progress": False, "run_dir": str(tmp_path / "run"), "track": "mlflow"}
+    if ended == outcomes.FAILED:
+        with pytest.raises(ArithmeticError, match="no step"):
+            package.train(**settings)
+    else:
+        run = package.train(**settings)
+        assert run.summary["ended"] == (ended or outcomes.STEPS)
+    assert begun[0].ended == ended
+
+
 def test_a_tracker_that_hangs_holds_nothing_up(tmp_path, monkeypatch):
     hung = threading.Event()
-    monkeypatch.setitem(trackers.TRACKERS, "mlflow", lambda *_: Scripted("log", hung.wait))
+
+    def hang():
+        hung.wait()
+        fail()
+
+    monkeypatch.setitem(trackers.TRACKERS, "mlflow", lambda *_: Scripted("log", hang))
     monkeypatch.setattr(trackers, "CLOSE_SECONDS", 0.1)
     warned = []
     tracking = trackers.Tracking(tmp_path, Config(track="mlflow"), warned.append)
     began = time.monotonic()
     for _ in range(trackers.MOST_WAITING + 10):
         tracking.log(ROW)
-    tracking.close(False)
-    assert time.monotonic() - began < 5 and "not done after 0.1 s" in warned[0]
+    tracking.close(outcomes.STEPS)
+    assert time.monotonic() - began < 5
     hung.set()
+    tracking._thread.join()
+    [line] = warned
+    assert "not done after 0.1 s" in line
 
 
 def test_what_has_no_value_is_left_out(tmp_path, monkeypatch):
@@ -145,7 +247,7 @@ def test_what_has_no_value_is_left_out(tmp_path, monkeypatch):
     monkeypatch.setitem(trackers.TRACKERS, "mlflow", lambda *_: tracker)
     tracking = trackers.Tracking(tmp_path, Config(track="mlflow"), print)
     tracking.log(ROW)
-    tracking.close(False)
+    tracking.close(outcomes.STEPS)
     assert tracker.rows == [(100, {"time_s": 1.5, "agent_steps": 100, "pps": 50.0})]
 
 
