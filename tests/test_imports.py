@@ -28,5 +28,9 @@ def test_reproducing_on_one_machine_does_not_load_ray():
     assert "ray" not in packages_loaded_by("ga3c_tf.reproduce.command") | packages_loaded_by("ga3c_tf.cli.main")
 
 
+def test_preparing_a_training_loads_no_experiment_tracker():
+    assert not packages_loaded_by("ga3c_tf.runner") & {"wandb", "mlflow"}
+
+
 def test_a_loaded_package_is_seen():
     assert "click" in packages_loaded_by("click")
