@@ -71,12 +71,15 @@ def test_every_link_leads_somewhere(page):
 @by_page
 def test_numbers_of_a_table_are_those_of_its_record(page):
     """A comment before a table names the file that its numbers are from; they are rounded there."""
-    for file, body in re.findall(r"<!-- numbers: (\S+) -->\n\|.*\n\|[-|]+\n((?:\|.*\n)+)", page.read_text()):
+    text = page.read_text()
+    tables = re.findall(r"<!-- numbers: (\S+) -->\n\|.*\n\|[-|]+\n((?:\|.*\n)+)", text)
+    assert len(tables) == text.count("<!-- numbers:")
+    for file, body in tables:
         known = [float(number) for number in re.findall(A_NUMBER, (page.parent / file).read_text())]
         for cell in re.findall(r"[^|\n]+", body):
-            for text in re.findall(A_NUMBER, cell.replace(",", "")):
-                digits = len(text.partition(".")[2])
-                assert any(f"{value:.{digits}f}" == text for value in known), f"{text} is not in {file}"
+            for shown in re.findall(A_NUMBER, cell.replace(",", "")):
+                digits = len(shown.partition(".")[2])
+                assert any(f"{value:.{digits}f}" == shown for value in known), f"{shown} is not in {file}"
 
 
 @by_page

@@ -65,7 +65,8 @@ def assert_same_outputs(file, form, states, model):
 @pytest.mark.parametrize("form", SUFFIXES)
 @pytest.mark.parametrize("name", NAMES)
 def test_exported_weights_give_our_policy_on_recorded_states(agents, tmp_path, name, form):
-    agent, file = agents[name], tmp_path / f"agent{SUFFIXES[form]}"
+    agent = agents[name]
+    file = tmp_path / f"agent{SUFFIXES[form]}"
     metadata = agent.export(file, form)
     assert_same_outputs(file, form, recorded_states(agent), agent._trained.model)
     assert json.loads(metadata_of(file).read_text()) == metadata
@@ -118,7 +119,8 @@ def own_model(network):
 @pytest.mark.parametrize("form", ["onnx", "savedmodel"])
 def test_a_network_of_the_users_own_is_exported(tmp_path, form):
     keras.utils.set_random_seed(1)
-    model, file = own_model(OwnNetwork(3)), tmp_path / f"agent{SUFFIXES[form]}"
+    model = own_model(OwnNetwork(3))
+    file = tmp_path / f"agent{SUFFIXES[form]}"
     write_network(model, 0.0, file, form, {})
     states = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
     assert_same_outputs(file, form, states, model)
@@ -168,10 +170,12 @@ def test_states_made_as_the_metadata_say_are_ours(agents):
     frames = gymnasium.wrappers.AtariPreprocessing(game, noop_max=0, frame_skip=made["frame_skip"])
     theirs = gymnasium.wrappers.FrameStackObservation(frames, made["frame_stack"], padding_type="reset")
     ours = make_environment(agents["pong"].config)
-    state, stack = ours.reset(seed=5)[0], theirs.reset(seed=5)[0]
+    state, _ = ours.reset(seed=5)
+    stack, _ = theirs.reset(seed=5)
     for action in np.random.default_rng(0).integers(6, size=60):
         np.testing.assert_array_equal(state, np.moveaxis(stack, 0, -1))
-        state, stack = ours.step(action)[0], theirs.step(action)[0]
+        state, *_ = ours.step(action)
+        stack, *_ = theirs.step(action)
 
 
 def test_the_program_of_the_page_plays(agents, tmp_path, monkeypatch, capsys):

@@ -54,7 +54,8 @@ def test_the_card_says_how_they_were_trained_and_scored(published):
 
 
 def test_the_card_has_the_learning_curve(published):
-    curve, run = read_curve(published), read_rows(published.parent / "run" / "episodes.csv", EPISODE_COLUMNS)
+    curve = read_curve(published)
+    run = read_rows(published.parent / "run" / "episodes.csv", EPISODE_COLUMNS)
     assert curve["agent_steps"][-1] == float(run[-1]["agent_steps"]) and (np.diff(curve["time_s"]) > 0).all()
     assert curve["rolling_score"][-1] == pytest.approx(np.mean([float(row["score"]) for row in run[-100:]]), rel=1e-5)
     card = (published / "README.md").read_text()
@@ -98,7 +99,8 @@ def test_every_weight_is_there_as_float32(published):
 def test_damaged_weights_are_refused(copy):
     """Or, where the damage is in a time or the like, they are the same."""
     whole = (copy / weights.FILE).read_bytes()
-    rng, refused = np.random.default_rng(0), 0
+    rng = np.random.default_rng(0)
+    refused = 0
     own = TrainedAgent(copy, "best", True, 0, "/CPU:0", print).model
     model = Model(Config(network="mlp"), (4,), np.float32, 2, seed=0)
     for cut in (0, 10, len(whole) // 2, len(whole) - 1):
@@ -134,11 +136,14 @@ def test_a_run_goes_on_from_published_weights(copy, tmp_path):
     score = json.loads((tmp_path / "again" / "score.json").read_text())
     assert score["agent_steps"] == ended.agent_steps + before["agent_steps"]
     assert 7.5 <= score["training"]["minutes"] < 8.5
-    card, origin = (tmp_path / "again" / "README.md").read_text(), tmp_path / "again" / weights.ORIGIN
+    card = (tmp_path / "again" / "README.md").read_text()
+    origin = tmp_path / "again" / weights.ORIGIN
     assert f"of {before['agent_steps']:,} agent steps and" in card and f"({weights.ORIGIN}/README.md)" in card
     assert (origin / "README.md").read_text() == (copy / "README.md").read_text()
     assert (origin / "curve.csv").exists() and not (origin / weights.FILE).exists()
-    whole, led, own = read_curve(tmp_path / "again"), read_curve(copy), curve_of(tmp_path / "run", 100)
+    whole = read_curve(tmp_path / "again")
+    led = read_curve(copy)
+    own = curve_of(tmp_path / "run", 100)
     count = np.searchsorted(led["agent_steps"], before["agent_steps"], side="right")
     added = {"time_s": 450, "agent_steps": before["agent_steps"], "episodes": led["episodes"][count - 1]}
     assert count > 1
@@ -176,7 +181,8 @@ def test_weights_that_a_run_cannot_begin_with_are_refused_and_nothing_is_written
 def test_links_are_neither_copied_nor_handed_on(tmp_path):
     """A linked private file would be copied into the run, and published with it."""
     (tmp_path / "private").write_text("mine")
-    handed, run = tmp_path / "handed", tmp_path / "run"
+    handed = tmp_path / "handed"
+    run = tmp_path / "run"
     for folder in (handed, run / weights.ORIGIN):
         folder.mkdir(parents=True)
         (folder / weights.SCORE).write_text('{"agent_steps": 1, "training": {"minutes": 1.0}}')
