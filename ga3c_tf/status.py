@@ -30,12 +30,14 @@ def line(row: dict) -> str:
 
 def beginning(config: Config, path: Path) -> str:
     """Say in one line what is trained, where, and until when."""
-    budgets = {
-        f"{config.steps or 0:,} agent steps": config.steps,
-        f"{config.minutes or 0:g} minutes": config.minutes,
-        f"{config.episodes or 0:,} episodes": config.episodes,
-    }
-    until = " or ".join(words for words, budget in budgets.items() if budget) or "Ctrl-C"
+    budgets = []
+    if config.steps:
+        budgets.append(f"{config.steps:,} agent steps")
+    if config.minutes:
+        budgets.append(f"{config.minutes:g} minutes")
+    if config.episodes:
+        budgets.append(f"{config.episodes:,} episodes")
+    until = " or ".join(budgets) or "Ctrl-C"
     return f"ga3c-tf: {config.env_id} in {path}, seed {config.seed}, until {until}"
 
 

@@ -1,6 +1,6 @@
 """Experiment trackers, Weights & Biases and MLflow: they are fed with the rows of metrics.csv.
 
-A tracker works in a thread of its own and may be slow or fail, which never ends or delays a training.
+A tracker works in a thread of its own. One that fails or hangs never ends a training, and delays only its end.
 """
 
 from __future__ import annotations

@@ -50,26 +50,20 @@ def publish(
     # 1. Read what the run says of itself, so that a damaged file is refused before the evaluation.
     check_free(folder)
     before = _before(run)
-    try:
-        sessions = [_row(session) for session in json.loads((run / "meta.json").read_text())["sessions"]]
-        machines = list(dict.fromkeys(machine for *_, machine, _ in sessions))
-        commits = list(dict.fromkeys(commit for _, _, commit, *_ in sessions))
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{run / 'meta.json'} is missing or damaged") from None
+    sessions = _sessions(run)
     config = read_config(run).replace(run_dir=None)
     # 2. Score the agent.
     score = summary(agent, evaluate(agent, episodes, seed), False, seed)
     score["training"] = {
         "seed": config.seed,
         "minutes": _minutes(run, score["agent_steps"]),
-        "machine": "; ".join(machines),
-        "commits": commits,
+        "machine": "; ".join(dict.fromkeys(machine for *_, machine, _ in sessions)),
+        "commits": list(dict.fromkeys(commit for _, _, commit, *_ in sessions)),
     }
     # 3. Count the training of the weights that the run began with, too.
-    if before:
-        _count(before, score)
     curve = curve_of(run, config.rolling_episodes)
     if before:
+        _count(before, score)
         curve = _after(before, read_curve(run / ORIGIN), curve)
     # 4. Write weights, curve, origin, pictures and card.
     file = save_weights(folder, agent.model, config.to_json(), score, SAFETENSORS if for_hub else FILE)
@@ -118,6 +112,14 @@ def _after(before: dict, earlier: Columns, curve: Columns) -> Columns:
         "rolling_score": 0,
     }
     return {name: np.concatenate([led[name], column + add[name]]) for name, column in curve.items()}
+
+
+def _sessions(run: Path) -> list[list[str]]:
+    """Return the sessions of a run as rows of the card."""
+    try:
+        return [_row(session) for session in json.loads((run / "meta.json").read_text())["sessions"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{run / 'meta.json'} is missing or damaged") from None
 
 
 def _row(session: dict) -> list[str]:
