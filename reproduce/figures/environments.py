@@ -9,7 +9,7 @@ import numpy as np
 
 from ga3c_tf.reproduce.figures import learning_curves, pps, scores
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.effects import judged, left_random, welch_effect
+from ga3c_tf.reproduce.measures.effects import judged, left_random, pooled_effect
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Finding
@@ -32,6 +32,8 @@ TUNED: dict[str, dict[str, Any]] = {
     "a2c": {"learning_rate": 1e-2},
 }
 """What stands above the preset for each system. A3C's learning rate is still to be chosen."""
+MARGIN = 10.0
+"""GA3C may end so many percent of the way from the random policy below another system."""
 START = "rolling score at the start"
 
 
@@ -79,25 +81,46 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
     return {game: grouped(runs, lambda run: SYSTEMS[run.spec.system]) for game, runs in games.items()}
 
 
-def findings(results: Results) -> list[tuple[str, str, Finding]]:
-    """Compare the final score of GA3C with that of each other system, for each game that both have been run on."""
-    ends = {
-        (game, system): results.values(learning_curves.FINAL, runs)
-        for game, systems in groups(results).items()
-        for system, runs in systems.items()
-    }
-    pairs = [
-        (game, other) for game, other in ends if other != "GA3C" and ends[game, other] and ends.get((game, "GA3C"))
-    ]
-    found = judged({(game, other): welch_effect(ends[game, "GA3C"], ends[game, other]) for game, other in pairs})
-    learned = {
-        game: any(left_random(ends[each], _before(results, game)) for each in ends if each[0] == game)
-        for game, _ in pairs
-    }
-    return [
-        (game, other, finding if learned[game] else Finding(TOO_SHORT, finding.because))
-        for (game, other), finding in found.items()
-    ]
+def findings(results: Results) -> dict[str, Finding]:
+    """Judge whether GA3C ends no lower than each other system after the same agent steps, over the games together.
+
+    Scores count as percent of the way from the random policy to the better of the two systems. A game in which neither
+    has left the random policy tells nothing and is left out.
+    """
+    effects = {}
+    games = {}
+    for other in _others(results):
+        shares = {game: _shares(results, game, other) for game in groups(results)}
+        known = {game: pair for game, pair in shares.items() if pair}
+        effects[other] = pooled_effect(list(known.values()), -MARGIN)
+        games[other] = list(known)
+    found = {}
+    for other, finding in judged(effects).items():
+        because = f"{finding.because}, in percent of the way, over {', '.join(games[other])}"
+        found[other] = Finding(finding.verdict, because) if games[other] else Finding(TOO_SHORT, "no game was learned")
+    return found
+
+
+def _others(results: Results) -> list[str]:
+    """Return the systems beside GA3C that have been run."""
+    found = (name for systems in groups(results).values() for name in systems if name != "GA3C")
+    return [name for name in dict.fromkeys(found) if any(_ends(results, game, name) for game in groups(results))]
+
+
+def _ends(results: Results, game: str, system: str) -> list[float]:
+    return results.values(learning_curves.FINAL, groups(results)[game].get(system, []))
+
+
+def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[float]] | None:
+    """Return the final scores of GA3C and of another system as percent of the way; None: nothing to compare."""
+    ours = _ends(results, game, "GA3C")
+    others = _ends(results, game, other)
+    before = _before(results, game)
+    if not ours or not others or before is None or not any(left_random(ends, before) for ends in (ours, others)):
+        return None
+    way = float(max(np.mean(ours), np.mean(others))) - before
+    first, second = ([100 * (score - before) / way for score in ends] for ends in (ours, others))
+    return first, second
 
 
 def section(results: Results) -> list[str]:
@@ -113,6 +136,7 @@ def section(results: Results) -> list[str]:
         systems=list(SYSTEMS.values()),
         rows=rows,
         evaluated=_evaluated(results),
+        margin=f"{MARGIN:g}",
         findings=findings(results),
     )
 

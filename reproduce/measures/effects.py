@@ -28,6 +28,7 @@ class Effect(NamedTuple):
     high: float
     chance: float  # p of the t test, two-sided; not-a-number below three seeds
     seeds: int  # of the smaller group, or of both if it is paired
+    limit: float = 0.0  # the difference that it is tested against
 
 
 NOTHING = Effect(math.nan, math.nan, math.nan, math.nan, 0)
@@ -64,21 +65,34 @@ def welch_effect(ours: Sequence[float], others: Sequence[float]) -> Effect:
         ours: a value of each seed.
         others: the same of what they are compared with.
     """
-    if not len(ours) or not len(others):
+    return pooled_effect([(ours, others)])
+
+
+def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limit: float = 0.0) -> Effect:
+    """Compare two groups under several conditions, by the mean of their differences.
+
+    It is Welch's t test with the variance of each group under each condition, and Satterthwaite's degrees of freedom.
+
+    Args:
+        pairs: of each condition, a value of each seed of ours and of the others.
+        limit: the difference that is tested against; below 0 the question is whether ours are no worse by so much.
+    """
+    if not pairs or any(not len(group) for pair in pairs for group in pair):
         return NOTHING
-    seeds = min(len(ours), len(others))
-    difference = float(np.mean(ours) - np.mean(others))
+    seeds = min(len(group) for pair in pairs for group in pair)
+    difference = float(np.mean([np.mean(ours) - np.mean(others) for ours, others in pairs]))
     if seeds < LEAST_SEEDS:
-        return Effect(difference, math.nan, math.nan, math.nan, seeds)
-    variances = np.array([np.var(values, ddof=1) / len(values) for values in (ours, others)])
+        return Effect(difference, math.nan, math.nan, math.nan, seeds, limit)
+    groups = [group for pair in pairs for group in pair]
+    variances = np.array([np.var(group, ddof=1) / len(group) for group in groups]) / len(pairs) ** 2
     total = float(variances.sum())
     if total == 0:  # nothing varies
-        return Effect(difference, difference, difference, float(difference == 0), seeds)
-    freedom = 1 / float(((variances / total) ** 2 / [len(ours) - 1, len(others) - 1]).sum())
+        return Effect(difference, difference, difference, float(difference == limit), seeds, limit)
+    freedom = 1 / float(((variances / total) ** 2 / [len(group) - 1 for group in groups]).sum())
     error = math.sqrt(total)
     reach = float(t_dist.ppf(0.975, freedom)) * error
-    chance = 2 * float(t_dist.sf(abs(difference) / error, freedom))
-    return Effect(difference, difference - reach, difference + reach, chance, seeds)
+    chance = 2 * float(t_dist.sf(abs(difference - limit) / error, freedom))
+    return Effect(difference, difference - reach, difference + reach, chance, seeds, limit)
 
 
 def greater(ours: Sequence[float], others: Sequence[float]) -> str:
@@ -88,7 +102,7 @@ def greater(ours: Sequence[float], others: Sequence[float]) -> str:
 
 
 def judged(effects: Mapping[Key, Effect]) -> dict[Key, Finding]:
-    """Judge whether each effect is above 0, with p values corrected for their number."""
+    """Judge whether each effect is above its limit, with p values corrected for their number."""
     corrected = holm([effect.chance for effect in effects.values()])
     return {
         key: Finding(effect_verdict(effect, chance), described(effect, chance))
@@ -134,15 +148,15 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def effect_verdict(effect: Effect, corrected: float) -> str:
-    """Judge whether an effect is above 0.
+    """Judge whether an effect is above its limit, which is 0 unless a margin is allowed.
 
     Args:
-        effect: of `paired_effect`.
+        effect: of `paired_effect`, `welch_effect` or `pooled_effect`.
         corrected: its p value, as `holm` gives it.
     """
     if effect.seeds < LEAST_SEEDS:
         return FEW_SEEDS
-    return NO_DIFFERENCE if corrected >= CHANCE else holds_if(effect.mean > 0)
+    return NO_DIFFERENCE if corrected >= CHANCE else holds_if(effect.mean > effect.limit)
 
 
 def interquartile_mean(values: Sequence[float] | np.ndarray) -> float:

@@ -17,6 +17,7 @@ from ga3c_tf.reproduce.measures.effects import (
     judged,
     left_random,
     paired_effect,
+    pooled_effect,
     probability_of_improvement,
     stratified_interquartile_mean,
     welch_effect,
@@ -69,6 +70,31 @@ def test_chance_is_seldom_found_in_a_family_of_seven():
         corrected = holm([effect.chance for effect in effects])
         wrong += any(effect_verdict(*each) != NO_DIFFERENCE for each in zip(effects, corrected, strict=True))
     assert wrong / 600 < 0.07
+
+
+def no_worse(true_difference, scatter, games=5):
+    """How often three seeds a game show that the mean over games is no worse by 10, and that it is."""
+    rng = np.random.default_rng(0)
+    verdicts = []
+    for _ in range(1000):
+        pairs = [rng.normal([[100 + true_difference], [100]], scatter, (2, 3)) for _ in range(games)]
+        effect = pooled_effect(pairs, -10)
+        verdicts.append(effect_verdict(effect, min(1.0, 2 * effect.chance)))  # the stricter of two, by Holm
+    return verdicts.count(HOLDS) / 1000, verdicts.count(FAILS) / 1000
+
+
+def test_no_worse_is_seldom_found_by_chance_and_often_where_it_is_so():
+    """Scores that scatter by 8 % between seeds, as on MinAtar: pages/templates/rules.md."""
+    assert sum(no_worse(-10, 8)) <= 0.05
+    assert no_worse(0, 8)[0] > 0.75 and no_worse(-20, 8)[1] > 0.75
+    assert sum(no_worse(-10, 8, games=1)) <= 0.05
+
+
+def test_one_condition_is_welchs_test():
+    ours, others = np.random.default_rng(0).normal(size=(2, 5)) * [[1], [3]]
+    expected = ttest_ind(ours, others, equal_var=False)
+    assert welch_effect(ours, others).chance == pytest.approx(expected.pvalue)
+    assert pooled_effect([(ours - 1, others)], -1).chance == pytest.approx(expected.pvalue)
 
 
 def power(effect, level):

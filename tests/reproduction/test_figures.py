@@ -210,21 +210,35 @@ def test_the_fastest_setting_is_only_judged_by_its_batch_where_no_other_may_be_i
     assert f"prediction batches: **{verdict}**" in "\n".join(queues.section(made(folder, "queues")))
 
 
-def test_other_environments_compare_the_systems_by_agent_steps(folder):
-    for seed in (1, 2, 3):
-        for spec in environments.specs("quick", "cartpole", seed):
-            end = {"ga3c": 50.0, "a3c": 20.0, "a2c": 90.0}[spec.system] + seed
-            training = {"time_s": {"ga3c": 60.0, "a3c": 240.0, "a2c": 120.0}[spec.system], "agent_steps": 4000}
-            course = (0.0, *[end] * 8)  # rises to `end` within the first 100 episodes
-            run = invent(folder.runs, spec, scores=course, training=training)
+def ended(folder, game, ends):
+    """Runs of `environments` on a game that end at these scores, by system and seed, after they began at 0."""
+    for system, scores in ends.items():
+        for seed, score in enumerate(scores, 1):
+            [spec] = [spec for spec in environments.specs("quick", game, seed) if spec.system == system]
+            training = {"time_s": {"ga3c": 60.0, "a3c": 240.0, "a2c": 120.0}[system], "agent_steps": 4000}
+            run = invent(folder.runs, spec, scores=(0.0, *[score] * 8), training=training)  # rises within 100 episodes
             reached = environments.measures(run)[-1].agent_steps
             assert 100 <= reached / (spec.config.steps / 801) < 110  # of 801 episodes
+
+
+def test_other_environments_compare_the_systems_by_agent_steps(folder):
+    ended(folder, "cartpole", {"ga3c": (51, 52, 53), "a3c": (52, 53, 54), "a2c": (91, 92, 93)})
+    ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a3c": (9.9, 10, 10.1)})
     text = "\n".join(environments.section(made(folder, "environments")))
-    assert f"cartpole: GA3C scores more than A3C after the same agent steps: **{HOLDS}**" in text
-    assert f"cartpole: GA3C scores more than A2C after the same agent steps: **{FAILS}**" in text
+    assert f"GA3C scores as much as A3C after the same agent steps: **{HOLDS}**" in text
+    assert "in percent of the way, over cartpole, minatar_breakout\n" in text
+    assert f"GA3C scores as much as A2C after the same agent steps: **{FAILS}**" in text
     assert "| minatar_freeway | - | - | - | - | - / - / - | 9 not run |" in text
     [row] = [line.split(" | ") for line in text.splitlines() if line.startswith("| cartpole |")]
-    assert 0.45 < float(row[1].split()[0]) / np.mean([52, 22, 92]) < 0.6 and row[5] == "1.00 / 4.00 / 2.00"
+    assert 0.45 < float(row[1].split()[0]) / np.mean([52, 53, 92]) < 0.6 and row[5] == "1.00 / 4.00 / 2.00"
+
+
+def test_a_game_that_no_system_learned_is_left_out(folder):
+    ended(folder, "cartpole", {"ga3c": (-1, 0, 1), "a2c": (-1, 0, 1)})
+    assert environments.findings(made(folder, "environments")) == {"A2C": (TOO_SHORT, "no game was learned")}
+    ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)})
+    found = environments.findings(made(folder, "environments"))["A2C"]
+    assert found.verdict == HOLDS and found.because.endswith("over minatar_breakout")
 
 
 def raced(folder, times):
