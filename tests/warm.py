@@ -118,10 +118,17 @@ class Popen:
         self.send_signal(signal.SIGKILL)
 
     def _take_status(self, timeout):
-        if self.returncode is None and select.select([self._status], [], [], timeout)[0]:
+        if self.returncode is None and _readable(self._status, timeout):
             [self.returncode] = STATUS.unpack(os.read(self._status, STATUS.size))
             os.close(self._status)
         return self.returncode
+
+
+def _readable(descriptor, timeout):
+    """Whether there is something to read. `select.select` refuses descriptors from 1024 on."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(None if timeout is None else 1000 * timeout))
 
 
 def run(arguments, *, capture_output=True, check=False, timeout=None, **options) -> subprocess.CompletedProcess[str]:
