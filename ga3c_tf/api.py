@@ -11,6 +11,7 @@ print(run.evaluate(episodes=20).mean)
 from __future__ import annotations
 
 import contextlib
+import gc
 import secrets
 import signal
 import sys
@@ -214,6 +215,7 @@ def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress
     given = _by_name({"env": env, **{name: value for name, value in settings.items() if value is not None}})
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given})
     config.check_effect(set(given) - {"env_id"})
+    _free_ended_trainings()
     return _run(*new_training(config, _command("train"), _warn), progress, trust_code=True)
 
 
@@ -232,6 +234,7 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
         UserError, FloatingPointError: as `train`.
     """
     left = _keep_objects(read_config(path), changes)
+    _free_ended_trainings()
     training, folder = resumed_training(Path(path), _by_name(left), _command("resume"), _warn, trust_code)
     return _run(training, folder, progress, trust_code)
 
@@ -304,6 +307,15 @@ def _command(function: str) -> list[str]:
 
 def _warn(text: str) -> None:
     say(f"ga3c-tf: {text}", sys.stderr)
+
+
+def _free_ended_trainings() -> None:
+    """Free the pipes and the memory of trainings that have ended in this process.
+
+    The objects of a training refer to each other, so Python frees them only when its collector comes to them. A script
+    that trains again and again would run out of file descriptors before that.
+    """
+    gc.collect()
 
 
 def _run(training: Training, folder: RunFolder, progress: bool, trust_code: bool) -> Run:

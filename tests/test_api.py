@@ -1,5 +1,6 @@
 """The Python functions: train, resume, evaluate, load an agent; functions as environments, networks and losses."""
 
+import gc
 import os
 import re
 import signal
@@ -47,6 +48,19 @@ def test_a_run_is_trained_continued_evaluated_and_loaded(tmp_path, capsys):
     state, _ = environment.reset(seed=0)
     policy, values = agent.predict(state[None])
     assert agent.act(state) == policy.argmax() and values.shape == (1,) and agent.agent_steps >= 6000
+
+
+def test_trainings_one_after_another_leave_no_files_open(tmp_path):
+    gc.disable()  # a script may train many times before the collector comes to what has ended
+    try:
+        ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "0"), steps=1000, **SMALL)
+        opened = len(os.listdir("/proc/self/fd"))
+        for number in (1, 2):
+            run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / str(number)), steps=1000, **SMALL)
+        run.resume(steps=2000, progress=False)
+        assert len(os.listdir("/proc/self/fd")) <= opened + 2
+    finally:
+        gc.enable()
 
 
 def test_published_weights_are_loaded_by_name():
