@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -157,25 +156,34 @@ def utilization_lines(networks: list[str], shares: dict[str, list[list[float]]],
     save(figure, stem)
 
 
-def normalised_tps(tps: dict[tuple[int, int, int], float], labelled: int, stem: Path) -> None:
+def normalised_tps(panels: Mapping[str, Mapping[Any, float]], labelled: int, stem: Path) -> None:
     """TPS of every setting as a share of the best, by N_A; the fastest few of each are named.
 
     Args:
-        tps: by N_A, N_P, N_T.
+        panels: by title, the TPS by setting, which begins with N_A, N_P, N_T.
         labelled: how many of each N_A are named.
         stem: of the files.
     """
-    figure, [[axis]] = canvas(1, 1, 2.3)
+    figure, [axes] = canvas(1, max(1, len(panels)), 2.3)
+    for axis, (title, tps) in zip(axes, panels.items(), strict=False):
+        axis.set_title(title)
+        _tps_panel(axis, tps, labelled)
+    for axis in axes:
+        axis.set_xlabel("agents, $N_A$")
+    axes[0].set_ylabel("TPS / best TPS\n(named: $N_P$/$N_T$ of the fastest)")
+    save(figure, stem)
+
+
+def _tps_panel(axis, tps: Mapping[Any, float], labelled: int) -> None:
     best = max(tps.values(), default=1.0) or 1.0
     agents = sorted({setting[0] for setting in tps})
-    bottom = math.floor(10 * min(tps.values(), default=0.0) / best - 0.5) / 10
-    top = 1 + 0.05 * (1 - bottom)
+    top = 1.05
     for place, number in enumerate(agents):
         order = sorted((each for each in tps if each[0] == number), key=lambda each: -tps[each])
         axis.plot([place] * len(order), [tps[each] / best for each in order], ".", color="#999999")
-        heights = _apart([tps[each] / best for each in order[:labelled]], 0.07 * (top - bottom))
+        heights = _apart([tps[each] / best for each in order[:labelled]], 0.07 * top)
         for setting, height in zip(order, heights, strict=False):
-            axis.plot(place, tps[setting] / best, "o", color=COLOURS[0])
+            axis.plot(place, tps[setting] / best, "o", color=COLOURS[0], markersize=4)
             axis.annotate(
                 f"{setting[1]}/{setting[2]}",
                 (place, tps[setting] / best),
@@ -185,11 +193,8 @@ def normalised_tps(tps: dict[tuple[int, int, int], float], labelled: int, stem: 
                 arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "#777777", "shrinkA": 0, "shrinkB": 2},
             )
     axis.set_xlim(-0.5, len(agents) - 0.3)
-    axis.set_ylim(bottom, top)
+    axis.set_ylim(0, top)
     axis.set_xticks(range(len(agents)), map(str, agents))
-    axis.set_xlabel("agents, $N_A$ (named: $N_P$/$N_T$ of the fastest)")
-    axis.set_ylabel("TPS / best TPS")
-    save(figure, stem)
 
 
 def _apart(heights: list[float], least: float) -> list[float]:
@@ -200,33 +205,34 @@ def _apart(heights: list[float], least: float) -> list[float]:
     return moved
 
 
-def against_speed(speed: dict, quantities: dict[str, dict], stem: Path) -> None:
+def against_speed(rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[str, Mapping], stem: Path) -> None:
     """Each quantity of each setting against its TPS, a panel for each, coloured by N_A.
 
     Args:
-        speed: TPS by N_A, N_P, N_T.
+        rows: by the title of a row of panels, TPS by setting, which begins with N_A.
         quantities: by what it is called, the values by setting.
         stem: of the files.
     """
-    figure, [axes] = canvas(1, 2, 1.9)
-    agents = sorted({setting[0] for setting in speed})
-    for axis, (name, values) in zip(axes, quantities.items(), strict=True):
-        for number, count in enumerate(agents):
-            settings = [each for each in speed if each[0] == count and each in values]
-            axis.plot(
-                [speed[each] for each in settings],
-                [values[each] for each in settings],
-                "os^Dv"[number % 5],
-                color=COLOURS[number % len(COLOURS)],
-                markersize=3,
-                markerfacecolor="none",
-                label=f"$N_A$ = {count}",
-            )
-        axis.set_xlabel("TPS (updates/s)")
-        axis.set_ylabel(name)
-        axis.margins(0.1)
-        axis.set_ylim(bottom=0)
-    legend_above(figure, handles(axes), 4)
+    figure, axes = canvas(max(1, len(rows)), len(quantities), 0.5 + 1.4 * max(1, len(rows)), sharex="row")
+    agents = sorted({setting[0] for speed in rows.values() for setting in speed})
+    for row, (title, speed) in zip(axes, rows.items(), strict=False):
+        for axis, (name, values) in zip(row, quantities.items(), strict=True):
+            for number, count in enumerate(agents):
+                settings = [each for each in speed if each[0] == count and each in values]
+                axis.plot(
+                    [speed[each] for each in settings],
+                    [values[each] for each in settings],
+                    "os^Dv"[number % 5],
+                    color=COLOURS[number % len(COLOURS)],
+                    markersize=3,
+                    markerfacecolor="none",
+                    label=f"$N_A$ = {count}",
+                )
+            axis.set_title(f"{name}, {title}")
+            axis.set_xlabel("TPS (updates/s)")
+            axis.margins(0.1)
+            axis.set_ylim(bottom=0)
+    legend_above(figure, handles(axes.flat), 4)
     save(figure, stem)
 
 

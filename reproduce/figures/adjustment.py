@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.effects import described, holm, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
-from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, LEAST_SEEDS, Finding, holds_if
+from ga3c_tf.reproduce.measures.verdicts import CHANCE, FEW_SEEDS, HOLDS, LEAST_SEEDS, NO_DIFFERENCE, Finding
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
+from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, run_spec
 
 WORKERS = ("agents", "predictors", "trainers")
 MINUTES = {"quick": 20.0, "paper": 240.0}
 PERIOD_S = {"quick": 20.0, "paper": 60.0}
+PAPERS_NETWORK: dict[str, Any] = {"network": "small"}
+"""Of Atari games; other environments have networks of their own."""
 
 
 def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> RunSpec:
@@ -37,7 +41,7 @@ def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> 
         num_agents=1,
         num_predictors=1,
         num_trainers=1,
-        network="small",
+        **PAPERS_NETWORK if game in NINE_GAMES else {},
         min_training_batch=0,
         adjustment="paper",
         adjustment_seconds=PERIOD_S[budget],
@@ -77,18 +81,22 @@ def measures(run: Run) -> list[Measure]:
 
 
 def different_optimum(found: dict[str, np.ndarray]) -> Finding:
-    """Judge whether games differ more than seeds do.
+    """Judge whether games differ in any of the three numbers of workers.
 
     Args:
         found: by game, log2 of N_A, N_P and N_T at the end, float [seeds, 3].
     """
-    if len(found) < 2 or any(len(settings) < LEAST_SEEDS for settings in found.values()):
+    effects = {
+        f"log2 of {name}, {one} less {other}": welch_effect(list(found[one][:, column]), list(found[other][:, column]))
+        for one, other in combinations(found, 2)
+        for column, name in enumerate(WORKERS)
+    }
+    if not effects or any(effect.seeds < LEAST_SEEDS for effect in effects.values()):
         return Finding(FEW_SEEDS, f"needs two games with {LEAST_SEEDS} seeds each")
-    within = np.mean([np.linalg.norm(a - b) for each in found.values() for a, b in combinations(each, 2)])
-    means = [settings.mean(axis=0) for settings in found.values()]
-    between = np.mean([np.linalg.norm(a - b) for a, b in combinations(means, 2)])
-    because = f"between games {between:.2f}, between seeds {within:.2f}"
-    return Finding(holds_if(bool(between > within)), because)
+    corrected = dict(zip(effects, holm([effect.chance for effect in effects.values()]), strict=True))
+    surest = min(corrected, key=corrected.__getitem__)
+    verdict = HOLDS if corrected[surest] < CHANCE else NO_DIFFERENCE
+    return Finding(verdict, f"{surest}: {described(effects[surest], corrected[surest])}")
 
 
 def section(results: Results) -> list[str]:
@@ -99,7 +107,7 @@ def section(results: Results) -> list[str]:
         runs = [run for run in results.runs if run.spec.game == game]
         workers = [results.values(f"final {name}", runs) for name in WORKERS]
         rates = [results.values(metric, runs) for metric in ("first rate", "final rate")]
-        found[game] = np.log2(list(zip(*workers, strict=False)))
+        found[game] = np.log2(list(zip(*workers, strict=True))).reshape(-1, len(WORKERS))
         reasons = sorted({results.status(run) for run in runs if not run.finished})
         rows.append([game, *map(mean_ci, workers + rates), "; ".join(reasons)])
     quick = results.budget == "quick"

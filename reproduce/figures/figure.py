@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN, Record, read_records
-from ga3c_tf.reproduce.runs.run import Run, comparable
+from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
 Key = TypeVar("Key")
@@ -74,12 +74,6 @@ class Results:
     def status(self, run: Run) -> str:
         """'measured', or as recorded what went wrong; 'not run' without a record."""
         return self._statuses.get(run.spec.id, NOT_RUN)
-
-    @property
-    def one_machine(self) -> bool:
-        """Whether everything that is finished ran on the same hardware, at calibrations that agree."""
-        finished = [run for run in self.runs if run.finished]
-        return len({run.hardware for run in finished}) == 1 and comparable(finished)
 
     @property
     def begun(self) -> bool:

@@ -14,7 +14,15 @@ from typing import Any, NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
 from ga3c_tf.reproduce.measures.curves import mean_score
-from ga3c_tf.reproduce.measures.effects import Effect, described, effect_verdict, holm, paired_effect
+from ga3c_tf.reproduce.measures.effects import (
+    Effect,
+    described,
+    described_ratio,
+    effect_verdict,
+    holm,
+    paired_effect,
+    paired_ratio,
+)
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -170,8 +178,9 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
     """
 
     def effect(metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal") -> Effect:
-        found = [values(results, runs, metric, *settings, rate=rate) for settings in (ours, others)]
-        return paired_effect(*(map(_logarithms, found) if metric == PPS else found))
+        compare = paired_ratio if metric == PPS else paired_effect
+        mine, theirs = (values(results, runs, metric, *settings, rate=rate) for settings in (ours, others))
+        return compare(mine, theirs)
 
     none, most, control = ("minimum 0",), ("minimum 160",), ("A2C",)
     compared = {
@@ -188,7 +197,10 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
         }
     corrected = holm([effect.chance for _, effect in compared.values()])
     found = {
-        name: Finding(_verdict(results, metric, effect, chance), described(effect, chance))
+        name: Finding(
+            _verdict(results, metric, effect, chance),
+            (described_ratio if metric == PPS else described)(effect, chance),
+        )
         for (name, (metric, effect)), chance in zip(compared.items(), corrected, strict=True)
     }
     if game in LARGE_RATE_HARMS:
@@ -218,11 +230,6 @@ def values(
             if value is not None:
                 by_seed.setdefault(run.spec.seed, []).append(value)
     return {seed: sum(each) / len(each) for seed, each in by_seed.items() if len(each) == len(settings)}
-
-
-def _logarithms(values: dict[int, float]) -> dict[int, float]:
-    """Return base-2 logarithms, whose differences are ratios: speeds differ by factors between machines."""
-    return {seed: math.log2(value) for seed, value in values.items()}
 
 
 def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> Finding:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.effects import (
+    described_ratio,
+    effect_verdict,
+    growth,
+    holm,
+    judged_together,
+    paired_ratio,
+)
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Finding, grows
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Finding
 from ga3c_tf.reproduce.runs.run import Run, comparable
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 
@@ -68,38 +76,47 @@ def runs_of(results: Results, network: str, system: str) -> list[Run]:
     return [run for run in results.runs if run.spec.system == system and run.spec.label == (network,)]
 
 
-def speed_ups(results: Results, network: str, other: str) -> list[float]:
-    """Return the PPS of GA3C over that of the other system, seed by seed.
+def speed_ups(results: Results, network: str, other: str) -> dict[int, float]:
+    """Return the PPS of GA3C over that of the other system, by seed.
 
-    Both ran on the same machine, whose GPU A3C never uses.
+    Both ran on the same machine at calibrations that agree. A3C never uses the GPU that GA3C may have.
     """
-    ratios = []
+    ratios = {}
     for ours in runs_of(results, network, "ga3c"):
         for theirs in runs_of(results, network, other):
             pps = results.value(ours, "pps")
             others = results.value(theirs, "pps")
             if pps and others and _comparable(ours, theirs):
-                ratios.append(pps / others)
+                ratios[ours.spec.seed] = pps / others
     return ratios
-
-
-def speed_up_grows(results: Results) -> Finding:
-    """Judge whether the speed-up over A3C grows with the network, which takes GA3C on a GPU."""
-    names = networks(results)
-    ratios = [speed_ups(results, network, "a3c") for network in names]
-    means = [sum(each) / len(each) if each else None for each in ratios]
-    papers = [papers_ratio(results, network) for network in names]
-    because = f"ratios {', '.join(map(number, means))}; the paper's {', '.join(map(number, papers))}"
-    ours = [run for run in results.runs if run.finished and run.spec.system == "ga3c"]
-    if not all(run.on_gpu for run in ours):
-        return Finding(NEEDS_GPU, because)
-    return Finding(grows(means), because)
 
 
 def _comparable(ours: Run, theirs: Run) -> bool:
     """Return whether two finished runs have one seed and ran on one machine, at calibrations that agree."""
     one_machine = ours.processor == theirs.processor and comparable([ours, theirs])
     return one_machine and ours.spec.seed == theirs.spec.seed
+
+
+def findings(results: Results) -> dict[str, Finding]:
+    """Judge the paper's findings, once every run has been measured: how fast GA3C is beside A3C, network by network."""
+    names = networks(results)
+    ratios = {network: speed_ups(results, network, "a3c") for network in names}
+    if len(names) < len(NETWORKS) or not all(ratios.values()):
+        missing = Finding(RUNS_MISSING, "not every network has a ratio")
+        return {"faster": missing, "grows": missing}
+    effects = {network: paired_ratio(by_seed, dict.fromkeys(by_seed, 1.0)) for network, by_seed in ratios.items()}
+    rise = growth([list(by_seed.values()) for by_seed in ratios.values()])
+    *chances, of_rise = holm([*(effect.chance for effect in effects.values()), rise.chance])
+    faster = judged_together(effects, dict(zip(names, chances, strict=True)))
+    on_gpu = all(run.on_gpu for run in results.runs if run.finished and run.spec.system == "ga3c")
+    grows = effect_verdict(rise, of_rise) if results.ended else RUNS_MISSING
+    papers = ", ".join(number(papers_ratio(results, network)) for network in names)
+    means = ", ".join(number(sum(by_seed.values()) / len(by_seed)) for by_seed in ratios.values())
+    because = f"ratios {means}; the paper's {papers}; from one to the next {described_ratio(rise, of_rise)}"
+    return {
+        "faster": faster if results.ended else Finding(RUNS_MISSING, faster.because),
+        "grows": Finding(grows if on_gpu else NEEDS_GPU, because),
+    }
 
 
 def papers_ratio(results: Results, network: str) -> float | None:
@@ -113,7 +130,7 @@ def section(results: Results) -> list[str]:
     rows = []
     for network in networks(results):
         speeds = [results.values("pps", runs_of(results, network, system)) for system in SYSTEMS]
-        ratios = [speed_ups(results, network, other) for other in ("a3c", "a2c")]
+        ratios = [list(speed_ups(results, network, other).values()) for other in ("a3c", "a2c")]
         rows.append([network, *map(mean_ci, speeds + ratios), number(papers_ratio(results, network))])
     finished = [run for run in results.runs if run.finished]
     return lines_of(
@@ -123,7 +140,7 @@ def section(results: Results) -> list[str]:
         on_gpu=any(run.on_gpu for run in finished),
         first_submission=_first_submission(results),
         conditions=_conditions(finished),
-        speed_up_grows=speed_up_grows(results),
+        findings=findings(results),
         failed=results.failed,
     )
 
@@ -169,7 +186,8 @@ def plot(results: Results, stem: Path) -> None:
     groups = []
     for network in networks(results):
         speeds = {system: results.values("pps", runs_of(results, network, system)) for system in ("a3c", "a2c", "ga3c")}
-        groups.append((network, speeds, speed_ups(results, network, "a3c"), papers_ratio(results, network)))
+        ratios = list(speed_ups(results, network, "a3c").values())
+        groups.append((network, speeds, ratios, papers_ratio(results, network)))
     plots.speed_bars(groups, stem)
 
 
@@ -179,7 +197,7 @@ FIGURE = Figure(
     paper="Table 2, slide 37",
     shows="predictions per second of GA3C and A3C, and of our A2C, for five networks, and the speed-ups",
     games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
-    seeds=seeds_by_budget(),
+    seeds=seeds_by_budget(quick=3),
     specs=specs,
     measures=measures,
     main=("pps", "predictions/s"),

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from ga3c_tf.reproduce.figures import tps
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
+from ga3c_tf.reproduce.measures.effects import Effect, described_ratio, effect_verdict, pooled_effect
+from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.text import lines_of, number
-from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, TIE, WITHIN_NOISE, Finding, holds_if
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Finding, interval_verdict
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import workers_of
 
-TOP_SHARE = 1 / 3
+FASTEST_SHARE = 1 / 3
 FAR_BELOW = 0.5
 SHOWN = 10
 """Settings that the table shows."""
@@ -39,58 +38,54 @@ def room_of(run: Run) -> int:
     return run.spec.config.num_agents * run.spec.config.segments_per_agent
 
 
-def rooms(results: Results) -> dict[tuple[int, int, int], int]:
-    """Return how many segments may wait at each N_A, N_P, N_T."""
-    return {workers_of(run.spec.config): room_of(run) for run in results.runs}
+def rooms(results: Results) -> dict[tps.Setting, int]:
+    """Return how many segments may wait at each setting."""
+    return {tps.setting_of(run): room_of(run) for run in results.runs}
 
 
 def findings(results: Results) -> dict[str, Finding]:
-    """Judge the paper's two findings where all settings were measured, on one machine."""
+    """Judge the paper's two findings, once every run has been measured."""
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
     room = rooms(results)
-    lacking = tps.lacking(len(speed), len(room), results.one_machine)
+    missing = len(tps.rates(results)) < len(results.runs)
     on_gpu = all(run.on_gpu for run in results.runs if run.finished)
     shares = [queue[each] / room[each] for each in queue]
     return {
-        "short_queue": _short_queue(shares, lacking, on_gpu),
-        "large_batch": _large_batch(speed, batch, lacking),
+        "short_queue": _short_queue(shares, missing, on_gpu),
+        "large_batch": _large_batch(speed, batch, missing),
     }
 
 
-def _short_queue(shares: list[float], lacking: str, on_gpu: bool) -> Finding:
+def _short_queue(shares: Sequence[float], missing: bool, on_gpu: bool) -> Finding:
     """Judge whether the queue settles far below its maximum."""
     if not shares:
-        return Finding(RUNS_MISSING, "nothing measured")
-    share = float(np.mean(shares))
-    because = f"{share:.0%} of the maximum"
+        return tps.NOTHING_MEASURED
+    low, high = student_interval(shares)
+    because = f"{sum(shares) / len(shares):.0%} of the maximum [{low:.0%}, {high:.0%}] ({len(shares)} settings)"
     if not on_gpu:
         return Finding(NEEDS_GPU, because)
-    return Finding(lacking or holds_if(share < FAR_BELOW), because)
+    return Finding(RUNS_MISSING if missing else interval_verdict(-high, -low, -FAR_BELOW), because)
 
 
-def _large_batch(
-    speed: Mapping[tuple[int, int, int], float], batch: Mapping[tuple[int, int, int], float], lacking: str
-) -> Finding:
-    """Judge whether the fastest setting has one of the largest prediction batches."""
-    # Any setting within the noise of the fastest may be the fastest.
-    limit = (1 - TIE) * max(speed.values(), default=0.0)
-    fastest = [each for each in speed if speed[each] >= limit and each in batch]
-    if not fastest:
-        return Finding(RUNS_MISSING, "nothing measured")
-    top = TOP_SHARE * len(batch)
-    large = [each for each in fastest if _rank(batch, batch[each] / (1 + TIE)) <= top]
-    small = [each for each in fastest if _rank(batch, batch[each] * (1 + TIE)) >= top]
-    because = f"so it is for {len(large)} of the {len(fastest)} settings that may be it"
-    if lacking:
-        return Finding(lacking, because)
-    if len(fastest) not in (len(large), len(small)):
-        return Finding(WITHIN_NOISE, because)
-    return Finding(holds_if(len(large) == len(fastest)), because)
+def _large_batch(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float], missing: bool) -> Finding:
+    """Judge whether fast settings have larger prediction batches than others."""
+    effect = _fast_against_slow(speed, batch)
+    because = f"the fastest third against the others: {described_ratio(effect, effect.chance, 'setting')}"
+    return Finding(RUNS_MISSING if missing else effect_verdict(effect, effect.chance), because)
 
 
-def _rank(batches: Mapping[Any, float], size: float) -> int:
-    """Return how many of the batches are larger than this size."""
-    return sum(batch > size for batch in batches.values())
+def _fast_against_slow(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float]) -> Effect:
+    """Compare the prediction batches of the fastest third of the settings with those of the others, as a ratio.
+
+    It is done for each scheduling by itself, since the tuned one makes all batches larger, and the logarithms averaged.
+    """
+    pairs = []
+    for scheduling in dict.fromkeys(each.scheduling for each in batch):
+        order = sorted((each for each in batch if each.scheduling == scheduling), key=lambda each: -speed[each])
+        logarithms = [math.log(batch[each]) for each in order]
+        count = round(FASTEST_SHARE * len(order))
+        pairs.append((logarithms[:count], logarithms[count:]))
+    return pooled_effect(pairs)
 
 
 def section(results: Results) -> list[str]:
@@ -99,7 +94,14 @@ def section(results: Results) -> list[str]:
     room = rooms(results)
     order = sorted(speed, key=lambda each: -speed[each])
     rows = [
-        [tps.words(each), number(speed[each]), number(queue.get(each)), str(room[each]), number(batch.get(each))]
+        [
+            each.scheduling,
+            "/".join(map(str, each[:3])),
+            number(speed[each]),
+            number(queue.get(each)),
+            str(room[each]),
+            number(batch.get(each)),
+        ]
         for each in order[:SHOWN]
     ]
     return lines_of(
@@ -119,7 +121,11 @@ def plot(results: Results, stem: Path) -> None:
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
     room = rooms(results)
     full = {each: 100 * length / room[each] for each, length in queue.items()}
-    plots.against_speed(speed, {"training queue (% of its room)": full, "prediction batch (states)": batch}, stem)
+    rows = {
+        f"{scheduling} scheduling": {each: speed[each] for each in speed if each.scheduling == scheduling}
+        for scheduling in dict.fromkeys(each.scheduling for each in speed)
+    }
+    plots.against_speed(rows, {"training queue (% of room)": full, "prediction batch (states)": batch}, stem)
 
 
 FIGURE = Figure(

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.text import lines_of, number
-from ga3c_tf.reproduce.measures.verdicts import (
-    NOT_TRIED,
-    RUNS_MISSING,
-    SEVERAL_MACHINES,
-    TIE,
-    WITHIN_NOISE,
-    Finding,
-    holds_if,
-)
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.effects import Effect, holm, judged_together, paired_ratio, pooled_effect
+from ga3c_tf.reproduce.measures.text import lines_of
+from ga3c_tf.reproduce.measures.verdicts import NOT_TRIED, RUNS_MISSING, TIE, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec, workers_of
 
 AGENTS = {"quick": (8, 16, 32, 64), "paper": (16, 32, 64, 128)}
-THREADS = {"quick": (1, 2, 4), "paper": (1, 2, 4, 8, 16)}
+PREDICTORS = {"quick": (1, 2, 4, 8), "paper": (1, 2, 4, 8, 16)}
+TRAINERS = {"quick": (1, 2, 4), "paper": (1, 2, 4, 8, 16)}
+SCHEDULINGS = {"quick": ("plain", "tuned"), "paper": ("plain",)}
 WARM_UP_S = {"quick": 15.0, "paper": 60.0}
 MEASURED_S = {"quick": 30.0, "paper": 16 * 60.0}
 MINUTES = {budget: (WARM_UP_S[budget] + MEASURED_S[budget]) / 60 for budget in WARM_UP_S}
@@ -28,6 +26,31 @@ PLOTTED = 3
 """Settings that the paper plots for each number of agents."""
 PAPERS_GAP = 0.14
 PAPERS_PREDICTORS = 4
+NOT_MORE = Finding(NOT_TRIED, f"no run has more than {PAPERS_PREDICTORS}")
+NOTHING_MEASURED = Finding(RUNS_MISSING, "nothing measured")
+
+
+class Setting(NamedTuple):
+    """What is varied."""
+
+    agents: int
+    predictors: int
+    trainers: int
+    scheduling: str
+
+
+AGENTS_PLACE, PREDICTORS_PLACE = map(Setting._fields.index, ("agents", "predictors"))
+
+
+class Conditions(NamedTuple):
+    """Under what a run was made; two runs are compared if they differ in one of these only."""
+
+    setting: Setting
+    seed: int
+    machine: str
+
+
+Rates = Mapping[Conditions, float]
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -41,6 +64,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
             num_agents=agents,
             num_predictors=predictors,
             num_trainers=trainers,
+            scheduling=scheduling,
             network="small",
             min_training_batch=0,
             minutes=MINUTES[budget],
@@ -48,8 +72,9 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
             checkpoint_minutes=60.0,
         )
         for agents in AGENTS[budget]
-        for predictors in THREADS[budget]
-        for trainers in THREADS[budget]
+        for predictors in PREDICTORS[budget]
+        for trainers in TRAINERS[budget]
+        for scheduling in SCHEDULINGS[budget]
     ]
 
 
@@ -69,111 +94,149 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def by_setting(results: Results, metric: str) -> dict[tuple[int, int, int], float]:
-    """Return the mean over seeds of this number for every N_A, N_P, N_T that has one."""
-    found = {
-        setting: results.values(metric, runs)
-        for setting, runs in grouped(results.runs, lambda run: workers_of(run.spec.config)).items()
-    }
-    return {setting: sum(values) / len(values) for setting, values in found.items() if values}
+def setting_of(run: Run) -> Setting:
+    """Return the setting of a run."""
+    return Setting(*workers_of(run.spec.config), run.spec.config.scheduling)
 
 
-def best_of(tps: dict[tuple[int, int, int], float], agents: int) -> list[tuple[int, int, int]]:
-    """Return the settings with so many agents that the paper would plot: the fastest three, fastest first."""
-    return sorted((each for each in tps if each[0] == agents), key=lambda each: -tps[each])[:PLOTTED]
+def by_setting(results: Results, metric: str) -> dict[Setting, float]:
+    """Return the mean over seeds of this number for every setting that has one."""
+    return _by_setting(
+        (setting_of(run), value) for run in results.runs if (value := results.value(run, metric)) is not None
+    )
 
 
-def words(setting: tuple[int, int, int]) -> str:
-    """Write a setting as '32/2/2'."""
-    return "/".join(map(str, setting))
+def _by_setting(values: Iterable[tuple[Setting, float]]) -> dict[Setting, float]:
+    """Return the mean of the values of each setting."""
+    found: dict[Setting, list[float]] = {}
+    for setting, value in values:
+        found.setdefault(setting, []).append(value)
+    return {setting: _mean(each) for setting, each in found.items()}
 
 
-def lacking(measured: int, planned: int, one_machine: bool) -> str:
-    """Return why a sweep with so many settings measured cannot be judged, empty where it can."""
-    if measured < planned or planned <= PLOTTED:
-        return RUNS_MISSING
-    return "" if one_machine else SEVERAL_MACHINES
-
-
-def findings(
-    tps: dict[tuple[int, int, int], float], planned: set[tuple[int, int, int]], one_machine: bool
-) -> dict[str, Finding]:
-    """Judge the paper's findings where all planned settings were measured, on one machine."""
-    reason = lacking(len(tps), len(planned), one_machine)
-    shown = [each for agents in {each[0] for each in tps} for each in best_of(tps, agents)]
+def rates(results: Results) -> dict[Conditions, float]:
+    """Return the TPS of every run that has one."""
     return {
-        "most_agents": _most_agents(tps, max(agents for agents, _, _ in planned), reason),
-        "few_predictors": _few_predictors(shown, max(predictors for _, predictors, _ in planned), reason),
-        "close_together": _close_together([tps[each] for each in shown], reason),
+        Conditions(setting_of(run), run.spec.seed, run.machine): value
+        for run in results.runs
+        if (value := results.value(run, "tps"))
     }
 
 
-def _most_agents(tps: dict[tuple[int, int, int], float], most: int, reason: str) -> Finding:
-    """Judge whether the fastest setting has the most agents."""
-    if not tps:
-        return Finding(RUNS_MISSING, "nothing measured")
-    lead = _lead(tps, most)
-    because = f"the fastest {words(max(tps, key=tps.__getitem__))}; {most} agents against fewer {lead:+.1%}"
-    if reason:
-        return Finding(reason, because)
-    if abs(lead) <= TIE:
-        return Finding(WITHIN_NOISE, because)
-    return Finding(holds_if(lead > 0), because)
+def fastest(tps: Mapping[Setting, float], agents: int, scheduling: str) -> list[Setting]:
+    """Return the settings that the paper would plot for so many agents: the fastest three, fastest first."""
+    own = [each for each in tps if (each.agents, each.scheduling) == (agents, scheduling)]
+    return sorted(own, key=lambda each: -tps[each])[:PLOTTED]
 
 
-def _lead(tps: dict[tuple[int, int, int], float], agents: int) -> float:
-    """Return by which part the fastest setting with so many agents is faster than the fastest of all others."""
-    own = [value for each, value in tps.items() if each[0] == agents]
-    others = [value for each, value in tps.items() if each[0] != agents]
-    return max(own) / max(others) - 1 if own and others else 0.0
+def findings(known: Rates, planned: int) -> dict[str, Finding]:
+    """Judge the paper's findings, once every run has been measured.
+
+    Two numbers of workers are compared by the ratio of the TPS of runs that differ in nothing else.
+
+    Args:
+        known: the TPS of each run.
+        planned: how many runs there are to be.
+    """
+    if not known:
+        return dict.fromkeys(("most_agents", "few_predictors", "close_together"), NOTHING_MEASURED)
+    *fewer, most = sorted({each.setting.agents for each in known})
+    more = sorted({each.setting.predictors for each in known if each.setting.predictors > PAPERS_PREDICTORS})
+    # 1. All comparisons, whose p values are corrected together.
+    no_faster = 1 / (1 + TIE)
+    agents = {f"{most} against {other}": _ratio(known, AGENTS_PLACE, most, other) for other in fewer}
+    predictors = {
+        f"{PAPERS_PREDICTORS} against {other}": _ratio(known, PREDICTORS_PLACE, PAPERS_PREDICTORS, other, no_faster)
+        for other in more
+    }
+    gap = {"the slowest three against the fastest": _gap(known)}
+    effects = {**agents, **predictors, **gap}
+    corrected = dict(zip(effects, holm([effect.chance for effect in effects.values()]), strict=True))
+    # 2. Of each finding its comparisons.
+    found = {
+        "most_agents": judged_together(agents, corrected, "pair"),
+        "few_predictors": judged_together(predictors, corrected, "pair") if more else NOT_MORE,
+        "close_together": judged_together(gap, corrected, "setting"),
+    }
+    if len(known) < planned:
+        return {name: Finding(RUNS_MISSING, finding.because) for name, finding in found.items()}
+    return found
 
 
-def _few_predictors(shown: list[tuple[int, int, int]], most: int, reason: str) -> Finding:
-    """Judge whether the best settings have few predictors; it takes runs with more."""
-    because = f"the most that was tried is {most}"
-    if most <= PAPERS_PREDICTORS:
-        return Finding(NOT_TRIED, because)
-    if reason:
-        return Finding(reason, because)
-    return Finding(holds_if(all(predictors <= PAPERS_PREDICTORS for _, predictors, _ in shown)), because)
+def _ratio(known: Rates, place: int, ours: int, other: int, limit: float = 1.0) -> Effect:
+    """Compare the TPS at two numbers of a kind of workers, by pairs of runs that differ in nothing else.
+
+    Args:
+        known: the TPS of each run.
+        place: of the kind of workers in a setting.
+        ours, other: the two numbers of them.
+        limit: the ratio that is tested against.
+    """
+
+    def having(count: int) -> dict[tuple, float]:
+        return {
+            (*each.setting[:place], *each.setting[place + 1 :], each.seed, each.machine): value
+            for each, value in known.items()
+            if each.setting[place] == count
+        }
+
+    return paired_ratio(having(ours), having(other), limit)
 
 
-def _close_together(shown: list[float], reason: str) -> Finding:
-    """Judge whether the plotted settings are about as fast as each other."""
-    if not shown:
-        return Finding(RUNS_MISSING, "nothing measured")
-    gap = 1 - min(shown) / max(shown)
-    because = f"they lie within {gap:.1%}"
-    if reason:
-        return Finding(reason, because)
-    if abs(gap - PAPERS_GAP) <= TIE:
-        return Finding(WITHIN_NOISE, because)
-    return Finding(holds_if(gap < PAPERS_GAP), because)
+def _gap(known: Rates) -> Effect:
+    """Compare the fastest settings with the number of agents that is slowest with those of the one that is fastest.
+
+    Settings of one scheduling are compared with each other, and the ratios averaged.
+    """
+    tps = _by_setting((each.setting, value) for each, value in known.items())
+    schedulings = {each.scheduling for each in tps}
+    logarithms = {
+        agents: [[math.log(tps[each]) for each in fastest(tps, agents, scheduling)] for scheduling in schedulings]
+        for agents in {each.agents for each in tps}
+    }
+    means = {agents: _mean(map(_mean, groups)) for agents, groups in logarithms.items() if all(groups)}
+    if not means:
+        return pooled_effect([])
+    slow, fast = (logarithms[choose(means, key=means.__getitem__)] for choose in (min, max))
+    return pooled_effect(list(zip(slow, fast, strict=True)), limit=math.log(1 - PAPERS_GAP))
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return sum(listed) / len(listed)
 
 
 def section(results: Results) -> list[str]:
-    """Return the fastest three for each N_A, and the findings."""
+    """Return the fastest three for each number of agents, and the findings."""
     tps = by_setting(results, "tps")
-    planned = {workers_of(run.spec.config) for run in results.runs}
-    fastest = max(tps.values(), default=0.0) or 1.0
-    plotted = [setting for agents in sorted({each[0] for each in tps}) for setting in best_of(tps, agents)]
+    rows = []
+    for scheduling in dict.fromkeys(each.scheduling for each in tps):
+        for agents in sorted({each.agents for each in tps}):
+            best = fastest(tps, agents, scheduling)
+            cells = [f"{tps[each]:.1f} ({each.predictors}/{each.trainers})" for each in best]
+            rows.append([scheduling, str(agents), *cells, *["-"] * (PLOTTED - len(cells))])
     return lines_of(
         "tps.md",
-        rows=[[words(each), number(tps[each]), f"{tps[each] / fastest:.3f}"] for each in plotted],
+        rows=rows,
         measured=len(tps),
-        planned=len(planned),
+        planned=len({setting_of(run) for run in results.runs}),
         papers_gap=f"{PAPERS_GAP:.0%}",
         papers_predictors=PAPERS_PREDICTORS,
         failed=results.failed,
-        **findings(tps, planned, results.one_machine),
+        findings=findings(rates(results), len(results.runs)),
     )
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw the TPS of every setting, normalised to the best, by number of agents."""
+    """Draw the TPS of every setting as a share of the best, by number of agents, a panel for each scheduling."""
     from ga3c_tf.reproduce.drawing import plots
 
-    plots.normalised_tps(by_setting(results, "tps"), PLOTTED, stem)
+    tps = by_setting(results, "tps")
+    panels = {
+        f"{scheduling} scheduling": {each: tps[each] for each in tps if each.scheduling == scheduling}
+        for scheduling in dict.fromkeys(each.scheduling for each in tps)
+    }
+    plots.normalised_tps(panels, PLOTTED, stem)
 
 
 FIGURE = Figure(

@@ -10,7 +10,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures import pps
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.curves import first_reaching
-from ga3c_tf.reproduce.measures.effects import effect_verdict, holm, paired_effect
+from ga3c_tf.reproduce.measures.effects import described_ratio, effect_verdict, holm, paired_ratio
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, SEVERAL_MACHINES, TOO_SHORT, Finding
 from ga3c_tf.reproduce.runs.run import Run
@@ -86,20 +86,13 @@ def findings(results: Results) -> dict[str, Finding]:
     A run of A3C that does not reach it counts as if it had at its end, which favours A3C.
     """
     times = {game: {system: _times(results, of[system]) for system in COMPARED} for game, of in groups(results).items()}
-    effects = {}
-    for game, by_system in times.items():
-        logarithms = [{seed: math.log2(time) for seed, time in by_system[each].items()} for each in reversed(COMPARED)]
-        effects[game] = paired_effect(*logarithms)
+    effects = {game: paired_ratio(by_system["a3c"], by_system["ga3c"]) for game, by_system in times.items()}
     corrected = holm([effect.chance for effect in effects.values()])
     found = {}
     for (game, effect), chance in zip(effects.items(), corrected, strict=True):
-        because = "not run"
-        if effect.seeds:
-            ratios = [2**value for value in (effect.mean, effect.low, effect.high)]
-            interval = f" [{number(ratios[1])}, {number(ratios[2])}]" if effect.seeds > 1 else ""
-            bound = _bound(results, groups(results)[game]["a3c"])
-            because = f"{bound}{number(ratios[0])} times as fast{interval}, p = {chance:.2g}, {effect.seeds} seeds"
-        found[game] = Finding(_verdict(results, game, effect_verdict(effect, chance)), because)
+        bound = _bound(results, groups(results)[game]["a3c"]) if effect.seeds else ""
+        verdict = _verdict(results, game, effect_verdict(effect, chance))
+        found[game] = Finding(verdict, bound + described_ratio(effect, chance))
     return found
 
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from scipy.stats import linregress, ttest_1samp
 from scipy.stats import t as t_dist
-from scipy.stats import ttest_1samp
 
-from ga3c_tf.reproduce.measures.intervals import mean_interval
+from ga3c_tf.reproduce.measures.intervals import mean_interval, student_interval
 from ga3c_tf.reproduce.measures.text import number
-from ga3c_tf.reproduce.measures.verdicts import CHANCE, FEW_SEEDS, LEAST_SEEDS, NO_DIFFERENCE, Finding, holds_if
+from ga3c_tf.reproduce.measures.verdicts import (
+    CHANCE,
+    FAILS,
+    FEW_SEEDS,
+    HOLDS,
+    LEAST_SEEDS,
+    NO_DIFFERENCE,
+    Finding,
+    holds_if,
+)
 
-BySeed = Mapping[int, float]
 Key = TypeVar("Key")
+Pair = TypeVar("Pair", bound=Hashable)
 RESAMPLES = 4000
 ROUNDING = 1e-9
 
@@ -27,35 +36,50 @@ class Effect(NamedTuple):
     low: float  # of the 95 % interval
     high: float
     chance: float  # p of the t test, two-sided; not-a-number below three seeds
-    seeds: int  # of the smaller group, or of both if it is paired
+    seeds: int  # of the smaller group; pairs if it is paired
     limit: float = 0.0  # the difference that it is tested against
 
 
 NOTHING = Effect(math.nan, math.nan, math.nan, math.nan, 0)
 
 
-def paired_effect(ours: BySeed, others: BySeed) -> Effect:
-    """Compare two groups seed by seed.
+def paired_effect(ours: Mapping[Pair, float], others: Mapping[Pair, float], limit: float = 0.0) -> Effect:
+    """Compare two groups pair by pair.
 
     Runs of one seed that follow one another on one machine share its speed, which cancels then.
 
     Args:
-        ours: a value of each seed.
+        ours: a value of each seed, or of whatever else tells the pairs apart.
         others: the same of what they are compared with.
+        limit: the difference that is tested against.
 
     Returns:
-        The mean of `ours` minus `others`, over the seeds of both.
+        The mean of `ours` minus `others`, over the pairs.
     """
-    differences = [ours[seed] - others[seed] for seed in ours if seed in others]
-    if not differences:
+    differences = np.array([ours[pair] - others[pair] for pair in ours if pair in others])
+    if not len(differences):
         return NOTHING
-    low, high = mean_interval(differences)
+    low, high = student_interval(differences)
     chance = math.nan
     if len(differences) >= LEAST_SEEDS:
-        chance = (
-            float(ttest_1samp(differences, 0).pvalue) if np.ptp(differences) > ROUNDING else _sign_test(differences)
-        )
-    return Effect(float(np.mean(differences)), low, high, chance, len(differences))
+        varies = np.ptp(differences) > ROUNDING
+        chance = float(ttest_1samp(differences, limit).pvalue) if varies else _sign_test(differences - limit)
+    return Effect(float(np.mean(differences)), low, high, chance, len(differences), limit)
+
+
+def paired_ratio(ours: Mapping[Pair, float], others: Mapping[Pair, float], limit: float = 1.0) -> Effect:
+    """Compare two groups of positive values pair by pair, by the natural logarithms of their ratios.
+
+    Args:
+        ours: a value of each pair.
+        others: the same of what they are compared with.
+        limit: the ratio that is tested against.
+    """
+    return paired_effect(_logarithms(ours), _logarithms(others), math.log(limit))
+
+
+def _logarithms(values: Mapping[Pair, float]) -> dict[Pair, float]:
+    return {pair: math.log(value) for pair, value in values.items()}
 
 
 def welch_effect(ours: Sequence[float], others: Sequence[float]) -> Effect:
@@ -86,13 +110,29 @@ def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limi
     groups = [group for pair in pairs for group in pair]
     variances = np.array([np.var(group, ddof=1) / len(group) for group in groups]) / len(pairs) ** 2
     total = float(variances.sum())
-    if total == 0:  # nothing varies
-        return Effect(difference, difference, difference, float(difference == limit), seeds, limit)
+    if total == 0:  # nothing varies: what remains is how seldom chance separates the groups so
+        apart = math.prod(1 / math.comb(len(ours) + len(others), len(ours)) for ours, others in pairs)
+        chance = 1.0 if difference == limit else min(1.0, 2 * apart)
+        return Effect(difference, difference, difference, chance, seeds, limit)
     freedom = 1 / float(((variances / total) ** 2 / [len(group) - 1 for group in groups]).sum())
     error = math.sqrt(total)
     reach = float(t_dist.ppf(0.975, freedom)) * error
     chance = 2 * float(t_dist.sf(abs(difference - limit) / error, freedom))
     return Effect(difference, difference - reach, difference + reach, chance, seeds, limit)
+
+
+def growth(groups: Sequence[Sequence[float]]) -> Effect:
+    """Return by which ratio positive values grow from one group to the next, as the slope of their logarithms.
+
+    Args:
+        groups: the values of each group, in order; not all of one group.
+    """
+    places = [place for place, group in enumerate(groups) for _ in group]
+    logarithms = [math.log(value) for group in groups for value in group]
+    line = linregress(places, logarithms)
+    reach = float(t_dist.ppf(0.975, len(places) - 2)) * line.stderr
+    least = min(map(len, groups))
+    return Effect(line.slope, line.slope - reach, line.slope + reach, line.pvalue, least)
 
 
 def greater(ours: Sequence[float], others: Sequence[float]) -> str:
@@ -110,14 +150,47 @@ def judged(effects: Mapping[Key, Effect]) -> dict[Key, Finding]:
     }
 
 
+def judged_together(effects: Mapping[str, Effect], corrected: Mapping[str, float], of: str = "seed") -> Finding:
+    """Judge whether ratios are above their limits in every comparison; the least favourable one is described.
+
+    Args:
+        effects: of `paired_ratio`, by what is compared.
+        corrected: their p values, as `holm` gives them.
+        of: what their pairs are.
+    """
+    least = min(effects, key=lambda name: effects[name].mean)
+    verdicts = {effect_verdict(effect, corrected[name]) for name, effect in effects.items()}
+    verdict = next(each for each in (FAILS, FEW_SEEDS, NO_DIFFERENCE, HOLDS) if each in verdicts)
+    return Finding(verdict, f"{least}: {described_ratio(effects[least], corrected[least], of)}")
+
+
 def described(effect: Effect, corrected: float) -> str:
     """Such as '+3.2 [1.1, 5.3], p = 0.01 (5 seeds)'."""
     if not effect.seeds:
         return "no seed has both"
-    seeds = f"({effect.seeds} seed{'s' if effect.seeds > 1 else ''})"
-    if effect.seeds < LEAST_SEEDS:
-        return f"{effect.mean:+.3g} {seeds}"
-    return f"{effect.mean:+.3g} [{number(effect.low)}, {number(effect.high)}], p = {corrected:.2g} {seeds}"
+    values = f"{effect.mean:+.3g}", number(effect.low), number(effect.high)
+    return _in_words(*values, corrected, effect.seeds, "seed")
+
+
+def described_ratio(effect: Effect, corrected: float, of: str = "seed") -> str:
+    """Describe an effect of `paired_ratio`, such as '2.4 times [2, 2.9], p = 0.01 (3 seeds)'.
+
+    Args:
+        effect: of logarithms.
+        corrected: its p value, as `holm` gives it.
+        of: what its pairs are.
+    """
+    if not effect.seeds:
+        return f"no {of} has both"
+    mean, low, high = (number(math.exp(value)) for value in (effect.mean, effect.low, effect.high))
+    return _in_words(f"{mean} times", low, high, corrected, effect.seeds, of)
+
+
+def _in_words(mean: str, low: str, high: str, corrected: float, count: int, of: str) -> str:
+    counted = f"({count} {of}{'s' if count > 1 else ''})"
+    if count < LEAST_SEEDS:
+        return f"{mean} {counted}"
+    return f"{mean} [{low}, {high}], p = {corrected:.2g} {counted}"
 
 
 def left_random(scores: Sequence[float], random: float | None) -> bool:
@@ -127,7 +200,7 @@ def left_random(scores: Sequence[float], random: float | None) -> bool:
     return mean_interval(scores)[0] > random
 
 
-def _sign_test(differences: Sequence[float]) -> float:
+def _sign_test(differences: np.ndarray) -> float:
     """Return the p value where all differences are the same, of which Student's t would be too sure."""
     return 1.0 if abs(differences[0]) <= ROUNDING else 0.5 ** (len(differences) - 1)
 

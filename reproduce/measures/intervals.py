@@ -21,6 +21,11 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[fl
     """
     if len(values) >= FEW:
         return bootstrap_interval(values, confidence)
+    return student_interval(values, confidence)
+
+
+def student_interval(values: Sequence[float] | np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
+    """Return Student's t interval of the mean; of one value both ends are not-a-number."""
     if len(values) < 2:
         return math.nan, math.nan
     mean = float(np.mean(values))

@@ -17,7 +17,6 @@ INCONCLUSIVE = "undecided"
 """The verdict where the runs cannot tell; what follows it says why."""
 FEW_SEEDS = f"{INCONCLUSIVE}: fewer than {LEAST_SEEDS} seeds"
 NO_DIFFERENCE = f"{INCONCLUSIVE}: no significant difference"
-WITHIN_NOISE = f"{INCONCLUSIVE}: within noise"
 RUNS_MISSING = f"{INCONCLUSIVE}: runs missing"
 SEVERAL_MACHINES = f"{INCONCLUSIVE}: several machines"
 NEEDS_GPU = f"{INCONCLUSIVE}: needs a GPU"
@@ -28,8 +27,7 @@ CHANCE = 0.05
 SCORE_MARGIN = 0.05
 """A score may be so much of the way from the random policy to the paper's below it."""
 TIE = 0.05
-"""Speeds, and ratios of speeds, are not told apart within this part. It is a choice, and a small one: the two
-halves of a run of `tps` differ by 9 % (D29), so two such runs differ by about 6 % by chance."""
+"""Speeds, and shares of busy time, are not told apart within this part. It is a choice."""
 
 
 Scores = Sequence[float] | np.ndarray

@@ -138,6 +138,12 @@ class Run:
         return all("processor" in session for session in self.sessions)
 
     @property
+    def machine(self) -> str:
+        """The hardware and, where it is known, the identity of its processors: what tells machines apart."""
+        known = [json.dumps(session.get("processor"), sort_keys=True) for session in self.sessions]
+        return "; ".join(dict.fromkeys([self.hardware, *known]))
+
+    @property
     def calibrations(self) -> list[Calibration]:
         """The speed of its machine before and after it; empty where that was not measured."""
         return [Calibration(**values) for values in self.result.get("calibrations", [])]

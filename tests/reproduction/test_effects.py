@@ -4,19 +4,24 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import trim_mean, ttest_ind
 
 from ga3c_tf.reproduce.figures.corrections import CONFIDENCE, PAIRS
 from ga3c_tf.reproduce.measures.effects import (
+    Effect,
+    described_ratio,
     effect_verdict,
     greater,
+    growth,
     holm,
     interquartile_mean,
     judged,
+    judged_together,
     left_random,
     paired_effect,
+    paired_ratio,
     pooled_effect,
     probability_of_improvement,
     stratified_interquartile_mean,
@@ -46,6 +51,42 @@ def test_without_scatter_the_signs_decide(differences, chance):
     assert effect.chance == chance
     verdict = NO_DIFFERENCE if chance > 0.05 else FAILS
     assert effect_verdict(effect, effect.chance) == verdict
+
+
+@pytest.mark.parametrize(("seeds", "chance"), [(3, 0.1), (4, 2 / 70)])
+def test_without_scatter_two_groups_are_as_sure_as_their_order_is_seldom(seeds, chance):
+    assert welch_effect([2.0] * seeds, [1.0] * seeds).chance == pytest.approx(chance)
+    assert welch_effect([2.0] * seeds, [2.0] * seeds).chance == 1.0
+
+
+def test_ratios_are_compared_as_logarithms_and_said_as_ratios():
+    ours, others = {1: 20.0, 2: 24.0, 3: 22.0}, {1: 10.0, 2: 12.0, 3: 11.5}
+    effect = paired_ratio(ours, others)
+    assert math.exp(effect.mean) == pytest.approx(math.prod(ours[each] / others[each] for each in ours) ** (1 / 3))
+    assert described_ratio(effect, 0.0104) == "1.97 times [1.85, 2.1], p = 0.01 (3 seeds)"
+    assert described_ratio(paired_ratio({1: 3.0}, {1: 2.0}), math.nan, "pair") == "1.5 times (1 pair)"
+    assert described_ratio(paired_ratio({1: 3.0}, {2: 2.0}), math.nan, "pair") == "no pair has both"
+    assert paired_ratio(ours, others, limit=2.0).chance > 0.3
+
+
+def test_what_must_be_so_everywhere_is_judged_by_all_comparisons():
+    high, low, level, few = (Effect(mean, 0, 0, 0, seeds) for mean, seeds in ((1, 3), (-1, 3), (0.1, 3), (0.2, 2)))
+    cases = [((high, high), HOLDS), ((high, low), FAILS), ((high, level), NO_DIFFERENCE), ((high, few), FEW_SEEDS)]
+    for pair, verdict in cases:
+        effects = dict(zip("ab", pair, strict=True))
+        corrected = {name: 0.5 if effect is level else 0.01 for name, effect in effects.items()}
+        found = judged_together(effects, corrected)
+        least = "ab"[pair[1].mean < pair[0].mean]
+        assert found.verdict == verdict and found.because.startswith(f"{least}: ")
+
+
+def test_growth_is_the_slope_of_the_logarithms():
+    effect = growth([[2.0**place / 1.05, 2.0**place, 2.0**place * 1.05] for place in range(5)])
+    assert math.exp(effect.mean) == pytest.approx(2) and 1.95 < math.exp(effect.low) < 2 < math.exp(effect.high)
+    assert effect.chance < 1e-6 and effect.seeds == 3
+    rng = np.random.default_rng(0)
+    level = [growth(np.exp(rng.normal(size=(5, 3)))).chance < 0.05 for _ in range(1000)]
+    assert 0.03 < np.mean(level) < 0.07
 
 
 def test_an_effect_needs_three_seeds():
@@ -150,6 +191,7 @@ def test_a_larger_score_is_a_probable_improvement():
 
 @given(st.lists(NUMBERS, min_size=3, max_size=8), st.floats(1, 1e3))
 def test_greater_is_antisymmetric_and_sees_a_clear_difference(values, gap):
+    assume(len(values) > 3 or np.ptp(values) > 1e-3)
     higher = [value + 4 * (max(values) - min(values)) + gap for value in values]
     assert greater(higher, values) == HOLDS and greater(values, higher) == FAILS
     assert greater(values, values) == NO_DIFFERENCE
