@@ -213,7 +213,7 @@ def against_speed(rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[s
         quantities: by what it is called, the values by setting.
         stem: of the files.
     """
-    figure, axes = canvas(max(1, len(rows)), len(quantities), 0.5 + 1.4 * max(1, len(rows)), sharex="row")
+    figure, axes = canvas(max(1, len(rows)), len(quantities), 0.4 + 1.5 * max(1, len(rows)), sharex="row")
     agents = sorted({setting[0] for speed in rows.values() for setting in speed})
     for row, (title, speed) in zip(axes, rows.items(), strict=False):
         for axis, (name, values) in zip(row, quantities.items(), strict=True):
@@ -228,7 +228,8 @@ def against_speed(rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[s
                     markerfacecolor="none",
                     label=f"$N_A$ = {count}",
                 )
-            axis.set_title(f"{name}, {title}")
+            axis.set_title(title)
+            axis.set_ylabel(name)
             axis.set_xlabel("TPS (updates/s)")
             axis.margins(0.1)
             axis.set_ylim(bottom=0)
