@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import trim_mean, ttest_ind
+from scipy.stats import ttest_ind
 
-from ga3c_tf.reproduce.figures.corrections import CONFIDENCE, PAIRS
 from ga3c_tf.reproduce.measures.effects import (
     Effect,
     described_ratio,
@@ -16,15 +15,12 @@ from ga3c_tf.reproduce.measures.effects import (
     greater,
     growth,
     holm,
-    interquartile_mean,
     judged,
     judged_together,
     left_random,
     paired_effect,
     paired_ratio,
     pooled_effect,
-    probability_of_improvement,
-    stratified_interquartile_mean,
     welch_effect,
 )
 from ga3c_tf.reproduce.measures.verdicts import FAILS, FEW_SEEDS, HOLDS, NO_DIFFERENCE
@@ -150,43 +146,6 @@ def test_the_power_of_five_seeds_is_what_the_protocol_says():
     assert power(0, 0.05) == pytest.approx(0.05, abs=0.01)
     assert power(2.5, 0.05 / 11) == pytest.approx(0.55, abs=0.03)
     assert power(4, 0.05 / 11) == pytest.approx(0.94, abs=0.02)
-
-
-def test_the_interquartile_mean_is_that_of_the_middle_half():
-    assert interquartile_mean([1, 2, 3, 100]) == 2.5
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=40)
-    assert interquartile_mean(values) == pytest.approx(trim_mean(values, 0.25))
-    mean, low, high = stratified_interquartile_mean([values[:20], values[20:]])
-    assert (
-        mean == pytest.approx((trim_mean(values[:20], 0.25) + trim_mean(values[20:], 0.25)) / 2) and low < mean < high
-    )
-    assert stratified_interquartile_mean([[10] * 5, [0] * 5])[0] == 5  # a condition that fails counts
-
-
-def test_the_probability_of_improvement_counts_pairs_of_runs():
-    assert probability_of_improvement([[2, 2], [1, 1]], [[1, 1], [1, 1]])[0] == 0.75  # ties count half
-    assert probability_of_improvement([[3, 4, 5]], [[1, 2, 0]]) == (1.0, 1.0, 1.0)
-
-
-def test_chance_is_seldom_a_probable_improvement():
-    """Six claims about equal corrections, three lags and five seeds: in at most 5 % of the figures one is wrong."""
-    rng = np.random.default_rng(0)
-    wrong = 0
-    for _ in range(400):
-        ours, others = rng.normal(size=(2, 3, 5))
-        _, low, high = probability_of_improvement(ours, others, CONFIDENCE)
-        wrong += not low <= 0.5 <= high
-    assert wrong / 400 * len(PAIRS) <= 0.05
-
-
-def test_a_larger_score_is_a_probable_improvement():
-    rng = np.random.default_rng(0)
-    found = 0
-    for _ in range(60):
-        ours, others = rng.normal(size=(2, 3, 5))
-        found += probability_of_improvement(ours + 2, others, CONFIDENCE)[1] > 0.5
-    assert found / 60 > 0.9
 
 
 @given(st.lists(NUMBERS, min_size=3, max_size=8), st.floats(1, 1e3))

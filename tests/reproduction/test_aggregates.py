@@ -1,0 +1,49 @@
+"""Aggregates of runs under several conditions: what they are, and how often chance is taken for an improvement."""
+
+import numpy as np
+import pytest
+from scipy.stats import trim_mean
+
+from ga3c_tf.reproduce.figures.corrections import CONFIDENCE, PAIRS
+from ga3c_tf.reproduce.measures.aggregates import (
+    interquartile_mean,
+    probability_of_improvement,
+    stratified_interquartile_mean,
+)
+
+
+def test_the_interquartile_mean_is_that_of_the_middle_half():
+    assert interquartile_mean([1, 2, 3, 100]) == 2.5
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=40)
+    assert interquartile_mean(values) == pytest.approx(trim_mean(values, 0.25))
+    mean, low, high = stratified_interquartile_mean([values[:20], values[20:]])
+    assert (
+        mean == pytest.approx((trim_mean(values[:20], 0.25) + trim_mean(values[20:], 0.25)) / 2) and low < mean < high
+    )
+    assert stratified_interquartile_mean([[10] * 5, [0] * 5])[0] == 5  # a condition that fails counts
+
+
+def test_the_probability_of_improvement_counts_pairs_of_runs():
+    assert probability_of_improvement([[2, 2], [1, 1]], [[1, 1], [1, 1]])[0] == 0.75  # ties count half
+    assert probability_of_improvement([[3, 4, 5]], [[1, 2, 0]]) == (1.0, 1.0, 1.0)
+
+
+def test_chance_is_seldom_a_probable_improvement():
+    """Six claims about equal corrections, three lags and five seeds: in at most 5 % of the figures one is wrong."""
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(400):
+        ours, others = rng.normal(size=(2, 3, 5))
+        _, low, high = probability_of_improvement(ours, others, CONFIDENCE)
+        wrong += not low <= 0.5 <= high
+    assert wrong / 400 * len(PAIRS) <= 0.05
+
+
+def test_a_larger_score_is_a_probable_improvement():
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(60):
+        ours, others = rng.normal(size=(2, 3, 5))
+        found += probability_of_improvement(ours + 2, others, CONFIDENCE)[1] > 0.5
+    assert found / 60 > 0.9
