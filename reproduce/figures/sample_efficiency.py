@@ -9,7 +9,9 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures import scores
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
 from ga3c_tf.reproduce.measures.curves import first_reaching, score_by
+from ga3c_tf.reproduce.measures.effects import judged, paired_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
+from ga3c_tf.reproduce.measures.verdicts import Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
@@ -21,6 +23,16 @@ NOOPS = "no sticky actions, up to 30 no-ops"
 NOOPS_SETTINGS: dict[str, Any] = {"repeat_action_probability": 0.0, "noop_max": 30, "steps": 2_500_000}
 EARLY_STEPS = 3_000_000
 EARLY = f"training score after {EARLY_STEPS:,} agent steps"
+EARLY_SCORE = 15.0
+"""To be reached after `EARLY_STEPS`."""
+PPO_SCORE = 16.7
+"""What SLM-Lab's PPO scores on Pong with sticky actions after 10 million agent steps, a mean of four runs."""
+LIMITS = {
+    "early": (STICKY, EARLY, EARLY_SCORE),
+    "ppo": (STICKY, scores.SCORE, PPO_SCORE),
+    "noops": (NOOPS, scores.SCORE, GOOD - 2.0),
+}
+"""Of each finding the protocol, the measure and what its mean is to be above."""
 STEPS_TO = f"agent steps to a training score of {GOOD:g}"
 MINUTES_TO = f"minutes to a training score of {GOOD:g}"
 
@@ -56,6 +68,17 @@ def groups(results: Results) -> dict[str, list[Run]]:
     return grouped(results.runs, lambda run: run.spec.label[0])
 
 
+def findings(results: Results) -> dict[str, Finding]:
+    """Judge whether the mean over the seeds is above a limit, for each of `LIMITS`."""
+    runs = groups(results)
+    effects = {}
+    for name, (protocol, metric, limit) in LIMITS.items():
+        values = {run.spec.seed: results.value(run, metric) for run in runs.get(protocol, [])}
+        known = {seed: value for seed, value in values.items() if value is not None}
+        effects[name] = paired_effect(known, dict.fromkeys(known, limit))
+    return judged(effects)
+
+
 def section(results: Results) -> list[str]:
     """Return the table of both protocols, and what others published."""
     rows = [
@@ -66,7 +89,13 @@ def section(results: Results) -> list[str]:
         ]
         for protocol, runs in groups(results).items()
     ]
-    return lines_of("sample-efficiency.md", rows=rows, header=[scores.SCORE, EARLY, STEPS_TO, MINUTES_TO])
+    return lines_of(
+        "sample-efficiency.md",
+        rows=rows,
+        header=[scores.SCORE, EARLY, STEPS_TO, MINUTES_TO],
+        findings=findings(results),
+        limits=LIMITS,
+    )
 
 
 def plot(results: Results, stem: Path) -> None:

@@ -11,7 +11,7 @@ from invented_runs import ON_GPU, SESSION, failed, invent, labelled, made, of_se
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
-from ga3c_tf.reproduce.figures import environments, pps, queues, speed, tps, wall_clock
+from ga3c_tf.reproduce.figures import environments, pps, queues, sample_efficiency, speed, tps, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
@@ -340,6 +340,21 @@ def test_dynamic_adjustment_is_held_against_the_best(folder, dynamic, verdict):
     shutil.rmtree(folder.runs / spec.id)
     assert text.count(RUNS_MISSING) == 0
     assert "\n".join(speed.section(made(folder, "speed"))).count(RUNS_MISSING) == 2
+
+
+def test_pong_is_held_against_what_others_published(folder):
+    for seed in (1, 2, 3):
+        sticky, noops = FIGURES["sample-efficiency"].specs("tuned", "pong", seed)
+        for spec, score in ((sticky, 16.7), (noops, 19.0)):
+            played = {"scores": [score + seed / 10] * 100, "protocol": "100 episodes", "agent_steps": spec.config.steps}
+            invent(folder.runs, spec, scores=(-21.0, *[18.0 + seed / 10] * 8), evaluation=played)
+    results = made(folder, "sample-efficiency", budget="tuned")
+    found = sample_efficiency.findings(results)
+    assert found["early"].verdict == found["noops"].verdict == HOLDS
+    assert found["ppo"] == (NO_DIFFERENCE, "+0.2 [-0.0484, 0.448], p = 0.074 (3 seeds)")
+    shutil.rmtree(folder.runs / noops.id)
+    again = sample_efficiency.findings(made(folder, "sample-efficiency", budget="tuned"))
+    assert again["noops"].verdict == FEW_SEEDS and again["early"].verdict == HOLDS
 
 
 def test_the_rate_of_a_setting_is_that_of_all_its_periods(folder):
