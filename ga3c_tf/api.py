@@ -228,7 +228,7 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
         trust_code: whether code of the user's own that the settings name may run.
         changes: settings that the run goes on with, such as a new budget (`steps`, `minutes` or `episodes`, those done
             included) or `learning_rate`; and `env`, `network` or `loss` again where they were functions. Settings
-            that make the environment or the weights others are refused.
+            that would change the environment, the system, the seed or the shape of the weights are refused.
 
     Raises:
         UserError, FloatingPointError: as `train`.

@@ -1,10 +1,10 @@
-"""How much policy lag learning bears, by learning rate and batch size, for two optimizers.
+"""How much policy lag learning tolerates, by learning rate and batch size, for two optimizers.
 
 The prediction, committed before the runs: with the authors' optimizer, whose steps grow with the summed gradient,
-learning bears a lag such that the learning rate times the lag in states is constant; with an adaptive optimizer, whose
+learning tolerates a lag such that the learning rate times the lag in states is constant; with an adaptive optimizer, whose
 steps do not depend on the size of the gradient, such that the rate times the lag in updates is. Two contrasts test it:
-batches of four times the size bear a quarter of the lag in updates with the first and as much with the second; a
-quarter of the rate bears four times the lag with both.
+batches of four times the size tolerate a quarter of the lag in updates with the first and as much with the second; a
+quarter of the rate tolerates four times the lag with both.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ RATES = {AUTHORS: (4e-3, 1.6e-2), ADAPTIVE: (4e-3, 1.6e-2)}
 SCORE = "mean score of the run"
 START = "score at the start"
 KEPT = 0.5
-"""Learning bears a lag at which it still gains this share of what it gains without."""
+"""Learning tolerates a lag at which it still gains this share of what it gains without."""
 GAIN = 1.0
 """Points above the first score: a cell that gains less without lag did not learn."""
 BY_BATCH = {AUTHORS: math.log2(AGENTS[1] / AGENTS[0]), ADAPTIVE: 0.0}
-"""Predicted base-2 logarithm of the lag in updates that the small batch bears over that of the large one."""
+"""Predicted base-2 logarithm of the lag in updates that the small batch tolerates over that of the large one."""
 BY_RATE = {name: math.log2(rates[-1] / rates[0]) for name, rates in RATES.items()}
 """The same of the small rate over the large one."""
 MARGIN = 1.0
@@ -166,7 +166,7 @@ def lag_borne(by_lag: dict[int, float]) -> Borne:
 def contrast(
     found: dict[Cell, dict[int, float]], optimizer: str, partner: Callable[[Cell], Cell | None], predicted: float
 ) -> Finding:
-    """Judge how many times more lag one half of the cells bears than the other.
+    """Judge how many times more lag one half of the cells tolerates than the other.
 
     Args:
         found: of `shares`.
@@ -297,7 +297,7 @@ FIGURE = Figure(
     name="lag-boundary",
     place=15,
     paper="not in the paper",
-    shows="the policy lag that learning bears, by learning rate, batch size and optimizer",
+    shows="the policy lag that learning tolerates, by learning rate, batch size and optimizer",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},
     seeds=seeds_by_budget(quick=5),
     specs=specs,
