@@ -1,10 +1,10 @@
 """How much policy lag learning tolerates, by learning rate and batch size, for two optimizers.
 
 The prediction, committed before the runs: with the authors' optimizer, whose steps grow with the summed gradient,
-learning tolerates a lag such that the learning rate times the lag in states is constant; with an adaptive optimizer, whose
-steps do not depend on the size of the gradient, such that the rate times the lag in updates is. Two contrasts test it:
-batches of four times the size tolerate a quarter of the lag in updates with the first and as much with the second; a
-quarter of the rate tolerates four times the lag with both.
+learning tolerates a lag such that the learning rate times the lag in states is constant. With an adaptive optimizer,
+whose steps do not depend on the size of the gradient, the rate times the lag in updates is constant. Two contrasts test
+it: batches of four times the size tolerate a quarter of the lag in updates with the first and as much with the second;
+a quarter of the rate tolerates four times the lag with both.
 """
 
 from __future__ import annotations
