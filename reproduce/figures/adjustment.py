@@ -13,7 +13,7 @@ from ga3c_tf.reproduce.measures.effects import described, holm, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import CHANCE, FEW_SEEDS, HOLDS, LEAST_SEEDS, NO_DIFFERENCE, Finding
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, run_spec
+from ga3c_tf.reproduce.runs.specs import RunSpec, env_id_of, run_spec
 
 WORKERS = ("agents", "predictors", "trainers")
 MINUTES = {"quick": 20.0, "paper": 240.0}
@@ -41,7 +41,7 @@ def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> 
         num_agents=1,
         num_predictors=1,
         num_trainers=1,
-        **PAPERS_NETWORK if game in NINE_GAMES else {},
+        **(PAPERS_NETWORK if env_id_of(game).startswith("ALE/") else {}),
         min_training_batch=0,
         adjustment="paper",
         adjustment_seconds=PERIOD_S[budget],

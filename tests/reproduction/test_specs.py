@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ga3c_tf.cli.training import train
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures import ladder
+from ga3c_tf.reproduce.figures import adjustment, ladder
 from ga3c_tf.reproduce.figures.registry import FIGURES, figures_called
 from ga3c_tf.reproduce.runs.specs import BUDGETS, GAMES, RunSpec, run_spec
 
@@ -200,3 +200,9 @@ def test_a_method_of_ones_own_goes_with_figures_that_are_not_about_it():
     with pytest.raises(UserError, match="compares settings of --network"):
         FIGURES["pps"].changed_specs("quick", {"network": "mine:wide"})
     assert FIGURES["pps"].changed_specs("quick", {"loss": "mine:huber"})
+
+
+@pytest.mark.parametrize(("game", "network"), [("pong", "small"), ("breakout", "small"), ("minatar_breakout", None)])
+def test_dynamic_adjustment_has_the_papers_network_on_atari_only(game, network):
+    spec = adjustment.dynamic("quick", game, 1)
+    assert dict(spec.settings).get("network") == network
