@@ -80,8 +80,8 @@ def _fast_against_slow(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Se
     It is done for each scheduling by itself, since the tuned one makes all batches larger, and the logarithms averaged.
     """
     pairs = []
-    for scheduling in dict.fromkeys(each.scheduling for each in batch):
-        order = sorted((each for each in batch if each.scheduling == scheduling), key=lambda each: -speed[each])
+    for settings in tps.by_scheduling(batch).values():
+        order = sorted(settings, key=lambda each: -speed[each])
         logarithms = [math.log(batch[each]) for each in order]
         count = round(FASTEST_SHARE * len(order))
         pairs.append((logarithms[:count], logarithms[count:]))
@@ -121,10 +121,7 @@ def plot(results: Results, stem: Path) -> None:
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
     room = rooms(results)
     full = {each: 100 * length / room[each] for each, length in queue.items()}
-    rows = {
-        f"{scheduling} scheduling": {each: speed[each] for each in speed if each.scheduling == scheduling}
-        for scheduling in dict.fromkeys(each.scheduling for each in speed)
-    }
+    rows = tps.by_scheduling(speed)
     plots.against_speed(rows, {"training queue (% of room)": full, "prediction batch (states)": batch}, stem)
 
 

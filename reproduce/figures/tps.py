@@ -114,6 +114,14 @@ def _by_setting(values: Iterable[tuple[Setting, float]]) -> dict[Setting, float]
     return {setting: _mean(each) for setting, each in found.items()}
 
 
+def by_scheduling(values: Mapping[Setting, float]) -> dict[str, dict[Setting, float]]:
+    """Return the values of each kind of scheduling, by the title of its pictures."""
+    found: dict[str, dict[Setting, float]] = {}
+    for setting, value in values.items():
+        found.setdefault(f"{setting.scheduling} scheduling", {})[setting] = value
+    return found
+
+
 def rates(results: Results) -> dict[Conditions, float]:
     """Return the TPS of every run that has one."""
     return {
@@ -231,12 +239,7 @@ def plot(results: Results, stem: Path) -> None:
     """Draw the TPS of every setting as a share of the best, by number of agents, a panel for each scheduling."""
     from ga3c_tf.reproduce.drawing import plots
 
-    tps = by_setting(results, "tps")
-    panels = {
-        f"{scheduling} scheduling": {each: tps[each] for each in tps if each.scheduling == scheduling}
-        for scheduling in dict.fromkeys(each.scheduling for each in tps)
-    }
-    plots.normalised_tps(panels, PLOTTED, stem)
+    plots.normalised_tps(by_scheduling(by_setting(results, "tps")), PLOTTED, stem)
 
 
 FIGURE = Figure(

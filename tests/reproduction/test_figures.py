@@ -204,6 +204,9 @@ def test_numbers_of_workers_are_compared_by_runs_that_differ_in_nothing_else():
     assert verdicts_of(more_agents) == [HOLDS, HOLDS, HOLDS]
     assert found["most_agents"].because.startswith("64 against 32: 1.05 times [1.05, 1.05]")
     assert found["close_together"].because.startswith("the slowest three against the fastest: 0.912 times")
+    speeds = {each.setting: value + each.setting.predictors for each, value in more_agents.items()}
+    assert [each.predictors for each in tps.fastest(speeds, 64, "tuned")] == [8, 8, 8]
+    assert {(each.agents, each.scheduling) for each in tps.fastest(speeds, 64, "tuned")} == {(64, "tuned")}
     assert verdicts_of(more_agents, planned=97) == [RUNS_MISSING] * 3
     assert verdicts_of({}) == [RUNS_MISSING] * 3
     fewer_agents = sweep(lambda each: 10 - each.agents / 16 + each.predictors)
@@ -254,7 +257,6 @@ def test_prediction_batches_of_the_fastest_third_are_compared_with_the_others(fo
         sizes = (batch if fast else 5.0) * math.exp(0.2 * rng.normal())
         invent(folder.runs, spec, rate=100.0 if fast else 50.0, prediction=sizes)
     assert f"larger prediction batches: **{verdict}**" in "\n".join(queues.section(made(folder, "queues")))
-    assert tps.fastest(tps.by_setting(made(folder, "tps"), "tps"), 8, "plain")[0].agents == 8
 
 
 def ended(folder, game, ends):
