@@ -66,6 +66,7 @@ def reproduce(
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.prepare(budget)
     folder.add_method(changes, say)
+    folder.remove_superseded(specs, say)
     runs = executor.execute(specs, folder.runs, force)
     # Figures that were made before may share runs with this one, so they are recorded and drawn again.
     for figure in FIGURES.values():
@@ -87,11 +88,10 @@ def commands(
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.check_kind(budget)
     lines = []
-    for spec in specs_of(name, budget, seeds, games, changes):
-        if not Run.of(spec, folder.runs).finished:
-            path = folder.runs / spec.id
-            words = [spec.train_command(path), *spec.evaluate_commands(path).values()]
-            lines += [f"ga3c-tf {shlex.join(each)}" for each in words]
+    for spec in folder.unfinished(specs_of(name, budget, seeds, games, changes)):
+        path = folder.runs / spec.id
+        words = [spec.train_command(path), *spec.evaluate_commands(path).values()]
+        lines += [f"ga3c-tf {shlex.join(each)}" for each in words]
     return lines
 
 

@@ -20,7 +20,7 @@ from ga3c_tf.files import locked, write_aside
 from ga3c_tf.reproduce.figures.figure import Figure, Results, read_paper
 from ga3c_tf.reproduce.measures.records import Record, read_records, write_records
 from ga3c_tf.reproduce.results import comparison
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import Run, remove_run
 from ga3c_tf.reproduce.runs.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
 
 DEFAULT = {**dict.fromkeys(BUDGETS, Path("results")), "smoke": Path("runs/smoke")}
@@ -134,6 +134,29 @@ class ResultsFolder:
             for reason, commits in entries.items()
         }
         return {reason: runs for reason, runs in found.items() if runs}
+
+    def remove_superseded(self, specs: Iterable[RunSpec], say: Callable[[str], None]) -> None:
+        """Remove those of the runs that a fault has falsified, so that they are measured again.
+
+        Args:
+            specs: the runs.
+            say: told how many were removed, if any.
+        """
+        falsified = self._superseded_specs(specs)
+        for spec in falsified:
+            remove_run(self.runs / spec.id)
+        if falsified:
+            say(f"{len(falsified)} of the runs are superseded: removed, to be measured again")
+
+    def unfinished(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
+        """Return the specifications of the runs that are still to be made: not finished, or superseded."""
+        specs = list(specs)
+        falsified = self._superseded_specs(specs)
+        return [spec for spec in specs if spec in falsified or not Run.of(spec, self.runs).finished]
+
+    def _superseded_specs(self, specs: Iterable[RunSpec]) -> set[RunSpec]:
+        found = self.superseded(Run.of(spec, self.runs) for spec in specs)
+        return {run.spec for runs in found.values() for run in runs}
 
     def superseded_notes(self, runs: Iterable[Run]) -> list[dict[str, Any]]:
         """Return for each fault that has falsified some of the runs how many these are, of which systems, and why."""

@@ -8,7 +8,6 @@ import dataclasses
 import itertools
 import json
 import os
-import shutil
 import signal
 import statistics
 import subprocess
@@ -22,7 +21,17 @@ from ga3c_tf.host.calibration import calibrate
 from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import process_group
-from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RUN_FILE, Run, curve_of, read_run, write_curve
+from ga3c_tf.reproduce.runs.run import (
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    RUN_FILE,
+    Run,
+    curve_of,
+    read_run,
+    remove_run,
+    write_curve,
+)
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import read_sessions
@@ -93,7 +102,7 @@ def _bring_to_its_end(spec: RunSpec, runs: Path, force: bool, say: Callable[[str
 def _make_ready(folder: Path, force: bool, say: Callable[[str], None]) -> None:
     """Keep of an earlier try what a resumed training needs, or no folder at all."""
     if force:
-        _remove(folder)
+        remove_run(folder)
     elif _has_checkpoint(folder):
         (folder / RUN_FILE).unlink(missing_ok=True)
     elif (folder / "config.json").exists() and read_run(folder).get("status") == FAILED:
@@ -101,15 +110,7 @@ def _make_ready(folder: Path, force: bool, say: Callable[[str], None]) -> None:
         folder.rename(aside)
         say(f"{folder.name} failed before its first checkpoint and is begun anew; what it left is kept in {aside}")
     else:
-        _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder, renamed first: half of it would look like a run that can be resumed."""
-    aside = folder.with_name(f"{folder.name}.removed")
-    shutil.rmtree(aside, ignore_errors=True)
-    folder.rename(aside)
-    shutil.rmtree(aside)
+        remove_run(folder)
 
 
 def _has_checkpoint(folder: Path) -> bool:

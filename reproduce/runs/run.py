@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -239,6 +240,14 @@ def read_run(folder: Path) -> dict:
         return {}
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{file} is damaged: {error}; remove {folder} to run it again") from None
+
+
+def remove_run(folder: Path) -> None:
+    """Remove a run folder, renamed first: half of it would look like a run that can be resumed."""
+    aside = folder.with_name(f"{folder.name}.removed")
+    shutil.rmtree(aside, ignore_errors=True)
+    folder.rename(aside)
+    shutil.rmtree(aside)
 
 
 def read_curve(folder: Path) -> Columns:

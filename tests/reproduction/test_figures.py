@@ -11,6 +11,7 @@ from invented_runs import ON_GPU, SESSION, failed, invent, labelled, made, of_se
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
+from ga3c_tf.reproduce import command
 from ga3c_tf.reproduce.figures import environments, pps, queues, sample_efficiency, speed, tps, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -413,6 +414,27 @@ def test_what_a_fault_has_falsified_is_superseded_until_it_is_measured_again(fol
     invent(folder.runs, spec, sessions=[{**SESSION, "commit": "after"}])
     made(folder, "pps")
     assert "uperseded" not in page(folder) and "2 measured, 43 not run" in page(folder)
+
+
+def test_what_is_superseded_is_run_again_and_nothing_else(folder):
+    specs = FIGURES["wall-clock"].all_specs("quick", 1, ["cartpole"])
+    runs = [invent(folder.runs, spec, sessions=[{**SESSION, "commit": "before"}]) for spec in specs]
+    falsified, *sound = runs
+    entries = [{"reason": reason, "runs": {falsified.spec.id: "before"}} for reason in ("A fault.", "Another fault.")]
+    (folder.path / "superseded.json").write_text(json.dumps(entries))
+    listed = command.commands("wall-clock", "quick", 1, ["cartpole"], {}, folder.path)
+    assert len(listed) == 1 and falsified.spec.id in listed[0]
+    missing = []
+    said = []
+
+    class Executor:
+        def execute(self, specs, runs, force):
+            missing.extend(spec for spec in specs if not Run.of(spec, runs).finished)
+            return [Run.of(spec, runs) for spec in specs]
+
+    command.reproduce("wall-clock", "quick", 1, ["cartpole"], {}, folder.path, False, Executor(), said.append)
+    assert missing == [falsified.spec] and len(sound) == len(specs) - 1 > 0
+    assert "1 of the runs are superseded: removed, to be measured again" in said
 
 
 @pytest.mark.parametrize("text", ["{", "[3]", '[{"reason": "none"}]', '[{"reason": "", "runs": 3}]'])
