@@ -12,8 +12,8 @@ from ga3c_tf.settings import did_you_mean
 
 
 def _found() -> list[Figure]:
-    """Return the figure of each module of the package that has one, in the order of the results page."""
-    names = [module.name for module in pkgutil.iter_modules(figures.__path__, f"{figures.__name__}.")]
+    """Return the figure of each module in the folders beside this one, in the order of the results page."""
+    names = [module.name for module in pkgutil.walk_packages(figures.__path__, f"{figures.__name__}.")]
     modules = [importlib.import_module(name) for name in names if name != __name__]
     return sorted((module.FIGURE for module in modules if hasattr(module, "FIGURE")), key=lambda figure: figure.place)
 

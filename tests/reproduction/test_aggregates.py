@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import trim_mean
 
-from ga3c_tf.reproduce.figures.corrections import CONFIDENCE, PAIRS
+from ga3c_tf.reproduce.figures.lag.corrections import CONFIDENCE, PAIRS
 from ga3c_tf.reproduce.measures.aggregates import (
     interquartile_mean,
     probability_of_improvement,

@@ -12,8 +12,9 @@ from invented_runs import ON_GPU, SESSION, failed, invent, labelled, made, of_se
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce import command
-from ga3c_tf.reproduce.figures import environments, pps, queues, sample_efficiency, speed, tps, wall_clock
+from ga3c_tf.reproduce.figures.learning import environments, sample_efficiency, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.figures.throughput import pps, queues, tps
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
     FEW_SEEDS,

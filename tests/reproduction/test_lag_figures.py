@@ -3,8 +3,8 @@
 import pytest
 from invented_runs import SESSION, failed, invent, labelled, made, of_session
 
-from ga3c_tf.reproduce.figures import corrections, lag_boundary, policy_lag
-from ga3c_tf.reproduce.figures.policy_lag import Label
+from ga3c_tf.reproduce.figures.lag import corrections, lag_boundary, policy_lag
+from ga3c_tf.reproduce.figures.lag.policy_lag import Label
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, NO_DIFFERENCE, RUNS_MISSING, SEVERAL_MACHINES, TOO_SHORT
 from ga3c_tf.runs import outcomes

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ga3c_tf.config import Config
-from ga3c_tf.reproduce.figures import environments
 from ga3c_tf.reproduce.figures.figure import read_paper
+from ga3c_tf.reproduce.figures.learning import environments
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import NOT_RUN, read_records
 from ga3c_tf.reproduce.pages.report import stale_pages

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from ga3c_tf.cli.training import train
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures import adjustment, ladder
+from ga3c_tf.reproduce.figures.learning import ladder
 from ga3c_tf.reproduce.figures.registry import FIGURES, figures_called
+from ga3c_tf.reproduce.figures.throughput import adjustment
 from ga3c_tf.reproduce.runs.specs import BUDGETS, GAMES, RunSpec, run_spec
 
 SETTINGS = st.fixed_dictionaries(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ga3c_tf.reproduce.figures.adjustment import different_optimum
+from ga3c_tf.reproduce.figures.throughput.adjustment import different_optimum
 from ga3c_tf.reproduce.measures.text import mean_ci, number, table
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures import pps
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
+from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Finding, falls, grows
 from ga3c_tf.reproduce.runs.run import Run

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures import pps, scores
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.effects import judged, left_random, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Finding

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures import tps
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
+from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.measures.effects import Effect, described_ratio, effect_verdict, pooled_effect
 from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.text import lines_of, number

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures import learning_curves, pps, scores
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.learning import learning_curves, scores
+from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.effects import judged, left_random, pooled_effect
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number

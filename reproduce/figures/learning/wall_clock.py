@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures import pps
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import first_reaching
 from ga3c_tf.reproduce.measures.effects import described_ratio, effect_verdict, holm, paired_ratio
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number

@@ -1,0 +1,1 @@
+"""Figures about learning: scores, learning curves, and time or steps to a score."""
