@@ -58,6 +58,18 @@ def locked(file: Path, say: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
+def is_locked(file: Path) -> bool:
+    """Return whether another process, or another thread, holds the lock of `file`."""
+    try:
+        with file.open("a") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 class RetryingWriter:
     """The end of a file. Safe under threads.
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ga3c_tf.files import locked, write_aside
+from ga3c_tf.files import is_locked, locked, write_aside
 from ga3c_tf.host.calibration import calibrate
 from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
@@ -82,9 +82,9 @@ def execute_run(spec: RunSpec, runs: Path, force: bool = False, say: Callable[[s
 
 def _bring_to_its_end(spec: RunSpec, runs: Path, force: bool, say: Callable[[str], None]) -> None:
     folder = runs / spec.id
-    logs = runs.parent / "logs"
-    logs.mkdir(parents=True, exist_ok=True)
-    with locked(logs / f"{spec.id}.lock", say):
+    lock = _lock_of(spec, runs)
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with locked(lock, say):
         # 1. What is finished, or has diverged, is left alone.
         before = Run.of(spec, runs)
         if not force and (before.finished or before.diverged):
@@ -94,9 +94,18 @@ def _bring_to_its_end(spec: RunSpec, runs: Path, force: bool, say: Callable[[str
             with locked(folder / "lock", say):  # its training may outlive a `reproduce` that was killed
                 _make_ready(folder, force, say)
         # 3. Train and evaluate; run.json comes last, since it says that the run has ended.
-        result = _result(spec, folder, logs / f"{spec.id}.txt")
+        result = _result(spec, folder, lock.with_suffix(".txt"))
         folder.mkdir(parents=True, exist_ok=True)
         write_aside(folder / RUN_FILE, json.dumps(result, indent=2) + "\n")
+
+
+def is_being_executed(spec: RunSpec, runs: Path) -> bool:
+    """Return whether another process is bringing this run to its end now."""
+    return is_locked(_lock_of(spec, runs))
+
+
+def _lock_of(spec: RunSpec, runs: Path) -> Path:
+    return runs.parent / "logs" / f"{spec.id}.lock"
 
 
 def _make_ready(folder: Path, force: bool, say: Callable[[str], None]) -> None:

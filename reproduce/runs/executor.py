@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ga3c_tf.reproduce.runs.execute import execute_run
+from ga3c_tf.reproduce.runs.execute import execute_run, is_being_executed
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
@@ -30,10 +31,11 @@ class Executor(Protocol):
 
 
 class LocalExecutor:
-    """One run after another, each having the machine to itself.
+    """One run after another.
 
     The runs of one seed follow one another in random order, then those of the next: what changes on the machine with
-    time is then not taken for what the runs differ in, and an early end leaves whole seeds.
+    time is then not taken for what the runs differ in, and an early end leaves whole seeds. Runs that another command
+    is executing come last, so that several commands share the work.
 
     Args:
         say: called with one line of progress at a time.
@@ -44,25 +46,39 @@ class LocalExecutor:
 
     def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
         """As `Executor.execute`."""
-        done = [not force and Run.of(spec, runs).finished for spec in specs]
-        left = sum(spec.seconds for spec, finished in zip(specs, done, strict=True) if not finished)
-        self._say(f"{len(specs)} runs, {sum(done)} of them finished; about {duration(left)} left")
+        done = {spec: not force and Run.of(spec, runs).finished for spec in specs}
+        left = sum(spec.seconds for spec in specs if not done[spec])
+        self._say(f"{len(specs)} runs, {sum(done.values())} of them finished; about {duration(left)} left")
         estimated = 0.0
         start = time.monotonic()
         results: dict[RunSpec, Run] = {}
-        order = sorted(zip(specs, done, strict=True), key=lambda each: _place(each[0]))
-        for number, (spec, finished) in enumerate(order, 1):
-            if not finished:
-                self._say(f"[{number}/{len(specs)}] {spec.id}")
+        for spec in _free_first(sorted(specs, key=_place), runs):
+            number = f"[{len(results) + 1}/{len(specs)}]"
+            if not done[spec]:
+                self._say(f"{number} {spec.id}")
             run = execute_run(spec, runs, force, self._say)
             results[spec] = run
-            if finished:
+            if done[spec]:
                 continue
             estimated += spec.seconds
             took = time.monotonic() - start
             remaining = max(0.0, left - estimated) * took / estimated
-            self._say(f"[{number}/{len(specs)}] {run.status_text}; about {duration(remaining)} left")
+            self._say(f"{number} {run.status_text}; about {duration(remaining)} left")
         return [results[spec] for spec in specs]
+
+
+def _free_first(specs: Iterable[RunSpec], runs: Path) -> Iterator[RunSpec]:
+    """Yield each run in order, but put off those that another command is executing while any other is left."""
+    waiting = deque(specs)
+    busy_in_a_row = 0
+    while waiting:
+        spec = waiting.popleft()
+        if busy_in_a_row < len(waiting) and is_being_executed(spec, runs):
+            waiting.append(spec)
+            busy_in_a_row += 1
+        else:
+            busy_in_a_row = 0
+            yield spec
 
 
 def _place(spec: RunSpec) -> tuple[int, str]:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -255,6 +256,37 @@ def test_a_signal_ends_it_with_its_exit_code_and_no_result(tmp_path, number):
         assert process.wait() == 128 + number
     process.stdout.close()
     assert not (tmp_path / "runs" / spec.id).exists()
+
+
+def test_runs_of_another_command_come_last_and_are_waited_for(tmp_path, monkeypatch):
+    """Two commands at once never execute the same run, and each returns only when all runs have ended."""
+    every = [tiny(seed) for seed in range(1, 7)]
+    executed = []
+    started = threading.Barrier(2)
+
+    def call(words, log, watch=quiet):
+        name = threading.current_thread().name
+        if name not in dict(executed):
+            started.wait(60)
+        executed.append((name, log.stem))
+        time.sleep(0.05)
+        return "{}"
+
+    monkeypatch.setattr(execute, "_call", call)
+    monkeypatch.setattr(execute, "write_curve", lambda folder, curve: None)
+    ended = {}
+
+    def command_called(name):
+        ended[name] = [run.finished for run in LocalExecutor(quiet).execute(every, tmp_path / "runs", False)]
+
+    commands = [threading.Thread(target=command_called, args=(name,), name=name) for name in ("first", "second")]
+    for thread in commands:
+        thread.start()
+    for thread in commands:
+        thread.join(60)
+    assert sorted(run for _, run in executed) == sorted(spec.id for spec in every)
+    assert {name for name, _ in executed} == {"first", "second"}
+    assert ended == {"first": [True] * 6, "second": [True] * 6}
 
 
 def test_a_killed_training_is_resumed_next_time(tmp_path, monkeypatch):
