@@ -69,8 +69,8 @@ def invent(
     ]
     write_table(folder / "episodes.csv", EPISODE_COLUMNS, episodes)
     write_curve(folder, curve_of(folder, spec.config.rolling_episodes))
-    used = {"cpu_utilization": 0.5, "gpu_utilization": None}
-    write_run(folder, spec, status="finished", sessions=list(sessions), **used, **result)
+    result = {"cpu_utilization": 0.5, "gpu_utilization": None} | result
+    write_run(folder, spec, status="finished", sessions=list(sessions), **result)
     return Run.of(spec, runs)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Finding, falls, grows
+from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, LEAST_SEEDS, NEEDS_GPU, Finding, falls, grows
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
@@ -40,13 +41,23 @@ def means(results: Results, metric: str) -> list[float | None]:
     return [sum(values) / len(values) if values else None for values in found]
 
 
-def findings(cpu: list[float | None], gpu: list[float | None]) -> dict[str, Finding]:
+def findings(results: Results) -> dict[str, Finding]:
     """Judge how the shares change from network to network; without a GPU nothing can be said."""
-    on_gpu = any(share is not None for share in gpu)
     return {
-        "gpu_rises": Finding(grows(gpu) if on_gpu else NEEDS_GPU, ", ".join(map(number, gpu))),
-        "cpu_falls": Finding(falls(cpu) if on_gpu else NEEDS_GPU, ", ".join(map(number, cpu))),
+        "gpu_rises": _finding(results, GPU, grows),
+        "cpu_falls": _finding(results, CPU, falls),
     }
+
+
+def _finding(results: Results, metric: str, judge: Callable[[list[float | None]], str]) -> Finding:
+    shares = means(results, metric)
+    because = ", ".join(map(number, shares))
+    if not any(share is not None for share in means(results, GPU)):
+        return Finding(NEEDS_GPU, because)
+    of_networks = [results.values(metric, pps.runs_of(results, name, "ga3c")) for name in pps.networks(results)]
+    if min(map(len, of_networks)) < LEAST_SEEDS:
+        return Finding(FEW_SEEDS, because)
+    return Finding(judge(shares), because)
 
 
 def section(results: Results) -> list[str]:
@@ -55,10 +66,8 @@ def section(results: Results) -> list[str]:
     for network in pps.networks(results):
         runs = pps.runs_of(results, network, "ga3c")
         rows.append([network, mean_ci(results.values(CPU, runs)), mean_ci(results.values(GPU, runs))])
-    cpu = means(results, CPU)
-    gpu = means(results, GPU)
-    measured = any(share is not None for share in gpu)
-    return lines_of("utilization.md", rows=rows, measured=measured, **findings(cpu, gpu))
+    measured = any(share is not None for share in means(results, GPU))
+    return lines_of("utilization.md", rows=rows, measured=measured, **findings(results))
 
 
 def plot(results: Results, stem: Path) -> None:
