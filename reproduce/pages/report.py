@@ -138,7 +138,7 @@ def _block(
         "command": results.command,
         "outcomes": outcomes(folder, results),
         "comparison": compared,
-        "superseded": folder.superseded_notes(results.runs),
+        "superseded": folder.superseded_notes(run.spec for run in results.runs),
         "hardware": sorted({str(record.hardware) for record in records}),
         "sources": sorted(sources),
         "section": figure.sections(results),

@@ -80,8 +80,9 @@ def budgets_shown(folder: ResultsFolder, figure: Figure) -> list[str]:
 
 def outcomes(folder: ResultsFolder, results: Results) -> str:
     """Count the runs by what became of them, such as '3 measured, 1 superseded, 2 failed, 4 not run'."""
-    superseded = [run for runs in folder.superseded(results.runs).values() for run in runs]
-    statuses = Counter("superseded" if run in superseded else _kind(results, run) for run in results.runs)
+    falsified = folder.superseded(run.spec for run in results.runs)
+    superseded = {spec for specs in falsified.values() for spec in specs}
+    statuses = Counter("superseded" if run.spec in superseded else _kind(results, run) for run in results.runs)
     return ", ".join(f"{count} {status}" for status, count in statuses.items())
 
 

@@ -112,7 +112,7 @@ class ResultsFolder:
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
 
-    def superseded(self, runs: Iterable[Run]) -> dict[str, list[Run]]:
+    def superseded(self, specs: Iterable[RunSpec]) -> dict[str, list[RunSpec]]:
         """Return those of the runs that a fault has falsified, by what it was.
 
         superseded.json has a list of objects with the `reason`, a sentence, and the `runs` as an object of run ids and
@@ -128,12 +128,12 @@ class ResultsFolder:
             return {}
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
-        finished = [run for run in runs if run.finished]
+        commits = {spec: run.commit for spec in specs if (run := Run.of(spec, self.runs)).finished}
         found = {
-            reason: [run for run in finished if commits.get(run.spec.id) == run.commit]
-            for reason, commits in entries.items()
+            reason: [spec for spec, commit in commits.items() if falsified.get(spec.id) == commit]
+            for reason, falsified in entries.items()
         }
-        return {reason: runs for reason, runs in found.items() if runs}
+        return {reason: specs for reason, specs in found.items() if specs}
 
     def remove_superseded(self, specs: Iterable[RunSpec], say: Callable[[str], None]) -> None:
         """Remove those of the runs that a fault has falsified, so that they are measured again.
@@ -155,18 +155,17 @@ class ResultsFolder:
         return [spec for spec in specs if spec in falsified or not Run.of(spec, self.runs).finished]
 
     def _superseded_specs(self, specs: Iterable[RunSpec]) -> set[RunSpec]:
-        found = self.superseded(Run.of(spec, self.runs) for spec in specs)
-        return {run.spec for runs in found.values() for run in runs}
+        return {spec for falsified in self.superseded(specs).values() for spec in falsified}
 
-    def superseded_notes(self, runs: Iterable[Run]) -> list[dict[str, Any]]:
+    def superseded_notes(self, specs: Iterable[RunSpec]) -> list[dict[str, Any]]:
         """Return for each fault that has falsified some of the runs how many these are, of which systems, and why."""
         return [
             {
                 "count": len(falsified),
-                "systems": " and ".join(dict.fromkeys(SYSTEMS[run.spec.system] for run in falsified)),
+                "systems": " and ".join(dict.fromkeys(SYSTEMS[spec.system] for spec in falsified)),
                 "reason": reason,
             }
-            for reason, falsified in self.superseded(runs).items()
+            for reason, falsified in self.superseded(specs).items()
         ]
 
     def add_method(self, changes: Mapping[str, str], say: Callable[[str], None]) -> None:
@@ -186,6 +185,8 @@ class ResultsFolder:
     ) -> Results:
         """Return what is known of a figure, by its records, with the runs that they are of and those not made yet.
 
+        Superseded runs count as not made.
+
         Args:
             figure: the figure.
             budget: its budget.
@@ -194,8 +195,9 @@ class ResultsFolder:
         """
         recorded = self.records(figure, budget)
         specs = self._known_specs(figure, budget, recorded, games, seeds, changes)
-        ids = {spec.id for spec in specs}
-        runs = [Run.of(spec, self.runs) for spec in specs]
+        falsified = self._superseded_specs(specs)
+        ids = {spec.id for spec in specs if spec not in falsified}
+        runs = [Run.not_made(spec, self.runs) if spec in falsified else Run.of(spec, self.runs) for spec in specs]
         records = [record for record in recorded if record.run_id in ids]
         return Results(budget, _command(figure, budget, specs, changes), self.paper(), runs, records)
 

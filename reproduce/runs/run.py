@@ -51,6 +51,11 @@ class Run:
         """Return the run of this specification in the folder `runs`."""
         return cls(spec, runs / spec.id, read_run(runs / spec.id))
 
+    @classmethod
+    def not_made(cls, spec: RunSpec, runs: Path) -> Run:
+        """Return the run of this specification as one that was never made, in a folder that is not there."""
+        return cls(spec, runs / "not made" / spec.id, {})
+
     @property
     def finished(self) -> bool:
         """It came to its end: training and evaluation."""

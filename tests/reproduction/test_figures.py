@@ -14,7 +14,7 @@ from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce import command
 from ga3c_tf.reproduce.figures.learning import environments, sample_efficiency, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.figures.throughput import pps, queues, tps
+from ga3c_tf.reproduce.figures.throughput import pps, queues, tps, utilization
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
     FEW_SEEDS,
@@ -238,6 +238,23 @@ def test_a_sweep_seldom_finds_what_is_not_there_and_mostly_what_is():
     assert most[0] >= 0.85 and not most[1]
 
 
+def test_shares_of_busy_time_are_judged_on_a_gpu_with_three_seeds(folder):
+    def found(session, seeds):
+        for seed in seeds:
+            for place, spec in enumerate(FIGURES["utilization"].specs("quick", "pong", seed)):
+                busy = {"cpu_utilization": 0.9 - 0.1 * place, "gpu_utilization": 0.2 + 0.1 * place}
+                invent(folder.runs, spec, sessions=[session], **busy)
+        findings = utilization.findings(made(folder, "utilization"))
+        assert findings["gpu_rises"].verdict == findings["cpu_falls"].verdict
+        return findings["gpu_rises"].verdict
+
+    assert found(SESSION, [1]) == NEEDS_GPU
+    shutil.rmtree(folder.runs)
+    folder.runs.mkdir()
+    assert found(ON_GPU, [1, 2]) == FEW_SEEDS
+    assert found(ON_GPU, [3]) == HOLDS
+
+
 @pytest.mark.parametrize(
     ("session", "queue", "share", "verdict"),
     [(SESSION, 1.0, 1, NEEDS_GPU), (ON_GPU, 1.0, 1, HOLDS), (ON_GPU, 60.0, 70, FAILS)],
@@ -409,8 +426,10 @@ def test_what_a_fault_has_falsified_is_superseded_until_it_is_measured_again(fol
     entry = {"reason": "The steps of other agents were applied.", "runs": {spec.id: "before"}}
     (folder.path / "superseded.json").write_text(json.dumps([entry]))
     note = "**Superseded: 1 run of A3C, to be measured again.** The steps of other agents were applied."
-    made(folder, "pps")
+    results = made(folder, "pps")
     assert note in page(folder) and "1 measured, 1 superseded, 43 not run" in page(folder)
+    assert {run.spec.id for run in results.runs if run.finished} == {others.id}
+    assert [record.run_id for record in results.records if record.value is not None] == [others.id]
     shutil.rmtree(folder.runs / spec.id)
     invent(folder.runs, spec, sessions=[{**SESSION, "commit": "after"}])
     made(folder, "pps")
