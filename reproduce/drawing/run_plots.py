@@ -13,6 +13,25 @@ from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 
 MOST_POINTS = 500
+Lines = dict[str, tuple[str, str]]
+"""For each column of metrics.csv the style of its line and what the legend calls it."""
+LAG: Lines = {
+    "policy_lag_mean": ("-", "mean"),
+    "policy_lag_p95": (":", "95th percentile"),
+    "version_spread": ("--", "spread in a segment"),
+    "bootstrap_lag": ("-.", "bootstrap value"),
+}
+QUEUES: Lines = {
+    "prediction_batch": ("-", "prediction batch"),
+    "training_batch": ("--", "training batch"),
+    "training_queue": (":", "training queue"),
+}
+DISTANCES: Lines = {"kl": ("-", "KL divergence (nats)"), "total_variation": (":", "total variation")}
+SHARES: Lines = {
+    "effective_sample_size": ("-", "effective sample size"),
+    "clipped": ("--", "clipped ratios"),
+    "floored": (":", "floored logarithms"),
+}
 
 
 def plot_runs(runs: list[Path], file: Path) -> None:
@@ -44,10 +63,10 @@ def plot_runs(runs: list[Path], file: Path) -> None:
 
 def _label(axes, adjusted: bool) -> None:
     """Name the axes and add the legends of all panels but the first."""
-    (time, steps), (pps, tps), (lag, queues), (distance, sample_size) = axes[:4]
+    (time, steps), (pps, tps), (lag, queues), (distance, shares) = axes[:4]
     for axis in (time, steps):
         axis.set_ylabel("score")
-    for axis in (time, pps, tps, lag, queues, distance, sample_size):
+    for axis in (time, pps, tps, lag, queues, distance, shares):
         axis.set_xlabel("time (minutes)")
     steps.set_xlabel("agent steps (millions)")
     pps.set_ylabel("PPS (predictions/s)")
@@ -55,15 +74,15 @@ def _label(axes, adjusted: bool) -> None:
     lag.set_ylabel("policy lag (updates)")
     queues.set_ylabel("mean batch, queue length")
     distance.set_ylabel("policy lag as divergence")
-    sample_size.set_ylabel("effective sample size (share)")
-    sample_size.set_ylim(top=1.02)
+    shares.set_ylabel("share")
+    shares.set_ylim(-0.02, 1.02)
     for axis in (pps, tps, lag, queues):
         axis.set_ylim(bottom=0)
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
     if adjusted:
         _label_adjustment(*axes[4])
-    for axis in (lag, queues, distance, *axes[4:].flat):
+    for axis in (lag, queues, distance, shares, *axes[4:].flat):
         axis.legend(frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
@@ -73,7 +92,7 @@ def _draw(axes, run: Path, colour: str, label: str | None) -> None:
     metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
     if not len(metrics["time_s"]):
         raise UserError(f"{run} has no rows in metrics.csv yet")
-    (time, steps), (pps, tps), (lag, queues), (distance, sample_size) = axes[:4]
+    (time, steps), (pps, tps), (lag, queues), (distance, shares) = axes[:4]
     dots = min(0.3, max(0.02, 1000 / max(1, len(episodes["score"]))))
     for axis, x in ((time, episodes["time_s"] / 60), (steps, episodes["agent_steps"] / 1e6)):
         axis.plot(x, episodes["score"], ".", color=colour, alpha=dots, markersize=2, rasterized=True)
@@ -82,22 +101,10 @@ def _draw(axes, run: Path, colour: str, label: str | None) -> None:
     _line(pps, minutes, metrics["pps"], color=colour)
     _line(tps, minutes, metrics["tps"], color=colour)
     first = not lag.lines
-    _line(lag, minutes, metrics["policy_lag_mean"], color=colour, label="mean" if first else None)
-    _line(
-        lag, minutes, metrics["policy_lag_p95"], color=colour, linestyle=":", label="95th percentile" if first else None
-    )
-    for name, style in (("prediction_batch", "-"), ("training_batch", "--"), ("training_queue", ":")):
-        _line(
-            queues,
-            minutes,
-            metrics[name],
-            color=colour,
-            linestyle=style,
-            label=name.replace("_", " ") if first else None,
-        )
-    for name, style, words in (("kl", "-", "KL divergence (nats)"), ("total_variation", ":", "total variation")):
-        _line(distance, minutes, metrics[name], color=colour, linestyle=style, label=words if first else None)
-    _line(sample_size, minutes, metrics["effective_sample_size"], color=colour)
+    for axis, lines in ((lag, LAG), (queues, QUEUES), (distance, DISTANCES), (shares, SHARES)):
+        for name, (style, words) in lines.items():
+            if np.isfinite(metrics[name]).any():
+                _line(axis, minutes, metrics[name], color=colour, linestyle=style, label=words if first else None)
     if len(axes) > 4:
         workers, rates = axes[4]
         _draw_adjustment(workers, rates, metrics, _adjustment(run), colour, first)
