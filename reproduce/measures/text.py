@@ -62,12 +62,19 @@ def number(value: float | None) -> str:
 
 
 def mean_ci(values: Sequence[float], of: str = "seed") -> str:
-    """Write the mean, the 95 % interval of it where there are two or more values, and how many there are."""
+    """Write the mean, the 95 % interval of it where there are two or more values, and how many there are.
+
+    All have three significant digits.
+    """
     if not values:
         return "-"
     count = f"{len(values)} {of}{'s' if len(values) > 1 else ''}"
     mean = sum(values) / len(values)
     if len(values) == 1:
-        return f"{number(mean)} ({count})"
+        return f"{_rounded(mean)} ({count})"
     low, high = mean_interval(values)
-    return f"{number(mean)} [{number(low)}, {number(high)}] ({count})"
+    return f"{_rounded(mean)} [{_rounded(low)}, {_rounded(high)}] ({count})"
+
+
+def _rounded(value: float) -> str:
+    return number(float(f"{value:.3g}"))

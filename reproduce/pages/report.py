@@ -22,7 +22,7 @@ from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.runs.run import comparable
 from ga3c_tf.reproduce.runs.specs import described
 
-SPEED_FIGURES = ("pps", "tps", "speed")
+SPEED_FIGURES = ("pps", "tps", "speed", "wall-clock")
 
 
 def page(folder: ResultsFolder, summary: Summary | None = None) -> str:

@@ -196,7 +196,7 @@ def _start_score(results: Results, game: str) -> float | None:
 
 def _minutes(runs: list[Run]) -> str:
     minutes = [60 * run.hours for run in runs if run.finished]
-    return f"{np.mean(minutes):.2f}" if minutes else "-"
+    return number(float(np.mean(minutes))) if minutes else "-"
 
 
 def plot(results: Results, stem: Path) -> None:
