@@ -112,7 +112,9 @@ def _others(results: Results) -> list[str]:
 
 
 def _ends(results: Results, game: str, system: str) -> list[float]:
-    return results.values(learning_curves.FINAL, groups(results)[game].get(system, []))
+    """Return the scores of the final weights where these played whole episodes, else the last rolling scores."""
+    runs = groups(results)[game].get(system, [])
+    return results.values(scores.SCORE, runs) or results.values(learning_curves.FINAL, runs)
 
 
 def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[float]] | None:
