@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.reproduce.drawing.canvas import COLOURS, canvas, handles, legend_above, save
-from ga3c_tf.reproduce.drawing.plots import draw_curves
+from ga3c_tf.reproduce.drawing.plots import colour_of, draw_curves
 from ga3c_tf.reproduce.runs.run import Run
 
 SHOWN = (0.0, 1.5)
@@ -48,7 +48,7 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
         means = means[np.isfinite(means)]
         tails = tails[np.isfinite(tails)]
         if len(means):
-            colour = COLOURS[list(settings).index(name) % len(COLOURS)]
+            colour = colour_of(name, place, settings)
             low, first, middle, third, high = np.percentile(means, [5, 25, 50, 75, 95])
             boxes.plot([low, high], [place, place], color=colour, linewidth=0.8)
             boxes.plot([first, third], [place, place], color=colour, linewidth=5, solid_capstyle="butt", alpha=0.6)

@@ -306,7 +306,7 @@ def score_curves(
 def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
     """Draw the mean over seeds and their range, on an axis against time and on one against agent steps."""
     for number, (label, seeds) in enumerate(curves.items()):
-        colour = _colour(label, number, curves)
+        colour = colour_of(label, number, curves)
         style = ("-", "--", "-.", ":")[number % 4]
         for axis, column, unit in ((time, "time_s", 60.0), (steps, "agent_steps", 1e6)):
             drawn = [curve for seed in seeds if len((curve := _settled(seed))[column]) > 1]
@@ -323,7 +323,7 @@ def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
                 axis.plot(grid / unit, scores.mean(axis=0), style, color=colour, label=label)
 
 
-def _colour(label: str, number: int, labels: Iterable[str]) -> str:
+def colour_of(label: str, number: int, labels: Iterable[str]) -> str:
     """Return the colour of a line: that of its system, where no other line is of the same."""
     systems = {name: SYSTEM_COLOURS[system] for system, name in SYSTEM_NAMES.items()}
     first = label.split(",")[0]
