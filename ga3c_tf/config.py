@@ -35,7 +35,9 @@ HELD: dict[str, str] = {
         "with another the run's scores would be of two environments",
     ),
     **dict.fromkeys(("network", "dual_rmsprop", "optimizer"), "the checkpoint holds the variables that it gives"),
-    **dict.fromkeys(("initialization", "normalize_images"), "the run's weights began with it"),
+    **dict.fromkeys(
+        ("initialization", "normalize_images", "normalize_observations"), "the run's weights began with it"
+    ),
     **dict.fromkeys(("system", "serial"), "the run's speeds and lags would be of two systems"),
     "seed": "the run has begun with it",
     "initial_weights": "the run has begun with them",
@@ -320,6 +322,13 @@ class Config:
     )
     normalize_images: bool = declare(
         False, BEYOND, "Screens enter the built-in networks as x / 255 instead of the authors' x / 128 - 1."
+    )
+    normalize_observations: bool = declare(
+        False,
+        BEYOND,
+        "States enter the built-in networks as (x - mean) / deviation, clipped to +-5. The mean and deviation of each "
+        "pixel or number are those of 10,000 steps of the random policy, before the training.",
+        systems=("ga3c", "a2c"),
     )
 
     seed: int | None = declare(

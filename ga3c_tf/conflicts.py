@@ -27,6 +27,7 @@ def check_conflicts(config: Config) -> None:
     """
     _check_annealing(config)
     _check_learning(config)
+    _check_scaling(config)
     _check_bounds(config)
     if config.num_agents > config.most_agents:
         raise UserError(f"--agents {config.num_agents} is more than --max-agents {config.max_agents}")
@@ -77,10 +78,18 @@ def _check_learning(config: Config) -> None:
         raise UserError("--grad-clip-global and --grad-clip-norm exclude each other")
     if config.dual_rmsprop and (config.grad_clip_global or config.optimizer != "rmsprop"):
         raise UserError("--dual-rmsprop goes with --optimizer rmsprop and without --grad-clip-global")
-    if ":" in config.network and (config.initialization != "fan-in" or config.normalize_images):
+
+
+def _check_scaling(config: Config) -> None:
+    """Check what goes with the network: its initial weights, and how states enter it."""
+    normalized = config.normalize_images or config.normalize_observations
+    if ":" in config.network and (config.initialization != "fan-in" or normalized):
         raise UserError(
-            f"--initialization and --normalize-images are for the built-in networks; {config.network} has its own"
+            "--initialization, --normalize-images and --normalize-observations are for the built-in networks; "
+            f"{config.network} has its own"
         )
+    if config.normalize_images and config.normalize_observations:
+        raise UserError("--normalize-images and --normalize-observations exclude each other")
 
 
 def _check_bounds(config: Config) -> None:

@@ -116,6 +116,8 @@ def _scaling(agent: TrainedAgent) -> str:
     config = agent.config
     if ":" in config.network:
         return "inside the model, by a network of the user's own"
+    if config.normalize_observations:
+        return "inside the model: (x - mean) / deviation, clipped to +-5; both are among the weights"
     if "rescale" not in {layer.name for layer in agent.model.network.layers}:
         return "none"
     return f"inside the model: {'x / 255' if config.normalize_images else 'x / 128 - 1'}"

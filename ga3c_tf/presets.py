@@ -101,15 +101,13 @@ def preset_beside(preset: str, given: dict[str, Any]) -> dict[str, Any]:
 
 def _excluded_by(given: dict[str, Any]) -> set[str]:
     """Return the names of the settings that do not go with those that are given."""
-    excluded: set[str] = set()
+    excluded = _scaling_excluded_by(given)
     if given.get("anneal_steps"):
         excluded.add("anneal_fraction")
     if given.get("grad_clip_norm"):
         excluded.add("grad_clip_global")
     if given.get("dual_rmsprop"):
         excluded.update(("grad_clip_global", "optimizer"))
-    if ":" in str(given.get("network")):
-        excluded.update(("initialization", "normalize_images"))
     if given.get("correction", "ppo") != "ppo":
         excluded.update(("clip_ratio", "epochs"))
     if given.get("clip_ratio") == 0:
@@ -119,3 +117,12 @@ def _excluded_by(given: dict[str, Any]) -> set[str]:
     if ":" in str(given.get("loss")):
         excluded.update(("clip_ratio", "epochs"))
     return excluded
+
+
+def _scaling_excluded_by(given: dict[str, Any]) -> set[str]:
+    """Return the names of the settings of initial weights and inputs that do not go with those that are given."""
+    if ":" in str(given.get("network")):
+        return {"initialization", "normalize_images", "normalize_observations"}
+    if given.get("normalize_images"):
+        return {"normalize_observations"}
+    return {"normalize_images"} if given.get("normalize_observations") else set()

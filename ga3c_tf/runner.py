@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import EnvironmentSpec, describe_environment
 from ga3c_tf.environments.ids import resolve_env_id
+from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.onednn import enable_onednn
@@ -57,6 +58,8 @@ def new_training(
     training, hardware = _training(run, spec, warn, ray)
     if origin:
         load_weights(origin, training.session.model)
+    elif config.normalize_observations:
+        training.session.model.standardize(*observation_statistics(config))
     try:
         run.create(list(command), hardware)
         if origin:

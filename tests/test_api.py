@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import ga3c_tf
+from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.model import losses
 from ga3c_tf.model.networks import build_network
 
@@ -28,6 +29,19 @@ def test_importing_the_package_is_quick_and_loads_nothing_heavy():
     )
     seconds, *loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()
     assert float(seconds) < 0.1 and not loaded
+
+
+@pytest.mark.parametrize("system", ["ga3c", "a2c"])
+def test_normalized_observations_are_measured_before_the_training_and_kept(tmp_path, system):
+    settings = {**SMALL, "system": system, "normalize_observations": True}
+    run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=500, **settings)
+    run = run.resume(steps=1000, progress=False)
+    config = ga3c_tf.Config.from_json((tmp_path / "run" / "config.json").read_text())
+    mean, variance = observation_statistics(config)
+    layer = ga3c_tf.load_agent(run.path)._trained.model.network.get_layer("standardize")
+    np.testing.assert_allclose(layer.mean, mean, rtol=1e-6)
+    np.testing.assert_allclose(layer.deviation, np.sqrt(variance + 1e-5), rtol=1e-6)
+    assert run.evaluate(episodes=2).mean > 5
 
 
 def test_a_run_is_trained_continued_evaluated_and_loaded(tmp_path, capsys):

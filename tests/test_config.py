@@ -57,6 +57,8 @@ def test_every_whole_number_has_an_upper_bound(setting):
         ({"dual_rmsprop": True, "grad_clip_global": 0.5}, "--dual-rmsprop goes with --optimizer rmsprop"),
         ({"network": "mine:wide", "initialization": "he"}, "are for the built-in networks; mine:wide has its own"),
         ({"network": "mine:wide", "normalize_images": True}, "are for the built-in networks; mine:wide has its own"),
+        ({"network": "mine:wide", "normalize_observations": True}, "are for the built-in networks"),
+        ({"normalize_images": True, "normalize_observations": True}, "exclude each other"),
         ({"anneal_fraction": 1.0, "steps": 10}, "--anneal-fraction does nothing without"),
         (
             {"anneal_fraction": 1.0, "beta_end": 0.0},
@@ -281,6 +283,7 @@ def test_a_tuned_preset_gives_way_to_what_excludes_a_part_of_it():
         tuned(network=5)
     assert tuned(network="mine:wide").initialization == "fan-in"
     assert tuned(network="nature").initialization == "orthogonal"
+    assert not tuned(normalize_observations=True).normalize_images
 
 
 def test_a_preset_leaves_out_what_has_no_effect_on_the_system():

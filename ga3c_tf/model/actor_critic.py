@@ -84,6 +84,7 @@ class ActorCritic:
                 seed,
                 config.initialization,
                 config.normalize_images,
+                config.normalize_observations,
             )
             self.variables = [variable.value for variable in self.network.trainable_variables]
             states = self.states = tf.TensorSpec((None, *self._state_shape), self._state_dtype)

@@ -100,6 +100,14 @@ class Model:
         losses = (found.policy_loss, found.value_loss, found.entropy)
         return TrainResult(*losses, found.divergence, int(version.numpy()), found.finite)
 
+    def standardize(self, mean: np.ndarray, variance: np.ndarray) -> None:
+        """Scale states by their mean and variance, float32 [*state_shape], from now on.
+
+        Raises:
+            ValueError: the network was not built with `normalize_observations`.
+        """
+        self.network.get_layer("standardize").measured(mean, variance)
+
     def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
         """Return all that a checkpoint holds, for tf.train.Checkpoint(**objects): weights, optimizer's slots, version.
 

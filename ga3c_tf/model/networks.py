@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -17,7 +18,43 @@ from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.plugins import one_line, users_function
 from ga3c_tf.settings import did_you_mean
 
+MOST_DEVIATIONS = 5.0
+LEAST_VARIANCE = 1e-5
+"""Added to variances, of states whose largest value is 1. This and the line above are as in rl_games."""
 SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a game's screen, a smaller one a grid of cells
+
+
+Scaling = Literal["x / 128 - 1", "x / 255", "standardized"]
+"""Of the gray levels x of screens; other states are standardized or enter as they are."""
+
+
+class Standardize(keras.layers.Layer):
+    """Scales each element of a state to (x - mean) / deviation, clipped to +-`MOST_DEVIATIONS`.
+
+    Mean and deviation are weights that are not trained, so checkpoints and weights that are handed on have them.
+    Before `measured`, the mean is 0 and the deviation that of the whole range.
+
+    Args:
+        most: the largest value that the states can have; 1.0 where there is none.
+    """
+
+    def __init__(self, most: float, **options):
+        super().__init__(**options)
+        self._most = most
+
+    def build(self, input_shape: Sequence[int | None]) -> None:
+        self.mean = self.add_weight(name="mean", shape=input_shape[1:], initializer="zeros", trainable=False)
+        largest = keras.initializers.Constant(self._most)
+        self.deviation = self.add_weight(name="deviation", shape=input_shape[1:], initializer=largest, trainable=False)
+
+    def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
+        centred = keras.ops.cast(states, "float32") - self.mean
+        return keras.ops.clip(centred / self.deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+
+    def measured(self, mean: np.ndarray, variance: np.ndarray) -> None:
+        """Take the mean and variance of each element of a state, float32 [*state_shape], in the states' units."""
+        self.mean.assign(mean)
+        self.deviation.assign(np.sqrt(variance + LEAST_VARIANCE * self._most**2))
 
 
 def build_network(
@@ -28,6 +65,7 @@ def build_network(
     seed: int,
     initialization: str = "fan-in",
     normalize_images: bool = False,
+    normalize_observations: bool = False,
 ) -> keras.Model:
     """Build the network called `name`, with initial weights.
 
@@ -42,6 +80,7 @@ def build_network(
         seed: The same seed gives the same weights.
         initialization: 'fan-in', 'orthogonal' or 'he', as `Config.initialization`.
         normalize_images: Whether screens enter as x / 255 instead of x / 128 - 1.
+        normalize_observations: Whether states pass a layer `Standardize`, which has to be told their mean and variance.
 
     Returns:
         A model from [B, *state_shape] to (logits [B, A] float32, values [B] float32).
@@ -60,7 +99,12 @@ def build_network(
             f"unknown network {name!r}; it must be one of {', '.join(known)}, or 'module:function'"
             f"{did_you_mean(name, known)}"
         )
-    network = _BUILDERS[name](shape, dtype, num_actions, normalize_images)
+    scaling: Scaling = "x / 128 - 1"
+    if normalize_images:
+        scaling = "x / 255"
+    if normalize_observations:
+        scaling = "standardized"
+    network = _BUILDERS[name](shape, dtype, num_actions, scaling)
     _initialise(network, seed, _INITIALIZERS[initialization])
     return network
 
@@ -75,19 +119,19 @@ def _for_observation(shape: tuple[int, ...]) -> str:
     raise UserError(f"no network for states of shape {shape}: give --network module:function")
 
 
-def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, normalize: bool) -> keras.Model:
+def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
     """Build the paper's small network: conv 16 8x8 stride 4, conv 32 4x4 stride 2, FC 256, on gray levels."""
-    states, hidden = _rescaled_images("small", shape, dtype, normalize)
+    states, hidden = _rescaled_images("small", shape, dtype, scaling)
     hidden = _conv("conv11", 16, 8, 4, "same")(hidden)
     hidden = _conv("conv12", 32, 4, 2, "same")(hidden)
     hidden = _dense("dense1", 256)(keras.layers.Flatten(name="flat1")(hidden))
     return _with_heads("small", states, hidden, num_actions)
 
 
-def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, normalize: bool) -> keras.Model:
+def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
     """Build the paper's large network: conv 32 8x8 of this stride, conv 32 4x4 and conv 64 4x4 of stride 2, FC 256."""
     name = f"large-{stride}"
-    states, hidden = _rescaled_images(name, shape, dtype, normalize)
+    states, hidden = _rescaled_images(name, shape, dtype, scaling)
     hidden = _conv("conv11", 32, 8, stride, "same")(hidden)
     hidden = _conv("conv12", 32, 4, 2, "same")(hidden)
     hidden = _conv("conv13", 64, 4, 2, "same")(hidden)
@@ -95,10 +139,10 @@ def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: in
     return _with_heads(name, states, hidden, num_actions)
 
 
-def _nature(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, normalize: bool) -> keras.Model:
+def _nature(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
     """Build the layers of Mnih et al. 2015 (Nature 518): conv 32 8x8 stride 4, 64 4x4 stride 2, 64 3x3, FC 512."""
     _expect("nature", len(shape) == 3 and min(shape[:2]) >= SMALLEST_SCREEN, "screens of 36x36 or more", shape, dtype)
-    states, hidden = _rescaled_images("nature", shape, dtype, normalize)
+    states, hidden = _rescaled_images("nature", shape, dtype, scaling)
     hidden = _conv("conv11", 32, 8, 4, "valid")(hidden)
     hidden = _conv("conv12", 64, 4, 2, "valid")(hidden)
     hidden = _conv("conv13", 64, 3, 1, "valid")(hidden)
@@ -106,7 +150,7 @@ def _nature(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, normalize
     return _with_heads("nature", states, hidden, num_actions)
 
 
-def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, _: bool) -> keras.Model:
+def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
     """MinAtar's network (Young and Tian 2019, arXiv 1903.03176): conv 16 3x3 stride 1, FC 128, on planes of 0 and 1."""
     _expect(
         "minatar",
@@ -116,21 +160,21 @@ def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, _: bool)
         dtype,
     )
     states = keras.Input(shape, dtype=dtype.name)
-    hidden = _conv("conv11", 16, 3, 1, "valid")(_as_float(states))
+    hidden = _conv("conv11", 16, 3, 1, "valid")(_as_float(states, scaling))
     hidden = _dense("dense1", 128)(keras.layers.Flatten(name="flat1")(hidden))
     return _with_heads("minatar", states, hidden, num_actions)
 
 
-def _mlp(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, _: bool) -> keras.Model:
+def _mlp(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
     """Two hidden layers of 64, for vectors of numbers."""
     _expect("mlp", len(shape) == 1, "vectors (size,)", shape, dtype)
     states = keras.Input(shape, dtype=dtype.name)
-    hidden = _dense("dense1", 64, "tanh")(_as_float(states))
+    hidden = _dense("dense1", 64, "tanh")(_as_float(states, scaling))
     hidden = _dense("dense2", 64, "tanh")(hidden)
     return _with_heads("mlp", states, hidden, num_actions)
 
 
-_BUILDERS: dict[str, Callable[[tuple[int, ...], np.dtype, int, bool], keras.Model]] = {
+_BUILDERS: dict[str, Callable[[tuple[int, ...], np.dtype, int, Scaling], keras.Model]] = {
     "small": _small,
     "large": functools.partial(_large, 4),
     **{f"large-{stride}": functools.partial(_large, stride) for stride in (4, 3, 2, 1)},
@@ -146,16 +190,20 @@ def _expect(name: str, fits: bool, wanted: str, shape: tuple[int, ...], dtype: n
 
 
 def _rescaled_images(
-    name: str, shape: tuple[int, ...], dtype: np.dtype, normalize: bool
+    name: str, shape: tuple[int, ...], dtype: np.dtype, scaling: Scaling
 ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-    """Return the input of the network `name`, and its gray levels as x / 128 - 1, or x / 255 to `normalize` them."""
+    """Return the input of the network `name`, and its gray levels scaled."""
     _expect(name, len(shape) == 3 and dtype == np.uint8, "uint8 images (height, width, channels)", shape, dtype)
     states = keras.Input(shape, dtype=dtype.name)
-    scale, offset = (1 / 255, 0) if normalize else (1 / 128, -1)
-    return states, keras.layers.Rescaling(scale, offset=offset, name="rescale")(states)
+    if scaling == "standardized":
+        return states, Standardize(255.0, name="standardize")(states)
+    factor, offset = (1 / 255, 0) if scaling == "x / 255" else (1 / 128, -1)
+    return states, keras.layers.Rescaling(factor, offset=offset, name="rescale")(states)
 
 
-def _as_float(states: keras.KerasTensor) -> keras.KerasTensor:
+def _as_float(states: keras.KerasTensor, scaling: Scaling) -> keras.KerasTensor:
+    if scaling == "standardized":
+        return Standardize(1.0, name="standardize")(states)
     return keras.layers.Rescaling(1.0, name="cast")(states)
 
 
@@ -185,7 +233,7 @@ HEAD_GAINS = {"logits_p": 0.01, "logits_v": 1.0}
 def _initialise(network: keras.Model, seed: int, draw: Draw) -> None:
     rng = np.random.default_rng(seed)
     for layer in network.layers:
-        if layer.weights:
+        if layer.trainable_weights:
             for weight, value in zip((layer.kernel, layer.bias), draw(rng, layer), strict=True):
                 weight.assign(value.astype(np.float32))
 

@@ -193,6 +193,24 @@ def test_normalized_images_are_divided_by_255():
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("name", ["small", "nature", "minatar", "mlp"])
+def test_normalized_observations_are_deviations_from_the_mean(name):
+    shape, dtype = OBSERVATIONS.get(name, OBSERVATIONS["small"])
+    most = 255 if shape == (84, 84, 4) else 1
+    network = build_network(name, shape, dtype, 3, 0, normalize_observations=True)
+    layer = network.get_layer("standardize")
+    rng = np.random.default_rng(0)
+    mean = most * rng.random(shape, np.float32)
+    variance = (0.2 * most * rng.random(shape, np.float32)) ** 2
+    variance[..., 0] = 0
+    layer.measured(mean, variance)
+    states = (most * rng.random((5, *shape)) if most == 255 else rng.integers(0, 2, (5, *shape))).astype(dtype)
+    expected = np.clip((states - mean) / np.sqrt(variance + 1e-5 * most**2), -5, 5)
+    np.testing.assert_allclose(layer(states), expected, rtol=1e-4, atol=1e-5)
+    assert not layer.trainable_weights and len(network.trainable_weights) == len(build(name).weights)
+    assert all(np.isfinite(output).all() for output in network(states))
+
+
 @pytest.mark.parametrize("initialization", ["fan-in", "orthogonal", "he"])
 def test_the_seed_decides_the_weights(initialization):
     def weights(seed, elsewhere):
