@@ -282,15 +282,16 @@ def test_a_tuned_preset_gives_way_to_what_excludes_a_part_of_it():
     with pytest.raises(UserError, match="network"):
         tuned(network=5)
     assert tuned(network="mine:wide").initialization == "fan-in"
-    assert tuned(network="nature").initialization == "orthogonal"
-    assert not tuned(normalize_observations=True).normalize_images
+    assert tuned(network="nature").initialization == "orthogonal" and tuned(network="nature").normalize_observations
+    assert not tuned(network="mine:wide").normalize_observations
+    assert not tuned(normalize_images=True).normalize_observations
 
 
 def test_a_preset_leaves_out_what_has_no_effect_on_the_system():
     asynchronous = Config.from_preset("tuned", {"system": "a3c"})
     assert (asynchronous.epochs, asynchronous.clip_ratio, asynchronous.minibatch_size) == (1, 0.0, 0)
     assert (asynchronous.advantage, asynchronous.optimizer) == ("gae", "rmsprop")
-    assert asynchronous.num_agents == 16
+    assert asynchronous.num_agents == 8
     assert Config.from_preset("tuned-small", {"system": "a3c"}).num_agents == Config().num_agents == 32
     assert Config.from_preset("smoke", {"system": "a3c"}).num_agents == 4
     synchronous = Config.from_preset("tuned", {"system": "a2c"})

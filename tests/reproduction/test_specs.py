@@ -170,7 +170,7 @@ def test_each_rung_of_the_ladder_goes_on_from_the_one_before_and_is_tuned_on_see
             assert before.keys() <= after.keys() and 0 < len(changed) < 5, name
     specs = FIGURES["ladder"].all_specs("tuned")
     assert {spec.seed for spec in specs} == {101, 102, 103}
-    assert {(spec.game, spec.label[0]) for spec in specs if spec.seed > 101} == {("pong", "+ falling rate and entropy")}
+    assert {(spec.game, spec.label[0]) for spec in specs if spec.seed > 101} == {("pong", ladder.FALLING)}
 
 
 def test_the_tuned_budget_has_the_settings_of_the_presets_and_scores_the_final_weights():
