@@ -447,7 +447,7 @@ def test_what_a_fault_has_falsified_is_superseded_until_it_is_measured_again(fol
     shutil.rmtree(folder.runs / spec.id)
     invent(folder.runs, spec, sessions=[{**SESSION, "commit": "after"}])
     made(folder, "pps")
-    assert "uperseded" not in page(folder) and "2 measured, 43 not run" in page(folder)
+    assert "**Superseded" not in page(folder) and "2 measured, 43 not run" in page(folder)
 
 
 def test_what_is_superseded_is_run_again_and_nothing_else(folder):
