@@ -142,9 +142,10 @@ class ResultsFolder:
             specs: the runs.
             say: told how many were removed, if any.
         """
-        falsified = self._superseded_specs(specs)
-        for spec in falsified:
-            remove_run(self.runs / spec.id)
+        with locked(self.logs / "update.lock", say):  # another command may do the same
+            falsified = self._superseded_specs(specs)
+            for spec in falsified:
+                remove_run(self.runs / spec.id)
         if falsified:
             say(f"{len(falsified)} of the runs are superseded: removed, to be measured again")
 
