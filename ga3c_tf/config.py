@@ -330,6 +330,15 @@ class Config:
         "pixel or number are those of 10,000 steps of the random policy, before the training.",
         systems=("ga3c", "a2c"),
     )
+    dtype_policy: str = declare(
+        "float32",
+        BEYOND,
+        "Keras's dtype policy of the hidden layers while training: 'float32', 'mixed_bfloat16' (they compute in "
+        "bfloat16; weights, policy and value stay float32), or 'auto' (mixed_bfloat16 on a CPU that has instructions "
+        "for it, else float32).",
+        choices=("float32", "mixed_bfloat16", "auto"),
+        systems=("ga3c", "a2c"),
+    )
 
     seed: int | None = declare(
         None, "run", "Seed of weights, agents and environments (default: drawn, recorded).", low=0, high=2**63 - 1

@@ -73,7 +73,8 @@ class TrainedAgent:
         self.folder = Path(run)
         self.config: Config = read_config(run).replace(terminal_on_life_loss=False)
         spec = describe_environment(self.config)
-        self.model = Model(self.config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
+        in_float32 = self.config.replace(dtype_policy="float32")  # the same scores and exports on every processor
+        self.model = Model(in_float32, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
         self.checkpoint = "best (by rolling score)" if checkpoint == "best" else str(checkpoint)
         self.agent_steps: int
         if weights.file_of(self.folder):

@@ -145,7 +145,7 @@ def _check_cluster(config: Config, ray: str | None) -> None:
 def _training(
     run: RunFolder, spec: EnvironmentSpec, warn: Callable[[str], None], ray: str | None
 ) -> tuple[Training, dict]:
-    """Return the training that `run` asks for, and the device, GPUs and oneDNN it has."""
+    """Return the training that `run` asks for, and the device, GPUs, oneDNN and dtype policy it has."""
     if spec.is_screen:
         enable_onednn()
 
@@ -160,7 +160,13 @@ def _training(
     threads = usable_cores() if config.epochs > 1 else None
     device = configure_device("cpu" if config.system == "a3c" else config.device, threads)
     training = Training(_system(config, ray), config, spec, run, device, warn)
-    return training, {"device": device, "gpus": gpu_names(), "onednn": ONEDNN}
+    hardware = {
+        "device": device,
+        "gpus": gpu_names(),
+        "onednn": ONEDNN,
+        "dtype_policy": training.session.model.dtype_policy,
+    }
+    return training, hardware
 
 
 def _system(config: Config, ray: str | None) -> Callable[[Session], System]:

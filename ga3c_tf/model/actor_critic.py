@@ -13,6 +13,7 @@ import numpy as np
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.model import losses
+from ga3c_tf.model.device import resolve_dtype_policy
 from ga3c_tf.model.graph_call import direct_call, inputs_read, trace
 from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.rmsprop import clip_by_average_norm
@@ -50,6 +51,7 @@ class ActorCritic:
     Attributes:
         network: keras.Model, states [B, *state_shape] to (logits [B, A], values [B]).
         states: tf.TensorSpec of a batch of states.
+        dtype_policy: Keras's name of the dtype policy of the hidden layers.
         variables: its trainable variables.
         gradients_of: optimizer (0, or 1 with `dual_rmsprop`) and variable of each gradient.
 
@@ -76,6 +78,7 @@ class ActorCritic:
         self.gradients_of: list[tuple[int, int]] = []  # filled when the gradients are traced
         with tf.device(device):
             self._loss = losses.find_loss(config, num_actions)
+            self.dtype_policy = resolve_dtype_policy(config.dtype_policy, device)
             self.network = network or build_network(
                 config.network,
                 state_shape,
@@ -85,6 +88,7 @@ class ActorCritic:
                 config.initialization,
                 config.normalize_images,
                 config.normalize_observations,
+                self.dtype_policy,
             )
             self.variables = [variable.value for variable in self.network.trainable_variables]
             states = self.states = tf.TensorSpec((None, *self._state_shape), self._state_dtype)

@@ -45,6 +45,7 @@ class Model:
 
     Attributes:
         network: keras.Model, states [B, *state_shape] to (logits [B, A], values [B]).
+        dtype_policy: Keras's name of the dtype policy of the hidden layers.
         states: tf.TensorSpec of a batch of states.
         version: Scalar int64 variable, the number of updates done.
 
@@ -69,6 +70,7 @@ class Model:
             config, state_shape, state_dtype, num_actions, seed, self.version, network, device
         )
         self.network = self._actor_critic.network
+        self.dtype_policy = self._actor_critic.dtype_policy
         self.states = self._actor_critic.states
         self.predict = self._actor_critic.predict
         with tf.device(device):

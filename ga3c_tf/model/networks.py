@@ -6,9 +6,10 @@ them itself, and returns (logits [B, A] float32, values [B] float32).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -48,8 +49,9 @@ class Standardize(keras.layers.Layer):
         self.deviation = self.add_weight(name="deviation", shape=input_shape[1:], initializer=largest, trainable=False)
 
     def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
-        centred = keras.ops.cast(states, "float32") - self.mean
-        return keras.ops.clip(centred / self.deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+        # One division for each element of a state instead of each state; two operations are faster than `clip`.
+        scaled = (keras.ops.cast(states, "float32") - self.mean) * (1 / self.deviation)
+        return keras.ops.maximum(keras.ops.minimum(scaled, MOST_DEVIATIONS), -MOST_DEVIATIONS)
 
     def measured(self, mean: np.ndarray, variance: np.ndarray) -> None:
         """Take the mean and variance of each element of a state, float32 [*state_shape], in the states' units."""
@@ -66,6 +68,7 @@ def build_network(
     initialization: str = "fan-in",
     normalize_images: bool = False,
     normalize_observations: bool = False,
+    dtype_policy: str = "float32",
 ) -> keras.Model:
     """Build the network called `name`, with initial weights.
 
@@ -81,6 +84,8 @@ def build_network(
         initialization: 'fan-in', 'orthogonal' or 'he', as `Config.initialization`.
         normalize_images: Whether screens enter as x / 255 instead of x / 128 - 1.
         normalize_observations: Whether states pass a layer `Standardize`, which has to be told their mean and variance.
+        dtype_policy: Keras's dtype policy of the hidden layers, 'float32' or 'mixed_bfloat16'. Inputs are scaled, and
+            logits and values computed, in float32 all the same. It is the global policy while a user's function runs.
 
     Returns:
         A model from [B, *state_shape] to (logits [B, A] float32, values [B] float32).
@@ -91,7 +96,8 @@ def build_network(
     shape = tuple(int(size) for size in state_shape)
     dtype = np.dtype(state_dtype)
     if ":" in name:
-        return _user_network(name, shape, dtype, num_actions, seed)
+        with _global_dtype_policy(dtype_policy):
+            return _user_network(name, shape, dtype, num_actions, seed)
     name = _for_observation(shape) if name == "auto" else name
     if name not in _BUILDERS:
         known = [*_BUILDERS, "auto"]
@@ -104,9 +110,21 @@ def build_network(
         scaling = "x / 255"
     if normalize_observations:
         scaling = "standardized"
-    network = _BUILDERS[name](shape, dtype, num_actions, scaling)
+    with _global_dtype_policy(dtype_policy):
+        network = _BUILDERS[name](shape, dtype, num_actions, scaling)
     _initialise(network, seed, _INITIALIZERS[initialization])
     return network
+
+
+@contextlib.contextmanager
+def _global_dtype_policy(name: str) -> Iterator[None]:
+    """Give the layers built meanwhile a dtype policy, except those that name their own."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(name)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 def _for_observation(shape: tuple[int, ...]) -> str:
@@ -196,15 +214,15 @@ def _rescaled_images(
     _expect(name, len(shape) == 3 and dtype == np.uint8, "uint8 images (height, width, channels)", shape, dtype)
     states = keras.Input(shape, dtype=dtype.name)
     if scaling == "standardized":
-        return states, Standardize(255.0, name="standardize")(states)
+        return states, Standardize(255.0, name="standardize", dtype="float32")(states)
     factor, offset = (1 / 255, 0) if scaling == "x / 255" else (1 / 128, -1)
-    return states, keras.layers.Rescaling(factor, offset=offset, name="rescale")(states)
+    return states, keras.layers.Rescaling(factor, offset=offset, name="rescale", dtype="float32")(states)
 
 
 def _as_float(states: keras.KerasTensor, scaling: Scaling) -> keras.KerasTensor:
     if scaling == "standardized":
-        return Standardize(1.0, name="standardize")(states)
-    return keras.layers.Rescaling(1.0, name="cast")(states)
+        return Standardize(1.0, name="standardize", dtype="float32")(states)
+    return keras.layers.Rescaling(1.0, name="cast", dtype="float32")(states)
 
 
 def _conv(name: str, filters: int, size: int, stride: int, padding: str) -> keras.layers.Layer:
@@ -213,13 +231,13 @@ def _conv(name: str, filters: int, size: int, stride: int, padding: str) -> kera
     )
 
 
-def _dense(name: str, units: int, activation: str | None = "relu") -> keras.layers.Layer:
-    return keras.layers.Dense(units, activation=activation, kernel_initializer="zeros", name=name)
+def _dense(name: str, units: int, activation: str | None = "relu", dtype: str | None = None) -> keras.layers.Layer:
+    return keras.layers.Dense(units, activation=activation, kernel_initializer="zeros", name=name, dtype=dtype)
 
 
 def _with_heads(name: str, states: keras.KerasTensor, hidden: keras.KerasTensor, num_actions: int) -> keras.Model:
-    values = keras.ops.squeeze(_dense("logits_v", 1, None)(hidden), axis=-1)
-    logits = _dense("logits_p", num_actions, None)(hidden)
+    values = keras.ops.squeeze(_dense("logits_v", 1, None, "float32")(hidden), axis=-1)
+    logits = _dense("logits_p", num_actions, None, "float32")(hidden)
     return keras.Model(states, (logits, values), name=name)
 
 
