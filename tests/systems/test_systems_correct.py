@@ -10,14 +10,15 @@ SYSTEMS = {"serial": {"serial": True}, "ga3c": {}, "a2c": {"system": "a2c"}, "a3
 
 
 CORRECTIONS = ("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo")
-CASES = [(correction, system) for correction in CORRECTIONS for system in SYSTEMS]
-CASES.remove(("ppo", "a3c"))  # which has no --clip-ratio
+CASES = [("CartPole-v1", correction, system) for correction in CORRECTIONS for system in SYSTEMS]
+CASES.remove(("CartPole-v1", "ppo", "a3c"))  # which has no --clip-ratio
+CASES += [("MinAtar/Breakout-v1", correction, "ga3c") for correction in CORRECTIONS]
 
 
-@pytest.mark.parametrize(("correction", "system"), CASES)
-def test_it_trains(tmp_path, correction, system):
+@pytest.mark.parametrize(("env_id", "correction", "system"), CASES)
+def test_it_trains(tmp_path, env_id, correction, system):
     settings = SETTINGS | SYSTEMS[system] | {"correction": correction, "clip_ratio": 0.2 * (correction == "ppo")}
-    config = Config(env_id="CartPole-v1", run_dir=str(tmp_path / "run"), **settings)
+    config = Config(env_id=env_id, run_dir=str(tmp_path / "run"), **settings)
     training, run = new_training(config, ["train"], print)
     try:
         summary = training.run(lambda row: None)

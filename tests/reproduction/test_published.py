@@ -1,0 +1,44 @@
+"""The published weights: what their cards say is what their files hold, and what the recorded runs scored."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+RESULTS = Path(__file__).parents[2] / "results"
+CARDS = sorted((RESULTS / "weights").glob("*/README.md"))
+RUN_FOLDER = re.compile(r"from the run folder (\S+)\.$", re.MULTILINE)
+
+
+def recorded(card):
+    """Return the folder of the run that the weights come from, None where it is not on record."""
+    [name] = RUN_FOLDER.findall(card.read_text())
+    folder = RESULTS / "runs" / name
+    return folder if folder.exists() else None
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.parent.name)
+def test_the_card_is_about_the_files_beside_it(card):
+    text = card.read_text()
+    score = json.loads((card.parent / "score.json").read_text())
+    assert np.mean(score["scores"]) == pytest.approx(score["mean"])
+    assert len(score["scores"]) == score["episodes"]
+    assert f"Mean raw score **{score['mean']:.2f}**" in text
+    assert hashlib.sha256((card.parent / "weights.npz").read_bytes()).hexdigest() in text
+    steps = (card.parent / "curve.csv").read_text().splitlines()[-1].split(",")[1]
+    assert f"at {int(steps):,} agent steps" in text
+
+
+@pytest.mark.parametrize("card", list(filter(recorded, CARDS)), ids=lambda card: card.parent.name)
+def test_score_and_curve_are_those_of_the_recorded_run(card):
+    run = recorded(card)
+    score = json.loads((card.parent / "score.json").read_text())
+    assert score["scores"] == json.loads((run / "run.json").read_text())["evaluation"]["scores"]
+    assert (card.parent / "curve.csv").read_text() == (run / "curve.csv").read_text()
+
+
+def test_all_but_pong_are_on_record():
+    assert [card.parent.name for card in CARDS if not recorded(card)] == ["pong"]
