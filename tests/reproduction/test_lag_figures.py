@@ -184,6 +184,13 @@ def test_corrections_are_judged_where_there_is_lag(folder):
     assert "v-trace scores more than epsilon: **supported**" in text and "lag 16, lag 256 and GA3C" in text
 
 
+def test_without_lag_one_run_stands_for_all_corrections(folder):
+    labels = labelled(corrections.specs, "quick", GAME, 1)
+    assert [label for label in labels if label[1] == "lag 0"] == [("none", "lag 0")]
+    for setting in corrections.SETTINGS[1:]:
+        assert {label[0] for label in labels if label[1] == setting} == set(corrections.CORRECTIONS)
+
+
 def test_what_makes_scores_worse_does_not_hold(folder):
     def score_of(correction, setting):
         if setting == "GA3C":
@@ -207,7 +214,8 @@ def test_a_correction_that_fails_at_one_lag_has_a_lower_interquartile_mean(folde
     )
     text = "\n".join(corrections.section(results))
     rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1] for line in text.splitlines()}
-    assert float(rows["none"].split()[0]) == pytest.approx(2 / 3 * float(rows["epsilon"].split()[0]), rel=0.02)
+    # At lag 256 the invented scores are 9 % higher: they rise all the time, and are counted from the first update on.
+    assert float(rows["none"].split()[0]) == pytest.approx(2 / 3.09 * float(rows["epsilon"].split()[0]), rel=0.01)
 
 
 # lag-boundary
