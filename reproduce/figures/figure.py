@@ -113,6 +113,7 @@ class Figure:
         place: its place on the results page, from 1 on.
         paper: where it stands in the paper.
         shows: what it plots, in one line.
+        claim: what the paper says of it, or what it asks that is not the paper's, in one line.
         games: that it is made for by default, at each budget that it has.
         seeds: how many by default, of a budget and a game.
         specs: the runs of one game and seed at a budget.
@@ -122,12 +123,14 @@ class Figure:
         plot: draws what is there into the files of this stem (.svg and .png).
         by_game: section and plot are made for each game by itself; where there are several, of those with a run.
         first_seed: of its runs.
+        answer: one line for the summary, of a figure whose answer is not in its findings; empty where there is none.
     """
 
     name: str
     place: int
     paper: str
     shows: str
+    claim: str
     games: dict[str, tuple[str, ...]]
     seeds: Callable[[str, str], int]
     specs: Callable[[str, str, int], list[RunSpec]]
@@ -137,6 +140,7 @@ class Figure:
     plot: Callable[[Results, Path], None]
     by_game: bool = False
     first_seed: int = 1
+    answer: Callable[[Results], str] = lambda results: ""
 
     def all_specs(self, budget: str, seeds: int | None = None, games: Sequence[str] = ()) -> list[RunSpec]:
         """Return the runs at a budget, seed by seed: an early end leaves all games and settings with the first.

@@ -16,8 +16,10 @@ from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import BUDGETS
 
 VERDICTS = (HOLDS, FAILS, INCONCLUSIVE)
-FINDING = re.compile(rf"^- ((?:.|\n  )+?):\s+\*\*({'|'.join(VERDICTS)})[^*]*\*\* - (.*)$", re.MULTILINE)
-"""A finding as a section has it: claim, verdict and numbers."""
+FINDING = re.compile(rf"^- ((?:.|\n  )+?):\s+\*\*({'|'.join(VERDICTS)})(?:: )?([^*]*)\*\* - (.*)$", re.MULTILINE)
+"""A finding as a section has it: claim, verdict, the reason where it is undecided, and numbers."""
+MOST_SHOWN = 3
+"""Decided findings of a figure whose numbers are in its line of the summary."""
 
 
 class Decided(NamedTuple):
@@ -34,7 +36,8 @@ class Summary:
     """What was found.
 
     Attributes:
-        figures: a row for each figure and budget, for the page of the results.
+        figures: a row for each figure and budget, for the page of the results: name, place in the paper, its claim, our
+            answer and hours.
         verdicts: how many findings have which verdict.
         decided: the findings that are decided.
     """
@@ -51,18 +54,32 @@ def summarize(folder: ResultsFolder) -> Summary:
         for budget in budgets_shown(folder, figure):
             results = folder.results(figure, budget)
             found = FINDING.findall("\n".join(figure.sections(results))) if results.begun else []
-            verdicts = Counter(verdict for _, verdict, _ in found)
+            verdicts = Counter(verdict for _, verdict, _, _ in found)
             summary.verdicts += verdicts
             summary.decided += [
                 Decided(figure.name, " ".join(claim.split()), verdict, because)
-                for claim, verdict, because in found
+                for claim, verdict, _, because in found
                 if verdict != INCONCLUSIVE
             ]
             link = f"[{figure.name}](#{figure.name})" if results.begun else figure.name
             hours = sum(run.hours for run in results.runs if run.finished)
-            cells = counted(verdicts), outcomes(folder, results), f"{hours:.1f}" if hours else "-"
-            summary.figures.append([link, figure.paper, budget, *cells])
+            answer = figure.answer(results) or _answer(results, found)
+            where = f"{link}, {budget}" if budget != "quick" else link
+            summary.figures.append([where, figure.paper, figure.claim, answer, f"{hours:.1f}" if hours else "-"])
     return summary
+
+
+def _answer(results: Results, found: list[tuple[str, ...]]) -> str:
+    """Write in one line how many findings of a figure are decided, with their numbers, or why none is."""
+    if not results.begun:
+        return "not run"
+    if not found:
+        return "described in the section"
+    counts = counted(Counter(verdict for _, verdict, _, _ in found))
+    numbers = [because for _, verdict, _, because in found if verdict != INCONCLUSIVE]
+    reasons = dict.fromkeys(reason for _, _, reason, _ in found if reason)
+    shown = numbers[:MOST_SHOWN] or reasons
+    return f"{counts}: {'; '.join(shown)}"
 
 
 def counted(verdicts: Counter[str]) -> str:

@@ -204,6 +204,7 @@ FIGURE = Figure(
     place=14,
     paper="not in the paper; IMPALA's Table 2",
     shows="score by correction of policy lag and by lag",
+    claim="which correction of policy lag learns best?",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},
     seeds=seeds_by_budget(quick=5),
     specs=specs,

@@ -298,6 +298,7 @@ FIGURE = Figure(
     place=15,
     paper="not in the paper",
     shows="the policy lag that learning tolerates, by learning rate, batch size and optimizer",
+    claim="does the lag in states or in updates decide?",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},
     seeds=seeds_by_budget(quick=5),
     specs=specs,

@@ -222,6 +222,7 @@ FIGURE = Figure(
     place=11,
     paper="not in the paper",
     shows="score against time and agent steps on CartPole and MinAtar, GA3C, A3C and A2C",
+    claim="does GA3C learn as much as A2C and A3C in the same steps?",
     games={"smoke": ("cartpole",), "quick": GAMES, "tuned": GAMES[1:], "paper": GAMES},
     seeds=seeds_by_budget(quick=3, paper=5),
     specs=specs,

@@ -176,6 +176,7 @@ FIGURE = Figure(
     place=12,
     paper="not in the paper",
     shows="what options of later actor-critics bring, added one after the other",
+    claim="which options of later actor-critics help?",
     games={"smoke": ("cartpole",), "tuned": tuple(STEPS)},
     seeds=lambda budget, game: 1 if budget == "smoke" else SEEDS.get(game, 1),
     specs=specs,

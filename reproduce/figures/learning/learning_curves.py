@@ -117,6 +117,7 @@ FIGURE = Figure(
     place=8,
     paper="Figure 6",
     shows="score against time and agent steps for several games and two learning rates, and A3C",
+    claim="does GA3C score more than A3C after the same time? (asked by reviewers)",
     games={"smoke": ("cartpole",), "quick": ("boxing", "pong"), "paper": NINE_GAMES},
     seeds=seeds_by_budget(),
     specs=specs,

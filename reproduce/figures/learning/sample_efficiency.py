@@ -112,6 +112,7 @@ FIGURE = Figure(
     place=13,
     paper="not in the paper",
     shows="how soon Pong is learned with later actor-critics' settings, with and without sticky actions",
+    claim="how many steps does Pong take?",
     games={"smoke": ("pong",), "tuned": ("pong",)},
     seeds=lambda budget, game: 1 if budget == "smoke" else 3,
     specs=specs,

@@ -129,6 +129,7 @@ FIGURE = Figure(
     place=6,
     paper="Figure 5, slide 35",
     shows="score against time for four settings of agents, predictors and trainers",
+    claim="more frames mean faster convergence, and dynamic adjustment is nearly as good as the best setting",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",), "paper": ("pong",)},
     seeds=seeds_by_budget(quick=3),
     specs=specs,

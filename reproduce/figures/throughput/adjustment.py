@@ -126,6 +126,7 @@ FIGURE = Figure(
     place=3,
     paper="Figure 2, slide 34",
     shows="agents, predictors, trainers and TPS over time under dynamic adjustment",
+    claim="each game has another best number of agents, predictors and trainers",
     games={"smoke": ("cartpole",), "quick": ("boxing", "pong"), "paper": ("boxing", "pong")},
     seeds=seeds_by_budget(),
     specs=specs,

@@ -196,6 +196,7 @@ FIGURE = Figure(
     place=2,
     paper="Table 2, slide 37",
     shows="predictions per second of GA3C and A3C, and of our A2C, for five networks, and the speed-ups",
+    claim="GA3C makes 4 to 45 times the predictions of A3C, more with larger networks",
     games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
     seeds=seeds_by_budget(quick=3),
     specs=specs,

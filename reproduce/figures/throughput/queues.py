@@ -130,6 +130,7 @@ FIGURE = Figure(
     place=5,
     paper="Figure 4, slide 48",
     shows="length of the training queue and size of prediction batches, same runs as tps",
+    claim="the training queue stays far below its maximum, and fast settings have large prediction batches",
     games=tps.FIGURE.games,
     seeds=tps.FIGURE.seeds,
     specs=tps.specs,

@@ -247,6 +247,7 @@ FIGURE = Figure(
     place=4,
     paper="Figure 3",
     shows="updates per second for combinations of agents, predictors and trainers",
+    claim="128 agents are fastest, more than 4 predictors bring nothing, and the number of agents matters little",
     games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
     seeds=seeds_by_budget(paper=1),
     specs=specs,

@@ -86,6 +86,7 @@ FIGURE = Figure(
     place=10,
     paper="slide 38",
     shows="how busy CPU and GPU are, for five networks",
+    claim="GPU use rises and CPU use falls as the network grows",
     games=pps.FIGURE.games,
     seeds=pps.FIGURE.seeds,
     specs=specs,

@@ -1,0 +1,55 @@
+"""The top of the results page: for each figure what is claimed, and our answer."""
+
+import pytest
+from invented_runs import invent, made
+
+from ga3c_tf.reproduce.figures.learning import scores, wall_clock
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.pages.summary import summarize
+
+
+def rows(folder):
+    """The rows of the summary by the first word of their first cell."""
+    return {row[0].strip("[").split("]")[0].split(",")[0]: row for row in summarize(folder).figures}
+
+
+def test_every_figure_has_a_claim_of_one_line_and_a_row(folder):
+    found = rows(folder)
+    assert list(found) == list(FIGURES)
+    for name, figure in FIGURES.items():
+        assert 20 < len(figure.claim) < 110 and "|" not in figure.claim
+        assert found[name][2:] == [figure.claim, "not run", "-"]
+
+
+def test_an_answer_has_the_numbers_of_decided_findings(folder):
+    for seed in (1, 2, 3):
+        for spec in wall_clock.specs("quick", "cartpole", seed):
+            sooner = 8 if spec.config.system == "ga3c" else 1
+            invent(folder.runs, spec, scores=(20.0, *[200.0 + seed] * sooner))
+    made(folder, "wall-clock", ("cartpole",))
+    answer, hours = rows(folder)["wall-clock"][3:]
+    assert answer.startswith("1 supported, 2 undecided: ") and "times [" in answer and "(3 seeds)" in answer
+    assert float(hours) >= 0
+
+
+def test_an_answer_says_why_nothing_is_decided(folder):
+    for spec in wall_clock.specs("quick", "cartpole", 1):
+        invent(folder.runs, spec, scores=(20.0, 200.0))
+    made(folder, "wall-clock", ("cartpole",), seeds=1)
+    assert rows(folder)["wall-clock"][3] == "3 undecided: fewer than 3 seeds"
+
+
+@pytest.mark.parametrize(
+    ("mean", "answer"),
+    [
+        (18.5, "the paper's score is reached in 1 of 1 games; 101 % of the way from the random policy to it"),
+        (-1.0, "the paper's score is reached in 0 of 1 games; 50 % of the way from the random policy to it"),
+    ],
+)
+def test_the_answer_of_the_scores_is_how_far_they_are(folder, mean, answer):
+    [spec] = scores.specs("quick", "pong", 1)
+    played = {"protocol": "whole episodes", "agent_steps": 10}
+    random = {**played, "scores": [-20.0, -20.0]}
+    invent(folder.runs, spec, evaluation={**played, "scores": [mean, mean]}, random=random)
+    made(folder, "scores", ("pong",), seeds=1)
+    assert rows(folder)["scores"][3] == answer
