@@ -9,6 +9,7 @@ from ga3c_tf.reproduce.runs.run import Run, curve_of, write_curve
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS
 
 SESSION = {
+    "started": "2026-11-22T10:00:00+0000",
     "command": "ga3c-tf train",
     "commit": "c" * 40,
     "dirty": False,

@@ -56,8 +56,8 @@ def configure_device(device: str, intra_op_threads: int | None = None, inter_op_
 def resolve_dtype_policy(policy: str, device: str | None) -> str:
     """Return Keras's name of the dtype policy that `Config.dtype_policy` asks for on a device.
 
-    Without instructions for bfloat16, a processor is slower with it than with float32. Neither processors that have them
-    nor GPUs are on record.
+    Without instructions for bfloat16, a processor is slower with it than with float32. Neither processors with these
+    instructions nor GPUs are on record.
 
     Args:
         policy: 'float32', 'mixed_bfloat16' or 'auto'.

@@ -43,6 +43,7 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
         overview=summary.figures,
         verdicts=counted(summary.verdicts),
         decided=summary.decided,
+        rules=summary.rules,
         unidentified=_unidentified(folder),
         published=pretrained.rows(folder.path / "weights", folder.paper(), "weights"),
         figures=[

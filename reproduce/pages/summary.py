@@ -11,6 +11,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, Results
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE
+from ga3c_tf.reproduce.pages import frozen
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import BUDGETS
@@ -38,11 +39,13 @@ class Summary:
     Attributes:
         figures: a row for each figure and budget, for the page of the results: name, place in the paper, its claim, our
             answer and hours.
+        rules: a row for each of them that has rules, of `frozen.row`.
         verdicts: how many findings have which verdict.
         decided: the findings that are decided.
     """
 
     figures: list[list[str]] = field(default_factory=list)
+    rules: list[list[str]] = field(default_factory=list)
     verdicts: Counter[str] = field(default_factory=Counter)
     decided: list[Decided] = field(default_factory=list)
 
@@ -64,8 +67,11 @@ def summarize(folder: ResultsFolder) -> Summary:
             link = f"[{figure.name}](#{figure.name})" if results.begun else figure.name
             hours = sum(run.hours for run in results.runs if run.finished)
             answer = figure.answer(results) or _answer(results, found)
-            where = f"{link}, {budget}" if budget != "quick" else link
-            summary.figures.append([where, figure.paper, figure.claim, answer, f"{hours:.1f}" if hours else "-"])
+            rule = frozen.row(figure.name, budget, results.runs)
+            summary.rules += [rule] if rule else []
+            summary.figures.append(
+                [frozen.named(link, budget), figure.paper, figure.claim, answer, f"{hours:.1f}" if hours else "-"]
+            )
     return summary
 
 

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from invented_runs import SESSION, invent, made
 
 from ga3c_tf.config import Config
 from ga3c_tf.reproduce.figures.figure import read_paper
 from ga3c_tf.reproduce.figures.learning import environments
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import NOT_RUN, read_records
+from ga3c_tf.reproduce.pages import frozen
 from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.runs.run import Run, read_run
@@ -129,6 +131,29 @@ def test_every_commit_that_a_run_names_is_there_and_was_clean():
     assert not any(session["dirty"] for session in sessions)
     commits = set(git("rev-list", "--all").split())
     assert {session["commit"] for session in sessions} <= commits
+
+
+def test_every_commit_of_rules_is_there_and_of_that_date():
+    if git("rev-parse", "--is-shallow-repository") != "false\n":
+        pytest.skip("not a whole git history")
+    for commit, date in set(frozen.RULES.values()):
+        assert git("show", "-s", "--format=%cI", commit).strip() == date
+
+
+def test_every_figure_with_findings_says_when_its_rules_were_frozen():
+    assert {name.split(",")[0] for name in frozen.RULES} == set(FIGURES) - {"ladder"}
+
+
+def test_runs_made_before_the_rules_are_counted(tmp_path):
+    folder = ResultsFolder(tmp_path)
+    folder.prepare("quick")
+    started = ("2026-11-23T11:27:25+0000", "2026-11-23T11:27:27+0000", "2026-11-23T12:00:00+0000")
+    for spec, time in zip(FIGURES["wall-clock"].all_specs("quick"), started, strict=False):
+        invent(folder.runs, spec, sessions=[{**SESSION, "started": time}])
+    runs = made(folder, "wall-clock").runs
+    assert frozen.row("wall-clock", "quick", runs) == ["wall-clock", "c3eabd7", "2026-11-23", "1", "2"]
+    assert frozen.row("environments", "tuned", []) == ["environments, tuned", "2d103ab", "2026-11-24", "0", "0"]
+    assert frozen.row("ladder", "tuned", []) is None
 
 
 @pytest.mark.skipif(
