@@ -296,7 +296,7 @@ def test_a_wrong_prediction_is_seldom_confirmed_and_a_right_one_often():
     assert share(0.0, FAILS) > 0.8  # as the other prediction has it
 
 
-@pytest.mark.parametrize(("borne", "verdict"), [(100.0, FAILS), (2.0, HOLDS), (16.0, NO_DIFFERENCE)])
+@pytest.mark.parametrize(("borne", "verdict"), [(100.0, FAILS), (2.0, HOLDS), (15.3, NO_DIFFERENCE)])
 def test_whether_ten_batches_of_delay_stop_learning(folder, borne, verdict):
     assert lag_boundary.ten_batches(invented_boundary(folder, lambda *cell: borne)).verdict == verdict
 

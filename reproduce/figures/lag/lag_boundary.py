@@ -38,7 +38,7 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 LAGS = (0, 1, 4, 16, 64, 256)
 AGENTS = (16, 64)
 T_MAX = 5
-STEPS = 800_000
+STEPS = 400_000
 AUTHORS = "authors' (sum, epsilon 0.1)"
 ADAPTIVE = "adaptive (mean, epsilon 1e-5)"
 SETTINGS: dict[str, dict[str, Any]] = {AUTHORS: {}, ADAPTIVE: {"loss_reduction": "mean", "rmsprop_epsilon": 1e-5}}
