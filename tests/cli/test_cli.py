@@ -348,6 +348,7 @@ class Signalled:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_asks_a_training_to_end_and_is_its_exit_code(handlers, capsys, number):
     """SIGHUP is what a closed terminal and a lost ssh connection send."""
+    signal.signal(number, signal.SIG_DFL)  # nohup, under which tests may run, has it ignored
     run = SimpleNamespace(path="here", config=Config(env_id="CartPole-v1"), close=lambda: None)
     assert training_commands._run(Signalled(number), run, False) == 128 + number
     assert "\ninterrupted: " in capsys.readouterr().out
