@@ -167,7 +167,14 @@ print(*[run.status_text for run in runs])
 
 def start(folder, wanted) -> subprocess.Popen:
     words = [sys.executable, "-c", EXECUTE, str(folder), *(spec.to_json() for spec in wanted)]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=_without_nohup
+    )
+
+
+def _without_nohup() -> None:
+    """Let SIGHUP end the process, also where the tests run under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def saved_steps(folder: Path) -> int:

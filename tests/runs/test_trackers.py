@@ -51,8 +51,9 @@ def test_mlflow_has_what_metrics_csv_has(tmp_path, mlflow_store):
         history = client.get_metric_history(run.info.run_id, name)
         assert all(began < each.timestamp < 1000 * time.time() for each in history)
         logged = {each.step: each.value for each in history}
-        written = dict(zip(metrics["agent_steps"], metrics[name], strict=True))
-        assert logged == pytest.approx({step: value for step, value in written.items() if value == value}, rel=1e-4)
+        rows = zip(metrics["agent_steps"], metrics[name], strict=True)
+        # On a busy machine there are rows without a new step; those have no entropy either.
+        assert logged == pytest.approx({step: value for step, value in rows if value == value}, rel=1e-4)
 
 
 def test_mlflow_is_told_why_a_run_ended_and_begins_anew_in_a_store_without_it(tmp_path, monkeypatch, mlflow_store):
