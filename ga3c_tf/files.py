@@ -42,32 +42,26 @@ def write_aside(file: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def locked(file: Path, say: Callable[[str], None]) -> Iterator[None]:
+def locked(file: Path, say: Callable[[str], None], wait: bool = True) -> Iterator[None]:
     """Hold the lock of `file`, and wait for another process that has it.
 
     Args:
         file: the lock; made where it does not exist.
         say: told, in one line, that it has to wait.
+        wait: whether to wait.
+
+    Raises:
+        BlockingIOError: another process, or another thread, has it, and `wait` is False.
     """
     with file.open("a") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            if not wait:
+                raise
             say(f"waiting for another process that has {file}")
             fcntl.flock(stream, fcntl.LOCK_EX)
         yield
-
-
-def is_locked(file: Path) -> bool:
-    """Return whether another process, or another thread, holds the lock of `file`."""
-    try:
-        with file.open("a") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 class RetryingWriter:

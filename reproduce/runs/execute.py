@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ga3c_tf.files import is_locked, locked, write_aside
+from ga3c_tf.files import locked, write_aside
 from ga3c_tf.host.calibration import calibrate
 from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
@@ -57,7 +57,18 @@ class ChildEnded(Exception):
         self.ended = ended
 
 
-def execute_run(spec: RunSpec, runs: Path, force: bool = False, say: Callable[[str], None] = print) -> Run:
+class BeingExecuted(Exception):
+    """Another process is bringing this run to its end now."""
+
+
+def execute_run(
+    spec: RunSpec,
+    runs: Path,
+    force: bool = False,
+    say: Callable[[str], None] = print,
+    wait: bool = True,
+    begin: Callable[[], None] = lambda: None,
+) -> Run:
     """Bring the run to its end in `runs`/<its id>, from wherever it stands.
 
     A finished run is left alone, and so is one that diverged, since that is a result. Any other run is resumed from
@@ -69,26 +80,36 @@ def execute_run(spec: RunSpec, runs: Path, force: bool = False, say: Callable[[s
         runs: the folder of all run folders.
         force: repeat the run, whatever came of it; what it left is removed.
         say: told, in one line, what is waited for, set aside, or cannot be written.
+        wait: whether to wait for another process that is executing this run.
+        begin: called before the run is trained, and not for a run that is left alone.
 
     Returns:
         The run, finished or not; a run that fails, or cannot be recorded, raises nothing.
+
+    Raises:
+        BeingExecuted: another process, or another thread, is executing this run, and `wait` is False.
     """
     try:
-        _bring_to_its_end(spec, runs, force, say)
+        _bring_to_its_end(spec, runs, force, say, wait, begin)
+    except BlockingIOError as error:
+        raise BeingExecuted(spec.id) from error
     except OSError as error:
         say(f"{spec.id}: {error.filename or runs}: {error.strerror or error}; the same command again goes on from here")
     return Run.of(spec, runs)
 
 
-def _bring_to_its_end(spec: RunSpec, runs: Path, force: bool, say: Callable[[str], None]) -> None:
+def _bring_to_its_end(
+    spec: RunSpec, runs: Path, force: bool, say: Callable[[str], None], wait: bool, begin: Callable[[], None]
+) -> None:
     folder = runs / spec.id
-    lock = _lock_of(spec, runs)
+    lock = runs.parent / "logs" / f"{spec.id}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
-    with locked(lock, say):
+    with locked(lock, say, wait):
         # 1. What is finished, or has diverged, is left alone.
         before = Run.of(spec, runs)
         if not force and (before.finished or before.diverged):
             return
+        begin()
         # 2. What an earlier try left is resumed, kept aside or removed.
         if folder.exists():
             with locked(folder / "lock", say):  # its training may outlive a `reproduce` that was killed
@@ -97,15 +118,6 @@ def _bring_to_its_end(spec: RunSpec, runs: Path, force: bool, say: Callable[[str
         result = _result(spec, folder, lock.with_suffix(".txt"))
         folder.mkdir(parents=True, exist_ok=True)
         write_aside(folder / RUN_FILE, json.dumps(result, indent=2) + "\n")
-
-
-def is_being_executed(spec: RunSpec, runs: Path) -> bool:
-    """Return whether another process is bringing this run to its end now."""
-    return is_locked(_lock_of(spec, runs))
-
-
-def _lock_of(spec: RunSpec, runs: Path) -> Path:
-    return runs.parent / "logs" / f"{spec.id}.lock"
 
 
 def _make_ready(folder: Path, force: bool, say: Callable[[str], None]) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from ga3c_tf.reproduce.runs.execute import execute_run, is_being_executed
+from ga3c_tf.reproduce.runs.execute import BeingExecuted, execute_run
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
@@ -52,33 +53,29 @@ class LocalExecutor:
         estimated = 0.0
         start = time.monotonic()
         results: dict[RunSpec, Run] = {}
-        for spec in _free_first(sorted(specs, key=_place), runs):
+        waiting = deque(sorted(specs, key=_place))
+        busy_in_a_row = 0
+        while waiting:
+            # 1. Take the next run that no other command is executing, or wait where there is no such run.
+            spec = waiting.popleft()
             number = f"[{len(results) + 1}/{len(specs)}]"
-            if not done[spec]:
-                self._say(f"{number} {spec.id}")
-            run = execute_run(spec, runs, force, self._say)
+            begin = partial(self._say, f"{number} {spec.id}")
+            try:
+                run = execute_run(spec, runs, force, self._say, busy_in_a_row >= len(waiting), begin)
+            except BeingExecuted:
+                waiting.append(spec)
+                busy_in_a_row += 1
+                continue
+            busy_in_a_row = 0
             results[spec] = run
             if done[spec]:
                 continue
+            # 2. Tell how it ended and how long the others will take.
             estimated += spec.seconds
             took = time.monotonic() - start
             remaining = max(0.0, left - estimated) * took / estimated
             self._say(f"{number} {run.status_text}; about {duration(remaining)} left")
         return [results[spec] for spec in specs]
-
-
-def _free_first(specs: Iterable[RunSpec], runs: Path) -> Iterator[RunSpec]:
-    """Yield each run in order, but put off those that another command is executing while any other is left."""
-    waiting = deque(specs)
-    busy_in_a_row = 0
-    while waiting:
-        spec = waiting.popleft()
-        if busy_in_a_row < len(waiting) and is_being_executed(spec, runs):
-            waiting.append(spec)
-            busy_in_a_row += 1
-        else:
-            busy_in_a_row = 0
-            yield spec
 
 
 def _place(spec: RunSpec) -> tuple[int, str]:
