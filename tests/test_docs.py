@@ -83,6 +83,21 @@ def test_numbers_of_a_table_are_those_of_its_record(page):
 
 
 @by_page
+def test_findings_of_a_table_are_those_of_the_results_page(page):
+    """A comment before a table of findings names the page that a line with the cells of each row is from."""
+    text = page.read_text()
+    tables = re.findall(r"<!-- findings: (\S+) -->\n\|.*\n\|[-|]+\n((?:\|.*\n)+)", text)
+    assert len(tables) == text.count("<!-- findings:")
+    for file, body in tables:
+        lines = (page.parent / file).read_text().splitlines()
+        for row in body.splitlines():
+            *cells, verdict = [cell.strip() for cell in row.strip("|").split("|")]
+            assert any(all(cell in line for cell in (*cells, f"**{verdict}")) for line in lines), (
+                f"{row} is not in {file}"
+            )
+
+
+@by_page
 def test_every_file_that_is_named_exists(page):
     text = re.sub(r"https?://\S+", "", page.read_text())
     for name in {*A_FILE.findall(text), *A_MODULE.findall(text)} - USERS:

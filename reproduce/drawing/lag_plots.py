@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.reproduce.drawing.canvas import COLOURS, canvas, handles, legend_above, save
-from ga3c_tf.reproduce.drawing.plots import colour_of, draw_curves
+from ga3c_tf.reproduce.drawing.plots import colour_of, draw_curves, draw_random_policy
 from ga3c_tf.reproduce.runs.run import Run
 
 SHOWN = (0.0, 1.5)
@@ -17,7 +17,7 @@ OFFSET = 0.09
 """Between the marks of a picture, in places of its axis, so that intervals do not hide one another."""
 
 
-def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
+def lag_picture(rates: dict[str, dict[str, list[Run]]], random: float | None, stem: Path) -> None:
     """Curves against time and agent steps, a row for each learning rate, and below the policy lag as measured.
 
     The lag of a setting is drawn as the distribution of its windows: a box of the quartiles of the windows' means, with
@@ -25,11 +25,13 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
 
     Args:
         rates: the runs by learning rate in words, and by setting.
+        random: the score of the random policy, where it is known.
         stem: of the files.
     """
     figure, axes = canvas(len(rates) + 1, 2, 1.0 + 1.35 * (len(rates) + 1))
     for (time, steps), (title, by_setting) in zip(axes, rates.items(), strict=False):
         draw_curves(time, steps, {name: [run.curve for run in runs] for name, runs in by_setting.items()})
+        draw_random_policy([time, steps], random)
         steps.sharey(time)
         steps.tick_params(labelleft=False)
         time.set_ylabel(f"{title}\nscore")
@@ -64,11 +66,12 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], stem: Path) -> None:
     save(figure, stem)
 
 
-def scores_by_lag(lines: dict[str, dict[str, list[float]]], stem: Path) -> None:
+def scores_by_lag(lines: dict[str, dict[str, list[float]]], random: float | None, stem: Path) -> None:
     """Draw a mark for each correction: mean score and range of the seeds at each lag.
 
     Args:
         lines: scores of the seeds by correction and by lag in words.
+        random: the score of the random policy, where it is known.
         stem: of the files.
     """
     figure, [[axis]] = canvas(1, 1, 2.6)
@@ -80,6 +83,7 @@ def scores_by_lag(lines: dict[str, dict[str, list[float]]], stem: Path) -> None:
         axis.plot(places, [np.mean(seeds) for _, seeds in known], MARKERS[number], color=colour, label=name)
         for place, (_, seeds) in zip(places, known, strict=True):
             axis.vlines(place, min(seeds), max(seeds), color=colour, linewidth=0.8)
+    draw_random_policy([axis], random)
     axis.set_xticks(range(len(settings)), settings)
     axis.set_ylim(bottom=0)
     axis.set_ylabel("mean score (bars: range of seeds)")

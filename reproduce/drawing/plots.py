@@ -289,10 +289,7 @@ def score_curves(
     for (time, steps), (title, curves) in zip(axes, groups.items(), strict=True):
         draw_curves(time, steps, curves)
         ends = [line.get_xdata()[-1] for line in time.get_lines()]
-        level = random.get(title)
-        if level is not None:
-            for axis in (time, steps):
-                axis.axhline(level, label="random policy", **RANDOM_LINE)
+        draw_random_policy([time, steps], random.get(title))
         if ends and max(ends) > FAR_APART * min(ends):
             time.set_xscale("log")
             time.xaxis.set_major_formatter("{x:g}")
@@ -301,6 +298,13 @@ def score_curves(
     axes[-1, 1].set_xlabel("agent steps (millions)")
     legend_above(figure, handles(axes.flat), 2)
     save(figure, stem)
+
+
+def draw_random_policy(axes: Iterable, score: float | None) -> None:
+    """Draw a line at the score of the random policy on each axis, where it is known."""
+    if score is not None:
+        for axis in axes:
+            axis.axhline(score, label="random policy", **RANDOM_LINE)
 
 
 def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -140,15 +140,6 @@ def greater(ours: Sequence[float], others: Sequence[float]) -> str:
     return effect_verdict(effect, effect.chance)
 
 
-def judged(effects: Mapping[Key, Effect]) -> dict[Key, Finding]:
-    """Judge whether each effect is above its limit, with p values corrected for their number."""
-    corrected = holm([effect.chance for effect in effects.values()])
-    return {
-        key: Finding(effect_verdict(effect, chance), described(effect, chance))
-        for (key, effect), chance in zip(effects.items(), corrected, strict=True)
-    }
-
-
 def judged_together(effects: Mapping[str, Effect], corrected: Mapping[str, float], of: str = "seed") -> Finding:
     """Judge whether ratios are above their limits in every comparison; the least favourable one is described.
 
@@ -183,6 +174,20 @@ def described_ratio(effect: Effect, corrected: float, of: str = "seed") -> str:
         return f"no {of} has both"
     mean, low, high = (number(math.exp(value)) for value in (effect.mean, effect.low, effect.high))
     return _in_words(f"{mean} times", low, high, corrected, effect.seeds, of)
+
+
+def judged(effects: Mapping[Key, Effect], describe: Callable[[Effect, float], str] = described) -> dict[Key, Finding]:
+    """Judge whether each effect is above its limit, with p values corrected for their number.
+
+    Args:
+        effects: by what is compared.
+        describe: `described`, or `described_ratio` for effects of logarithms.
+    """
+    corrected = holm([effect.chance for effect in effects.values()])
+    return {
+        key: Finding(effect_verdict(effect, chance), describe(effect, chance))
+        for (key, effect), chance in zip(effects.items(), corrected, strict=True)
+    }
 
 
 def _in_words(mean: str, low: str, high: str, corrected: float, count: int, of: str) -> str:

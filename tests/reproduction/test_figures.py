@@ -12,7 +12,7 @@ from invented_runs import ON_GPU, SESSION, failed, invent, labelled, made, of_se
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce import command
-from ga3c_tf.reproduce.figures.learning import environments, sample_efficiency, speed, wall_clock
+from ga3c_tf.reproduce.figures.learning import batch_size, environments, sample_efficiency, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import pps, queues, tps, utilization
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -321,6 +321,46 @@ def test_a_game_that_no_system_learned_is_left_out(folder):
     ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)})
     found = environments.findings(made(folder, "environments"))["A2C"]
     assert found.verdict == HOLDS and found.because.endswith("over minatar_breakout")
+
+
+def batches(folder, score_of):
+    """Runs of `batch-size` that end at a score by batch size, with a scatter."""
+    for seed in range(1, 6):
+        for label, spec in labelled(batch_size.specs, "quick", "minatar_breakout", seed).items():
+            invent(folder.runs, spec, scores=(0.0, score_of(int(label)) * (1 + int(label) * seed % 7 / 300)))
+    return made(folder, "batch-size").of_game("minatar_breakout")
+
+
+def test_large_batches_are_held_against_the_smallest(folder):
+    results = batches(folder, lambda size: 10.0 if size <= 320 else 4.0)
+    found = batch_size.findings(results)
+    assert [found[size].verdict for size in (80, 320, 1280, 2560)] == [HOLDS, HOLDS, FAILS, FAILS]
+    assert found[2560].because.startswith("0.4") and found[2560].because.endswith("(5 seeds)")
+    text = "\n".join(batch_size.section(results))
+    assert f"- A batch of 2560 states learns as much as a batch of 20 in the same agent steps: **{FAILS}**" in text
+    assert "| 2,560 | 0.016 |" in text
+    (folder.runs / results.runs[0].spec.id / "run.json").unlink()
+    half = made(folder, "batch-size").of_game("minatar_breakout")
+    assert {finding.verdict for finding in batch_size.findings(half).values()} == {RUNS_MISSING}
+
+
+def test_batches_at_the_limit_are_seldom_judged_and_others_mostly():
+    """Five seeds that scatter by 8 %: verdicts at the limit by chance alone, 85 % or more at 0.7 and 1.15."""
+    rng = np.random.default_rng(1)
+
+    def verdicts(ratio):
+        for _ in range(400):
+            scores = {
+                size: {seed: share * math.exp(0.08 * rng.normal()) for seed in range(5)}
+                for size, share in zip((20, 80, 320, 1280, 2560), (1, ratio, ratio, ratio, ratio), strict=True)
+            }
+            yield [finding.verdict for finding in batch_size.as_much(scores).values()]
+
+    at_limit = list(verdicts(batch_size.AS_MUCH))
+    wrong = np.mean([any(verdict != NO_DIFFERENCE for verdict in each) for each in at_limit])
+    assert wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / len(at_limit))
+    assert np.mean([each.count(HOLDS) / 4 for each in verdicts(1.15)]) >= 0.85
+    assert np.mean([each.count(FAILS) / 4 for each in verdicts(0.7)]) >= 0.85
 
 
 def raced(folder, times):

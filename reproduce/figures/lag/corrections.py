@@ -13,6 +13,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end, score_at_start
 from ga3c_tf.reproduce.measures.intervals import mean_interval
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, LEAST_SEEDS, RUNS_MISSING, Finding, interval_verdict
 from ga3c_tf.reproduce.runs.run import Run
@@ -196,7 +197,7 @@ def plot(results: Results, stem: Path) -> None:
         correction: {setting: scores.get((correction, setting), []) for setting in SETTINGS}
         for correction in CORRECTIONS
     }
-    lag_plots.scores_by_lag(lines, stem)
+    lag_plots.scores_by_lag(lines, RANDOM_SCORES.get(results.runs[0].spec.game), stem)
 
 
 FIGURE = Figure(

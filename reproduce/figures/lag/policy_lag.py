@@ -23,6 +23,7 @@ from ga3c_tf.reproduce.measures.effects import (
     paired_effect,
     paired_ratio,
 )
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -292,7 +293,7 @@ def plot(results: Results, stem: Path) -> None:
     rates: dict[str, dict[str, list[Run]]] = {}
     for label, runs in groups(results).items():
         rates.setdefault(f"{label.rate} learning rate", {})[label.setting] = [run for run in runs if run.finished]
-    lag_plots.lag_picture(rates, stem)
+    lag_plots.lag_picture(rates, RANDOM_SCORES.get(results.runs[0].spec.game), stem)
 
 
 FIGURE = Figure(

@@ -15,6 +15,7 @@ from ga3c_tf.reproduce.measures.effects import (
     paired_ratio,
     welch_effect,
 )
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Finding
 from ga3c_tf.reproduce.runs.run import Run
@@ -121,7 +122,7 @@ def plot(results: Results, stem: Path) -> None:
         frames = results.values(FRAMES, runs)
         total = f" ({sum(frames) / len(frames) / 1e6:.1f} M frames)" if frames else ""
         curves[f"{label}{total}"] = [run.curve for run in runs if run.finished]
-    plots.score_curves({"": curves}, stem)
+    plots.score_curves({"": curves}, stem, {"": RANDOM_SCORES.get(results.runs[0].spec.game)})
 
 
 FIGURE = Figure(

@@ -11,6 +11,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, 
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import first_reaching
 from ga3c_tf.reproduce.measures.effects import described_ratio, effect_verdict, holm, paired_ratio
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, SEVERAL_MACHINES, TOO_SHORT, Finding
 from ga3c_tf.reproduce.runs.run import Run
@@ -137,7 +138,8 @@ def plot(results: Results, stem: Path) -> None:
         }
         for game, by_system in groups(results).items()
     }
-    plots.score_curves(curves, stem)
+    random = {game.replace("_", " "): RANDOM_SCORES.get(game) for game in groups(results)}
+    plots.score_curves(curves, stem, random)
 
 
 FIGURE = Figure(

@@ -1,0 +1,124 @@
+"""Whether large training batches learn as much from the same agent steps, with a learning rate chosen for each.
+
+A2C has no policy lag, so the size of its batches is all that differs. It is that of a round: 5 steps of every agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end
+from ga3c_tf.reproduce.measures.effects import described_ratio, judged, paired_ratio
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Finding
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
+
+T_MAX = 5
+STEPS = 400_000
+RATES = {4: 4e-3, 16: 4e-3, 64: 1.6e-2, 256: 1.6e-2, 512: 1.6e-2}
+"""Learning rate by number of agents: the best on seed 101, docs/data/batch-size-rates.csv."""
+AS_MUCH = 0.9
+"""A larger batch learns as much if its score is more than this share of that of the smallest."""
+SCORE = "mean score of the run"
+END = "score at the end"
+
+
+def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
+    """Return one run for each size of the batches."""
+    if budget == "smoke":
+        return [smoke_spec(game, seed, "a2c", num_agents=agents).called(str(agents * T_MAX)) for agents in (2, 4)]
+    return [
+        run_spec(game, seed, "a2c", num_agents=agents, learning_rate=rate, steps=STEPS, log_seconds=10.0).called(
+            str(agents * T_MAX)
+        )
+        for agents, rate in RATES.items()
+    ]
+
+
+def measures(run: Run) -> list[Measure]:
+    """Return the mean score over all agent steps, and over the last tenth."""
+    protocol = f"mean of {run.spec.config.rolling_episodes} episodes of training"
+    reason = "no episode ended"
+    return [
+        Measure(SCORE, mean_score(run.curve), "points", f"{protocol}, over the agent steps", reason),
+        Measure(END, score_at_end(run.curve), "points", f"{protocol}, over the last tenth of the steps", reason),
+    ]
+
+
+def groups(results: Results) -> dict[int, list[Run]]:
+    """Group the runs by the states in a batch."""
+    return grouped(results.runs, lambda run: int(run.spec.label[0]))
+
+
+def findings(results: Results) -> dict[int, Finding]:
+    """Judge for each larger batch whether it learns as much as the smallest; nothing before all runs have ended."""
+    found = as_much({size: _by_seed(results, runs) for size, runs in groups(results).items()})
+    if results.ended:
+        return found
+    return {size: Finding(RUNS_MISSING, finding.because) for size, finding in found.items()}
+
+
+def as_much(scores: Mapping[int, Mapping[int, float]]) -> dict[int, Finding]:
+    """Judge for each batch size but the smallest whether it scores more than `AS_MUCH` of what the smallest scores.
+
+    Args:
+        scores: the mean score of each run, above 0, by batch size and seed.
+    """
+    smallest = min(scores)
+    ratios = {size: paired_ratio(each, scores[smallest], AS_MUCH) for size, each in scores.items() if size != smallest}
+    return judged(ratios, described_ratio)
+
+
+def _by_seed(results: Results, runs: list[Run]) -> dict[int, float]:
+    """Return the scores that are above 0, which a ratio needs, by seed."""
+    return {run.spec.seed: value for run in runs if (value := results.value(run, SCORE))}
+
+
+def section(results: Results) -> list[str]:
+    """Return the scores of each batch size, the minutes they took, and the findings."""
+    rows = []
+    for size, runs in groups(results).items():
+        minutes = [60 * run.hours for run in runs if run.finished]
+        rate = number(runs[0].spec.config.learning_rate)
+        scores = (mean_ci(results.values(metric, runs)) for metric in (SCORE, END))
+        rows.append([f"{size:,}", rate, *scores, mean_ci(minutes), results.unfinished(runs)])
+    return lines_of(
+        "batch-size.md",
+        rows=rows,
+        findings=findings(results),
+        smallest=min(groups(results)),
+        as_much=number(AS_MUCH),
+        t_max=T_MAX,
+        steps=f"{STEPS:,}",
+    )
+
+
+def plot(results: Results, stem: Path) -> None:
+    """Draw the score against time and against agent steps for each size."""
+    from ga3c_tf.reproduce.drawing import plots
+
+    curves = {
+        f"batches of {size:,}": [run.curve for run in runs if run.finished] for size, runs in groups(results).items()
+    }
+    plots.score_curves({"": curves}, stem, {"": RANDOM_SCORES.get(results.runs[0].spec.game)})
+
+
+FIGURE = Figure(
+    name="batch-size",
+    place=16,
+    paper="not in the paper",
+    shows="what A2C learns from the same agent steps with training batches of 20 to 2,560 states",
+    claim="do large training batches learn as much from the same steps?",
+    games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},
+    seeds=seeds_by_budget(quick=5),
+    specs=specs,
+    measures=measures,
+    main=(SCORE, "points"),
+    section=section,
+    plot=plot,
+    by_game=True,
+)
