@@ -33,6 +33,7 @@ RULES = {
     "environments, tuned": Frozen("2d103ab", "2026-11-24T08:00:28+00:00"),
     "sample-efficiency": Frozen("5f6c7c3", "2026-11-24T02:41:22+00:00"),
     "corrections": Frozen("11bb582", "2026-11-24T16:21:48+00:00"),
+    "batch-size": Frozen("510cb28", "2026-11-24T22:07:33+00:00"),
     "lag-boundary": Frozen("deea977", "2026-11-24T16:57:21+00:00"),
 }
 """Of every figure with findings, by name; a budget of its own follows a comma."""
