@@ -48,7 +48,7 @@ def test_the_page_is_current_and_soon_written(monkeypatch):
     check = Config.__post_init__
     monkeypatch.setattr(Config, "__post_init__", lambda config: checked.append(1) or check(config))
     assert not stale_pages(RESULTS), "write it anew with: ga3c-tf report"
-    assert 100 < len(checked) < 50 * len(list((RESULTS / "runs").iterdir()))
+    assert 100 < len(checked) < 20_000
 
 
 def test_the_papers_records_are_there():
