@@ -43,12 +43,12 @@ def shapes_and_numbers(file):
 
 
 def test_the_page_is_current_and_soon_written(monkeypatch):
-    """Settings are checked ten times for each run; it took a minute where each look at a run checked them again."""
+    """Settings are checked at most 50 times for each run; it took a minute where each look at a run checked them again."""
     checked = []
     check = Config.__post_init__
     monkeypatch.setattr(Config, "__post_init__", lambda config: checked.append(1) or check(config))
     assert not stale_pages(RESULTS), "write it anew with: ga3c-tf report"
-    assert 100 < len(checked) < 20_000
+    assert 100 < len(checked) < 50 * len(list(RESULTS.runs.iterdir()))
 
 
 def test_the_papers_records_are_there():
