@@ -41,6 +41,10 @@ def write_aside(file: Path, text: str) -> None:
         stream.write(text)
 
 
+class Locked(Exception):
+    """Another process, or another thread, holds a lock."""
+
+
 @contextlib.contextmanager
 def locked(file: Path, say: Callable[[str], None], wait: bool = True) -> Iterator[None]:
     """Hold the lock of `file`, and wait for another process that has it.
@@ -51,14 +55,14 @@ def locked(file: Path, say: Callable[[str], None], wait: bool = True) -> Iterato
         wait: whether to wait.
 
     Raises:
-        BlockingIOError: another process, or another thread, has it, and `wait` is False.
+        Locked: another process, or another thread, has it, and `wait` is False.
     """
     with file.open("a") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except BlockingIOError as error:
             if not wait:
-                raise
+                raise Locked(file) from error
             say(f"waiting for another process that has {file}")
             fcntl.flock(stream, fcntl.LOCK_EX)
         yield

@@ -57,10 +57,6 @@ class ChildEnded(Exception):
         self.ended = ended
 
 
-class BeingExecuted(Exception):
-    """Another process is bringing this run to its end now."""
-
-
 def execute_run(
     spec: RunSpec,
     runs: Path,
@@ -87,12 +83,10 @@ def execute_run(
         The run, finished or not; a run that fails, or cannot be recorded, raises nothing.
 
     Raises:
-        BeingExecuted: another process, or another thread, is executing this run, and `wait` is False.
+        Locked: another process, or another thread, is executing this run, and `wait` is False.
     """
     try:
         _bring_to_its_end(spec, runs, force, say, wait, begin)
-    except BlockingIOError as error:
-        raise BeingExecuted(spec.id) from error
     except OSError as error:
         say(f"{spec.id}: {error.filename or runs}: {error.strerror or error}; the same command again goes on from here")
     return Run.of(spec, runs)

@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from ga3c_tf.reproduce.runs.execute import BeingExecuted, execute_run
+from ga3c_tf.files import Locked
+from ga3c_tf.reproduce.runs.execute import execute_run
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
@@ -62,7 +63,7 @@ class LocalExecutor:
             begin = partial(self._say, f"{number} {spec.id}")
             try:
                 run = execute_run(spec, runs, force, self._say, busy_in_a_row >= len(waiting), begin)
-            except BeingExecuted:
+            except Locked:
                 waiting.append(spec)
                 busy_in_a_row += 1
                 continue

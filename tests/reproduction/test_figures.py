@@ -1,5 +1,6 @@
 """Figures made of invented runs, written into run folders as training would: numbers, findings, reasons."""
 
+import contextlib
 import functools
 import json
 import math
@@ -9,12 +10,15 @@ import numpy as np
 import pytest
 from invented_runs import ON_GPU, SESSION, failed, invent, labelled, made, of_session, write_table
 
+from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce import command
 from ga3c_tf.reproduce.figures.learning import batch_size, environments, sample_efficiency, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import pps, queues, tps, utilization
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
     FEW_SEEDS,
@@ -29,7 +33,7 @@ from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.runs import execute
 from ga3c_tf.reproduce.runs.run import Run, curve_of, write_curve
-from ga3c_tf.reproduce.runs.specs import run_spec
+from ga3c_tf.reproduce.runs.specs import GAMES, run_spec
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
 
 # what a run says
@@ -321,6 +325,26 @@ def test_a_game_that_no_system_learned_is_left_out(folder):
     ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)})
     found = environments.findings(made(folder, "environments"))["A2C"]
     assert found.verdict == HOLDS and found.because.endswith("over minatar_breakout")
+
+
+@pytest.mark.parametrize("game", RANDOM_SCORES)
+def test_the_line_of_the_random_policy_is_what_random_actions_score(game):
+    config = Config.from_values({"env_id": GAMES[game], "steps": 1})
+    with contextlib.closing(make_environment(config)) as env:
+        env.reset(seed=1)
+        scores = [played_at_random(env, np.random.default_rng(seed)) for seed in range(100)]
+    assert abs(np.mean(scores) - RANDOM_SCORES[game]) < 4 * np.std(scores) / math.sqrt(len(scores))
+
+
+def played_at_random(env, random):
+    """The score of one episode of uniformly random actions."""
+    env.reset()
+    score = 0.0
+    while True:
+        _, reward, terminated, truncated, _ = env.step(int(random.integers(env.action_space.n)))
+        score += reward
+        if terminated or truncated:
+            return score
 
 
 def batches(folder, score_of):

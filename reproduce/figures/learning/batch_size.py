@@ -20,7 +20,10 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 T_MAX = 5
 STEPS = 400_000
 RATES = {4: 4e-3, 16: 4e-3, 64: 1.6e-2, 256: 1.6e-2, 512: 1.6e-2}
-"""Learning rate by number of agents: the best on seed 101, docs/data/batch-size-rates.csv."""
+"""Learning rate by number of agents: the best of three, docs/data/batch-size-rates.csv.
+
+Chosen by `ga3c-tf train MinAtar/Breakout-v1 --system a2c --agents N --learning-rate R --steps 400000 --seed 101`.
+"""
 AS_MUCH = 0.9
 """A larger batch learns as much if its score is more than this share of that of the smallest."""
 SCORE = "mean score of the run"
