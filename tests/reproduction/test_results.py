@@ -43,7 +43,7 @@ def shapes_and_numbers(file):
 
 
 def test_the_page_is_current_and_soon_written(monkeypatch):
-    """Settings are checked at most 50 times for each run; it took a minute where each look at a run checked them again."""
+    """At most 50 times for each run; it took a minute where each look at a run checked its settings again."""
     checked = []
     check = Config.__post_init__
     monkeypatch.setattr(Config, "__post_init__", lambda config: checked.append(1) or check(config))
