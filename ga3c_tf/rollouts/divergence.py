@@ -53,10 +53,10 @@ def divergence(log_pi: np.ndarray, log_mu: np.ndarray, config: Config) -> Diverg
     difference = np.asarray(log_pi, np.float64) - log_mu
     with np.errstate(over="ignore", invalid="ignore"):
         ratios = np.exp(difference)
-        total = ratios.sum()
+        total = np.add.reduce(ratios)
         return Divergence(
-            kl=-float(difference.mean()),
-            total_variation=0.5 * float(np.abs(ratios - 1).mean()),
+            kl=-_mean(difference),
+            total_variation=0.5 * _mean(np.abs(ratios - 1)),
             effective_sample_size=float(total * total / (ratios @ ratios) / len(ratios)),
             clipped=_clipped(ratios, config),
             floored=_floored(log_pi, config),
@@ -74,8 +74,17 @@ def segment_lag(batch: Batch, version: int) -> SegmentLag:
     newest = np.maximum.reduceat(batch.versions, starts)
     oldest = np.minimum.reduceat(batch.versions, starts)
     given = batch.bootstrap_versions[batch.bootstrap_versions != NO_VERSION]
-    lag = float((version - given).mean()) if len(given) else math.nan
-    return SegmentLag(float((newest - oldest).mean()), lag)
+    return SegmentLag(_mean(newest - oldest), version - _mean(given) if len(given) else math.nan)
+
+
+def _mean(values: np.ndarray) -> float:
+    """Return the mean, like `values.mean()` in a third of the time for the few values of a batch."""
+    return float(np.add.reduce(values)) / len(values)
+
+
+def _share(chosen: np.ndarray) -> float:
+    """Return the share of the values that are true."""
+    return np.count_nonzero(chosen) / len(chosen)
 
 
 def _clipped(ratios: np.ndarray, config: Config) -> float:
@@ -83,14 +92,14 @@ def _clipped(ratios: np.ndarray, config: Config) -> float:
     if ":" in config.loss:
         return math.nan
     if correction == "ppo":
-        return float((np.abs(ratios - 1) > config.clip_ratio).mean())
+        return _share(np.abs(ratios - 1) > config.clip_ratio)
     bounds = {"clipped-is": config.importance_clip, "one-step": config.rho_bar, "v-trace": config.rho_bar}
     if correction not in bounds:
         return math.nan
-    return float((ratios > bounds[correction] * (1 + ROUNDING)).mean())
+    return _share(ratios > bounds[correction] * (1 + ROUNDING))
 
 
 def _floored(log_pi: np.ndarray, config: Config) -> float:
     if config.correction_used != "epsilon" or ":" in config.loss:
         return math.nan
-    return float((log_pi < math.log(config.log_epsilon)).mean())
+    return _share(log_pi < math.log(config.log_epsilon))
