@@ -181,8 +181,8 @@ class Run:
         Returns:
             'seconds' that it covers; 'pps' and 'tps', agent steps and updates per second; means over the rows of
             'prediction_batch', 'training_batch', 'training_queue', 'prediction_queue', 'policy_lag_mean',
-            'policy_lag_p95', 'kl' and 'effective_sample_size', not-a-number where nothing was logged. A run without
-            two such rows of one session is taken as a whole.
+            'policy_lag_p95' and of the columns of `Divergence` and `SegmentLag`, not-a-number where nothing was logged.
+            A run without two such rows of one session is taken as a whole.
         """
         metrics = self.metrics
         times = metrics["time_s"]
@@ -213,7 +213,12 @@ class Run:
             "policy_lag_mean",
             "policy_lag_p95",
             "kl",
+            "total_variation",
             "effective_sample_size",
+            "clipped",
+            "floored",
+            "version_spread",
+            "bootstrap_lag",
         )
         means = {name: _mean(metrics[name][inside]) for name in averaged}
         return {"seconds": float(seconds), "pps": float(steps / seconds), "tps": float(updates / seconds), **means}

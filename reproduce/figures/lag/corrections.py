@@ -6,10 +6,23 @@ all corrections have the same gradient, so that is run once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.lag.divergences import (
+    BOOTSTRAP,
+    CLIPPED,
+    FLOORED,
+    KL,
+    LAG,
+    LAG_STATES,
+    SAMPLE_SIZE,
+    SPREAD,
+    TOTAL_VARIATION,
+    lag_measures,
+)
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end, score_at_start
 from ga3c_tf.reproduce.measures.intervals import mean_interval
@@ -31,8 +44,8 @@ BATCH = 160
 SCORE = "mean score of the run"
 END = "score at the end"
 START = "score at the start"
-KL = "KL divergence"
-SAMPLE_SIZE = "effective sample size"
+SHOWN = (LAG, LAG_STATES, SPREAD, BOOTSTRAP, KL, TOTAL_VARIATION, SAMPLE_SIZE, END)
+"""Measures of the runs without a correction, in the second table."""
 JUDGED = ("lag 16", "lag 256", AS_IT_RUNS)
 """Where a correction has something to correct. Without lag all have the same gradient."""
 PAIRS = (
@@ -45,7 +58,9 @@ PAIRS = (
 )
 """What is judged: whether the first scores more than the second."""
 CONFIDENCE = 0.998
-"""Of each interval. With five seeds a bootstrap is too narrow, so this is more than Bonferroni's 99.2 %."""
+"""Of the interval of each of `PAIRS`. With five seeds a bootstrap is too narrow, so this is more than Bonferroni's."""
+CLAIM_CONFIDENCE = 1 - (0.05 - len(PAIRS) * (1 - CONFIDENCE))
+"""Of the interval of `off_policy_fails`: what `PAIRS` leave of an error of 5 % for all findings together."""
 MOST_LOST = 0.5
 """Training has failed that loses more than this share of what is learned without lag."""
 GAIN = 1.0
@@ -79,8 +94,6 @@ def measures(run: Run) -> list[Measure]:
     """Return what has been learned on the way and at the end, and how far the policies are apart."""
     config = run.spec.config
     protocol = f"mean of {config.rolling_episodes} episodes of training"
-    steady = run.steady(0.1 * 3600 * run.hours)
-    rows = "mean over the rows of metrics.csv after the first tenth"
     whole = mean_score(run.curve, low=config.lag * BATCH)
     end = score_at_end(run.curve)
     start = score_at_start(run.curve, config.rolling_episodes)
@@ -88,8 +101,7 @@ def measures(run: Run) -> list[Measure]:
         Measure(SCORE, whole, "points", f"{protocol}, over the agent steps from the first update", "no episode ended"),
         Measure(END, end, "points", f"{protocol}, over the last tenth of the steps", "no episode ended"),
         Measure(START, start, "points", f"{protocol}, of the first", "fewer episodes ended"),
-        Measure(KL, steady["kl"], "nats", rows, "not measured"),
-        Measure(SAMPLE_SIZE, steady["effective_sample_size"], "share", rows, "not measured"),
+        *lag_measures(run),
     ]
 
 
@@ -131,19 +143,32 @@ def off_policy_fails(results: Results) -> Finding:
     shares = [
         1 - asynchronous[seed] / gain for seed, gain in synchronous.items() if gain > GAIN and seed in asynchronous
     ]
-    if len(shares) < LEAST_SEEDS:
-        return Finding(FEW_SEEDS, mean_ci(shares))
-    if not results.ended:
-        return Finding(RUNS_MISSING, mean_ci(shares))
-    return Finding(interval_verdict(*mean_interval(shares), MOST_LOST), mean_ci(shares))
+    found = judged_share(shares)
+    return found if results.ended or found.verdict == FEW_SEEDS else Finding(RUNS_MISSING, found.because)
+
+
+def judged_share(lost: Sequence[float]) -> Finding:
+    """Judge whether more than `MOST_LOST` is lost.
+
+    Args:
+        lost: share of what is learned without lag that is lost, by seed.
+    """
+    because = mean_ci(lost, confidence=CLAIM_CONFIDENCE)
+    if len(lost) < LEAST_SEEDS:
+        return Finding(FEW_SEEDS, because)
+    return Finding(interval_verdict(*mean_interval(lost, CLAIM_CONFIDENCE), MOST_LOST), because)
 
 
 def _learned(results: Results, setting: str) -> dict[int, float]:
-    """Return how far the runs without a correction have come above their first score, by seed."""
+    """Return how far the runs without a correction have come above their first score, by seed; 0 if one diverged."""
     found = {}
     for run in results.runs:
         score, start = results.value(run, SCORE), results.value(run, START)
-        if run.spec.label == ("none", setting) and score is not None and start is not None:
+        if run.spec.label != ("none", setting):
+            continue
+        if run.diverged:
+            found[run.spec.seed] = 0.0
+        elif score is not None and start is not None:
             found[run.spec.seed] = score - start
     return found
 
@@ -155,19 +180,24 @@ def section(results: Results) -> list[str]:
     for correction in CORRECTIONS:
         cells = [mean_ci(scores.get((correction, setting), [])) for setting in SETTINGS]
         rows.append([correction, *cells, _interquartile(scores, correction)])
-    lags = [
-        [setting, *(_mean(values(results, metric), setting) for metric in (END, KL, SAMPLE_SIZE))]
-        for setting in SETTINGS
+    lags = [[setting, *(_mean(values(results, metric), "none", setting) for metric in SHOWN)] for setting in SETTINGS]
+    changed = {**values(results, CLIPPED), **values(results, FLOORED)}
+    clipped = [
+        [correction, *(_mean(changed, correction, setting) for setting in SETTINGS[1:])]
+        for correction in CORRECTIONS[1:]
     ]
     return lines_of(
         "corrections.md",
         settings=list(SETTINGS),
         judged=f"{', '.join(JUDGED[:-1])} and {JUDGED[-1]}",
         rows=rows,
+        shown=list(SHOWN),
         lags=lags,
+        clipped=clipped,
         findings=findings(results),
         off_policy_fails=off_policy_fails(results),
         confidence=f"{100 * CONFIDENCE:.1f}",
+        claim_confidence=f"{100 * CLAIM_CONFIDENCE:.1f}",
         steps=f"{STEPS:,}",
         rate=f"{RATE:g}",
         most_lost=f"{MOST_LOST:.0%}",
@@ -182,9 +212,9 @@ def _interquartile(scores: ByCondition, correction: str) -> str:
     return f"{number(mean)} [{number(low)}, {number(high)}]"
 
 
-def _mean(found: ByCondition, setting: str) -> str:
-    """Write the mean over the runs without a correction, whose lag nothing corrects."""
-    known = found.get(("none", setting), [])
+def _mean(found: ByCondition, correction: str, setting: str) -> str:
+    """Write the mean over the seeds."""
+    known = found.get((correction, setting), [])
     return number(sum(known) / len(known)) if known else "-"
 
 

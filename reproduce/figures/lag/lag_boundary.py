@@ -73,7 +73,7 @@ class Cell(NamedTuple):
     seed: int
 
 
-class Borne(NamedTuple):
+class Tolerated(NamedTuple):
     """The lag at which half of what is learned is lost, and whether it lies beyond the lags that were run."""
 
     lag: float
@@ -147,7 +147,7 @@ def shares(found: dict[Cell, dict[int, float]]) -> dict[Cell, dict[int, float]]:
     return result
 
 
-def lag_borne(by_lag: dict[int, float]) -> Borne:
+def tolerated_lag(by_lag: dict[int, float]) -> Tolerated:
     """Return the lag at which the share of what is learned falls to `KEPT`.
 
     The shares are first made to fall with the lag, by isotonic regression, and then interpolated on a logarithmic
@@ -159,11 +159,11 @@ def lag_borne(by_lag: dict[int, float]) -> Borne:
     lags = sorted(lag for lag in by_lag if lag)
     falling = isotonic_regression([by_lag[lag] for lag in sorted(by_lag)], increasing=False).x[-len(lags) :].tolist()
     if falling[0] < KEPT:
-        return Borne(float(lags[0]), True)
+        return Tolerated(float(lags[0]), True)
     for (before, high), (after, low) in pairwise(zip(lags, falling, strict=True)):
         if low < KEPT:
-            return Borne(float(before * (after / before) ** ((high - KEPT) / (high - low))), False)
-    return Borne(float(lags[-1]), True)
+            return Tolerated(float(before * (after / before) ** ((high - KEPT) / (high - low))), False)
+    return Tolerated(float(lags[-1]), True)
 
 
 def contrast(
@@ -182,7 +182,7 @@ def contrast(
     for cell, by_lag in found.items():
         other = partner(cell)
         if cell.optimizer == optimizer and other in found:
-            ours, theirs = lag_borne(by_lag), lag_borne(found[other])
+            ours, theirs = tolerated_lag(by_lag), tolerated_lag(found[other])
             pairs += 1
             censored += ours.censored or theirs.censored
             if not (ours.censored and theirs.censored):
@@ -250,7 +250,7 @@ def ten_batches(results: Results) -> Finding:
 
 
 def section(results: Results) -> list[str]:
-    """Return the share learned at each lag, the lag that is borne, and the findings."""
+    """Return the share learned at each lag, the lag that is tolerated, and the findings."""
     found = gains(results)
     parts = shares(found)
     rows = []
@@ -260,8 +260,8 @@ def section(results: Results) -> list[str]:
                 alike = (optimizer, rate, agents)
                 cells = [by_lag for cell, by_lag in found.items() if cell[:3] == alike]
                 known = [_mean([each[lag] for each in cells if lag in each]) for lag in LAGS]
-                borne = [lag_borne(by_lag) for cell, by_lag in parts.items() if cell[:3] == alike]
-                rows.append([optimizer, number(rate), str(T_MAX * agents), *known, _borne(borne)])
+                tolerated = [tolerated_lag(by_lag) for cell, by_lag in parts.items() if cell[:3] == alike]
+                rows.append([optimizer, number(rate), str(T_MAX * agents), *known, _tolerated(tolerated)])
     return lines_of(
         "lag-boundary.md",
         lags=[f"lag {lag}" for lag in LAGS],
@@ -271,6 +271,7 @@ def section(results: Results) -> list[str]:
         kept=f"{KEPT:.0%}",
         steps=f"{STEPS:,}",
         margin=number(MARGIN),
+        confidence=f"{100 * CONFIDENCE:g}",
         gain=number(GAIN),
         delay=DELAY,
     )
@@ -280,8 +281,8 @@ def _mean(values: list[float]) -> str:
     return f"{sum(values) / len(values):.2f} ({len(values)})" if values else "-"
 
 
-def _borne(found: list[Borne]) -> str:
-    """Write the middle of the lags borne, with how many of the seeds are out of range."""
+def _tolerated(found: list[Tolerated]) -> str:
+    """Write the middle of the lags tolerated, with how many of the seeds are out of range."""
     if not found:
         return "-"
     beyond = sum(each.censored for each in found)

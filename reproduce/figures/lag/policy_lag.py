@@ -13,6 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
+from ga3c_tf.reproduce.figures.lag.divergences import (
+    BOOTSTRAP,
+    KL,
+    LAG,
+    LAG_STATES,
+    SPREAD,
+    TOTAL_VARIATION,
+    lag_measures,
+)
 from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.effects import (
     Effect,
@@ -22,6 +31,7 @@ from ga3c_tf.reproduce.measures.effects import (
     holm,
     paired_effect,
     paired_ratio,
+    welch_effect,
 )
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
@@ -55,17 +65,14 @@ SCORE_AT_STEPS = "mean score over equal steps"
 END = "score at the end"
 LOST = "time lost"
 COLLAPSED = "collapsed"
-LAG = "policy lag, mean"
-LAG_P95 = "policy lag, 95th percentile"
-LAG_STATES = "policy lag in states"
-KL = "KL divergence"
-SAMPLE_SIZE = "effective sample size"
 PPS = "pps"
 COLUMNS = [
     ("policy lag, mean", LAG),
     ("in states", LAG_STATES),
+    ("versions within a segment", SPREAD),
+    ("lag of the bootstrap value", BOOTSTRAP),
     ("KL divergence", KL),
-    ("effective sample size", SAMPLE_SIZE),
+    ("total variation", TOTAL_VARIATION),
     ("PPS", PPS),
     ("mean score, equal time", SCORE),
     ("mean score, equal steps", SCORE_AT_STEPS),
@@ -130,10 +137,8 @@ def measures(run: Run) -> list[Measure]:
     steps = settled["agent_steps"]
     early = steps <= EQUAL_STEPS
     reached = run.agent_steps >= EQUAL_STEPS
-    steady = run.steady(0.1 * 3600 * run.hours)
-    states = steady["policy_lag_mean"] * steady["training_batch"]
     protocol = f"rolling score (training, {rolling} episodes)"
-    lag = "mean over the rows of metrics.csv after the first tenth"
+    pps = run.steady(0.1 * 3600 * run.hours)["pps"]
     return [
         Measure(SCORE, mean_score(settled, "time_s"), "points", f"mean of the {protocol} over time", "no such score"),
         Measure(
@@ -152,12 +157,8 @@ def measures(run: Run) -> list[Measure]:
             "nothing learned in that time",
         ),
         Measure(COLLAPSED, collapsed(settled["rolling_score"], GAIN), "0 or 1", protocol, "nothing learned"),
-        Measure(LAG, steady["policy_lag_mean"], "updates", f"{lag}, of each row's mean", "no update"),
-        Measure(LAG_P95, steady["policy_lag_p95"], "updates", f"{lag}, of each row's percentile", "no update"),
-        Measure(LAG_STATES, states, "states", f"{lag}: of the lag times of the batch", "no update"),
-        Measure(KL, steady["kl"], "nats", lag, "not measured"),
-        Measure(SAMPLE_SIZE, steady["effective_sample_size"], "share", lag, "not measured"),
-        Measure(PPS, steady["pps"], "predictions/s", "after the first tenth"),
+        *lag_measures(run),
+        Measure(PPS, pps, "predictions/s", "after the first tenth"),
     ]
 
 
@@ -179,13 +180,14 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
     """
 
     def effect(metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal") -> Effect:
-        compare = paired_ratio if metric == PPS else paired_effect
         mine, theirs = (values(results, runs, metric, *settings, rate=rate) for settings in (ours, others))
-        return compare(mine, theirs)
+        if metric in OF_TIME:
+            return paired_ratio(mine, theirs) if metric == PPS else paired_effect(mine, theirs)
+        return welch_effect(list(mine.values()), list(theirs.values()))
 
     none, most, control = ("minimum 0",), ("minimum 160",), ("A2C",)
     compared = {
-        "lowers_lag": (LAG, effect(LAG, none, ("minimum 40",))),
+        "lowers_lag": (LAG_STATES, effect(LAG_STATES, none, ("minimum 40",))),
         "raises_speed": (PPS, effect(PPS, GOOD, none)),
         "stabilises": (LOST, effect(LOST, none, GOOD, rate="large")),
     }
