@@ -61,8 +61,8 @@ def number(value: float | None) -> str:
     return f"{value:.3g}"
 
 
-def mean_ci(values: Sequence[float], of: str = "seed") -> str:
-    """Write the mean, the 95 % interval of it where there are two or more values, and how many there are.
+def mean_ci(values: Sequence[float], of: str = "seed", confidence: float = 0.95) -> str:
+    """Write the mean, its interval where there are two or more values, and how many there are.
 
     All have three significant digits.
     """
@@ -72,7 +72,7 @@ def mean_ci(values: Sequence[float], of: str = "seed") -> str:
     mean = sum(values) / len(values)
     if len(values) == 1:
         return f"{_rounded(mean)} ({count})"
-    low, high = mean_interval(values)
+    low, high = mean_interval(values, confidence)
     return f"{_rounded(mean)} [{_rounded(low)}, {_rounded(high)}] ({count})"
 
 

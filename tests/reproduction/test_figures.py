@@ -34,6 +34,7 @@ from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.runs import execute
 from ga3c_tf.reproduce.runs.run import Run, curve_of, write_curve
 from ga3c_tf.reproduce.runs.specs import GAMES, run_spec
+from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
 
 # what a run says
@@ -295,7 +296,7 @@ def ended(folder, game, ends):
 
 def test_other_environments_compare_the_systems_by_agent_steps(folder):
     ended(folder, "cartpole", {"ga3c": (51, 52, 53), "a3c": (52, 53, 54), "a2c": (91, 92, 93)})
-    ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a3c": (9.9, 10, 10.1)})
+    ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)})
     text = "\n".join(environments.section(made(folder, "environments")))
     assert f"GA3C scores as much as A3C after the same agent steps: **{HOLDS}**" in text
     assert "in percent of the way, over cartpole, minatar_breakout\n" in text
@@ -303,6 +304,13 @@ def test_other_environments_compare_the_systems_by_agent_steps(folder):
     assert "| minatar_freeway | - | - | - | - | - / - / - | 9 not run |" in text
     [row] = [line.split(" | ") for line in text.splitlines() if line.startswith("| cartpole |")]
     assert 0.45 < float(row[1].split()[0]) / np.mean([52, 53, 92]) < 0.6 and row[5] == "1 / 4 / 2"
+
+
+def test_systems_are_not_judged_before_the_games_they_have_begun_are_complete(folder):
+    ended(folder, "cartpole", {"ga3c": (51, 52, 53), "a2c": (51, 52, 53)})
+    assert environments.findings(made(folder, "environments"))["A2C"].verdict == HOLDS
+    ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a2c": (9.9, 10)})
+    assert environments.findings(made(folder, "environments"))["A2C"].verdict == RUNS_MISSING
 
 
 def test_final_weights_are_judged_where_they_played(folder):
@@ -361,11 +369,21 @@ def test_large_batches_are_held_against_the_smallest(folder):
     assert [found[size].verdict for size in (80, 320, 1280, 2560)] == [HOLDS, HOLDS, FAILS, FAILS]
     assert found[2560].because.startswith("0.4") and found[2560].because.endswith("(5 seeds)")
     text = "\n".join(batch_size.section(results))
-    assert f"- A batch of 2560 states learns as much as a batch of 20 in the same agent steps: **{FAILS}**" in text
+    assert f"- A batch of 2,560 states learns as much as a batch of 20 in the same agent steps: **{FAILS}**" in text
     assert "| 2,560 | 0.016 |" in text
     (folder.runs / results.runs[0].spec.id / "run.json").unlink()
     half = made(folder, "batch-size").of_game("minatar_breakout")
     assert {finding.verdict for finding in batch_size.findings(half).values()} == {RUNS_MISSING}
+
+
+def test_a_batch_size_that_diverges_once_does_not_learn_as_much(folder):
+    results = batches(folder, lambda size: 10.0)
+    diverged = next(run.spec for run in results.runs if run.spec.label == ("320",))
+    shutil.rmtree(folder.runs / diverged.id)
+    failed(folder, diverged, "train: the training diverged", outcomes.DIVERGED)
+    found = batch_size.findings(made(folder, "batch-size").of_game("minatar_breakout"))
+    assert found[320] == (FAILS, "1 of 5 runs diverged or scored nothing")
+    assert found[80].verdict == HOLDS
 
 
 def test_batches_at_the_limit_are_seldom_judged_and_others_mostly():
@@ -405,8 +423,16 @@ def test_who_learns_sooner_by_the_clock(folder):
 
 
 def test_a_race_that_a3c_does_not_finish_gives_a_bound(folder):
-    _, finding = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (1.0, 1.0, 1.0)})
+    results, finding = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (1.0, 1.0, 1.0)})
     assert finding.verdict == HOLDS and finding.because.startswith("at least ")
+    ends = {run.spec.seed: run.curve["time_s"] for run in results.runs if run.spec.system == "a3c"}
+    ratios = [
+        (ends[run.spec.seed][-1] - ends[run.spec.seed][0]) / results.value(run, wall_clock.TIME)
+        for run in results.runs
+        if run.spec.system == "ga3c"
+    ]
+    geometric = math.exp(np.mean(np.log(ratios)))
+    assert float(finding.because.split()[2]) == pytest.approx(geometric, rel=0.01)  # without the time to start
 
 
 @pytest.mark.parametrize(

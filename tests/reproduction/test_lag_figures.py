@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from invented_runs import SESSION, failed, invent, labelled, made, of_session
 
-from ga3c_tf.reproduce.figures.lag import corrections, lag_boundary, policy_lag
+from ga3c_tf.reproduce.figures.lag import corrections, divergences, lag_boundary, policy_lag
 from ga3c_tf.reproduce.figures.lag.policy_lag import Label
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, NO_DIFFERENCE, RUNS_MISSING, SEVERAL_MACHINES, TOO_SHORT
@@ -95,8 +95,8 @@ def test_the_table_has_lag_in_states_and_as_divergence(folder):
     assert "| minimum 0 | large |" in text and "| 0 of 3 |" in text
     assert text.count("| 2 not run |") == 10  # seeds 4 and 5
     for run in (run for run in results.runs if run.finished):
-        assert results.value(run, policy_lag.LAG_STATES) == results.value(run, policy_lag.LAG) * 5
-        assert results.value(run, policy_lag.KL) == results.value(run, policy_lag.SAMPLE_SIZE) == 1.0
+        assert results.value(run, divergences.LAG_STATES) == results.value(run, divergences.LAG) * 5
+        assert results.value(run, divergences.KL) == results.value(run, divergences.SAMPLE_SIZE) == 1.0
         assert results.value(run, policy_lag.PPS) == pytest.approx(5000.0 if "-m0-" in run.spec.id else 1e4, rel=0.01)
 
 
@@ -208,12 +208,37 @@ def test_corrections_are_not_judged_before_all_runs_have_ended(folder):
     assert corrections.off_policy_fails(results).verdict == RUNS_MISSING
 
 
+def test_a_share_at_the_limit_is_seldom_decided_and_one_far_below_it_often():
+    """The six other findings of the figure leave an error of 3.8 % for this one."""
+    rng = np.random.default_rng(0)
+
+    def decided(mean, verdict):
+        found = [corrections.judged_share(rng.normal(mean, 0.25, 5).tolist()).verdict for _ in range(2000)]
+        return np.mean([each == verdict for each in found])
+
+    assert decided(0.5, HOLDS) + decided(0.5, FAILS) < 0.038 + 0.012  # and two standard errors
+    assert decided(0.0, FAILS) > 0.75
+    assert decided(1.0, HOLDS) > 0.75
+
+
+def test_ga3c_that_diverged_has_lost_everything(folder):
+    for seed in range(1, 6):
+        for (correction, setting), spec in labelled(corrections.specs, "quick", GAME, seed).items():
+            if (correction, setting) == ("none", "GA3C"):
+                failed(folder, spec, "train: the training diverged", outcomes.DIVERGED)
+            else:
+                invent(folder.runs, spec, scores=(0.0, 10.0 + 0.01 * seed))
+    found = corrections.off_policy_fails(made(folder, "corrections").of_game(GAME))
+    assert found.verdict == HOLDS and found.because == "1 [1, 1] (5 seeds)"
+
+
 def test_a_correction_that_fails_at_one_lag_has_a_lower_interquartile_mean(folder):
     results = invented_corrections(
         folder, lambda correction, setting: 0.0 if (correction, setting) == ("none", "lag 256") else 9.0, seeds=3
     )
     text = "\n".join(corrections.section(results))
-    rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1] for line in text.splitlines()}
+    first = text.partition("<details>")[0]
+    rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1] for line in first.splitlines()}
     # At lag 256 the invented scores are 9 % higher: they rise all the time, and are counted from the first update on.
     assert float(rows["none"].split()[0]) == pytest.approx(2 / 3.09 * float(rows["epsilon"].split()[0]), rel=0.01)
 
@@ -221,11 +246,11 @@ def test_a_correction_that_fails_at_one_lag_has_a_lower_interquartile_mean(folde
 # lag-boundary
 
 
-def invented_boundary(folder, borne, seeds=5):
-    """Runs that gain half at the lag that `borne` gives, between the lags that are run."""
+def invented_boundary(folder, tolerated, seeds=5):
+    """Runs that gain half at the lag that `tolerated` gives, between the lags that are run."""
     for seed in range(1, seeds + 1):
         for (optimizer, rate, agents, lag), spec in labelled(lag_boundary.specs, "quick", GAME, seed).items():
-            left = 1 / (1 + (int(lag) / (borne(optimizer, float(rate), int(agents)) * (1 + 0.02 * seed))) ** 2)
+            left = 1 / (1 + (int(lag) / (tolerated(optimizer, float(rate), int(agents)) * (1 + 0.02 * seed))) ** 2)
             invent(folder.runs, spec, scores=(0.0, 20.0 * left))
     return made(folder, "lag-boundary").of_game(GAME)
 
@@ -253,7 +278,7 @@ def test_the_prediction_fails_where_lag_acts_the_other_way(folder):
     )
     for both in lag_boundary.findings(results).values():
         assert both["batch"].verdict == FAILS and both["rate"].verdict == HOLDS
-    assert "| authors' (sum, epsilon 0.1) | 0.016 | 320 | 7.55 (5) |" in "\n".join(lag_boundary.section(results))
+    assert "| authors' (sum, epsilon 0.1) | 0.016 | 80 | 7.55 (5) |" in "\n".join(lag_boundary.section(results))
 
 
 def test_a_lag_that_does_not_depend_on_the_rate_is_not_as_predicted(folder):
@@ -263,42 +288,45 @@ def test_a_lag_that_does_not_depend_on_the_rate_is_not_as_predicted(folder):
 
 
 def test_lags_out_of_range_are_not_judged(folder):
-    results = invented_boundary(folder, lambda optimizer, rate, agents: 4000 if agents == 16 else 100)
+    results = invented_boundary(folder, lambda optimizer, rate, agents: 9000 if agents == 4 else 100)
     for both in lag_boundary.findings(results).values():
         assert both["batch"].verdict == lag_boundary.OUT_OF_RANGE
-    assert "256 (5 of 5 out of range)" in "\n".join(lag_boundary.section(results))
+    assert "1,024 (5 of 5 out of range)" in "\n".join(lag_boundary.section(results))
 
 
-def simulated(octaves, scatter, rng):
-    """The verdict on batches, where the small one really tolerates 2^octaves times the lag of the large one."""
-    found = {}
+def simulated(octaves, rng):
+    """The verdict on batches, where the small one really tolerates 2^octaves times the lag of the large one.
+
+    Tolerated lags scatter by a quarter of an octave between runs, and gains by 7 %, as in `batch-size`.
+    """
+    gains = {}
     for seed in range(1, 6):
         for rate in lag_boundary.RATES[lag_boundary.AUTHORS]:
             for agents in lag_boundary.AGENTS:
-                exponent = (octaves if agents == min(lag_boundary.AGENTS) else 0) + scatter * rng.normal()
-                borne = 0.05 / rate * 2**exponent
+                exponent = (octaves if agents == min(lag_boundary.AGENTS) else 0) + 0.25 * rng.normal()
+                tolerated = 0.25 / rate * 2**exponent
                 cell = lag_boundary.Cell(lag_boundary.AUTHORS, rate, agents, seed)
-                found[cell] = {lag: 1 / (1 + (lag / borne) ** 2) for lag in lag_boundary.LAGS}
+                gains[cell] = {lag: 4 / (1 + lag / tolerated) * (1 + 0.07 * rng.normal()) for lag in lag_boundary.LAGS}
     partner = partial(lag_boundary._partner, "agents", lag_boundary.AGENTS)
-    return lag_boundary.contrast(found, lag_boundary.AUTHORS, partner, 2.0).verdict
+    return lag_boundary.contrast(lag_boundary.shares(gains), lag_boundary.AUTHORS, partner, 2.0).verdict
 
 
 def test_a_wrong_prediction_is_seldom_confirmed_and_a_right_one_often():
-    """Tolerated lags scatter by half an octave. Of 1,000 simulations 4 % confirm what is wrong by the margin of one."""
+    """Of the error of 5 % for the whole figure, each of five findings has 1 %."""
     rng = np.random.default_rng(0)
 
     def share(octaves, verdict):
-        return np.mean([simulated(octaves, 0.5, rng) == verdict for _ in range(300)])
+        return np.mean([simulated(octaves, rng) == verdict for _ in range(300)])
 
     assert share(2.0, HOLDS) > 0.7  # as predicted
-    assert share(1.0, HOLDS) < 0.08 and share(3.0, HOLDS) < 0.08  # at the edge of the margin
-    assert share(1.0, FAILS) < 0.08 and share(3.0, FAILS) < 0.08
-    assert share(0.0, FAILS) > 0.8  # as the other prediction has it
+    assert share(1.0, HOLDS) < 0.03 and share(3.0, HOLDS) < 0.03  # at the edge of the margin
+    assert share(1.0, FAILS) < 0.03 and share(3.0, FAILS) < 0.03
+    assert share(0.0, FAILS) > 0.75  # as the other prediction has it
 
 
-@pytest.mark.parametrize(("borne", "verdict"), [(100.0, FAILS), (2.0, HOLDS), (15.3, NO_DIFFERENCE)])
-def test_whether_ten_batches_of_delay_stop_learning(folder, borne, verdict):
-    assert lag_boundary.ten_batches(invented_boundary(folder, lambda *cell: borne)).verdict == verdict
+@pytest.mark.parametrize(("tolerated", "verdict"), [(100.0, FAILS), (2.0, HOLDS), (15.3, NO_DIFFERENCE)])
+def test_whether_ten_batches_of_delay_stop_learning(folder, tolerated, verdict):
+    assert lag_boundary.ten_batches(invented_boundary(folder, lambda *cell: tolerated)).verdict == verdict
 
 
 def test_settings_that_do_not_learn_without_lag_are_left_out(folder):
@@ -309,9 +337,9 @@ def test_settings_that_do_not_learn_without_lag_are_left_out(folder):
     assert {cell.rate for cell in lag_boundary.shares(lag_boundary.gains(results))} == {0.016}
 
 
-def test_the_lag_borne_lies_between_the_lags_that_were_run():
-    assert lag_boundary.lag_borne({0: 1, 1: 1, 4: 0.8, 16: 0.2, 64: 0}) == (pytest.approx(8.0), False)
-    assert lag_boundary.lag_borne({0: 1, 1: 0.2, 4: 0}) == (1.0, True)
-    assert lag_boundary.lag_borne({0: 1, 1: 0.9, 4: 0.8}) == (4.0, True)
+def test_the_tolerated_lag_lies_between_the_lags_that_were_run():
+    assert lag_boundary.tolerated_lag({0: 1, 1: 1, 4: 0.8, 16: 0.2, 64: 0}) == (pytest.approx(8.0), False)
+    assert lag_boundary.tolerated_lag({0: 1, 1: 0.2, 4: 0}) == (1.0, True)
+    assert lag_boundary.tolerated_lag({0: 1, 1: 0.9, 4: 0.8}) == (4.0, True)
     # one run that failed by chance does not decide
-    assert lag_boundary.lag_borne({0: 1, 1: 1, 4: 0.3, 16: 1, 64: 1, 256: 1}) == (256.0, True)
+    assert lag_boundary.tolerated_lag({0: 1, 1: 1, 4: 0.3, 16: 1, 64: 1, 256: 1}) == (256.0, True)

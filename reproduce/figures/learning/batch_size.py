@@ -13,7 +13,7 @@ from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end
 from ga3c_tf.reproduce.measures.effects import described_ratio, judged, paired_ratio
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Finding
+from ga3c_tf.reproduce.measures.verdicts import FAILS, RUNS_MISSING, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
@@ -60,9 +60,13 @@ def groups(results: Results) -> dict[int, list[Run]]:
 def findings(results: Results) -> dict[int, Finding]:
     """Judge for each larger batch whether it learns as much as the smallest; nothing before all runs have ended."""
     found = as_much({size: _by_seed(results, runs) for size, runs in groups(results).items()})
-    if results.ended:
-        return found
-    return {size: Finding(RUNS_MISSING, finding.because) for size, finding in found.items()}
+    if not results.ended:
+        return {size: Finding(RUNS_MISSING, finding.because) for size, finding in found.items()}
+    for size, runs in groups(results).items():
+        nothing = len(runs) - len(_by_seed(results, runs))
+        if nothing and size in found:
+            found[size] = Finding(FAILS, f"{nothing} of {len(runs)} runs diverged or scored nothing")
+    return found
 
 
 def as_much(scores: Mapping[int, Mapping[int, float]]) -> dict[int, Finding]:
@@ -92,7 +96,7 @@ def section(results: Results) -> list[str]:
     return lines_of(
         "batch-size.md",
         rows=rows,
-        findings=findings(results),
+        findings={f"{size:,}": found for size, found in findings(results).items()},
         smallest=min(groups(results)),
         as_much=number(AS_MUCH),
         t_max=T_MAX,

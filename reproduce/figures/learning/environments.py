@@ -13,7 +13,7 @@ from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.effects import judged, left_random, pooled_effect
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Finding
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
@@ -101,8 +101,23 @@ def findings(results: Results) -> dict[str, Finding]:
     found = {}
     for other, finding in judged(effects).items():
         because = f"{finding.because}, in percent of the way, over {', '.join(games[other])}"
-        found[other] = Finding(finding.verdict, because) if games[other] else Finding(TOO_SHORT, "no game was learned")
+        if not games[other]:
+            found[other] = Finding(TOO_SHORT, "no game was learned")
+        elif _missing(results, other):
+            found[other] = Finding(RUNS_MISSING, because)
+        else:
+            found[other] = Finding(finding.verdict, because)
     return found
+
+
+def _missing(results: Results, other: str) -> bool:
+    """Whether a run of GA3C or of the other system is missing, in a game that either of them has begun."""
+    for systems in groups(results).values():
+        runs = [run for name in ("GA3C", other) for run in systems.get(name, []) if other in systems]
+        ended = [run.finished or run.diverged for run in runs]
+        if any(ended) and not all(ended):
+            return True
+    return False
 
 
 def _others(results: Results) -> list[str]:

@@ -98,8 +98,14 @@ def findings(results: Results) -> dict[str, Finding]:
 
 
 def _times(results: Results, runs: list[Run]) -> dict[int, float]:
-    """Return the time to the score by seed, that of the whole run where it is not reached."""
-    return {run.spec.seed: results.value(run, TIME) or 3600 * run.hours for run in runs if run.finished}
+    """Return the seconds to the score by seed; where it is not reached, those to the end of the last episode."""
+    return {run.spec.seed: results.value(run, TIME) or _length(run) for run in runs if run.finished}
+
+
+def _length(run: Run) -> float:
+    """Return the seconds from the end of the first episode to that of the last; of fewer than two, of the whole run."""
+    ends = run.curve["time_s"]
+    return float(ends[-1] - ends[0]) if len(ends) > 1 else 3600 * run.hours
 
 
 def _bound(results: Results, runs: list[Run]) -> str:
