@@ -98,7 +98,7 @@ def boundaries(points: dict[str, dict[tuple[int, float], list[tuple[int, float]]
 
     Args:
         points: by optimizer, and by batch and learning rate: of each run its lag in updates and the share.
-        kept: the share at which a lag counts as borne.
+        kept: the share at which a lag counts as tolerated.
         stem: of the files.
     """
     figure, axes = canvas(len(points), 2, 0.9 + 1.5 * len(points), sharey=True)

@@ -17,7 +17,7 @@ class Frozen(NamedTuple):
 
 
 SPEEDS = Frozen("0703b9d", "2026-11-24T02:33:52+00:00")
-PAIRED = Frozen("c3eabd7", "2026-11-23T11:27:26+00:00")
+ERRORS = Frozen("dc270d4", "2026-11-25T00:42:45+00:00")
 RULES = {
     "scores": Frozen("5fac22b", "2026-11-23T09:26:50+00:00"),
     "pps": SPEEDS,
@@ -25,16 +25,16 @@ RULES = {
     "tps": SPEEDS,
     "queues": SPEEDS,
     "speed": SPEEDS,
-    "wall-clock": PAIRED,
-    "learning-curves": Frozen("8a445d3", "2026-11-23T09:48:51+00:00"),
-    "policy-lag": PAIRED,
+    "wall-clock": ERRORS,
+    "learning-curves": SPEEDS,
+    "policy-lag": Frozen("d656ee6", "2026-11-25T00:41:46+00:00"),
     "utilization": Frozen("91cc78f", "2026-11-24T07:52:04+00:00"),
-    "environments": Frozen("eae32f7", "2026-11-23T21:13:20+00:00"),
-    "environments, tuned": Frozen("2d103ab", "2026-11-24T08:00:28+00:00"),
+    "environments": ERRORS,
+    "environments, tuned": ERRORS,
     "sample-efficiency": Frozen("5f6c7c3", "2026-11-24T02:41:22+00:00"),
-    "corrections": Frozen("11bb582", "2026-11-24T16:21:48+00:00"),
-    "batch-size": Frozen("510cb28", "2026-11-24T22:07:33+00:00"),
-    "lag-boundary": Frozen("deea977", "2026-11-24T16:57:21+00:00"),
+    "corrections": ERRORS,
+    "batch-size": ERRORS,
+    "lag-boundary": Frozen("ee80d38", "2026-11-25T00:25:02+00:00"),
 }
 """Of every figure with findings, by name; a budget of its own follows a comma."""
 

@@ -25,6 +25,7 @@ from ga3c_tf.reproduce.figures.lag.divergences import (
 )
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end, score_at_start
+from ga3c_tf.reproduce.measures.effects import welch_effect
 from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
@@ -188,7 +189,9 @@ def section(results: Results) -> list[str]:
     ]
     return lines_of(
         "corrections.md",
+        differences=_differences(scores),
         settings=list(SETTINGS),
+        judged_settings=list(JUDGED),
         judged=f"{', '.join(JUDGED[:-1])} and {JUDGED[-1]}",
         rows=rows,
         shown=list(SHOWN),
@@ -204,6 +207,21 @@ def section(results: Results) -> list[str]:
     )
 
 
+def _differences(scores: ByCondition) -> list[list[str]]:
+    """Return a row for each two settings: the mean difference of their scores at each lag, with its 95 % interval."""
+
+    def cell(first: tuple[str, str], second: tuple[str, str]) -> str:
+        effect = welch_effect(scores.get(first, []), scores.get(second, []))
+        return f"{effect.mean:+.2f} [{effect.low:.2f}, {effect.high:.2f}]" if effect.seeds else "-"
+
+    without = [cell(("none", WITHOUT_LAG), ("none", setting)) for setting in JUDGED]
+    pairs = [
+        [f"{first} less {second}", *(cell((first, setting), (second, setting)) for setting in JUDGED)]
+        for first, second in PAIRS
+    ]
+    return [["A2C without lag less none", *without], *pairs]
+
+
 def _interquartile(scores: ByCondition, correction: str) -> str:
     strata = [scores.get((correction, setting), []) for setting in JUDGED]
     if not all(strata):
@@ -215,7 +233,7 @@ def _interquartile(scores: ByCondition, correction: str) -> str:
 def _mean(found: ByCondition, correction: str, setting: str) -> str:
     """Write the mean over the seeds."""
     known = found.get((correction, setting), [])
-    return number(sum(known) / len(known)) if known else "-"
+    return number(round(sum(known) / len(known), 6) + 0.0) if known else "-"
 
 
 def plot(results: Results, stem: Path) -> None:
