@@ -276,7 +276,10 @@ def adjustment_courses(runs: list[Run], stem: Path) -> None:
 
 
 def score_curves(
-    groups: dict[str, dict[str, list[Columns]]], stem: Path, random: Mapping[str, float | None] = NO_SCORES
+    groups: dict[str, dict[str, list[Columns]]],
+    stem: Path,
+    random: Mapping[str, float | None] = NO_SCORES,
+    reach: Mapping[str, float | None] = NO_SCORES,
 ) -> None:
     """Score against time and against agent steps: the mean over seeds, and the range of them.
 
@@ -284,12 +287,16 @@ def score_curves(
         groups: the curves of runs by the title of a row of panels, and by what a line is called.
         stem: of the files.
         random: the score of the random policy by title, where it is known.
+        reach: a score that the axis shows at least, by title, lest it magnify the noise of runs that learned nothing.
     """
     figure, axes = canvas(len(groups), 2, 0.6 + 1.4 * len(groups), sharey="row")
     for (time, steps), (title, curves) in zip(axes, groups.items(), strict=True):
         draw_curves(time, steps, curves)
         ends = [line.get_xdata()[-1] for line in time.get_lines()]
         draw_random_policy([time, steps], random.get(title))
+        least = reach.get(title)
+        if least is not None:
+            time.set_ylim(top=max(least, time.get_ylim()[1]))
         if ends and max(ends) > FAR_APART * min(ends):
             time.set_xscale("log")
             time.xaxis.set_major_formatter("{x:g}")

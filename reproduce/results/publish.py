@@ -64,7 +64,7 @@ def publish(
     curve = curve_of(run, config.rolling_episodes)
     if before:
         _count(before, score)
-        curve = _after(before, read_curve(run / ORIGIN), curve)
+        curve = _after(before, read_curve(run / ORIGIN), curve, config.rolling_episodes)
     # 4. Write weights, curve, origin, pictures and card.
     file = save_weights(folder, agent.model, config.to_json(), score, SAFETENSORS if for_hub else FILE)
     write_curve(folder, curve)
@@ -102,8 +102,12 @@ def _count(before: dict, score: dict) -> None:
     score["training"]["minutes"] = None if None in minutes else round(sum(minutes), 1)
 
 
-def _after(before: dict, earlier: Columns, curve: Columns) -> Columns:
-    """Return the curve of a run behind that of the weights that it began with, as far as that led to them."""
+def _after(before: dict, earlier: Columns, curve: Columns, window: int) -> Columns:
+    """Return the curve of a run behind that of the weights that it began with, as far as that led to them.
+
+    The first points of the run are left out: its rolling score is not over `window` episodes yet.
+    """
+    curve = {name: column[curve["episodes"] >= window] for name, column in curve.items()}
     led = {name: column[earlier["agent_steps"] <= before["agent_steps"]] for name, column in earlier.items()}
     add = {
         "time_s": 60 * (before["minutes"] or 0),

@@ -11,6 +11,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, 
 from ga3c_tf.reproduce.figures.learning import learning_curves, scores
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.effects import judged, left_random, pooled_effect
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Finding
@@ -38,6 +39,8 @@ TUNED_A3C_GAMES = ("minatar_breakout", "minatar_space_invaders")
 MARGIN = 10.0
 """GA3C may end so many percent of the way from the random policy below another system."""
 START = "rolling score at the start"
+LEAST_SHOWN = 1.0
+"""Points above the random policy that the picture shows at least."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -227,9 +230,11 @@ def plot(results: Results, stem: Path) -> None:
         if any(of_game.values()):
             title = game.replace("_", " ")
             curves[title] = of_game
-            random[title] = _random_score(results, systems)
+            measured = _random_score(results, systems)
+            random[title] = RANDOM_SCORES.get(game) if measured is None else measured
     if curves:
-        plots.score_curves(curves, stem, random)
+        reach = {title: score if score is None else score + LEAST_SHOWN for title, score in random.items()}
+        plots.score_curves(curves, stem, random, reach)
 
 
 FIGURE = Figure(

@@ -14,6 +14,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
 from ga3c_tf.reproduce.figures.learning.learning_curves import FINAL
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
@@ -168,7 +169,7 @@ def plot(results: Results, stem: Path) -> None:
         curves[game.replace("_", " ")] = {
             rung: [run.curve for run in runs if run.finished] for rung, (_, runs) in best.items()
         }
-    plots.score_curves(curves, stem)
+    plots.score_curves(curves, stem, {game.replace("_", " "): RANDOM_SCORES.get(game) for game in games})
 
 
 FIGURE = Figure(

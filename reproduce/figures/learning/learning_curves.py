@@ -109,7 +109,13 @@ def plot(results: Results, stem: Path) -> None:
         for game, rates in groups(results).items()
     }
     random = {game: random_score(rates) for game, rates in groups(results).items()}
-    plots.score_curves(finished, stem, random)
+    plots.score_curves(finished, stem, random, {game: _least_shown(results, game, random[game]) for game in random})
+
+
+def _least_shown(results: Results, game: str, random: float | None) -> float | None:
+    """Return the score a quarter of the way from the random policy to the paper's score."""
+    paper = scores.papers_scores(results, game)[scores.PAPERS]
+    return None if random is None or paper is None else random + (paper - random) / 4
 
 
 FIGURE = Figure(
