@@ -8,9 +8,10 @@ from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.registry import ALL, FIGURES, figures_called
+from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.pages.report import write_pages
 from ga3c_tf.reproduce.results.folder import DEFAULT, ResultsFolder
-from ga3c_tf.reproduce.runs.executor import Executor, duration
+from ga3c_tf.reproduce.runs.executor import Executor
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, check_games
 

@@ -61,6 +61,15 @@ def number(value: float | None) -> str:
     return f"{value:.3g}"
 
 
+def duration(seconds: float) -> str:
+    """Such as '40 s', '12 min', '3.5 h' or '2.1 days'."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
+
+
 def mean_ci(values: Sequence[float], of: str = "seed", confidence: float = 0.95) -> str:
     """Write the mean, its interval where there are two or more values, and how many there are.
 

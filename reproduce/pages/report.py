@@ -16,12 +16,14 @@ from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import MEASURED
 from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.pages import front_page
-from ga3c_tf.reproduce.pages.summary import Summary, budgets_shown, counted, outcomes, summarize
+from ga3c_tf.reproduce.pages.summary import NOTHING, Summary, budgets_shown, counted, outcomes, summarize
 from ga3c_tf.reproduce.results import comparison, pretrained
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.runs.run import comparable
 from ga3c_tf.reproduce.runs.specs import described
 
+DIFFERENCES = "DIFFERENCES.md"
+"""The differences from the paper, beside the page in the folder of the published results."""
 SPEED_FIGURES = ("pps", "tps", "speed", "wall-clock")
 
 
@@ -37,12 +39,15 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
     """
     summary = summary or summarize(folder)
     smoke = "smoke" in folder.budgets()
+    published_here = (folder.path / DIFFERENCES).exists()
     lines = lines_of(
         "page.md",
         smoke=smoke,
-        overview=summary.figures,
+        published_here=published_here,
+        overview=[row for row in summary.figures if published_here or row[3] != NOTHING] or summary.figures,
         verdicts=counted(summary.verdicts),
         decided=summary.decided,
+        undecided=[[each.figure, "; ".join(each.claims), each.reason, each.left] for each in summary.undecided],
         rules=summary.rules,
         unidentified=_unidentified(folder),
         published=pretrained.rows(folder.path / "weights", folder.paper(), "weights"),

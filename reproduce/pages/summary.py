@@ -10,17 +10,17 @@ from typing import NamedTuple
 from ga3c_tf.reproduce.figures.figure import Figure, Results
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
+from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE
 from ga3c_tf.reproduce.pages import frozen
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import BUDGETS
 
+NOTHING = "not run"
 VERDICTS = (HOLDS, FAILS, INCONCLUSIVE)
 FINDING = re.compile(rf"^- ((?:.|\n  )+?):\s+\*\*({'|'.join(VERDICTS)})(?:: )?([^*]*)\*\* - (.*)$", re.MULTILINE)
 """A finding as a section has it: claim, verdict, the reason where it is undecided, and numbers."""
-MOST_SHOWN = 3
-"""Decided findings of a figure whose numbers are in its line of the summary."""
 
 
 class Decided(NamedTuple):
@@ -30,6 +30,15 @@ class Decided(NamedTuple):
     claim: str
     verdict: str
     because: str
+
+
+class Undecided(NamedTuple):
+    """The findings of a figure that are undecided for the same reason."""
+
+    figure: str
+    claims: list[str]
+    reason: str
+    left: str  # how long the runs take that are missing, in words
 
 
 @dataclass
@@ -42,12 +51,14 @@ class Summary:
         rules: a row for each of them that has rules, of `frozen.row`.
         verdicts: how many findings have which verdict.
         decided: the findings that are decided.
+        undecided: those that are not, by figure and reason.
     """
 
     figures: list[list[str]] = field(default_factory=list)
     rules: list[list[str]] = field(default_factory=list)
     verdicts: Counter[str] = field(default_factory=Counter)
     decided: list[Decided] = field(default_factory=list)
+    undecided: list[Undecided] = field(default_factory=list)
 
 
 def summarize(folder: ResultsFolder) -> Summary:
@@ -64,6 +75,7 @@ def summarize(folder: ResultsFolder) -> Summary:
                 for claim, verdict, _, because in found
                 if verdict != INCONCLUSIVE
             ]
+            summary.undecided += _undecided(frozen.named(figure.name, budget), results, found)
             link = f"[{figure.name}](#{figure.name})" if results.begun else figure.name
             hours = sum(run.hours for run in results.runs if run.finished)
             answer = figure.answer(results) or _answer(results, found)
@@ -75,17 +87,31 @@ def summarize(folder: ResultsFolder) -> Summary:
     return summary
 
 
+def _undecided(name: str, results: Results, found: list[tuple[str, ...]]) -> list[Undecided]:
+    """Group the findings that are undecided by their reason, with the time that the missing runs take."""
+    by_reason: dict[str, list[str]] = {}
+    for claim, verdict, reason, _ in found:
+        if verdict == INCONCLUSIVE:
+            by_reason.setdefault(reason, []).append(" ".join(claim.split()))
+    seconds = sum(run.spec.seconds for run in results.runs if not run.finished and not run.diverged)
+    left = f"about {duration(seconds)}" if seconds else "none"
+    return [Undecided(name, claims, reason, left) for reason, claims in by_reason.items()]
+
+
 def _answer(results: Results, found: list[tuple[str, ...]]) -> str:
-    """Write in one line how many findings of a figure are decided, with their numbers, or why none is."""
+    """Write in one line what is supported and what is not, or why nothing is decided."""
     if not results.begun:
-        return "not run"
+        return NOTHING
     if not found:
         return "described in the section"
-    counts = counted(Counter(verdict for _, verdict, _, _ in found))
-    numbers = [because for _, verdict, _, because in found if verdict != INCONCLUSIVE]
+    parts = []
+    for word in VERDICTS[:2]:
+        claims = [" ".join(claim.split()) for claim, verdict, _, _ in found if verdict == word]
+        parts += [f"{word}: {'; '.join(claims)}"] if claims else []
+    undecided = sum(verdict == INCONCLUSIVE for _, verdict, _, _ in found)
     reasons = dict.fromkeys(reason for _, _, reason, _ in found if reason)
-    shown = numbers[:MOST_SHOWN] or reasons
-    return f"{counts}: {'; '.join(shown)}"
+    parts += [f"{undecided} {INCONCLUSIVE}: {'; '.join(reasons)}"] if undecided else []
+    return ". ".join(parts)
 
 
 def counted(verdicts: Counter[str]) -> str:

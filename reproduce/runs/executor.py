@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ga3c_tf.files import Locked
+from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.runs.execute import execute_run
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
@@ -82,12 +83,3 @@ class LocalExecutor:
 def _place(spec: RunSpec) -> tuple[int, str]:
     """Return what orders runs: by seed, then as good as at random, the same whenever it is asked."""
     return spec.seed, hashlib.sha256(spec.id.encode()).hexdigest()
-
-
-def duration(seconds: float) -> str:
-    """Such as '40 s', '12 min', '3.5 h' or '2.1 days'."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"

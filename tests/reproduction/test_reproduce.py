@@ -18,10 +18,11 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce import command
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
+from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs import execute, executor, specs
-from ga3c_tf.reproduce.runs.executor import LocalExecutor, duration
+from ga3c_tf.reproduce.runs.executor import LocalExecutor
 from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.runs import outcomes

@@ -5,6 +5,7 @@ from invented_runs import invent, made
 
 from ga3c_tf.reproduce.figures.learning import scores, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.pages.summary import summarize
 
 
@@ -21,22 +22,44 @@ def test_every_figure_has_a_claim_of_one_line_and_a_row(folder):
         assert found[name][2:] == [figure.claim, "not run", "-"]
 
 
-def test_an_answer_has_the_numbers_of_decided_findings(folder):
+def test_an_answer_says_in_words_what_is_decided(folder):
     for seed in (1, 2, 3):
         for spec in wall_clock.specs("quick", "cartpole", seed):
             sooner = 8 if spec.config.system == "ga3c" else 1
             invent(folder.runs, spec, scores=(20.0, *[200.0 + seed] * sooner))
     made(folder, "wall-clock", ("cartpole",))
     answer, hours = rows(folder)["wall-clock"][3:]
-    assert answer.startswith("1 supported, 2 undecided: ") and "times [" in answer and "(3 seeds)" in answer
+    assert answer == "supported: cartpole: GA3C reaches the score sooner than A3C"
     assert float(hours) >= 0
+    [decided] = summarize(folder).decided
+    assert "times [" in decided.because and "(3 seeds)" in decided.because
+    assert summarize(folder).undecided == []
 
 
 def test_an_answer_says_why_nothing_is_decided(folder):
     for spec in wall_clock.specs("quick", "cartpole", 1):
         invent(folder.runs, spec, scores=(20.0, 200.0))
     made(folder, "wall-clock", ("cartpole",), seeds=1)
-    assert rows(folder)["wall-clock"][3] == "3 undecided: fewer than 3 seeds"
+    assert rows(folder)["wall-clock"][3] == "1 undecided: fewer than 3 seeds"
+    [undecided] = summarize(folder).undecided
+    assert undecided[:3] == (
+        "wall-clock",
+        ["cartpole: GA3C reaches the score sooner than A3C"],
+        "fewer than 3 seeds",
+    )
+    assert undecided.left.startswith("about ") and undecided.left.endswith("min")
+
+
+def test_the_page_of_a_user_is_about_what_was_run(folder):
+    for spec in wall_clock.specs("quick", "cartpole", 1):
+        invent(folder.runs, spec, scores=(20.0, 200.0))
+    made(folder, "wall-clock", ("cartpole",), seeds=1)
+    text = page(folder)
+    assert "| [wall-clock](#wall-clock) |" in text and "not run |" not in text
+    assert "38 verdicts" not in text and "DIFFERENCES.md" not in text and "(D18)" not in text
+    (folder.path / "DIFFERENCES.md").write_text("# Differences")
+    text = page(folder)
+    assert "not run |" in text and "38 verdicts" in text and "[DIFFERENCES.md](DIFFERENCES.md)" in text
 
 
 @pytest.mark.parametrize(

@@ -82,11 +82,15 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
 
 
 def findings(results: Results) -> dict[str, Finding]:
-    """Judge for each game whether GA3C reaches the score sooner, by the ratio of times of the same seed.
+    """Judge for each game with runs whether GA3C reaches the score sooner, by the ratio of times of the same seed.
 
     A run of A3C that does not reach it counts as if it had at its end, which favours A3C.
     """
-    times = {game: {system: _times(results, of[system]) for system in COMPARED} for game, of in groups(results).items()}
+    games = groups(results)
+    begun = {game: of for game, of in games.items() if any(run.finished for runs in of.values() for run in runs)}
+    times = {
+        game: {system: _times(results, of[system]) for system in COMPARED} for game, of in (begun or games).items()
+    }
     effects = {game: paired_ratio(by_system["a3c"], by_system["ga3c"]) for game, by_system in times.items()}
     corrected = holm([effect.chance for effect in effects.values()])
     found = {}
