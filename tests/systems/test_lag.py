@@ -10,13 +10,17 @@ from checks import Killed, check_nothing_lost_or_repeated, check_segment, run_co
 
 import ga3c_tf.systems.a2c
 from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.rollouts.queues import NewestFirstQueue
 from ga3c_tf.runner import new_training
+from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C
+from ga3c_tf.systems.training import Training
+from ga3c_tf.workers.trainer import train
 
 
 @pytest.fixture
@@ -119,3 +123,34 @@ def test_the_divergence_is_nothing_without_lag_and_something_with_it(tmp_path, l
         np.testing.assert_allclose(distance, 0, atol=1e-5)
         np.testing.assert_allclose(size, 1, atol=1e-6)
         assert not metrics["bootstrap_lag"][trained].any() and not metrics["policy_lag_states"][trained].any()
+
+
+class WithoutLag(A2C):
+    """A2C as it is without the batches that wait."""
+
+    def _answer(self):
+        session = self.session
+        if self._batch is not None:
+            for part in session.minibatches.of(self._batch):
+                train(part, session.model, session.stats, session.refused, *session.rates())
+            self._batch = None
+            self._sent[:] = 0
+        super()._answer()
+
+
+def weights_of(folder, system, lag):
+    """The weights after 2,000 steps of CartPole, with the agents in one process, whose order is always the same."""
+    settings = {"env_id": "CartPole-v1", "system": "a2c", "num_agents": 4, "agent_processes": 1, "lag": lag, "seed": 3}
+    config = Config.from_values({**settings, "steps": 2000, "run_dir": str(folder)})
+    training = Training(system, config, describe_environment(config), RunFolder(folder, config), "/CPU:0", print)
+    folder.mkdir()
+    training.run()
+    return training.session.model.network.get_weights()
+
+
+def test_a_lag_of_zero_gives_the_weights_of_a2c_bit_for_bit(tmp_path):
+    plain = weights_of(tmp_path / "plain", WithoutLag, 0)
+    for ours, theirs in zip(weights_of(tmp_path / "zero", A2C, 0), plain, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    lagging = weights_of(tmp_path / "one", A2C, 1)
+    assert any((ours != theirs).any() for ours, theirs in zip(lagging, plain, strict=True))
