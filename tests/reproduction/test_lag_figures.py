@@ -1,6 +1,8 @@
 """The figures about policy lag, made of invented runs."""
 
+import math
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -154,6 +156,63 @@ def test_at_a_large_rate_pong_must_learn_and_breakout_must_not(folder):
 def last_verdict(folder, game):
     part = made(folder, "policy-lag", (game,), seeds=3).of_game(game)
     return policy_lag.findings(part, game, policy_lag.groups(part))["large_rate"].verdict
+
+
+class Simulated:
+    """Results of `policy-lag` with numbers that are drawn, all runs on one machine."""
+
+    ended = True
+
+    def __init__(self, number):
+        runs = {Label(*spec.label): spec for seed in range(1, 6) for spec in policy_lag.specs("quick", GAME, seed)}
+        labels = list(runs)
+        self.runs = [
+            SimpleNamespace(
+                spec=SimpleNamespace(seed=seed, label=label), finished=True, diverged=False, hardware="a machine"
+            )
+            for label in labels
+            for seed in range(1, 6)
+        ]
+        metrics = (
+            divergences.LAG_STATES,
+            policy_lag.PPS,
+            policy_lag.LOST,
+            policy_lag.SCORE,
+            policy_lag.SCORE_AT_STEPS,
+        )
+        self._numbers = {
+            (id(run), metric): number(run.spec.label, metric, run.spec.seed) for run in self.runs for metric in metrics
+        }
+
+    def value(self, run, metric):
+        return self._numbers[id(run), metric]
+
+    def verdicts(self):
+        groups = {}
+        for run in self.runs:
+            groups.setdefault(run.spec.label, []).append(run)
+        return [finding.verdict for finding in policy_lag.findings(self, GAME, groups).values()]
+
+
+def test_equal_settings_are_seldom_told_apart_and_different_ones_often():
+    """The eleven findings together; the machine's speed differs between seeds by 20 %, which the pairs take out."""
+    rng = np.random.default_rng(0)
+
+    def results(effect):
+        speeds = np.exp(0.2 * rng.normal(size=6))
+
+        def number(label, metric, seed):
+            better = {"minimum 20": effect, "minimum 40": effect, "A2C": effect}.get(label.setting, 0.0)
+            better = -better if metric in (divergences.LAG_STATES, policy_lag.LOST) else better
+            value = 10 + better + rng.normal()
+            return value * speeds[seed] if metric == policy_lag.PPS else value
+
+        return Simulated(number)
+
+    wrong = np.mean([any(each != NO_DIFFERENCE for each in results(0.0).verdicts()) for _ in range(300)])
+    assert wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 300)
+    found = np.array([[each == HOLDS for each in results(4.0).verdicts()] for _ in range(100)])
+    assert found.mean() > 0.8
 
 
 # corrections
