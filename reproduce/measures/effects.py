@@ -124,9 +124,11 @@ def growth(groups: Sequence[Sequence[float]]) -> Effect:
     """Return by which ratio positive values grow from one group to the next, as the slope of their logarithms.
 
     Args:
-        groups: the values of each group, in order; not all of one group.
+        groups: the values of each group, in order; those of one group alone have no slope.
     """
     places = [place for place, group in enumerate(groups) for _ in group]
+    if len(set(places)) < 2 or len(places) < 3:
+        return NOTHING
     logarithms = [math.log(value) for group in groups for value in group]
     line = linregress(places, logarithms)
     reach = float(t_dist.ppf(0.975, len(places) - 2)) * line.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ CHANCE = 0.05
 SCORE_MARGIN = 0.05
 """A score may be so much of the way from the random policy to the paper's below it."""
 TIE = 0.05
-"""Speeds, and shares of busy time, are not told apart within this part. It is a choice."""
+"""Speeds are not told apart within this part. It is a choice."""
 
 
 Scores = Sequence[float] | np.ndarray
@@ -77,23 +76,6 @@ def score_verdict(seeds: Sequence[float], paper: float | None, random: float | N
     if low >= limit:
         return "reproduced"
     return short if high < limit else NO_DIFFERENCE
-
-
-def grows(values: Sequence[float | None]) -> str:
-    """Judge whether the values rise from each to the next, a fall of up to 5 % being a tie, and by more in all.
-
-    Every value must be there: one that is missing may be the one that falls.
-    """
-    known = [value for value in values if value is not None]
-    if len(known) < max(3, len(values)):
-        return RUNS_MISSING
-    steps_rise = all(after >= (1 - TIE) * before for before, after in pairwise(known))
-    return holds_if(steps_rise and known[-1] > (1 + TIE) * known[0])
-
-
-def falls(values: Sequence[float | None]) -> str:
-    """Judge as `grows`, the other way round, for positive values."""
-    return grows([1 / value if value else None for value in values])
 
 
 def share_lost(scores: Scores, steps: Scores, gain: float) -> float:

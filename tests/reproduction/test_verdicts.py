@@ -10,14 +10,10 @@ from hypothesis import strategies as st
 from ga3c_tf.reproduce.figures.throughput.adjustment import different_optimum
 from ga3c_tf.reproduce.measures.text import mean_ci, number, table
 from ga3c_tf.reproduce.measures.verdicts import (
-    FAILS,
     FEW_SEEDS,
     HOLDS,
     NO_DIFFERENCE,
-    RUNS_MISSING,
     collapsed,
-    falls,
-    grows,
     score_verdict,
     share_lost,
 )
@@ -58,26 +54,6 @@ def test_a_score_below_the_margin_is_seldom_reproduced_and_the_papers_often():
     }
     assert verdicts[95].count("reproduced") / 400 <= 0.05
     assert verdicts[100].count("reproduced") / 400 >= 0.8
-
-
-@pytest.mark.parametrize(
-    ("values", "verdict"),
-    [
-        ([4, 11, 12, 20, 45], HOLDS),
-        ([4, 3.9, 5], HOLDS),
-        ([4, 3, 5], FAILS),
-        ([4, 4, 4], FAILS),
-        ([45, 20, 4], FAILS),
-        ([4, None, 12, 20], RUNS_MISSING),  # the one that is missing may be the one that falls
-        ([4, 11, None], RUNS_MISSING),
-        ([None, None, None], RUNS_MISSING),
-        ([1, 2], RUNS_MISSING),
-    ],
-)
-def test_what_grows(values, verdict):
-    assert grows(values) == verdict
-    if None not in values and values != [4, 4, 4]:
-        assert (falls(values[::-1]) == HOLDS) == (verdict == HOLDS)
 
 
 @pytest.mark.parametrize(

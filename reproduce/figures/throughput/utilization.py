@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
 from ga3c_tf.reproduce.figures.throughput import pps
-from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, LEAST_SEEDS, NEEDS_GPU, Finding, falls, grows
+from ga3c_tf.reproduce.measures.effects import described_ratio, growth, judged
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
@@ -16,6 +16,8 @@ PROTOCOL = "share of the time of all cores that the run's processes used, from i
 GPU_PROTOCOL = "median of nvidia-smi's busy share, asked every 2 s, from the run's first row of metrics on"
 CPU = "CPU utilization"
 GPU = "GPU utilization"
+LEAST_SHARE = 0.001
+"""The shares are compared by their logarithms."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -35,29 +37,24 @@ def _share(metric: str, share: float | None, protocol: str) -> Measure:
     return Measure(metric, float("nan") if share is None else share, "share", protocol, "too short a run")
 
 
-def means(results: Results, metric: str) -> list[float | None]:
-    """Return the mean share over seeds for each network, None where none was measured."""
-    found = [results.values(metric, pps.runs_of(results, network, "ga3c")) for network in pps.networks(results)]
-    return [sum(values) / len(values) if values else None for values in found]
-
-
 def findings(results: Results) -> dict[str, Finding]:
     """Judge how the shares change from network to network; without a GPU nothing can be said."""
-    return {
-        "gpu_rises": _finding(results, GPU, grows),
-        "cpu_falls": _finding(results, CPU, falls),
-    }
+    rising = growth(_of_networks(results, GPU, 1))
+    falling = growth(_of_networks(results, CPU, -1))
+    found = judged({"gpu_rises": rising, "cpu_falls": falling}, described_ratio)
+    return {name: Finding(_verdict(results, finding.verdict), finding.because) for name, finding in found.items()}
 
 
-def _finding(results: Results, metric: str, judge: Callable[[list[float | None]], str]) -> Finding:
-    shares = means(results, metric)
-    because = ", ".join(map(number, shares))
-    if not any(share is not None for share in means(results, GPU)):
-        return Finding(NEEDS_GPU, because)
-    of_networks = [results.values(metric, pps.runs_of(results, name, "ga3c")) for name in pps.networks(results)]
-    if min(map(len, of_networks)) < LEAST_SEEDS:
-        return Finding(FEW_SEEDS, because)
-    return Finding(judge(shares), because)
+def _of_networks(results: Results, metric: str, power: int) -> list[list[float]]:
+    """Return the shares by network, or their reciprocals; one that is 0 counts as `LEAST_SHARE`."""
+    networks = (pps.runs_of(results, network, "ga3c") for network in pps.networks(results))
+    return [[max(share, LEAST_SHARE) ** power for share in results.values(metric, runs)] for runs in networks]
+
+
+def _verdict(results: Results, verdict: str) -> str:
+    if not results.values(GPU, results.runs):
+        return NEEDS_GPU
+    return verdict if results.ended else RUNS_MISSING
 
 
 def section(results: Results) -> list[str]:
@@ -66,7 +63,7 @@ def section(results: Results) -> list[str]:
     for network in pps.networks(results):
         runs = pps.runs_of(results, network, "ga3c")
         rows.append([network, mean_ci(results.values(CPU, runs)), mean_ci(results.values(GPU, runs))])
-    measured = any(share is not None for share in means(results, GPU))
+    measured = bool(results.values(GPU, results.runs))
     return lines_of("utilization.md", rows=rows, measured=measured, **findings(results))
 
 
