@@ -28,7 +28,7 @@ RULES = {
     "wall-clock": ERRORS,
     "learning-curves": SPEEDS,
     "policy-lag": Frozen("d656ee6", "2026-11-25T00:41:46+00:00"),
-    "utilization": Frozen("91cc78f", "2026-11-24T07:52:04+00:00"),
+    "utilization": Frozen("41fb1ea", "2026-11-25T01:00:23+00:00"),
     "environments": ERRORS,
     "environments, tuned": ERRORS,
     "sample-efficiency": Frozen("5f6c7c3", "2026-11-24T02:41:22+00:00"),
