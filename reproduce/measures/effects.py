@@ -130,6 +130,8 @@ def growth(groups: Sequence[Sequence[float]]) -> Effect:
     if len(set(places)) < 2 or len(places) < 3:
         return NOTHING
     logarithms = [math.log(value) for group in groups for value in group]
+    if np.ptp(logarithms) <= ROUNDING:
+        return Effect(0.0, 0.0, 0.0, 1.0, min(map(len, groups)))
     line = linregress(places, logarithms)
     reach = float(t_dist.ppf(0.975, len(places) - 2)) * line.stderr
     least = min(map(len, groups))
@@ -235,4 +237,4 @@ def effect_verdict(effect: Effect, corrected: float) -> str:
     """
     if effect.seeds < LEAST_SEEDS:
         return FEW_SEEDS
-    return NO_DIFFERENCE if corrected >= CHANCE else holds_if(effect.mean > effect.limit)
+    return holds_if(effect.mean > effect.limit) if corrected < CHANCE else NO_DIFFERENCE

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import trim_mean
 
-from ga3c_tf.reproduce.figures.lag.corrections import CONFIDENCE, PAIRS
+from ga3c_tf.reproduce.figures.lag.corrections import CONFIDENCE, CORRECTIONS, MOST_LOST, PAIRS, judged_share
 from ga3c_tf.reproduce.measures.aggregates import (
     interquartile_mean,
     probability_of_improvement,
     stratified_interquartile_mean,
 )
+from ga3c_tf.reproduce.measures.verdicts import NO_DIFFERENCE
 
 
 def test_the_interquartile_mean_is_that_of_the_middle_half():
@@ -29,21 +30,23 @@ def test_the_probability_of_improvement_counts_pairs_of_runs():
     assert probability_of_improvement([[3, 4, 5]], [[1, 2, 0]]) == (1.0, 1.0, 1.0)
 
 
-def test_chance_is_seldom_a_probable_improvement():
-    """Six claims about equal corrections, three lags and five seeds: in at most 5 % of the figures one is wrong."""
+def test_one_of_the_seven_findings_of_corrections_is_seldom_wrong():
+    """Equal corrections at three lags with five seeds, and a claim at its limit."""
     rng = np.random.default_rng(0)
+    figures = 300
     wrong = 0
-    for _ in range(400):
-        ours, others = rng.normal(size=(2, 3, 5))
-        _, low, high = probability_of_improvement(ours, others, CONFIDENCE)
-        wrong += not low <= 0.5 <= high
-    assert wrong / 400 * len(PAIRS) <= 0.05
+    for _ in range(figures):
+        scores = {name: rng.normal(size=(3, 5)) for name in CORRECTIONS}
+        intervals = [probability_of_improvement(scores[ours], scores[others], CONFIDENCE) for ours, others in PAIRS]
+        claim = judged_share(rng.normal(MOST_LOST, 0.25, 5).tolist()).verdict
+        wrong += claim != NO_DIFFERENCE or not all(low <= 0.5 <= high for _, low, high in intervals)
+    assert wrong / figures <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / figures)
 
 
 def test_a_larger_score_is_a_probable_improvement():
     rng = np.random.default_rng(0)
     found = 0
-    for _ in range(60):
+    for _ in range(200):
         ours, others = rng.normal(size=(2, 3, 5))
         found += probability_of_improvement(ours + 2, others, CONFIDENCE)[1] > 0.5
-    assert found / 60 > 0.9
+    assert found / 200 > 0.85

@@ -76,6 +76,12 @@ def test_what_must_be_so_everywhere_is_judged_by_all_comparisons():
         assert found.verdict == verdict and found.because.startswith(f"{least}: ")
 
 
+def test_what_never_changes_does_not_grow():
+    effect = growth([[0.5] * 3] * 5)
+    assert effect_verdict(effect, effect.chance) == NO_DIFFERENCE
+    assert growth([[], [1.0, 2.0]]).seeds == 0
+
+
 def test_growth_is_the_slope_of_the_logarithms():
     effect = growth([[2.0**place / 1.05, 2.0**place, 2.0**place * 1.05] for place in range(5)])
     assert math.exp(effect.mean) == pytest.approx(2) and 1.95 < math.exp(effect.low) < 2 < math.exp(effect.high)

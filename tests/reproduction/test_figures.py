@@ -17,7 +17,7 @@ from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce import command
 from ga3c_tf.reproduce.figures.learning import batch_size, environments, sample_efficiency, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.figures.throughput import pps, tps, utilization
+from ga3c_tf.reproduce.figures.throughput import pps, queues, tps, utilization
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
@@ -268,6 +268,29 @@ def test_shares_of_busy_time_are_judged_on_a_gpu_with_three_seeds(folder):
     assert found(ON_GPU, [1, 2, 3], rise=0.0) == NO_DIFFERENCE
     anew()
     assert found(ON_GPU, [1, 2, 3], rise=-0.03) == FAILS
+
+
+@pytest.mark.parametrize(
+    ("session", "queue", "share", "verdict"),
+    [(SESSION, 1.0, 1, NEEDS_GPU), (ON_GPU, 1.0, 1, HOLDS), (ON_GPU, 60.0, 70, FAILS)],
+)
+def test_queues_are_judged_by_the_room_of_each_setting(folder, session, queue, share, verdict):
+    for spec in FIGURES["tps"].specs("quick", "pong", 1):
+        invent(folder.runs, spec, sessions=[session], queue=queue)
+        assert queues.room_of(Run.of(spec, folder.runs)) == {8: 96, 16: 96, 32: 96, 64: 64}[spec.config.num_agents]
+    text = "\n".join(queues.section(made(folder, "queues")))
+    assert f"far below its maximum: **{verdict}** - {share}% of" in text
+    assert f"larger prediction batches: **{NO_DIFFERENCE}**" in text  # all batches are equal
+
+
+@pytest.mark.parametrize(("batch", "verdict"), [(20.0, HOLDS), (5.0, NO_DIFFERENCE), (2.0, FAILS)])
+def test_prediction_batches_of_the_fastest_third_are_compared_with_the_others(folder, batch, verdict):
+    rng = np.random.default_rng(0)
+    for spec in FIGURES["tps"].specs("quick", "pong", 1):
+        fast = spec.config.num_agents == 64
+        sizes = (batch if fast else 5.0) * math.exp(0.2 * rng.normal())
+        invent(folder.runs, spec, rate=100.0 if fast else 50.0, prediction=sizes)
+    assert f"larger prediction batches: **{verdict}**" in "\n".join(queues.section(made(folder, "queues")))
 
 
 def ended(folder, game, ends):

@@ -84,13 +84,11 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
 def findings(results: Results) -> dict[str, Finding]:
     """Judge for each game with runs whether GA3C reaches the score sooner, by the ratio of times of the same seed.
 
+    P values are corrected for all games of the figure, so that a verdict does not turn when further games are run.
+
     A run of A3C that does not reach it counts as if it had at its end, which favours A3C.
     """
-    games = groups(results)
-    begun = {game: of for game, of in games.items() if any(run.finished for runs in of.values() for run in runs)}
-    times = {
-        game: {system: _times(results, of[system]) for system in COMPARED} for game, of in (begun or games).items()
-    }
+    times = {game: {system: _times(results, of[system]) for system in COMPARED} for game, of in groups(results).items()}
     effects = {game: paired_ratio(by_system["a3c"], by_system["ga3c"]) for game, by_system in times.items()}
     corrected = holm([effect.chance for effect in effects.values()])
     found = {}
@@ -98,7 +96,7 @@ def findings(results: Results) -> dict[str, Finding]:
         bound = _bound(results, groups(results)[game]["a3c"]) if effect.seeds else ""
         verdict = _verdict(results, game, effect_verdict(effect, chance))
         found[game] = Finding(verdict, bound + described_ratio(effect, chance))
-    return found
+    return {game: finding for game, finding in found.items() if any(times[game].values())} or found
 
 
 def _times(results: Results, runs: list[Run]) -> dict[int, float]:

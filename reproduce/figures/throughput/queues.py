@@ -14,6 +14,9 @@ from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Finding, interval_verdict
 from ga3c_tf.reproduce.runs.run import Run
 
+FINDINGS = 2
+CONFIDENCE = 1 - 0.05 / FINDINGS
+"""So that both findings together are wrong in at most 5 % of repetitions."""
 FASTEST_SHARE = 1 / 3
 FAR_BELOW = 0.5
 SHOWN = 10
@@ -60,7 +63,7 @@ def _short_queue(shares: Sequence[float], missing: bool, on_gpu: bool) -> Findin
     """Judge whether the queue settles far below its maximum."""
     if not shares:
         return tps.NOTHING_MEASURED
-    low, high = student_interval(shares)
+    low, high = student_interval(shares, CONFIDENCE)
     because = f"{sum(shares) / len(shares):.0%} of the maximum [{low:.0%}, {high:.0%}] ({len(shares)} settings)"
     if not on_gpu:
         return Finding(NEEDS_GPU, because)
@@ -70,8 +73,9 @@ def _short_queue(shares: Sequence[float], missing: bool, on_gpu: bool) -> Findin
 def _large_batch(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float], missing: bool) -> Finding:
     """Judge whether fast settings have larger prediction batches than others."""
     effect = _fast_against_slow(speed, batch)
-    because = f"the fastest third against the others: {described_ratio(effect, effect.chance, 'setting')}"
-    return Finding(RUNS_MISSING if missing else effect_verdict(effect, effect.chance), because)
+    corrected = min(1.0, FINDINGS * effect.chance)
+    because = f"the fastest third against the others: {described_ratio(effect, corrected, 'setting')}"
+    return Finding(RUNS_MISSING if missing else effect_verdict(effect, corrected), because)
 
 
 def _fast_against_slow(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float]) -> Effect:

@@ -42,19 +42,17 @@ def findings(results: Results) -> dict[str, Finding]:
     rising = growth(_of_networks(results, GPU, 1))
     falling = growth(_of_networks(results, CPU, -1))
     found = judged({"gpu_rises": rising, "cpu_falls": falling}, described_ratio)
-    return {name: Finding(_verdict(results, finding.verdict), finding.because) for name, finding in found.items()}
+    if not results.values(GPU, results.runs):
+        return dict.fromkeys(found, Finding(NEEDS_GPU, "no GPU use was measured"))
+    if not results.ended:
+        return {name: Finding(RUNS_MISSING, finding.because) for name, finding in found.items()}
+    return found
 
 
 def _of_networks(results: Results, metric: str, power: int) -> list[list[float]]:
     """Return the shares by network, or their reciprocals; one that is 0 counts as `LEAST_SHARE`."""
     networks = (pps.runs_of(results, network, "ga3c") for network in pps.networks(results))
     return [[max(share, LEAST_SHARE) ** power for share in results.values(metric, runs)] for runs in networks]
-
-
-def _verdict(results: Results, verdict: str) -> str:
-    if not results.values(GPU, results.runs):
-        return NEEDS_GPU
-    return verdict if results.ended else RUNS_MISSING
 
 
 def section(results: Results) -> list[str]:
