@@ -17,18 +17,18 @@ class Frozen(NamedTuple):
 
 
 SPEEDS = Frozen("0703b9d", "2026-11-24T02:33:52+00:00")
-ERRORS = Frozen("dc270d4", "2026-11-25T00:42:45+00:00")
+ERRORS = Frozen("29c629f", "2026-11-25T01:16:53+00:00")
 RULES = {
     "scores": Frozen("5fac22b", "2026-11-23T09:26:50+00:00"),
     "pps": SPEEDS,
     "adjustment": SPEEDS,
     "tps": SPEEDS,
-    "queues": SPEEDS,
+    "queues": ERRORS,
     "speed": SPEEDS,
     "wall-clock": ERRORS,
     "learning-curves": SPEEDS,
     "policy-lag": Frozen("d656ee6", "2026-11-25T00:41:46+00:00"),
-    "utilization": Frozen("41fb1ea", "2026-11-25T01:00:23+00:00"),
+    "utilization": ERRORS,
     "environments": ERRORS,
     "environments, tuned": ERRORS,
     "sample-efficiency": Frozen("5f6c7c3", "2026-11-24T02:41:22+00:00"),
