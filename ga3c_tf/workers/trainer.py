@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, Batch
-from ga3c_tf.rollouts.divergence import NO_SEGMENTS, segment_lag
+from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, segment_lag
 from ga3c_tf.rollouts.queues import ENDED, IndexQueue, ReplyPipes, RolloutBuffers
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.workers.failures import FailureBudget
@@ -113,7 +113,8 @@ def train(batch: Batch, model, stats: Stats, refused: FailureBudget, learning_ra
         )
         return
     before = result.version - 1
-    within = segment_lag(batch, before) if hasattr(batch, "lengths") else NO_SEGMENTS
+    measured = result.divergence is not UNKNOWN and hasattr(batch, "lengths")
+    within = segment_lag(batch, before) if measured else NO_SEGMENTS
     losses = (result.policy_loss, result.value_loss, result.entropy)
     stats.trained(before - batch.versions, *losses, batch.agents, result.divergence, within)
 
