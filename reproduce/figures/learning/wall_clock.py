@@ -84,11 +84,12 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
 def findings(results: Results) -> dict[str, Finding]:
     """Judge for each game with runs whether GA3C reaches the score sooner, by the ratio of times of the same seed.
 
-    P values are corrected for all games of the figure, so that a verdict does not turn when further games are run.
+    P values are corrected for the games with runs: who runs one game asks one question.
 
     A run of A3C that does not reach it counts as if it had at its end, which favours A3C.
     """
     times = {game: {system: _times(results, of[system]) for system in COMPARED} for game, of in groups(results).items()}
+    times = {game: of for game, of in times.items() if any(of.values())} or times
     effects = {game: paired_ratio(by_system["a3c"], by_system["ga3c"]) for game, by_system in times.items()}
     corrected = holm([effect.chance for effect in effects.values()])
     found = {}
@@ -96,7 +97,7 @@ def findings(results: Results) -> dict[str, Finding]:
         bound = _bound(results, groups(results)[game]["a3c"]) if effect.seeds else ""
         verdict = _verdict(results, game, effect_verdict(effect, chance))
         found[game] = Finding(verdict, bound + described_ratio(effect, chance))
-    return {game: finding for game, finding in found.items() if any(times[game].values())} or found
+    return found
 
 
 def _times(results: Results, runs: list[Run]) -> dict[int, float]:
@@ -127,13 +128,14 @@ def _verdict(results: Results, game: str, verdict: str) -> str:
 def section(results: Results) -> list[str]:
     """Return times and steps to the score by game and system, and the findings."""
     rows = []
-    for game, by_system in groups(results).items():
-        for system, runs in by_system.items():
+    judged = findings(results)
+    for game in judged:
+        for system, runs in groups(results)[game].items():
             reached = results.values(TIME, runs)
             ended = sum(run.finished for run in runs)
             cells = [mean_ci(reached), *(mean_ci(results.values(metric, runs)) for metric in (STEPS, END))]
             rows.append([game, number(GOALS[game].score), SYSTEMS[system], f"{len(reached)} of {ended}", *cells])
-    return lines_of("wall-clock.md", rows=rows, findings=findings(results))
+    return lines_of("wall-clock.md", rows=rows, findings=judged)
 
 
 def plot(results: Results, stem: Path) -> None:
