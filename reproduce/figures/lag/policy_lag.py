@@ -53,7 +53,7 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 MINIMA = (0, 20, 40, 160)
 RATES = {"normal": 1e-3, "large": 4e-3}
 MINUTES = {"quick": 4.0, "paper": 24 * 60.0}
-EQUAL_STEPS = 800_000
+EQUAL_STEPS = 500_000
 GAIN = 2.0
 """Points above its first score from where a run has learned."""
 GOOD = ("minimum 20", "minimum 40")
