@@ -27,7 +27,7 @@ RULES = {
     "speed": SPEEDS,
     "wall-clock": Frozen("219c296", "2026-11-25T02:06:35+00:00"),
     "learning-curves": SPEEDS,
-    "policy-lag": Frozen("d656ee6", "2026-11-25T00:41:46+00:00"),
+    "policy-lag": Frozen("2333c2e", "2026-11-25T02:08:41+00:00"),
     "utilization": ERRORS,
     "environments": ERRORS,
     "environments, tuned": ERRORS,
