@@ -40,8 +40,10 @@ def invented_lags(folder, change=lambda setting, rate, seed: {}, seeds=5):
 def test_what_a_minimum_batch_does_is_computed(folder):
     def change(setting, rate, seed):
         if setting == "minimum 0":
-            return {"scores": (0.0, 4.0, 0.1 + seed / 100, 0.1, 4.0) if rate == "large" else (0.0, 3.0)}
-        return {"rate": 10000.0 + 500 * seed}
+            course = (0.0, 4.0, 0.1 + seed / 100, 0.1, 4.0) if rate == "large" else (0.0, 3.0)
+            return {"scores": course, "rate": 3200.0}
+        course = (0.0, 12.0) if setting == "minimum 160" else (0.0, 20.0, 20.0, 20.0)
+        return {"scores": course, "rate": 10000.0 + 500 * seed}
 
     results = invented_lags(folder, change)
     runs = policy_lag.groups(results)
