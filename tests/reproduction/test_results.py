@@ -3,6 +3,7 @@
 import importlib.metadata
 import re
 import subprocess
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -147,11 +148,13 @@ def test_every_figure_with_findings_says_when_its_rules_were_frozen():
 def test_runs_made_before_the_rules_are_counted(tmp_path):
     folder = ResultsFolder(tmp_path)
     folder.prepare("quick")
-    started = ("2026-11-23T11:27:25+0000", "2026-11-23T11:27:27+0000", "2026-11-23T12:00:00+0000")
+    rule = frozen.RULES["wall-clock"]
+    committed = datetime.fromisoformat(rule.date)
+    started = [(committed + timedelta(seconds=seconds)).isoformat() for seconds in (-1, 1, 2000)]
     for spec, time in zip(FIGURES["wall-clock"].all_specs("quick"), started, strict=False):
         invent(folder.runs, spec, sessions=[{**SESSION, "started": time}])
     runs = made(folder, "wall-clock").runs
-    assert frozen.row("wall-clock", "quick", runs) == ["wall-clock", "c3eabd7", "2026-11-23", "1", "2"]
+    assert frozen.row("wall-clock", "quick", runs) == ["wall-clock", rule.commit, rule.date[:10], "1", "2"]
     assert frozen.row("environments", "tuned", []) == ["environments, tuned", "2d103ab", "2026-11-24", "0", "0"]
     assert frozen.row("ladder", "tuned", []) is None
 
