@@ -1,6 +1,7 @@
 """Runs that were never made, written into run folders as training would."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -100,3 +101,44 @@ def made(folder, name, games=(), seeds=0, budget="quick"):
     """What `ResultsFolder.update` records."""
     folder.update(FIGURES[name], budget, games, seeds, print)
     return folder.results(FIGURES[name], budget)
+
+
+class Drawn:
+    """Results of finished runs on one machine, whose numbers are drawn instead of measured."""
+
+    ended = True
+
+    def __init__(self, specs, number):
+        """Draw the numbers of these runs.
+
+        Args:
+            specs: of the runs.
+            number: the value of a specification and a metric, None where it has none. It is drawn once.
+        """
+        self.runs = [
+            SimpleNamespace(
+                spec=spec,
+                finished=True,
+                diverged=False,
+                on_gpu=True,
+                hardware="an abacus",
+                processor="an abacus",
+                machine="an abacus",
+                calibrations=[],
+            )
+            for spec in specs
+        ]
+        self._number = number
+        self._drawn = {}
+
+    def value(self, run, metric):
+        key = id(run), metric
+        if key not in self._drawn:
+            self._drawn[key] = self._number(run.spec, metric)
+        return self._drawn[key]
+
+    def values(self, metric, runs):
+        return [value for run in runs if (value := self.value(run, metric)) is not None]
+
+    def papers(self, table, **cells):
+        return None

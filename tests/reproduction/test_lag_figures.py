@@ -2,11 +2,10 @@
 
 import math
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from invented_runs import SESSION, failed, invent, labelled, made, of_session
+from invented_runs import SESSION, Drawn, failed, invent, labelled, made, of_session
 
 from ga3c_tf.reproduce.figures.lag import corrections, divergences, lag_boundary, policy_lag
 from ga3c_tf.reproduce.figures.lag.policy_lag import Label
@@ -81,12 +80,13 @@ def test_nothing_is_judged_before_all_runs_have_ended(folder):
     assert "(4 seeds)" in found["faster_normal"].because
 
 
-def test_what_depends_on_time_is_not_judged_across_machines(folder):
+@pytest.mark.parametrize("other", [{"cpu": "a slide rule"}, {"processor": {"family": 23}}])
+def test_what_depends_on_time_is_not_judged_across_machines(folder, other):
     results = invented_lags(
         folder, lambda setting, rate, seed: {"rate": 10000.0 + 500 * seed} if setting != "minimum 0" else {}
     )
     [run, *_] = results.runs
-    of_session(run, {**SESSION, "cpu": "a slide rule"})
+    of_session(run, SESSION | other)
     results = folder.results(FIGURES["policy-lag"], "quick").of_game(GAME)
     found = policy_lag.findings(results, GAME, policy_lag.groups(results))
     assert found["faster_normal"].verdict == found["raises_speed"].verdict == SEVERAL_MACHINES
@@ -160,39 +160,9 @@ def last_verdict(folder, game):
     return policy_lag.findings(part, game, policy_lag.groups(part))["large_rate"].verdict
 
 
-class Simulated:
-    """Results of `policy-lag` with numbers that are drawn, all runs on one machine."""
-
-    ended = True
-
-    def __init__(self, number):
-        labels = [Label(*spec.label) for spec in policy_lag.specs("quick", GAME, 1)]
-        self.runs = [
-            SimpleNamespace(
-                spec=SimpleNamespace(seed=seed, label=label), finished=True, diverged=False, hardware="a machine"
-            )
-            for label in labels
-            for seed in range(1, 6)
-        ]
-        metrics = (
-            divergences.LAG_STATES,
-            policy_lag.PPS,
-            policy_lag.LOST,
-            policy_lag.SCORE,
-            policy_lag.SCORE_AT_STEPS,
-        )
-        self._numbers = {
-            (id(run), metric): number(run.spec.label, metric, run.spec.seed) for run in self.runs for metric in metrics
-        }
-
-    def value(self, run, metric):
-        return self._numbers[id(run), metric]
-
-    def verdicts(self):
-        groups = {}
-        for run in self.runs:
-            groups.setdefault(run.spec.label, []).append(run)
-        return [finding.verdict for finding in policy_lag.findings(self, GAME, groups).values()]
+def verdicts(results):
+    found = policy_lag.findings(results, GAME, policy_lag.groups(results))
+    return [finding.verdict for finding in found.values()]
 
 
 def test_equal_settings_are_seldom_told_apart_and_different_ones_often():
@@ -202,17 +172,17 @@ def test_equal_settings_are_seldom_told_apart_and_different_ones_often():
     def results(effect):
         speeds = np.exp(0.2 * rng.normal(size=6))
 
-        def number(label, metric, seed):
-            better = {"minimum 20": effect, "minimum 40": effect, "A2C": effect}.get(label.setting, 0.0)
+        def number(spec, metric):
+            better = {"minimum 20": effect, "minimum 40": effect, "A2C": effect}.get(spec.label[0], 0.0)
             better = -better if metric in (divergences.LAG_STATES, policy_lag.LOST) else better
             value = 10 + better + rng.normal()
-            return value * speeds[seed] if metric == policy_lag.PPS else value
+            return value * speeds[spec.seed] if metric == policy_lag.PPS else value
 
-        return Simulated(number)
+        return Drawn(FIGURES["policy-lag"].all_specs("quick"), number)
 
-    wrong = np.mean([any(each != NO_DIFFERENCE for each in results(0.0).verdicts()) for _ in range(300)])
+    wrong = np.mean([any(each != NO_DIFFERENCE for each in verdicts(results(0.0))) for _ in range(300)])
     assert wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 300)
-    found = np.array([[each == HOLDS for each in results(4.0).verdicts()] for _ in range(100)])
+    found = np.array([[each == HOLDS for each in verdicts(results(4.0))] for _ in range(100)])
     assert found.mean() > 0.8
 
 

@@ -215,7 +215,7 @@ def _verdict(results: Results, metric: str, effect: Effect, corrected: float) ->
     if not results.ended:
         return RUNS_MISSING
     by_seed = grouped(results.runs, lambda run: run.spec.seed)
-    if metric in OF_TIME and any(len({run.hardware for run in each if run.finished}) > 1 for each in by_seed.values()):
+    if metric in OF_TIME and any(len({run.machine for run in each if run.finished}) > 1 for each in by_seed.values()):
         return SEVERAL_MACHINES
     return effect_verdict(effect, corrected)
 
