@@ -1,0 +1,156 @@
+"""How often the rules of figures are wrong where nothing is to be found, and how often they find what is there.
+
+The numbers of the runs are drawn. A figure is wrong if any of its findings is, which may happen in 5 % of repetitions.
+The corresponding tests of the other figures are beside the tests of their rules.
+"""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+from invented_runs import Drawn
+
+from ga3c_tf.reproduce.figures.learning import sample_efficiency, speed, wall_clock
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.figures.throughput import adjustment, pps
+from ga3c_tf.reproduce.measures.verdicts import HOLDS, NO_DIFFERENCE
+
+REPETITIONS = 400
+MOST_WRONG = 0.05 + 2 * math.sqrt(0.05 * 0.95 / REPETITIONS)
+"""The share of wrong figures that a rule with 5 % stays below, but for two standard errors of this simulation."""
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def share_wrong(verdicts):
+    """The share of repetitions in which any finding is decided, though there is nothing to find."""
+    return np.mean([any(each != NO_DIFFERENCE for each in verdicts()) for _ in range(REPETITIONS)])
+
+
+def share_found(verdicts):
+    """The share of findings that are supported."""
+    return np.mean([[each == HOLDS for each in verdicts()] for _ in range(REPETITIONS)])
+
+
+def drawn(figure, number, budget="quick"):
+    return Drawn(all_specs(figure, budget), number)
+
+
+@functools.cache
+def all_specs(figure, budget):
+    return FIGURES[figure].all_specs(budget)
+
+
+def verdicts_of(found):
+    return [finding.verdict for finding in found.values()]
+
+
+# pps
+
+
+def speed_ups_drawn(rng, ratio, growth):
+    """Verdicts on speed-ups that scatter by 10 %, as those of seeds on one machine."""
+
+    def number(spec, metric):
+        place = list(pps.NETWORKS).index(spec.config.network)
+        true = ratio * growth**place if spec.system == "ga3c" else 1.0
+        return 100 * true * math.exp(0.07 * rng.normal())
+
+    return verdicts_of(pps.findings(drawn("pps", number)))
+
+
+def test_systems_of_one_speed_are_seldom_told_apart_and_the_papers_ratios_mostly_found(rng):
+    assert share_wrong(lambda: speed_ups_drawn(rng, 1.0, 1.0)) < MOST_WRONG
+    assert share_found(lambda: speed_ups_drawn(rng, 4.0, 1.2)) > 0.8
+
+
+# speed
+
+
+def courses_drawn(rng, gain, nearly):
+    """Verdicts on scores that scatter by 1 point and frames that scatter by 3 %.
+
+    Args:
+        gain: points that the setting with the most frames scores above that with the least.
+        nearly: frames of dynamic adjustment over those of the best setting.
+    """
+    frames = {"1/1/1": 1.0, "16/1/1": 3.0, "dynamic from 1/1/1": 4.0 * nearly}
+
+    def number(spec, metric):
+        of_setting = frames.get(spec.label[0], 4.0)
+        if metric == speed.FRAMES:
+            return of_setting * math.exp(0.03 * rng.normal())
+        return 10 + (gain if of_setting > 2.0 else 0.0) + rng.normal()
+
+    results = drawn("speed", number)
+    return verdicts_of(speed.findings(results, speed.groups(results)))
+
+
+def test_frames_that_bring_nothing_are_seldom_praised_and_those_that_do_mostly(rng):
+    assert share_wrong(lambda: courses_drawn(rng, 0.0, speed.NEARLY)) < MOST_WRONG
+    assert share_found(lambda: courses_drawn(rng, 6.0, 1.0)) > 0.8
+
+
+# wall-clock
+
+
+def races_drawn(rng, ratio, latest=math.inf):
+    """Verdicts on times that scatter by 15 %.
+
+    Args:
+        ratio: of A3C's time over GA3C's.
+        latest: the time at which a run of A3C ends, as a multiple of GA3C's time, even without the score.
+    """
+
+    def number(spec, metric):
+        if spec.system == "a3c":
+            return min(ratio * math.exp(0.15 * rng.normal()), latest)
+        return math.exp(0.15 * rng.normal())
+
+    return verdicts_of(wall_clock.findings(drawn("wall-clock", number)))
+
+
+def test_systems_that_are_as_soon_are_seldom_told_apart_and_the_sooner_mostly_found(rng):
+    assert share_wrong(lambda: races_drawn(rng, 1.0)) < MOST_WRONG
+    assert share_found(lambda: races_drawn(rng, 4.0)) > 0.8
+    assert share_found(lambda: races_drawn(rng, 1.5, latest=1.0)) < 0.05  # what is not seen does not count
+
+
+# sample-efficiency
+
+
+def pong_drawn(rng, above):
+    """Verdicts on means of three seeds that scatter by 0.5 points, so far above the limits."""
+    limits = {(protocol, metric): limit for protocol, metric, limit in sample_efficiency.LIMITS.values()}
+
+    def number(spec, metric):
+        return limits[spec.label[0], metric] + above + 0.5 * rng.normal()
+
+    return verdicts_of(sample_efficiency.findings(drawn("sample-efficiency", number, "tuned")))
+
+
+def test_scores_at_the_limit_are_seldom_judged_and_those_above_mostly(rng):
+    assert share_wrong(lambda: pong_drawn(rng, 0.0)) < MOST_WRONG
+    assert share_found(lambda: pong_drawn(rng, 3.0)) > 0.8
+
+
+# adjustment
+
+
+def optima_drawn(rng, octaves):
+    """The verdict on two games, of which one has so many octaves more agents; numbers of workers are whole."""
+    usual = np.array([32.0, 2.0, 2.0])
+    found = {
+        game: np.log2(np.maximum(1, np.rint(usual * 2 ** ([more, 0, 0] + 0.4 * rng.normal(size=(3, 3))))))
+        for game, more in (("boxing", 0.0), ("pong", octaves))
+    }
+    return [adjustment.different_optimum(found).verdict]
+
+
+def test_one_optimum_is_seldom_taken_for_two_and_two_are_mostly_found(rng):
+    assert share_wrong(lambda: optima_drawn(rng, 0.0)) < MOST_WRONG
+    assert share_found(lambda: optima_drawn(rng, 3.0)) > 0.8
