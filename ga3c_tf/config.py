@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ga3c_tf.conflicts import check_conflicts
+from ga3c_tf.conflicts import check_conflicts, check_effects
 from ga3c_tf.errors import UserError
 from ga3c_tf.presets import BUDGETS, PRESETS, USUAL_PRESET, preset_beside
 from ga3c_tf.settings import SYSTEMS, checked, declare, did_you_mean, option_name, plain_text
@@ -384,17 +384,8 @@ class Config:
         check_conflicts(self)
 
     def check_effect(self, given: Iterable[str]) -> None:
-        """Refuse settings that a user gave and that have no effect on the system.
-
-        Raises:
-            UserError: one of the settings `given` is for other systems only.
-        """
-        for name in given:
-            if not has_effect(name, self.system):
-                systems = type(self).__dataclass_fields__[name].metadata["systems"]
-                raise UserError(
-                    f"--{option_of(name)} has no effect with --system {self.system}; it is for {' and '.join(systems)}"
-                )
+        """Refuse settings that a user gave and that have no effect, as `ga3c_tf.conflicts.check_effects` does."""
+        check_effects(self, given)
 
     @property
     def segments_per_agent(self) -> int:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.settings import option_name
 
 if TYPE_CHECKING:
     from ga3c_tf.config import Config
 
 
 READ_BY = {
-    "importance_clip": ("clipped-is",),
-    "rho_bar": ("one-step", "v-trace"),
-    "c_bar": ("v-trace",),
+    "importance_clip": ("correction", ("clipped-is",)),
+    "rho_bar": ("correction", ("one-step", "v-trace")),
+    "c_bar": ("correction", ("v-trace",)),
+    "gae_lambda": ("advantage", ("gae",)),
+    "adam_epsilon": ("optimizer", ("adam",)),
+    "rmsprop_epsilon": ("optimizer", ("rmsprop",)),
+    "rmsprop_decay": ("optimizer", ("rmsprop",)),
+    "rmsprop_momentum": ("optimizer", ("rmsprop",)),
 }
-"""The corrections that read a setting."""
+"""The choice that reads a setting, and the values with which it does."""
 
 
 def check_conflicts(config: Config) -> None:
@@ -28,7 +35,6 @@ def check_conflicts(config: Config) -> None:
     _check_annealing(config)
     _check_learning(config)
     _check_scaling(config)
-    _check_bounds(config)
     if config.num_agents > config.most_agents:
         raise UserError(f"--agents {config.num_agents} is more than --max-agents {config.max_agents}")
     if config.serial and config.remote_agents:
@@ -37,6 +43,34 @@ def check_conflicts(config: Config) -> None:
         raise UserError("--serial has nothing to adjust; it goes with --adjustment off")
     if config.system != "ga3c":
         _check_baseline(config)
+
+
+def check_effects(config: Config, given: Iterable[str]) -> None:
+    """Refuse settings that a user gave and that have no effect. Those of a preset may be without one.
+
+    Args:
+        config: with all settings.
+        given: names of those that the user gave.
+
+    Raises:
+        UserError: which one, and with what it has an effect.
+    """
+    fields = {field.name: field for field in dataclasses.fields(config)}
+    for name in given:
+        systems = fields[name].metadata["systems"]
+        if config.system not in systems:
+            raise UserError(
+                f"--{option_name(fields[name])} has no effect with --system {config.system}; "
+                f"it is for {' and '.join(systems)}"
+            )
+        choice, values = READ_BY.get(name, ("", ()))
+        if choice and _chosen(config, choice) not in values:
+            raise UserError(f"--{_option(name)} does nothing without --{choice} {' or '.join(values)}")
+
+
+def _chosen(config: Config, choice: str) -> str:
+    """Return the value of a choice, also where it follows from other settings."""
+    return config.correction_used if choice == "correction" else getattr(config, choice)
 
 
 def _check_annealing(config: Config) -> None:
@@ -90,14 +124,6 @@ def _check_scaling(config: Config) -> None:
         )
     if config.normalize_images and config.normalize_observations:
         raise UserError("--normalize-images and --normalize-observations exclude each other")
-
-
-def _check_bounds(config: Config) -> None:
-    """Check that a bound of importance ratios has a correction that reads it."""
-    usual = {field.name: field.default for field in dataclasses.fields(config)}
-    for name, corrections in READ_BY.items():
-        if getattr(config, name) != usual[name] and config.correction_used not in corrections:
-            raise UserError(f"--{_option(name)} does nothing without --correction {' or '.join(corrections)}")
 
 
 def _check_baseline(config: Config) -> None:

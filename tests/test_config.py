@@ -169,13 +169,38 @@ def test_a_change_that_cannot_be_is_refused(changes, words):
 # presets and effects
 
 
+@pytest.mark.parametrize(
+    ("settings", "name", "words"),
+    [
+        ({}, "gae_lambda", "--gae-lambda does nothing without --advantage gae"),
+        ({}, "adam_epsilon", "--adam-epsilon does nothing without --optimizer adam"),
+        ({"optimizer": "adam"}, "rmsprop_epsilon", "--rmsprop-epsilon does nothing without --optimizer rmsprop"),
+        ({}, "rho_bar", "--rho-bar does nothing without --correction one-step or v-trace"),
+        ({"correction": "one-step"}, "c_bar", "--c-bar does nothing without --correction v-trace"),
+        ({"clip_ratio": 0.1}, "importance_clip", "--importance-clip does nothing without --correction clipped-is"),
+    ],
+)
+def test_a_given_setting_that_nothing_reads_is_refused(settings, name, words):
+    with pytest.raises(UserError, match=words):
+        Config(**settings).check_effect([name])
+
+
+def test_settings_that_something_reads_are_taken():
+    Config(advantage="gae").check_effect(["gae_lambda"])
+    Config(optimizer="adam").check_effect(["adam_epsilon"])
+    Config(correction="v-trace").check_effect(["rho_bar", "c_bar"])
+    config = Config.from_preset("tuned", {"optimizer": "adam"})  # what the preset sets may be without effect
+    config.check_effect(["optimizer"])
+
+
 def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():
     with pytest.raises(UserError, match="--predictors has no effect with --system a2c; it is for ga3c"):
         Config(system="a2c").check_effect(["num_agents", "num_predictors"])
     with pytest.raises(UserError, match="--agent-processes has no effect with --system a3c; it is for ga3c and a2c"):
         Config(system="a3c").check_effect(["agent_processes"])
     Config(system="a2c").check_effect(["agent_processes", "learning_rate"])
-    Config().check_effect(setting.name for setting in dataclasses.fields(Config) if setting.name != "lag")
+    unused = {"lag", "gae_lambda", "adam_epsilon", "importance_clip", "rho_bar", "c_bar"}
+    Config().check_effect({setting.name for setting in dataclasses.fields(Config)} - unused)
     Config(system="a2c").check_effect(["lag"])
     assert Config(system="a2c", **PRESETS["smoke"]).num_trainers == 1
 

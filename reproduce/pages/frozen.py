@@ -27,7 +27,7 @@ RULES = {
     "speed": SPEEDS,
     "wall-clock": Frozen("219c296", "2026-11-25T02:06:35+00:00"),
     "learning-curves": SPEEDS,
-    "policy-lag": Frozen("2333c2e", "2026-11-25T02:08:41+00:00"),
+    "policy-lag": Frozen("74bb5ba", "2026-11-25T03:03:31+00:00"),
     "utilization": ERRORS,
     "environments": ERRORS,
     "environments, tuned": ERRORS,
