@@ -20,7 +20,8 @@ TYPED   := ga3c_tf
 reproduce: $(STAMP)
 	$(BIN)/ga3c-tf reproduce --figure scores --budget smoke --out $(SMOKE)
 	$(BIN)/ga3c-tf reproduce --figure wall-clock --budget quick --games cartpole --out $(FIRST)
-	$(BIN)/ga3c-tf evaluate --pretrained pong --episodes 5
+	$(BIN)/ga3c-tf evaluate --pretrained pong --episodes 5 --output $(FIRST)/weights/pong/score.json
+	$(BIN)/ga3c-tf report --out $(FIRST)
 	@echo "What was found: $(FIRST)/README.md, $(FIRST)/figures/wall-clock-quick.png"
 
 test: $(TESTED)

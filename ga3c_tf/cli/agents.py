@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import rich_click as click
 
@@ -19,6 +20,7 @@ from ga3c_tf.errors import UserError
 @agent_options
 @click.option("--random", is_flag=True, help="Act at random instead, in the run's environment: what a score is worth.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write this object to a file too.")
 def evaluate(
     run: Path | None,
     pretrained: str | None,
@@ -31,6 +33,7 @@ def evaluate(
     trust_code: bool,
     random: bool,
     as_json: bool,
+    output: Path | None,
 ) -> None:
     """Score the trained agent of the folder RUN, or published weights: raw scores of whole episodes, their mean."""
     run = _agent_folder(run, pretrained)
@@ -42,16 +45,9 @@ def evaluate(
     agent = RandomAgent(run, seed) if random else _trained_agent(run, checkpoint, sample, seed, device)
     exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
-    if as_json:
-        print(json.dumps(result))
-        return
-    low, high = result["interval_95"]
-    print(
-        f"{result['env_id']} after {result['agent_steps']} agent steps: mean {result['mean']:.2f} "
-        f"(95 % interval {low:.2f} to {high:.2f}), standard deviation {result['std']:.2f}, "
-        f"median {result['median']:.2f}"
-    )
-    print(f"protocol: {result['protocol']}")
+    print(json.dumps(result) if as_json else _in_words(result))
+    if output:
+        _write(output, result)
 
 
 @click.command()
@@ -210,3 +206,25 @@ def _trained_agent(run: Path, checkpoint: str, sample: bool, seed: int, device: 
 
     which = int(checkpoint) if checkpoint.isdecimal() else checkpoint
     return TrainedAgent(run, which, not sample, seed, configure_device(device), warn)
+
+
+def _in_words(result: dict[str, Any]) -> str:
+    """Return the summary of an evaluation in two lines."""
+    low, high = result["interval_95"]
+    return (
+        f"{result['env_id']} after {result['agent_steps']} agent steps: mean {result['mean']:.2f} "
+        f"(95 % interval {low:.2f} to {high:.2f}), standard deviation {result['std']:.2f}, "
+        f"median {result['median']:.2f}\n"
+        f"protocol: {result['protocol']}"
+    )
+
+
+def _write(file: Path, result: dict[str, Any]) -> None:
+    """Write a result as JSON, into a folder that need not be there."""
+    from ga3c_tf.files import write_aside
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_aside(file, json.dumps(result, indent=2) + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.strerror}") from None

@@ -11,9 +11,11 @@ from ga3c_tf.reproduce.measures.text import number, table
 from ga3c_tf.reproduce.runs.specs import GAMES
 from ga3c_tf.runs.weights import SCORE
 
+CARD = "README.md"
+
 
 def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
-    """Return the lines of the table, none where nothing is published.
+    """Return the lines of the table, none where there are no weights and no scores of any.
 
     Args:
         weights: the folder that has a folder for each.
@@ -31,16 +33,28 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
             env_id = score["env_id"]
             steps = f"{score['agent_steps']:,}"
             ours = f"{number(score['mean'])} [{number(low)}, {number(high)}] ({score['episodes']} episodes)"
-            minutes = number(score["training"]["minutes"])
+            minutes = number(score["training"]["minutes"]) if "training" in score else "-"
         except (OSError, ValueError, KeyError, TypeError):
-            raise UserError(f"{file} is damaged; write it anew with ga3c-tf publish") from None
+            raise UserError(
+                f"{file} is damaged; write it anew with ga3c-tf publish, or with ga3c-tf evaluate --output"
+            ) from None
         name = file.parent.name
+        card = (file.parent / CARD).exists()
         values = [
             record.value
             for record in paper
             if (record.table, record.method) == ("scores", "GA3C (1 day, GPU)") and GAMES.get(record.game) == env_id
         ]
-        found.append([f"[{name}]({link}/{name})", env_id, ours, steps, minutes, number(next(iter(values), None))])
+        found.append(
+            [
+                f"[{name}]({link}/{name})" if card else name,
+                env_id,
+                ours,
+                steps,
+                minutes,
+                number(next(iter(values), None)),
+            ]
+        )
     found.sort(key=lambda row: row[1])
     header = ["weights", "environment", "mean score", "agent steps", "minutes", "GA3C, 1 day on a GPU (paper)"]
     return table(header, found) if found else []

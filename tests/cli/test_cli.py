@@ -398,9 +398,19 @@ def test_evaluate_gives_the_same_scores_for_the_same_seed(run):
     assert "12 whole episodes, best (by rolling score) checkpoint, actions sampled, seed 1" in first["protocol"]
 
 
-def test_evaluate_in_words(run):
-    done = ga3c_tf("evaluate", run[0], "--episodes", 2, "--greedy", "--checkpoint", "latest")
+def test_evaluate_in_words_and_into_a_file(run, tmp_path):
+    file = tmp_path / "a folder" / "score.json"
+    done = ga3c_tf("evaluate", run[0], "--episodes", 2, "--greedy", "--checkpoint", "latest", "--output", file)
     assert done.returncode == 0 and "95 % interval" in done.stdout and "most probable action" in done.stdout
+    score = json.loads(file.read_text())
+    assert f"mean {score['mean']:.2f}" in done.stdout and len(score["scores"]) == 2
+
+
+def test_scores_are_printed_even_if_the_file_cannot_be_written(run, tmp_path):
+    (tmp_path / "taken").write_text("")
+    done = ga3c_tf("evaluate", run[0], "--episodes", 1, "--output", tmp_path / "taken" / "score.json")
+    assert done.returncode == 2 and "95 % interval" in done.stdout
+    assert "score.json: File exists" in done.stderr or "score.json: Not a directory" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["game.mp4", "game.gif"])

@@ -38,6 +38,7 @@ def published(checkout, mean):
         "training": {"seed": 1, "minutes": 92.5, "machine": "an abacus"},
     }
     (folder / "score.json").write_text(json.dumps(score))
+    (folder / "README.md").write_text("A card.")
     (folder / "curve.svg").write_text("<svg/>")
     (folder / "episode.gif").write_bytes(b"GIF89a")
 
@@ -65,6 +66,16 @@ def test_published_weights_stand_beside_the_papers_score(checkout):
     text = (checkout / "README.md").read_text()
     assert "![Score of pong against time and agent steps](results/weights/pong/curve.svg)" in text
     assert "(results/weights/pong/episode.gif)](results/weights/pong)" in text
+
+
+def test_weights_that_were_played_here_are_in_the_summary_of_the_users_page(checkout):
+    played = checkout / "mine" / "weights" / "pong"
+    played.mkdir(parents=True)
+    shutil.copytree(ROOT / "results" / "paper", checkout / "mine" / "paper")
+    score = {"env_id": "ALE/Pong-v5", "agent_steps": 18, "mean": 18.6, "interval_95": [17.0, 20.0], "episodes": 5}
+    (played / "score.json").write_text(json.dumps(score))  # as `evaluate --output` writes it, without a card
+    summary, _, _ = write_pages(ResultsFolder(checkout / "mine")).read_text().partition("## What these numbers are not")
+    assert "| pong | ALE/Pong-v5 | 18.6 [17, 20] (5 episodes) | 18 | - | 18 |" in summary
 
 
 def test_another_results_folder_leaves_the_readme_alone(checkout):
