@@ -2,37 +2,25 @@
 
 The prediction, committed before the runs: with the authors' optimizer, whose steps grow with the summed gradient,
 learning tolerates a lag such that the learning rate times the lag in states is constant. With an adaptive optimizer,
-whose steps do not depend on the size of the gradient, the rate times the lag in updates is constant. Two contrasts test
-it: batches of four times the size tolerate a quarter of the lag in updates with the first and as much with the second;
-a quarter of the rate tolerates four times the lag with both.
+whose steps do not depend on the size of the gradient, the rate times the lag in updates is constant. So a batch of a
+quarter of the size tolerates four times the lag in updates with the first, and as much with the second; a quarter of
+the rate tolerates four times the lag with both.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_start
+from ga3c_tf.reproduce.measures.effects import NOTHING, Effect, described, effect_verdict, holm, paired_effect
 from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import (
-    FAILS,
-    FEW_SEEDS,
-    HOLDS,
-    INCONCLUSIVE,
-    LEAST_SEEDS,
-    NO_DIFFERENCE,
-    RUNS_MISSING,
-    Finding,
-)
+from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, NO_DIFFERENCE, RUNS_MISSING, TOO_SHORT, Finding, holds_if
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
@@ -40,28 +28,40 @@ LAGS = (0, 4, 16, 64, 256, 1024)
 AGENTS = (4, 16)
 T_MAX = 5
 STEPS = 200_000
+OCTAVES = math.log2(LAGS[-1] / LAGS[1])
 AUTHORS = "authors' (sum, epsilon 0.1)"
 ADAPTIVE = "adaptive (mean, epsilon 1e-5)"
 SETTINGS: dict[str, dict[str, Any]] = {AUTHORS: {}, ADAPTIVE: {"loss_reduction": "mean", "rmsprop_epsilon": 1e-5}}
-RATES = {AUTHORS: (4e-3, 1.6e-2), ADAPTIVE: (4e-3, 1.6e-2)}
+RATES = (4e-3, 1.6e-2)
 SCORE = "mean score of the run"
 START = "score at the start"
-KEPT = 0.5
-"""Learning tolerates a lag at which it still gains this share of what it gains without."""
 GAIN = 1.0
 """Points above the first score: a cell that gains less without lag did not learn."""
-BY_BATCH = {AUTHORS: math.log2(AGENTS[1] / AGENTS[0]), ADAPTIVE: 0.0}
-"""Predicted base-2 logarithm of the lag in updates that the small batch tolerates over that of the large one."""
-BY_RATE = {name: math.log2(rates[-1] / rates[0]) for name, rates in RATES.items()}
-"""The same of the small rate over the large one."""
-MARGIN = 1.0
-"""Half of what tells the two predictions apart."""
-CONFIDENCE = 0.99
-"""Of the interval of each of the five findings, so that all together are wrong in at most 5 % of repetitions."""
-MOST_CENSORED = 1 / 3
-OUT_OF_RANGE = f"{INCONCLUSIVE}: the lags do not reach far enough"
+HALFWAY = 1.0
+"""Between the prediction and what it excludes, 0 and 2 or the other way round: four times the lag, or as much."""
+LEAST_DROP = 0.2
+"""Share of the gain that the largest lag costs more than the smallest, at least, where lag matters at all."""
 DELAY = 16
 """Batches, which are more than ten."""
+KEPT = 0.5
+"""Learning has stopped where it gains less than this share of what it gains without lag."""
+CONFIDENCE = 0.99
+"""Of the finding about `DELAY`; the others share the rest of the error of 5 %."""
+
+
+class Question(NamedTuple):
+    """Which cells are compared, and the shift that was predicted."""
+
+    optimizers: tuple[str, ...]
+    compared: str  # "batch" or "rate": the cells with the smaller value with those with the larger
+    predicted: float  # base-2 logarithm of how many times the lag in updates the smaller tolerates
+
+
+QUESTIONS = {
+    "states": Question((AUTHORS,), "batch", 2.0),
+    "updates": Question((ADAPTIVE,), "batch", 0.0),
+    "rate": Question((AUTHORS, ADAPTIVE), "rate", 2.0),
+}
 
 
 class Cell(NamedTuple):
@@ -71,13 +71,6 @@ class Cell(NamedTuple):
     rate: float
     agents: int
     seed: int
-
-
-class Tolerated(NamedTuple):
-    """The lag at which half of what is learned is lost, and whether it lies beyond the lags that were run."""
-
-    lag: float
-    censored: bool
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -100,7 +93,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
             log_seconds=10.0,
         ).called(optimizer, f"{rate:g}", str(agents), str(lag))
         for optimizer, settings in SETTINGS.items()
-        for rate in RATES[optimizer]
+        for rate in RATES
         for agents in AGENTS
         for lag in LAGS
     ]
@@ -147,83 +140,87 @@ def shares(found: dict[Cell, dict[int, float]]) -> dict[Cell, dict[int, float]]:
     return result
 
 
-def tolerated_lag(by_lag: dict[int, float]) -> Tolerated:
-    """Return the lag at which the share of what is learned falls to `KEPT`.
-
-    The shares are first made to fall with the lag, by isotonic regression, and then interpolated on a logarithmic
-    scale. Beyond the lags above 0 that were run, the nearest of them stands.
+def area(by_lag: dict[int, float]) -> float:
+    """Return the area under the share of the gain against the base-2 logarithm of the lag, from the first lag above 0.
 
     Args:
         by_lag: the share at each lag.
     """
-    lags = sorted(lag for lag in by_lag if lag)
-    falling = isotonic_regression([by_lag[lag] for lag in sorted(by_lag)], increasing=False).x[-len(lags) :].tolist()
-    if falling[0] < KEPT:
-        return Tolerated(float(lags[0]), True)
-    for (before, high), (after, low) in pairwise(zip(lags, falling, strict=True)):
-        if low < KEPT:
-            return Tolerated(float(before * (after / before) ** ((high - KEPT) / (high - low))), False)
-    return Tolerated(float(lags[-1]), True)
+    lags = [lag for lag in sorted(by_lag) if lag]
+    return float(np.trapezoid([by_lag[lag] for lag in lags], np.log2(lags)))
 
 
-def contrast(
-    found: dict[Cell, dict[int, float]], optimizer: str, partner: Callable[[Cell], Cell | None], predicted: float
-) -> Finding:
-    """Judge how many times more lag one half of the cells tolerates than the other.
+def shift(found: dict[Cell, dict[int, float]], optimizer: str, compared: str) -> float:
+    """Return the base-2 logarithm of how much more lag the smaller batch or rate tolerates than the larger.
+
+    If one tolerates 2^x times the lag of the other, its curve over the logarithm of the lag is shifted by x, and the
+    areas under them differ by x times the drop of the curves.
 
     Args:
-        found: of `shares`.
+        found: of `gains`.
         optimizer: whose cells are compared.
-        partner: the cell that one is compared with, None for one that is a partner itself.
-        predicted: base-2 logarithm of the ratio.
+        compared: "batch" or "rate".
+
+    Returns:
+        The shift; not-a-number where one side did not learn or where lag costs less than `LEAST_DROP` of the gain.
     """
-    by_seed: dict[int, list[float]] = {}
-    censored = pairs = 0
-    for cell, by_lag in found.items():
-        other = partner(cell)
-        if cell.optimizer == optimizer and other in found:
-            ours, theirs = tolerated_lag(by_lag), tolerated_lag(found[other])
-            pairs += 1
-            censored += ours.censored or theirs.censored
-            if not (ours.censored and theirs.censored):
-                by_seed.setdefault(cell.seed, []).append(math.log2(ours.lag / theirs.lag))
-    means = [sum(each) / len(each) for each in by_seed.values()]
-    described = mean_ci(means, confidence=CONFIDENCE)
-    because = f"{described}, predicted {predicted:g}; {censored} of {pairs} pairs out of range"
-    if pairs and censored > MOST_CENSORED * pairs:
-        return Finding(OUT_OF_RANGE, because)
-    if len(means) < LEAST_SEEDS:
-        return Finding(FEW_SEEDS, because)
-    low, high = mean_interval(means, CONFIDENCE)
-    if predicted - MARGIN < low and high < predicted + MARGIN:
-        return Finding(HOLDS, because)
-    apart = high < predicted - MARGIN or low > predicted + MARGIN
-    return Finding(FAILS if apart else NO_DIFFERENCE, because)
+    parts = {cell: by_lag for cell, by_lag in shares(found).items() if cell.optimizer == optimizer}
+    areas: dict[float, list[float]] = {}
+    for cell, by_lag in parts.items():
+        areas.setdefault(cell.agents if compared == "batch" else cell.rate, []).append(area(by_lag))
+    drops = [by_lag[LAGS[1]] - by_lag[LAGS[-1]] for by_lag in parts.values()]
+    if len(areas) < 2 or np.mean(drops) < LEAST_DROP:
+        return math.nan
+    small, large = (np.mean(areas[value]) for value in sorted(areas))
+    return float((small - large) / np.mean(drops))
 
 
-def findings(results: Results) -> dict[str, dict[str, Finding]]:
-    """Judge both contrasts of each optimizer."""
-    found = shares(gains(results))
-    judged = {
-        optimizer: {
-            "batch": contrast(found, optimizer, partial(_partner, "agents", AGENTS), BY_BATCH[optimizer]),
-            "rate": contrast(found, optimizer, partial(_partner, "rate", RATES[optimizer]), BY_RATE[optimizer]),
-        }
-        for optimizer in SETTINGS
+def contrast(found: dict[Cell, dict[int, float]], question: Question) -> Effect:
+    """Compare `shift` with `HALFWAY` by the jackknife: Student's t test of the pseudo-values that leave out one seed.
+
+    All seeds share the gain without lag and the drop that a shift is measured by. The pseudo-values include the scatter
+    of these too.
+
+    Returns:
+        The effect, on average over the optimizers; no seeds where a shift is not known.
+    """
+
+    def mean_shift(seeds: set[int]) -> float:
+        part = {cell: by_lag for cell, by_lag in found.items() if cell.seed in seeds}
+        return float(np.mean([shift(part, optimizer, question.compared) for optimizer in question.optimizers]))
+
+    seeds = {cell.seed for cell in found}
+    if len(seeds) < 2:
+        return NOTHING
+    whole = len(seeds) * mean_shift(seeds)
+    pseudo = {seed: whole - (len(seeds) - 1) * mean_shift(seeds - {seed}) for seed in seeds}
+    if any(math.isnan(value) for value in pseudo.values()):
+        return NOTHING
+    return paired_effect(pseudo, dict.fromkeys(pseudo, 0.0), HALFWAY)
+
+
+def findings(results: Results) -> dict[str, Finding]:
+    """Judge the three shifts, with p values corrected for all four findings of the figure."""
+    found = gains(results)
+    effects = {name: contrast(found, question) for name, question in QUESTIONS.items()}
+    corrected = holm([*(effect.chance for effect in effects.values()), math.nan])
+    return {
+        name: Finding(
+            _side(effect, chance, QUESTIONS[name].predicted) if results.ended else RUNS_MISSING,
+            f"{described(effect, chance)}, predicted {QUESTIONS[name].predicted:g}",
+        )
+        for (name, effect), chance in zip(effects.items(), corrected, strict=False)
     }
-    if not results.ended:
-        return {
-            optimizer: {name: Finding(RUNS_MISSING, each.because) for name, each in both.items()}
-            for optimizer, both in judged.items()
-        }
-    return judged
 
 
-def _partner(name: str, values: tuple[float, float], cell: Cell) -> Cell | None:
-    """Return the cell with the larger of two values of a field, for one that has the smaller."""
-    small, large = values
-    changed: dict[str, Any] = {name: large}
-    return cell._replace(**changed) if getattr(cell, name) == small else None
+def _side(effect: Effect, chance: float, predicted: float) -> str:
+    """Return whether an effect is surely on the side of `HALFWAY` that was predicted."""
+    if not effect.seeds:
+        return TOO_SHORT
+    verdict = effect_verdict(effect, chance)
+    if verdict in (HOLDS, FAILS):
+        return holds_if((effect.mean > HALFWAY) == (predicted > HALFWAY))
+    return verdict
 
 
 def ten_batches(results: Results) -> Finding:
@@ -250,18 +247,18 @@ def ten_batches(results: Results) -> Finding:
 
 
 def section(results: Results) -> list[str]:
-    """Return the share learned at each lag, the lag that is tolerated, and the findings."""
+    """Return the gain at each lag, the share that is left on average, and the findings."""
     found = gains(results)
     parts = shares(found)
     rows = []
-    for optimizer, rates in RATES.items():
-        for rate in rates:
+    for optimizer in SETTINGS:
+        for rate in RATES:
             for agents in AGENTS:
                 alike = (optimizer, rate, agents)
                 cells = [by_lag for cell, by_lag in found.items() if cell[:3] == alike]
                 known = [_mean([each[lag] for each in cells if lag in each]) for lag in LAGS]
-                tolerated = [tolerated_lag(by_lag) for cell, by_lag in parts.items() if cell[:3] == alike]
-                rows.append([optimizer, number(rate), str(T_MAX * agents), *known, _tolerated(tolerated)])
+                left = [area(by_lag) / OCTAVES for cell, by_lag in parts.items() if cell[:3] == alike]
+                rows.append([optimizer, number(rate), str(T_MAX * agents), *known, mean_ci(left)])
     return lines_of(
         "lag-boundary.md",
         lags=[f"lag {lag}" for lag in LAGS],
@@ -270,7 +267,13 @@ def section(results: Results) -> list[str]:
         ten_batches=ten_batches(results),
         kept=f"{KEPT:.0%}",
         steps=f"{STEPS:,}",
-        margin=number(MARGIN),
+        first=LAGS[1],
+        last=f"{LAGS[-1]:,}",
+        authors=AUTHORS,
+        adaptive=ADAPTIVE,
+        small=T_MAX * AGENTS[0],
+        large=T_MAX * AGENTS[1],
+        halfway=number(HALFWAY),
         confidence=f"{100 * CONFIDENCE:g}",
         gain=number(GAIN),
         delay=DELAY,
@@ -279,15 +282,6 @@ def section(results: Results) -> list[str]:
 
 def _mean(values: list[float]) -> str:
     return f"{sum(values) / len(values):.2f} ({len(values)})" if values else "-"
-
-
-def _tolerated(found: list[Tolerated]) -> str:
-    """Write the middle of the lags tolerated, with how many of the seeds are out of range."""
-    if not found:
-        return "-"
-    beyond = sum(each.censored for each in found)
-    middle = sorted(each.lag for each in found)[len(found) // 2]
-    return number(middle) + (f" ({beyond} of {len(found)} out of range)" if beyond else "")
 
 
 def plot(results: Results, stem: Path) -> None:
