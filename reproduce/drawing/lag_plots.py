@@ -94,25 +94,23 @@ def scores_by_lag(lines: dict[str, dict[str, list[float]]], random: float | None
 def boundaries(points: dict[str, dict[tuple[int, float], list[tuple[int, float]]]], kept: float, stem: Path) -> None:
     """Draw the share of what is learned against learning rate times lag, a row for each optimizer.
 
-    Where the points of all batch sizes and rates lie on one curve, that lag decides.
+    Lines join the means over the seeds. Where those of all batch sizes and rates lie on one curve, that lag decides.
 
     Args:
         points: by optimizer, and by batch and learning rate: of each run its lag in updates and the share.
-        kept: the share at which a lag counts as tolerated.
+        kept: the share below which learning has stopped.
         stem: of the files.
     """
     figure, axes = canvas(len(points), 2, 0.9 + 1.5 * len(points), sharey=True)
     for row, (optimizer, by_setting) in zip(axes, points.items(), strict=True):
         for number, ((batch, rate), runs) in enumerate(sorted(by_setting.items())):
             lags, shares = np.array(runs).T
-            style = {
-                "color": COLOURS[number],
-                "alpha": 0.6,
-                "markersize": 2.5,
-                "label": f"batch {batch}, rate {rate:g}",
-            }
-            for axis, lag in zip(row, (lags, lags * batch), strict=True):
-                axis.plot(rate * lag, np.clip(shares, *SHOWN), MARKERS[number], **style)
+            distinct = np.unique(lags)
+            means = [shares[lags == lag].mean() for lag in distinct]
+            style = {"color": COLOURS[number], "markersize": 2.5, "label": f"batch {batch}, rate {rate:g}"}
+            for axis, states in zip(row, (1, batch), strict=True):
+                axis.plot(rate * lags * states, np.clip(shares, *SHOWN), MARKERS[number], alpha=0.5, **style)
+                axis.plot(rate * distinct * states, np.clip(means, *SHOWN), color=COLOURS[number], linewidth=0.8)
         row[0].set_ylabel(f"{optimizer}\nshare of the gain")
         for axis in row:
             axis.axhline(kept, color="black", linewidth=0.5)

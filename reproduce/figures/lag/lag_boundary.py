@@ -189,7 +189,7 @@ def contrast(found: dict[Cell, dict[int, float]], question: Question) -> Effect:
         part = {cell: by_lag for cell, by_lag in found.items() if cell.seed in seeds}
         return float(np.mean([shift(part, optimizer, question.compared) for optimizer in question.optimizers]))
 
-    seeds = {cell.seed for cell in found}
+    seeds = {cell.seed for cell in shares(found)}
     if len(seeds) < 2:
         return NOTHING
     whole = len(seeds) * mean_shift(seeds)
