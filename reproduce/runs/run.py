@@ -136,7 +136,7 @@ class Run:
     @property
     def processor(self) -> str:
         """The machine's cores in words, whether or not a GPU was used besides."""
-        return "; ".join(dict.fromkeys(f"{session['cores']} cores of {session['cpu']}" for session in self.sessions))
+        return "; ".join(dict.fromkeys(map(_cores_of, self.sessions)))
 
     @property
     def identified(self) -> bool:
@@ -306,4 +306,8 @@ def _mean(values: np.ndarray) -> float:
 def machine_of(session: dict) -> str:
     """Return the machine of a session, in words."""
     gpus = ", ".join(session["gpus"]) if "GPU" in session["device"].upper() else "no GPU used"
-    return f"{session['cores']} cores of {session['cpu']}, {gpus}"
+    return f"{_cores_of(session)}, {gpus}"
+
+
+def _cores_of(session: dict) -> str:
+    return f"{session['cores']} core{'' if session['cores'] == 1 else 's'} of {session['cpu']}"

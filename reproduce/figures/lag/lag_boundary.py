@@ -233,8 +233,11 @@ def ten_batches(results: Results) -> Finding:
     by_cell: dict[tuple, list[tuple[float, float]]] = {}
     for cell in shares(found):
         by_cell.setdefault(cell[:3], []).append((found[cell][DELAY], found[cell][0]))
-    because = ", ".join(f"{np.mean(each, 0)[0] / np.mean(each, 0)[1]:.2f}" for each in by_cell.values())
-    if not results.ended or not by_cell:
+    if not by_cell:
+        return Finding(RUNS_MISSING, "no setting has all runs")
+    left = [np.mean(each, 0)[0] / np.mean(each, 0)[1] for each in by_cell.values()]
+    because = f"{min(left):.2f} to {max(left):.2f} of the gain is left"
+    if not results.ended:
         return Finding(RUNS_MISSING, because)
     confidence = 1 - (1 - CONFIDENCE) / len(by_cell)
     kept = [[delayed - KEPT * without for delayed, without in each] for each in by_cell.values()]
