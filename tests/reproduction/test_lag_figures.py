@@ -10,8 +10,15 @@ from invented_runs import SESSION, Drawn, failed, invent, labelled, made, of_ses
 from ga3c_tf.reproduce.figures.lag import corrections, divergences, lag_boundary, policy_lag
 from ga3c_tf.reproduce.figures.lag.policy_lag import Label
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.measures.effects import holm
-from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, NO_DIFFERENCE, RUNS_MISSING, SEVERAL_MACHINES, TOO_SHORT
+from ga3c_tf.reproduce.measures.verdicts import (
+    FAILS,
+    FEW_SEEDS,
+    HOLDS,
+    NO_DIFFERENCE,
+    RUNS_MISSING,
+    SEVERAL_MACHINES,
+    TOO_SHORT,
+)
 from ga3c_tf.runs import outcomes
 
 GAME = "minatar_breakout"
@@ -330,7 +337,7 @@ def test_a_shift_is_measured_in_octaves():
         for cell in cells
     }
     for optimizer in lag_boundary.SETTINGS:
-        assert lag_boundary.shift(found, optimizer, "batch") == pytest.approx(2.0, abs=0.05)
+        assert lag_boundary.shift(found, optimizer, "agents") == pytest.approx(2.0, abs=0.05)
         assert lag_boundary.shift(found, optimizer, "rate") == 0
 
 
@@ -338,7 +345,21 @@ def test_nothing_is_said_of_lag_that_costs_nothing(folder):
     results = invented_boundary(folder, lambda optimizer, rate, agents: 1e6)
     assert set(verdicts_of_boundary(results).values()) == {TOO_SHORT}
     text = "\n".join(lag_boundary.section(results))
-    assert "no seed has both" in text and lag_boundary.ten_batches(results).verdict == FAILS
+    assert "lag costs less than 20% of the gain" in text and lag_boundary.ten_batches(results).verdict == FAILS
+
+
+def test_seeds_that_are_not_complete_are_left_out():
+    cells = itertools.product(lag_boundary.SETTINGS, lag_boundary.RATES, lag_boundary.AGENTS, (1, 2, 3))
+    found = {
+        lag_boundary.Cell(*cell): {lag: (20 + cell[3]) / (1 + lag * cell[2] / 240) for lag in lag_boundary.LAGS}
+        for cell in cells
+    }
+    assert all("(3 seeds)" in finding.because for finding in lag_boundary.judged(found).values())
+    first, *_ = (cell for cell in found if cell.optimizer == lag_boundary.AUTHORS and cell.seed == 3)
+    del found[first][64]
+    judged = lag_boundary.judged(found)
+    assert judged["states"].verdict == judged["rate"].verdict == FEW_SEEDS and "(2 seeds)" in judged["states"].because
+    assert judged["updates"].verdict != FEW_SEEDS and "(3 seeds)" in judged["updates"].because
 
 
 def simulated(octaves, rng):
@@ -354,12 +375,7 @@ def simulated(octaves, rng):
         exponent += octaves["rate"] * (rate == min(lag_boundary.RATES))
         left = {lag: 1 / (1 + (lag / (20 * 2**exponent)) ** 0.5) for lag in lag_boundary.LAGS}
         gains[lag_boundary.Cell(*cell)] = {lag: 3 * (share + 0.1 * rng.normal()) for lag, share in left.items()}
-    effects = {name: lag_boundary.contrast(gains, question) for name, question in lag_boundary.QUESTIONS.items()}
-    chances = holm([*(effect.chance for effect in effects.values()), math.nan])
-    return [
-        lag_boundary._side(effect, chance, lag_boundary.QUESTIONS[name].predicted)
-        for (name, effect), chance in zip(effects.items(), chances, strict=False)
-    ]
+    return [finding.verdict for finding in lag_boundary.judged(gains).values()]
 
 
 def test_a_wrong_prediction_is_seldom_confirmed_and_a_right_one_more_often():

@@ -10,6 +10,7 @@ the rate tolerates four times the lag with both.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,16 @@ from ga3c_tf.reproduce.measures.curves import mean_score, score_at_start
 from ga3c_tf.reproduce.measures.effects import NOTHING, Effect, described, effect_verdict, holm, paired_effect
 from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, NO_DIFFERENCE, RUNS_MISSING, TOO_SHORT, Finding, holds_if
+from ga3c_tf.reproduce.measures.verdicts import (
+    FAILS,
+    FEW_SEEDS,
+    HOLDS,
+    LEAST_SEEDS,
+    NO_DIFFERENCE,
+    RUNS_MISSING,
+    TOO_SHORT,
+    Finding,
+)
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
@@ -38,28 +48,28 @@ START = "score at the start"
 GAIN = 1.0
 """Points above the first score: a cell that gains less without lag did not learn."""
 HALFWAY = 1.0
-"""Between the prediction and what it excludes, 0 and 2 or the other way round: four times the lag, or as much."""
+"""Halfway between a shift of 0 (as much lag) and 2 (four times the lag)."""
 LEAST_DROP = 0.2
 """Share of the gain that the largest lag costs more than the smallest, at least, where lag matters at all."""
 DELAY = 16
-"""Batches, which are more than ten."""
+"""In batches: the first lag of `LAGS` above ten."""
 KEPT = 0.5
 """Learning has stopped where it gains less than this share of what it gains without lag."""
 CONFIDENCE = 0.99
-"""Of the finding about `DELAY`; the others share the rest of the error of 5 %."""
+"""Of the finding about `DELAY`: its error of 1 % is within the fourth of 5 % that Holm's method leaves for it."""
 
 
 class Question(NamedTuple):
     """Which cells are compared, and the shift that was predicted."""
 
     optimizers: tuple[str, ...]
-    compared: str  # "batch" or "rate": the cells with the smaller value with those with the larger
+    compared: str  # field of `Cell`: the cells with its smaller value are compared with those with the larger
     predicted: float  # base-2 logarithm of how many times the lag in updates the smaller tolerates
 
 
 QUESTIONS = {
-    "states": Question((AUTHORS,), "batch", 2.0),
-    "updates": Question((ADAPTIVE,), "batch", 0.0),
+    "states": Question((AUTHORS,), "agents", 2.0),
+    "updates": Question((ADAPTIVE,), "agents", 0.0),
     "rate": Question((AUTHORS, ADAPTIVE), "rate", 2.0),
 }
 
@@ -151,76 +161,99 @@ def area(by_lag: dict[int, float]) -> float:
 
 
 def shift(found: dict[Cell, dict[int, float]], optimizer: str, compared: str) -> float:
-    """Return the base-2 logarithm of how much more lag the smaller batch or rate tolerates than the larger.
+    """Return the base-2 logarithm of how much more lag the cells with the smaller value tolerate.
 
-    If one tolerates 2^x times the lag of the other, its curve over the logarithm of the lag is shifted by x, and the
-    areas under them differ by x times the drop of the curves.
+    If curves of the same shape are shifted by x, the areas under them differ by about x times their mean drop. This is
+    exact where they are straight at both ends of the range.
 
     Args:
         found: of `gains`.
         optimizer: whose cells are compared.
-        compared: "batch" or "rate".
+        compared: the field of `Cell` by which they are divided.
 
     Returns:
-        The shift; not-a-number where one side did not learn or where lag costs less than `LEAST_DROP` of the gain.
+        The shift; not-a-number where a setting did not learn, or where lag costs less than `LEAST_DROP` of the gain.
     """
     parts = {cell: by_lag for cell, by_lag in shares(found).items() if cell.optimizer == optimizer}
+    drops = [by_lag[LAGS[1]] - by_lag[LAGS[-1]] for by_lag in parts.values()]
+    if len({cell[:3] for cell in parts}) < len(RATES) * len(AGENTS) or np.mean(drops) < LEAST_DROP:
+        return math.nan
     areas: dict[float, list[float]] = {}
     for cell, by_lag in parts.items():
-        areas.setdefault(cell.agents if compared == "batch" else cell.rate, []).append(area(by_lag))
-    drops = [by_lag[LAGS[1]] - by_lag[LAGS[-1]] for by_lag in parts.values()]
-    if len(areas) < 2 or np.mean(drops) < LEAST_DROP:
-        return math.nan
+        areas.setdefault(getattr(cell, compared), []).append(area(by_lag))
     small, large = (np.mean(areas[value]) for value in sorted(areas))
     return float((small - large) / np.mean(drops))
 
 
-def contrast(found: dict[Cell, dict[int, float]], question: Question) -> Effect:
+def contrast(found: dict[Cell, dict[int, float]], question: Question) -> Effect | None:
     """Compare `shift` with `HALFWAY` by the jackknife: Student's t test of the pseudo-values that leave out one seed.
 
     All seeds share the gain without lag and the drop that a shift is measured by. The pseudo-values include the scatter
     of these too.
 
     Returns:
-        The effect, on average over the optimizers; no seeds where a shift is not known.
+        The effect, on average over the optimizers; None where a shift is not known.
     """
-
-    def mean_shift(seeds: set[int]) -> float:
-        part = {cell: by_lag for cell, by_lag in found.items() if cell.seed in seeds}
-        return float(np.mean([shift(part, optimizer, question.compared) for optimizer in question.optimizers]))
-
-    seeds = {cell.seed for cell in shares(found)}
+    whole = complete(found, question.optimizers)
+    seeds = {cell.seed for cell in whole}
     if len(seeds) < 2:
         return NOTHING
-    whole = len(seeds) * mean_shift(seeds)
-    pseudo = {seed: whole - (len(seeds) - 1) * mean_shift(seeds - {seed}) for seed in seeds}
+
+    def mean_shift(seeds: set[int]) -> float:
+        part = {cell: by_lag for cell, by_lag in whole.items() if cell.seed in seeds}
+        return float(np.mean([shift(part, optimizer, question.compared) for optimizer in question.optimizers]))
+
+    of_all = len(seeds) * mean_shift(seeds)
+    pseudo = {seed: of_all - (len(seeds) - 1) * mean_shift(seeds - {seed}) for seed in seeds}
     if any(math.isnan(value) for value in pseudo.values()):
-        return NOTHING
+        return None
     return paired_effect(pseudo, dict.fromkeys(pseudo, 0.0), HALFWAY)
 
 
-def findings(results: Results) -> dict[str, Finding]:
-    """Judge the three shifts, with p values corrected for all four findings of the figure."""
-    found = gains(results)
-    effects = {name: contrast(found, question) for name, question in QUESTIONS.items()}
-    corrected = holm([*(effect.chance for effect in effects.values()), math.nan])
+def complete(found: dict[Cell, dict[int, float]], optimizers: tuple[str, ...]) -> dict[Cell, dict[int, float]]:
+    """Return the cells of these optimizers, of the seeds that have all of them at all lags."""
+    whole = {
+        cell: by_lag for cell, by_lag in found.items() if cell.optimizer in optimizers and len(by_lag) == len(LAGS)
+    }
+    counts = Counter(cell.seed for cell in whole)
     return {
-        name: Finding(
-            _side(effect, chance, QUESTIONS[name].predicted) if results.ended else RUNS_MISSING,
-            f"{described(effect, chance)}, predicted {QUESTIONS[name].predicted:g}",
-        )
-        for (name, effect), chance in zip(effects.items(), corrected, strict=False)
+        cell: by_lag
+        for cell, by_lag in whole.items()
+        if counts[cell.seed] == len(optimizers) * len(RATES) * len(AGENTS)
     }
 
 
-def _side(effect: Effect, chance: float, predicted: float) -> str:
-    """Return whether an effect is surely on the side of `HALFWAY` that was predicted."""
-    if not effect.seeds:
-        return TOO_SHORT
+def judged(found: dict[Cell, dict[int, float]]) -> dict[str, Finding]:
+    """Judge the three shifts, with p values corrected for all four findings of the figure.
+
+    Args:
+        found: of `gains`.
+    """
+    effects = {name: contrast(found, question) for name, question in QUESTIONS.items()}
+    chances = [effect.chance if effect else math.nan for effect in effects.values()]
+    corrected = holm([*chances, math.nan])[:-1]  # the fourth finding is judged by intervals and keeps its place
+    return {
+        name: _finding(effect, chance, QUESTIONS[name].predicted)
+        for (name, effect), chance in zip(effects.items(), corrected, strict=True)
+    }
+
+
+def _finding(effect: Effect | None, chance: float, predicted: float) -> Finding:
+    """Judge whether an effect is surely on the side of `HALFWAY` that was predicted."""
+    if effect is None:
+        return Finding(TOO_SHORT, f"a setting did not learn, or lag costs less than {LEAST_DROP:.0%} of the gain")
     verdict = effect_verdict(effect, chance)
-    if verdict in (HOLDS, FAILS):
-        return holds_if((effect.mean > HALFWAY) == (predicted > HALFWAY))
-    return verdict
+    if predicted < HALFWAY:
+        verdict = {HOLDS: FAILS, FAILS: HOLDS}.get(verdict, verdict)
+    return Finding(verdict, f"{described(effect, chance)}, predicted {predicted:g}")
+
+
+def findings(results: Results) -> dict[str, Finding]:
+    """Judge the three shifts, once all runs have ended."""
+    found = judged(gains(results))
+    if results.ended:
+        return found
+    return {name: Finding(RUNS_MISSING, finding.because) for name, finding in found.items()}
 
 
 def ten_batches(results: Results) -> Finding:
@@ -235,10 +268,13 @@ def ten_batches(results: Results) -> Finding:
         by_cell.setdefault(cell[:3], []).append((found[cell][DELAY], found[cell][0]))
     if not by_cell:
         return Finding(RUNS_MISSING, "no setting has all runs")
-    left = [np.mean(each, 0)[0] / np.mean(each, 0)[1] for each in by_cell.values()]
+    means = [np.mean(each, 0) for each in by_cell.values()]
+    left = [delayed / without for delayed, without in means]
     because = f"{min(left):.2f} to {max(left):.2f} of the gain is left"
     if not results.ended:
         return Finding(RUNS_MISSING, because)
+    if min(map(len, by_cell.values())) < LEAST_SEEDS:
+        return Finding(FEW_SEEDS, because)
     confidence = 1 - (1 - CONFIDENCE) / len(by_cell)
     kept = [[delayed - KEPT * without for delayed, without in each] for each in by_cell.values()]
     intervals = [mean_interval(each, confidence) for each in kept]
