@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -335,11 +336,12 @@ def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
 
 
 def colour_of(label: str, number: int, labels: Iterable[str]) -> str:
-    """Return the colour of a line: that of its system, where no other line is of the same."""
+    """Return the colour of a line: that of its system, where no other line is of the same; else one of no such line."""
     systems = {name: SYSTEM_COLOURS[system] for system, name in SYSTEM_NAMES.items()}
-    first = label.split(",")[0]
-    alike = [other for other in labels if other.split(",")[0] == first]
-    return systems[first] if first in systems and len(alike) == 1 else COLOURS[number % len(COLOURS)]
+    counts = Counter(other.split(",")[0] for other in labels)
+    taken = {first: colour for first, colour in systems.items() if counts[first] == 1}
+    free = [colour for colour in COLOURS if colour not in taken.values()]
+    return taken.get(label.split(",")[0], free[number % len(free)])
 
 
 def _settled(curve: Columns) -> Columns:
