@@ -63,9 +63,10 @@ def check_effects(config: Config, given: Iterable[str]) -> None:
                 f"--{option_name(fields[name])} has no effect with --system {config.system}; "
                 f"it is for {' and '.join(systems)}"
             )
-        choice, values = READ_BY.get(name, ("", ()))
-        if choice and _chosen(config, choice) not in values:
-            raise UserError(f"--{_option(name)} does nothing without --{choice} {' or '.join(values)}")
+        if name in READ_BY:
+            choice, values = READ_BY[name]
+            if _chosen(config, choice) not in values:
+                raise UserError(f"--{_option(name)} does nothing without --{choice} {' or '.join(values)}")
 
 
 def _chosen(config: Config, choice: str) -> str:

@@ -13,6 +13,7 @@ import jinja2
 from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, TIE
 
+SINGLE_PRECISION = 1e-7
 TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
 """The text of the pages, as Jinja2 templates."""
 
@@ -53,9 +54,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def number(value: float | None) -> str:
-    """Write a number with three significant digits, or a whole one from 1000 on, thousands grouped; '-' for None."""
+    """Write a number with three significant digits, or a whole one from 1000 on, thousands grouped; '-' for None.
+
+    What is closer to 0 than single precision tells from it is 0.
+    """
     if value is None:
         return "-"
+    if abs(value) < SINGLE_PRECISION:
+        return "0"
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"
