@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from invented_runs import SESSION, Drawn, failed, invent, labelled, made, of_session
 
-from ga3c_tf.reproduce.figures.lag import corrections, divergences, lag_boundary, policy_lag
+from ga3c_tf.reproduce.figures.lag import corrections, divergences, lag_boundary, policy_lag, tolerance
 from ga3c_tf.reproduce.figures.lag.policy_lag import Label
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -308,7 +308,7 @@ def verdicts_of_boundary(results):
 
 def test_the_prediction_holds_where_lag_acts_as_predicted(folder):
     results = invented_boundary(
-        folder, lambda optimizer, *cell: (of_states if optimizer == lag_boundary.AUTHORS else of_updates)(None, *cell)
+        folder, lambda optimizer, *cell: (of_states if optimizer == tolerance.AUTHORS else of_updates)(None, *cell)
     )
     assert verdicts_of_boundary(results) == {"states": HOLDS, "updates": HOLDS, "rate": HOLDS}
     assert lag_boundary.ten_batches(results).verdict == FAILS
@@ -316,7 +316,7 @@ def test_the_prediction_holds_where_lag_acts_as_predicted(folder):
 
 def test_the_prediction_fails_where_lag_acts_the_other_way(folder):
     results = invented_boundary(
-        folder, lambda optimizer, *cell: (of_updates if optimizer == lag_boundary.AUTHORS else of_states)(None, *cell)
+        folder, lambda optimizer, *cell: (of_updates if optimizer == tolerance.AUTHORS else of_states)(None, *cell)
     )
     assert verdicts_of_boundary(results) == {"states": FAILS, "updates": FAILS, "rate": HOLDS}
     text = "\n".join(lag_boundary.section(results))
@@ -330,14 +330,13 @@ def test_a_lag_that_does_not_depend_on_the_rate_is_not_as_predicted(folder):
 
 
 def test_a_shift_is_measured_in_octaves():
-    cells = itertools.product(lag_boundary.SETTINGS, lag_boundary.RATES, lag_boundary.AGENTS, (1, 2))
+    cells = itertools.product(lag_boundary.SETTINGS, tolerance.RATES, tolerance.AGENTS, (1, 2))
     found = {
-        lag_boundary.Cell(*cell): {lag: 20 / (1 + (lag * cell[2] / 240) ** 2) for lag in lag_boundary.LAGS}
-        for cell in cells
+        tolerance.Cell(*cell): {lag: 20 / (1 + (lag * cell[2] / 240) ** 2) for lag in tolerance.LAGS} for cell in cells
     }
     for optimizer in lag_boundary.SETTINGS:
-        assert lag_boundary.shift(found, optimizer, "agents") == pytest.approx(2.0, abs=0.05)
-        assert lag_boundary.shift(found, optimizer, "rate") == 0
+        assert tolerance.shift(found, optimizer, "agents") == pytest.approx(2.0, abs=0.05)
+        assert tolerance.shift(found, optimizer, "rate") == 0
 
 
 def test_nothing_is_said_of_lag_that_costs_nothing(folder):
@@ -348,15 +347,15 @@ def test_nothing_is_said_of_lag_that_costs_nothing(folder):
 
 
 def test_seeds_that_are_not_complete_are_left_out():
-    cells = itertools.product(lag_boundary.SETTINGS, lag_boundary.RATES, lag_boundary.AGENTS, (1, 2, 3))
+    cells = itertools.product(lag_boundary.SETTINGS, tolerance.RATES, tolerance.AGENTS, (1, 2, 3))
     found = {
-        lag_boundary.Cell(*cell): {lag: (20 + cell[3]) / (1 + lag * cell[2] / 240) for lag in lag_boundary.LAGS}
+        tolerance.Cell(*cell): {lag: (20 + cell[3]) / (1 + lag * cell[2] / 240) for lag in tolerance.LAGS}
         for cell in cells
     }
-    assert all("(3 seeds)" in finding.because for finding in lag_boundary.judged(found).values())
-    first, *_ = (cell for cell in found if cell.optimizer == lag_boundary.AUTHORS and cell.seed == 3)
+    assert all("(3 seeds)" in finding.because for finding in tolerance.judged(found).values())
+    first, *_ = (cell for cell in found if cell.optimizer == tolerance.AUTHORS and cell.seed == 3)
     del found[first][64]
-    judged = lag_boundary.judged(found)
+    judged = tolerance.judged(found)
     assert judged["states"].verdict == judged["rate"].verdict == FEW_SEEDS and "(2 seeds)" in judged["states"].because
     assert judged["updates"].verdict != FEW_SEEDS and "(3 seeds)" in judged["updates"].because
 
@@ -367,25 +366,25 @@ def simulated(octaves, rng):
     The shares that are left scatter by 0.1 between runs, and fall as slowly with the lag, as in the first three seeds.
     """
     gains = {}
-    for cell in itertools.product(lag_boundary.SETTINGS, lag_boundary.RATES, lag_boundary.AGENTS, range(1, 6)):
+    for cell in itertools.product(lag_boundary.SETTINGS, tolerance.RATES, tolerance.AGENTS, range(1, 6)):
         optimizer, rate, agents, _ = cell
-        by_batch = octaves["states" if optimizer == lag_boundary.AUTHORS else "updates"]
-        exponent = by_batch * (agents == min(lag_boundary.AGENTS))
-        exponent += octaves["rate"] * (rate == min(lag_boundary.RATES))
-        left = {lag: 1 / (1 + (lag / (20 * 2**exponent)) ** 0.5) for lag in lag_boundary.LAGS}
-        gains[lag_boundary.Cell(*cell)] = {lag: 3 * (share + 0.1 * rng.normal()) for lag, share in left.items()}
-    return [finding.verdict for finding in lag_boundary.judged(gains).values()]
+        by_batch = octaves["states" if optimizer == tolerance.AUTHORS else "updates"]
+        exponent = by_batch * (agents == min(tolerance.AGENTS))
+        exponent += octaves["rate"] * (rate == min(tolerance.RATES))
+        left = {lag: 1 / (1 + (lag / (20 * 2**exponent)) ** 0.5) for lag in tolerance.LAGS}
+        gains[tolerance.Cell(*cell)] = {lag: 3 * (share + 0.1 * rng.normal()) for lag, share in left.items()}
+    return [finding.verdict for finding in tolerance.judged(gains).values()]
 
 
 def test_a_wrong_prediction_is_seldom_confirmed_and_a_right_one_more_often():
     """With the scatter of these short runs, five seeds are few: the intervals say more than the verdicts."""
     rng = np.random.default_rng(0)
-    predicted = {name: question.predicted for name, question in lag_boundary.QUESTIONS.items()}
+    predicted = {name: question.predicted for name, question in tolerance.QUESTIONS.items()}
 
     def share(octaves, *sought):
         return np.mean([[each in sought for each in simulated(octaves, rng)] for _ in range(100)], 0)
 
-    halfway = dict.fromkeys(predicted, lag_boundary.HALFWAY)
+    halfway = dict.fromkeys(predicted, tolerance.HALFWAY)
     assert share(halfway, HOLDS, FAILS).sum() < 0.05
     right, wrong = predicted, {name: 2 - value for name, value in predicted.items()}
     assert (share(right, FAILS) == 0).all() and (share(wrong, HOLDS) == 0).all()
@@ -403,8 +402,8 @@ def test_settings_that_do_not_learn_without_lag_are_left_out(folder):
         for label, spec in labelled(lag_boundary.specs, "quick", GAME, seed).items():
             invent(folder.runs, spec, scores=(0.4, 20.0 if label[1] == "0.016" else 0.5))
     results = made(folder, "lag-boundary").of_game(GAME)
-    assert {cell.rate for cell in lag_boundary.shares(lag_boundary.gains(results))} == {0.016}
+    assert {cell.rate for cell in tolerance.shares(lag_boundary.gains(results))} == {0.016}
 
 
 def test_the_area_is_that_under_the_share_over_octaves():
-    assert lag_boundary.area({0: 1.0, 4: 1.0, 16: 0.5, 64: 0.0}) == pytest.approx(2 * 0.75 + 2 * 0.25)
+    assert tolerance.area({0: 1.0, 4: 1.0, 16: 0.5, 64: 0.0}) == pytest.approx(2 * 0.75 + 2 * 0.25)

@@ -1,0 +1,169 @@
+"""How much policy lag settings tolerate, and the prediction that `lag-boundary` tests.
+
+The prediction, committed before the runs: with the authors' optimizer, whose steps grow with the summed gradient,
+learning tolerates a lag such that the learning rate times the lag in states is constant. With an adaptive optimizer,
+whose steps do not depend on the size of the gradient, the rate times the lag in updates is constant. So a batch of a
+quarter of the size tolerates four times the lag in updates with the first, and as much with the second; a quarter of
+the rate tolerates four times the lag with both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from ga3c_tf.reproduce.measures.effects import NOTHING, Effect, described, effect_verdict, holm, paired_effect
+from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, TOO_SHORT, Finding
+
+LAGS = (0, 4, 16, 64, 256, 1024)
+AGENTS = (4, 16)
+OCTAVES = math.log2(LAGS[-1] / LAGS[1])
+AUTHORS = "authors' (sum, epsilon 0.1)"
+ADAPTIVE = "adaptive (mean, epsilon 1e-5)"
+RATES = (4e-3, 1.6e-2)
+GAIN = 1.0
+"""Points above the first score: a cell that gains less without lag did not learn."""
+HALFWAY = 1.0
+"""Halfway between a shift of 0 (as much lag) and 2 (four times the lag)."""
+LEAST_DROP = 0.2
+"""Share of the gain that the largest lag costs more than the smallest, at least, where lag matters at all."""
+
+
+class Question(NamedTuple):
+    """Which cells are compared, and the shift that was predicted."""
+
+    optimizers: tuple[str, ...]
+    compared: str  # field of `Cell`: the cells with its smaller value are compared with those with the larger
+    predicted: float  # base-2 logarithm of how many times the lag in updates the smaller tolerates
+
+
+QUESTIONS = {
+    "states": Question((AUTHORS,), "agents", 2.0),
+    "updates": Question((ADAPTIVE,), "agents", 0.0),
+    "rate": Question((AUTHORS, ADAPTIVE), "rate", 2.0),
+}
+
+
+class Cell(NamedTuple):
+    """The runs that differ in their lag only."""
+
+    optimizer: str
+    rate: float
+    agents: int
+    seed: int
+
+
+def shares(found: dict[Cell, dict[int, float]]) -> dict[Cell, dict[int, float]]:
+    """Return the gains as shares of what is gained without lag, on average over the seeds.
+
+    Cells that are not complete are left out, and those in which little is learned without lag.
+    """
+    whole = {cell: by_lag for cell, by_lag in found.items() if len(by_lag) == len(LAGS)}
+    result = {}
+    for cell, by_lag in whole.items():
+        alike = [each[0] for other, each in whole.items() if other[:3] == cell[:3]]
+        without = sum(alike) / len(alike)
+        if without >= GAIN:
+            result[cell] = {lag: gain / without for lag, gain in by_lag.items()}
+    return result
+
+
+def area(by_lag: dict[int, float]) -> float:
+    """Return the area under the share of the gain against the base-2 logarithm of the lag, from the first lag above 0.
+
+    Args:
+        by_lag: the share at each lag.
+    """
+    lags = [lag for lag in sorted(by_lag) if lag]
+    return float(np.trapezoid([by_lag[lag] for lag in lags], np.log2(lags)))
+
+
+def shift(found: dict[Cell, dict[int, float]], optimizer: str, compared: str) -> float:
+    """Return the base-2 logarithm of how much more lag the cells with the smaller value tolerate.
+
+    If curves of the same shape are shifted by x, the areas under them differ by about x times their mean drop. This is
+    exact where they are straight at both ends of the range.
+
+    Args:
+        found: of `gains`.
+        optimizer: whose cells are compared.
+        compared: the field of `Cell` by which they are divided.
+
+    Returns:
+        The shift; not-a-number where a setting did not learn, or where lag costs less than `LEAST_DROP` of the gain.
+    """
+    parts = {cell: by_lag for cell, by_lag in shares(found).items() if cell.optimizer == optimizer}
+    drops = [by_lag[LAGS[1]] - by_lag[LAGS[-1]] for by_lag in parts.values()]
+    if len({cell[:3] for cell in parts}) < len(RATES) * len(AGENTS) or np.mean(drops) < LEAST_DROP:
+        return math.nan
+    areas: dict[float, list[float]] = {}
+    for cell, by_lag in parts.items():
+        areas.setdefault(getattr(cell, compared), []).append(area(by_lag))
+    small, large = (np.mean(areas[value]) for value in sorted(areas))
+    return float((small - large) / np.mean(drops))
+
+
+def contrast(found: dict[Cell, dict[int, float]], question: Question) -> Effect | None:
+    """Compare `shift` with `HALFWAY` by the jackknife: Student's t test of the pseudo-values that leave out one seed.
+
+    All seeds share the gain without lag and the drop that a shift is measured by. The pseudo-values include the scatter
+    of these too.
+
+    Returns:
+        The effect, on average over the optimizers; None where a shift is not known.
+    """
+    whole = complete(found, question.optimizers)
+    seeds = {cell.seed for cell in whole}
+    if len(seeds) < 2:
+        return NOTHING
+
+    def mean_shift(seeds: set[int]) -> float:
+        part = {cell: by_lag for cell, by_lag in whole.items() if cell.seed in seeds}
+        return float(np.mean([shift(part, optimizer, question.compared) for optimizer in question.optimizers]))
+
+    of_all = len(seeds) * mean_shift(seeds)
+    pseudo = {seed: of_all - (len(seeds) - 1) * mean_shift(seeds - {seed}) for seed in seeds}
+    if any(math.isnan(value) for value in pseudo.values()):
+        return None
+    return paired_effect(pseudo, dict.fromkeys(pseudo, 0.0), HALFWAY)
+
+
+def complete(found: dict[Cell, dict[int, float]], optimizers: tuple[str, ...]) -> dict[Cell, dict[int, float]]:
+    """Return the cells of these optimizers, of the seeds that have all of them at all lags."""
+    whole = {
+        cell: by_lag for cell, by_lag in found.items() if cell.optimizer in optimizers and len(by_lag) == len(LAGS)
+    }
+    counts = Counter(cell.seed for cell in whole)
+    return {
+        cell: by_lag
+        for cell, by_lag in whole.items()
+        if counts[cell.seed] == len(optimizers) * len(RATES) * len(AGENTS)
+    }
+
+
+def judged(found: dict[Cell, dict[int, float]]) -> dict[str, Finding]:
+    """Judge the three shifts, with p values corrected for all four findings of the figure.
+
+    Args:
+        found: of `gains`.
+    """
+    effects = {name: contrast(found, question) for name, question in QUESTIONS.items()}
+    chances = [effect.chance if effect else math.nan for effect in effects.values()]
+    corrected = holm([*chances, math.nan])[:-1]  # the fourth finding is judged by intervals and keeps its place
+    return {
+        name: _finding(effect, chance, QUESTIONS[name].predicted)
+        for (name, effect), chance in zip(effects.items(), corrected, strict=True)
+    }
+
+
+def _finding(effect: Effect | None, chance: float, predicted: float) -> Finding:
+    """Judge whether an effect is surely on the side of `HALFWAY` that was predicted."""
+    if effect is None:
+        return Finding(TOO_SHORT, f"a setting did not learn, or lag costs less than {LEAST_DROP:.0%} of the gain")
+    verdict = effect_verdict(effect, chance)
+    if predicted < HALFWAY:
+        verdict = {HOLDS: FAILS, FAILS: HOLDS}.get(verdict, verdict)
+    return Finding(verdict, f"{described(effect, chance)}, predicted {predicted:g}")
