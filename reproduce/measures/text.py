@@ -84,11 +84,16 @@ def mean_ci(values: Sequence[float], of: str = "seed", confidence: float = 0.95)
     if not values:
         return "-"
     count = f"{len(values)} {of}{'s' if len(values) > 1 else ''}"
-    mean = sum(values) / len(values)
+    return f"{mean_and_interval(values, confidence)} ({count})"
+
+
+def mean_and_interval(values: Sequence[float], confidence: float = 0.95) -> str:
+    """Write the mean with three significant digits, and its interval where there are two or more values."""
+    mean = _rounded(sum(values) / len(values))
     if len(values) == 1:
-        return f"{_rounded(mean)} ({count})"
+        return mean
     low, high = mean_interval(values, confidence)
-    return f"{_rounded(mean)} [{_rounded(low)}, {_rounded(high)}] ({count})"
+    return f"{mean} [{_rounded(low)}, {_rounded(high)}]"
 
 
 def _rounded(value: float) -> str:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from invented_runs import SESSION, Drawn, failed, invent, labelled, made, of_session
 
-from ga3c_tf.reproduce.figures.lag import corrections, divergences, lag_boundary, policy_lag, tolerance
-from ga3c_tf.reproduce.figures.lag.policy_lag import Label
+from ga3c_tf.reproduce.figures.lag import corrections, divergences, lag_boundary, minimum_batch, policy_lag, tolerance
+from ga3c_tf.reproduce.figures.lag.minimum_batch import Label
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
@@ -53,11 +53,11 @@ def test_what_a_minimum_batch_does_is_computed(folder):
         return {"scores": course, "rate": 10000.0 + 500 * seed}
 
     results = invented_lags(folder, change)
-    runs = policy_lag.groups(results)
-    found = policy_lag.findings(results, GAME, runs)
+    runs = minimum_batch.groups(results)
+    found = minimum_batch.findings(results, GAME, runs)
     verdicts = {name: finding.verdict for name, finding in found.items()}
     assert verdicts == dict.fromkeys(verdicts, HOLDS) and len(verdicts) == 11
-    assert policy_lag.failed_to_learn(results, runs[Label("minimum 0", "large")]) == 0  # they recovered
+    assert minimum_batch.failed_to_learn(results, runs[Label("minimum 0", "large")]) == 0  # they recovered
     assert "(5 seeds)" in found["stabilises"].because
 
 
@@ -70,20 +70,22 @@ def test_throughput_alone_shows_after_equal_time_only(folder):
         return {"rate": (10000.0 if fast else 5000.0) + 100 * seed, "scores": (0.0, 20.0) if fast else course}
 
     results = invented_lags(folder, change)
-    found = policy_lag.findings(results, GAME, policy_lag.groups(results))
+    found = minimum_batch.findings(results, GAME, minimum_batch.groups(results))
     assert found["faster_normal"].verdict == found["raises_speed"].verdict == HOLDS
     assert found["better_steps_normal"].verdict != HOLDS
-    one = {label: runs[0] for label, runs in policy_lag.groups(results).items()}
+    one = {label: runs[0] for label, runs in minimum_batch.groups(results).items()}
     slow, fast = (one[Label(setting, "normal")] for setting in ("minimum 0", "minimum 20"))
-    assert results.value(fast, policy_lag.SCORE) == pytest.approx(2 * results.value(slow, policy_lag.SCORE), rel=0.05)
-    assert results.value(fast, policy_lag.SCORE_AT_STEPS) == pytest.approx(
-        results.value(slow, policy_lag.SCORE_AT_STEPS), rel=0.1
+    assert results.value(fast, minimum_batch.SCORE) == pytest.approx(
+        2 * results.value(slow, minimum_batch.SCORE), rel=0.05
+    )
+    assert results.value(fast, minimum_batch.SCORE_AT_STEPS) == pytest.approx(
+        results.value(slow, minimum_batch.SCORE_AT_STEPS), rel=0.1
     )
 
 
 def test_nothing_is_judged_before_all_runs_have_ended(folder):
     results = invented_lags(folder, seeds=4)
-    found = policy_lag.findings(results, GAME, policy_lag.groups(results))
+    found = minimum_batch.findings(results, GAME, minimum_batch.groups(results))
     assert {finding.verdict for finding in found.values()} == {RUNS_MISSING}
     assert "(4 seeds)" in found["faster_normal"].because
 
@@ -96,7 +98,7 @@ def test_what_depends_on_time_is_not_judged_across_machines(folder, other):
     [run, *_] = results.runs
     of_session(run, SESSION | other)
     results = folder.results(FIGURES["policy-lag"], "quick").of_game(GAME)
-    found = policy_lag.findings(results, GAME, policy_lag.groups(results))
+    found = minimum_batch.findings(results, GAME, minimum_batch.groups(results))
     assert found["faster_normal"].verdict == found["raises_speed"].verdict == SEVERAL_MACHINES
     assert found["lowers_lag"].verdict == HOLDS
 
@@ -109,7 +111,9 @@ def test_the_table_has_lag_in_states_and_as_divergence(folder):
     for run in (run for run in results.runs if run.finished):
         assert results.value(run, divergences.LAG_STATES) == results.value(run, divergences.LAG) * 5
         assert results.value(run, divergences.KL) == results.value(run, divergences.SAMPLE_SIZE) == 1.0
-        assert results.value(run, policy_lag.PPS) == pytest.approx(5000.0 if "-m0-" in run.spec.id else 1e4, rel=0.01)
+        assert results.value(run, minimum_batch.PPS) == pytest.approx(
+            5000.0 if "-m0-" in run.spec.id else 1e4, rel=0.01
+        )
 
 
 @pytest.mark.parametrize("scores", [None, (2.0, 1.0, 0.0)])
@@ -125,9 +129,9 @@ def test_a_run_that_diverged_or_never_learned_counts(folder, scores):
         else:
             failed(folder, spec, "train: the training diverged", outcomes.DIVERGED)
     results = made(folder, "policy-lag").of_game(GAME)
-    found = policy_lag.groups(results)
-    assert policy_lag.failed_to_learn(results, found[Label("minimum 0", "large")]) == 3
-    findings = policy_lag.findings(results, GAME, found)
+    found = minimum_batch.groups(results)
+    assert minimum_batch.failed_to_learn(results, found[Label("minimum 0", "large")]) == 3
+    findings = minimum_batch.findings(results, GAME, found)
     assert findings["stabilises"].because.startswith("+1 [1, 1]")
     assert findings["better_steps_large"].because.startswith("+") and "(3 seeds)" in findings["faster_large"].because
 
@@ -165,11 +169,11 @@ def test_at_a_large_rate_pong_must_learn_and_breakout_must_not(folder):
 
 def last_verdict(folder, game):
     part = made(folder, "policy-lag", (game,), seeds=3).of_game(game)
-    return policy_lag.findings(part, game, policy_lag.groups(part))["large_rate"].verdict
+    return minimum_batch.findings(part, game, minimum_batch.groups(part))["large_rate"].verdict
 
 
 def verdicts(results):
-    found = policy_lag.findings(results, GAME, policy_lag.groups(results))
+    found = minimum_batch.findings(results, GAME, minimum_batch.groups(results))
     return [finding.verdict for finding in found.values()]
 
 
@@ -182,9 +186,9 @@ def test_equal_settings_are_seldom_told_apart_and_different_ones_often():
 
         def number(spec, metric):
             better = {"minimum 20": effect, "minimum 40": effect, "A2C": effect}.get(spec.label[0], 0.0)
-            better = -better if metric in (divergences.LAG_STATES, policy_lag.LOST) else better
+            better = -better if metric in (divergences.LAG_STATES, minimum_batch.LOST) else better
             value = 10 + better + rng.normal()
-            return value * speeds[spec.seed] if metric == policy_lag.PPS else value
+            return value * speeds[spec.seed] if metric == minimum_batch.PPS else value
 
         return Drawn(FIGURES["policy-lag"].all_specs("quick"), number)
 

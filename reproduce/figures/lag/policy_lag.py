@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, smoke_spec
 from ga3c_tf.reproduce.figures.lag.divergences import (
     BOOTSTRAP,
     KL,
@@ -22,77 +21,50 @@ from ga3c_tf.reproduce.figures.lag.divergences import (
     TOTAL_VARIATION,
     lag_measures,
 )
+from ga3c_tf.reproduce.figures.lag.minimum_batch import (
+    COLLAPSED,
+    END,
+    LARGE_RATE_HARMS,
+    LOST,
+    PPS,
+    RATES,
+    SCORE,
+    SCORE_AT_STEPS,
+    Label,
+    failed_to_learn,
+    findings,
+    groups,
+    values,
+)
 from ga3c_tf.reproduce.measures.curves import mean_score
-from ga3c_tf.reproduce.measures.effects import (
-    Effect,
-    described,
-    described_ratio,
-    effect_verdict,
-    holm,
-    paired_effect,
-    paired_ratio,
-    welch_effect,
-)
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
-from ga3c_tf.reproduce.measures.records import NOT_RUN
-from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import (
-    FEW_SEEDS,
-    LEAST_SEEDS,
-    RUNS_MISSING,
-    SEVERAL_MACHINES,
-    TOO_SHORT,
-    Finding,
-    collapsed,
-    holds_if,
-    share_lost,
-)
+from ga3c_tf.reproduce.measures.text import lines_of, mean_and_interval, mean_ci, number
+from ga3c_tf.reproduce.measures.verdicts import collapsed, share_lost
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MINIMA = (0, 20, 40, 160)
-RATES = {"normal": 1e-3, "large": 4e-3}
 MINUTES = {"quick": 4.0, "paper": 24 * 60.0}
 EQUAL_STEPS = 500_000
 GAIN = 2.0
 """Points above its first score from where a run has learned."""
-GOOD = ("minimum 20", "minimum 40")
-"""The minimum batches that the paper recommends."""
-LARGE_RATE_HARMS = {"pong": False, "breakout": True}
-"""Whether the paper finds that runs of the game fail to learn at a large learning rate."""
-SCORE = "mean score over equal time"
-SCORE_AT_STEPS = "mean score over equal steps"
-END = "score at the end"
-LOST = "time lost"
-COLLAPSED = "collapsed"
-PPS = "pps"
-COLUMNS = [
-    ("policy lag, mean", LAG),
-    ("in states", LAG_STATES),
-    ("versions within a segment", SPREAD),
-    ("lag of the bootstrap value", BOOTSTRAP),
-    ("KL divergence", KL),
-    ("total variation", TOTAL_VARIATION),
-    ("PPS", PPS),
-    ("mean score, equal time", SCORE),
-    ("mean score, equal steps", SCORE_AT_STEPS),
-    ("score at the end", END),
-    ("time lost", LOST),
-]
-"""What the table shows of each way to make batches: heading and metric."""
-
-
-NOTHING_LEARNED = {SCORE: 0.0, SCORE_AT_STEPS: 0.0, LOST: 1.0}
-"""What counts for a run that diverged or never learned."""
-OF_TIME = (SCORE, PPS)
-"""What depends on the machine."""
-
-
-class Label(NamedTuple):
-    """What a run is called: how its batches are made, and its learning rate."""
-
-    setting: str
-    rate: str
+LEARNING_COLUMNS = {
+    "lag in updates": LAG,
+    "in states": LAG_STATES,
+    "PPS": PPS,
+    "mean score, equal time": SCORE,
+    "mean score, equal steps": SCORE_AT_STEPS,
+    "score at the end": END,
+    "time lost": LOST,
+}
+"""What the first table shows of each way to make batches: metrics by heading."""
+LAG_COLUMNS = {
+    "versions within a segment": SPREAD,
+    "lag of the bootstrap value": BOOTSTRAP,
+    "KL divergence": KL,
+    "total variation": TOTAL_VARIATION,
+}
+"""What the second table shows."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -162,118 +134,25 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def groups(results: Results) -> dict[Label, list[Run]]:
-    """Group the runs of one game by what they are called."""
-    return grouped(results.runs, lambda run: Label(*run.spec.label))
-
-
-def failed_to_learn(results: Results, runs: Iterable[Run]) -> int:
-    """Count the runs that collapsed, diverged or never improved."""
-    known = [run for run in runs if results.status(run) != NOT_RUN]
-    return sum(run.diverged or (run.finished and results.value(run, COLLAPSED) != 0) for run in known)
-
-
-def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[str, Finding]:
-    """Judge what the paper says of the minimum batch, for one game.
-
-    Nothing is judged before all runs have ended: with some of the seeds a verdict could still turn.
-    """
-
-    def effect(metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal") -> Effect:
-        mine, theirs = (values(results, runs, metric, *settings, rate=rate) for settings in (ours, others))
-        if metric in OF_TIME:
-            return paired_ratio(mine, theirs) if metric == PPS else paired_effect(mine, theirs)
-        return welch_effect(list(mine.values()), list(theirs.values()))
-
-    none, most, control = ("minimum 0",), ("minimum 160",), ("A2C",)
-    compared = {
-        "lowers_lag": (LAG_STATES, effect(LAG_STATES, none, ("minimum 40",))),
-        "raises_speed": (PPS, effect(PPS, GOOD, none)),
-        "stabilises": (LOST, effect(LOST, none, GOOD, rate="large")),
-    }
-    for rate in RATES:
-        compared |= {
-            f"faster_{rate}": (SCORE, effect(SCORE, GOOD, none, rate)),
-            f"better_steps_{rate}": (SCORE_AT_STEPS, effect(SCORE_AT_STEPS, GOOD, none, rate)),
-            f"larger_is_slower_{rate}": (SCORE, effect(SCORE, GOOD, most, rate)),
-            f"without_lag_{rate}": (SCORE_AT_STEPS, effect(SCORE_AT_STEPS, control, most, rate)),
-        }
-    corrected = holm([effect.chance for _, effect in compared.values()])
-    found = {
-        name: Finding(
-            _verdict(results, metric, effect, chance),
-            (described_ratio if metric == PPS else described)(effect, chance),
-        )
-        for (name, (metric, effect)), chance in zip(compared.items(), corrected, strict=True)
-    }
-    if game in LARGE_RATE_HARMS:
-        found["large_rate"] = _large_rate(results, LARGE_RATE_HARMS[game], runs)
-    return found
-
-
-def _verdict(results: Results, metric: str, effect: Effect, corrected: float) -> str:
-    if not results.ended:
-        return RUNS_MISSING
-    by_seed = grouped(results.runs, lambda run: run.spec.seed)
-    if metric in OF_TIME and any(len({run.machine for run in each if run.finished}) > 1 for each in by_seed.values()):
-        return SEVERAL_MACHINES
-    return effect_verdict(effect, corrected)
-
-
-def values(
-    results: Results, runs: dict[Label, list[Run]], metric: str, *settings: str, rate: str = "normal"
-) -> dict[int, float]:
-    """Return one number for each seed that has all of the settings: their mean."""
-    by_seed: dict[int, list[float]] = {}
-    for setting in settings:
-        for run in runs.get(Label(setting, rate), []):
-            value = results.value(run, metric)
-            if value is None and (run.finished or run.diverged):
-                value = NOTHING_LEARNED.get(metric)
-            if value is not None:
-                by_seed.setdefault(run.spec.seed, []).append(value)
-    return {seed: sum(each) / len(each) for seed, each in by_seed.items() if len(each) == len(settings)}
-
-
-def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> Finding:
-    """Judge whether runs without a minimum batch fail to learn at a large learning rate, as the paper says of the game.
-
-    Args:
-        results: of the game.
-        harms: whether the paper finds that they do.
-        runs: as `groups` gives them.
-    """
-    done = [run for run in runs.get(Label("minimum 0", "large"), []) if run.finished or run.diverged]
-    lost = failed_to_learn(results, done)
-    because = f"{lost} of {len(done)}"
-    if len(done) < LEAST_SEEDS:
-        return Finding(FEW_SEEDS, because)
-    # It says nothing about the learning rate where the time is too short to learn at all.
-    learned = [run for run in runs.get(Label("minimum 20", "normal"), []) if run.finished]
-    if not learned:
-        return Finding(RUNS_MISSING, because)
-    if failed_to_learn(results, learned):
-        return Finding(TOO_SHORT, because)
-    return Finding(holds_if((lost > 0) == harms), because)
-
-
 def section(results: Results) -> list[str]:
-    """Return a table and the findings of one game."""
+    """Return two tables and the findings of one game."""
     game = results.runs[0].spec.game
     runs = groups(results)
-    rows = []
+    learning = []
+    lags = []
     for label, each in runs.items():
-        cells = [
-            mean_ci(list(values(results, {label: each}, metric, label.setting, rate=label.rate).values()))
-            for _, metric in COLUMNS
-        ]
-        reasons = Counter(results.status(run) for run in each if not run.finished)
         ended = sum(run.finished or run.diverged for run in each)
-        rows.append([*label, *cells, f"{failed_to_learn(results, each)} of {ended}", _counted(reasons)])
+        reasons = Counter(results.status(run) for run in each if not run.finished)
+        failed = f"{failed_to_learn(results, each)} of {ended}"
+        cells = _cells(results, runs, label, LEARNING_COLUMNS, ended)
+        learning.append([*label, str(ended), *cells, failed, _counted(reasons) or "-"])
+        lags.append([*label, *_cells(results, runs, label, LAG_COLUMNS, ended)])
     return lines_of(
         "policy-lag.md",
-        columns=[name for name, _ in COLUMNS],
-        rows=rows,
+        learning_columns=list(LEARNING_COLUMNS),
+        learning=learning,
+        lag_columns=list(LAG_COLUMNS),
+        lags=lags,
         rates=", ".join(f"{name} {value:g}" for name, value in RATES.items()),
         game=game,
         harms=LARGE_RATE_HARMS.get(game),
@@ -281,6 +160,18 @@ def section(results: Results) -> list[str]:
         findings=findings(results, game, runs),
         gain=number(GAIN),
     )
+
+
+def _cells(
+    results: Results, runs: dict[Label, list[Run]], label: Label, metrics: dict[str, str], ended: int
+) -> list[str]:
+    """Write the mean of each metric over seeds, and the number of seeds where it is not that of the row."""
+    cells = []
+    for metric in metrics.values():
+        known = list(values(results, runs, metric, label.setting, rate=label.rate).values())
+        complete = known and len(known) == ended
+        cells.append(mean_and_interval(known) if complete else mean_ci(known))
+    return cells
 
 
 def _counted(reasons: Counter[str]) -> str:

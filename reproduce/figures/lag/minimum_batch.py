@@ -1,0 +1,148 @@
+"""What a minimum training batch does to policy lag, throughput and learning, as `policy-lag` judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ga3c_tf.reproduce.figures.figure import Results, grouped
+from ga3c_tf.reproduce.figures.lag.divergences import LAG_STATES
+from ga3c_tf.reproduce.measures.effects import (
+    Effect,
+    described,
+    described_ratio,
+    effect_verdict,
+    holm,
+    paired_effect,
+    paired_ratio,
+    welch_effect,
+)
+from ga3c_tf.reproduce.measures.records import NOT_RUN
+from ga3c_tf.reproduce.measures.verdicts import (
+    FEW_SEEDS,
+    LEAST_SEEDS,
+    RUNS_MISSING,
+    SEVERAL_MACHINES,
+    TOO_SHORT,
+    Finding,
+    holds_if,
+)
+from ga3c_tf.reproduce.runs.run import Run
+
+RATES = {"normal": 1e-3, "large": 4e-3}
+GOOD = ("minimum 20", "minimum 40")
+"""The minimum batches that the paper recommends."""
+LARGE_RATE_HARMS = {"pong": False, "breakout": True}
+"""Whether the paper finds that runs of the game fail to learn at a large learning rate."""
+SCORE = "mean score over equal time"
+SCORE_AT_STEPS = "mean score over equal steps"
+END = "score at the end"
+LOST = "time lost"
+COLLAPSED = "collapsed"
+PPS = "pps"
+NOTHING_LEARNED = {SCORE: 0.0, SCORE_AT_STEPS: 0.0, LOST: 1.0}
+"""What counts for a run that diverged or never learned."""
+OF_TIME = (SCORE, PPS)
+"""What depends on the machine."""
+
+
+class Label(NamedTuple):
+    """What a run is called: how its batches are made, and its learning rate."""
+
+    setting: str
+    rate: str
+
+
+def groups(results: Results) -> dict[Label, list[Run]]:
+    """Group the runs of one game by what they are called."""
+    return grouped(results.runs, lambda run: Label(*run.spec.label))
+
+
+def failed_to_learn(results: Results, runs: Iterable[Run]) -> int:
+    """Count the runs that collapsed, diverged or never improved."""
+    known = [run for run in runs if results.status(run) != NOT_RUN]
+    return sum(run.diverged or (run.finished and results.value(run, COLLAPSED) != 0) for run in known)
+
+
+def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[str, Finding]:
+    """Judge what the paper says of the minimum batch, for one game.
+
+    Nothing is judged before all runs have ended: with some of the seeds a verdict could still turn.
+    """
+
+    def effect(metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal") -> Effect:
+        mine, theirs = (values(results, runs, metric, *settings, rate=rate) for settings in (ours, others))
+        if metric in OF_TIME:
+            return paired_ratio(mine, theirs) if metric == PPS else paired_effect(mine, theirs)
+        return welch_effect(list(mine.values()), list(theirs.values()))
+
+    none, most, control = ("minimum 0",), ("minimum 160",), ("A2C",)
+    compared = {
+        "lowers_lag": (LAG_STATES, effect(LAG_STATES, none, ("minimum 40",))),
+        "raises_speed": (PPS, effect(PPS, GOOD, none)),
+        "stabilises": (LOST, effect(LOST, none, GOOD, rate="large")),
+    }
+    for rate in RATES:
+        compared |= {
+            f"faster_{rate}": (SCORE, effect(SCORE, GOOD, none, rate)),
+            f"better_steps_{rate}": (SCORE_AT_STEPS, effect(SCORE_AT_STEPS, GOOD, none, rate)),
+            f"larger_is_slower_{rate}": (SCORE, effect(SCORE, GOOD, most, rate)),
+            f"without_lag_{rate}": (SCORE_AT_STEPS, effect(SCORE_AT_STEPS, control, most, rate)),
+        }
+    corrected = holm([effect.chance for _, effect in compared.values()])
+    found = {
+        name: Finding(
+            _verdict(results, metric, effect, chance),
+            (described_ratio if metric == PPS else described)(effect, chance),
+        )
+        for (name, (metric, effect)), chance in zip(compared.items(), corrected, strict=True)
+    }
+    if game in LARGE_RATE_HARMS:
+        found["large_rate"] = _large_rate(results, LARGE_RATE_HARMS[game], runs)
+    return found
+
+
+def _verdict(results: Results, metric: str, effect: Effect, corrected: float) -> str:
+    if not results.ended:
+        return RUNS_MISSING
+    by_seed = grouped(results.runs, lambda run: run.spec.seed)
+    if metric in OF_TIME and any(len({run.machine for run in each if run.finished}) > 1 for each in by_seed.values()):
+        return SEVERAL_MACHINES
+    return effect_verdict(effect, corrected)
+
+
+def values(
+    results: Results, runs: dict[Label, list[Run]], metric: str, *settings: str, rate: str = "normal"
+) -> dict[int, float]:
+    """Return one number for each seed that has all of the settings: their mean."""
+    by_seed: dict[int, list[float]] = {}
+    for setting in settings:
+        for run in runs.get(Label(setting, rate), []):
+            value = results.value(run, metric)
+            if value is None and (run.finished or run.diverged):
+                value = NOTHING_LEARNED.get(metric)
+            if value is not None:
+                by_seed.setdefault(run.spec.seed, []).append(value)
+    return {seed: sum(each) / len(each) for seed, each in by_seed.items() if len(each) == len(settings)}
+
+
+def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> Finding:
+    """Judge whether runs without a minimum batch fail to learn at a large learning rate, as the paper says of the game.
+
+    Args:
+        results: of the game.
+        harms: whether the paper finds that they do.
+        runs: as `groups` gives them.
+    """
+    done = [run for run in runs.get(Label("minimum 0", "large"), []) if run.finished or run.diverged]
+    lost = failed_to_learn(results, done)
+    because = f"{lost} of {len(done)}"
+    if len(done) < LEAST_SEEDS:
+        return Finding(FEW_SEEDS, because)
+    # It says nothing about the learning rate where the time is too short to learn at all.
+    learned = [run for run in runs.get(Label("minimum 20", "normal"), []) if run.finished]
+    if not learned:
+        return Finding(RUNS_MISSING, because)
+    if failed_to_learn(results, learned):
+        return Finding(TOO_SHORT, because)
+    return Finding(holds_if((lost > 0) == harms), because)
