@@ -83,7 +83,6 @@ class Stats:
             divergence: of the batch.
             within: lag within its segments.
         """
-        measured = np.array([*divergence, *within])
         with self._lock:
             self.updates += 1
             self.trained_samples += len(lags)
@@ -92,9 +91,8 @@ class Stats:
             self._lags_of_agent.add(agents, lags[: len(agents)])
             self._states_of_agent.add(agents)
             self._losses += policy_loss, value_loss, entropy * len(lags)
-            known = np.isfinite(measured)
-            self._measured[known] += measured[known] * len(lags)
-            self._states_measured[known] += len(lags)
+            if divergence is not UNKNOWN:
+                self._add_measured(np.array([*divergence, *within]), len(lags))
 
     def episode(self, score: float) -> None:
         """Count an episode that ended with this raw score."""
@@ -145,6 +143,12 @@ class Stats:
         """Return the sum and the number of policy lags by agent since the last `window`, both float64 [agents]."""
         with self._lock:
             return self._lags_of_agent.padded(agents), self._states_of_agent.padded(agents)
+
+    def _add_measured(self, values: np.ndarray, states: int) -> None:
+        """Add what was measured of a batch of so many states, float64 [len(MEASURED)]; not-a-number is left out."""
+        known = np.isfinite(values)
+        self._measured[known] += values[known] * states
+        self._states_measured[known] += states
 
     def _measured_means(self) -> dict[str, float]:
         """Return the means over states of what each update measured; not-a-number where none did."""
