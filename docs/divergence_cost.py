@@ -21,6 +21,7 @@ from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.reproduce.measures.effects import paired_ratio
 
 SECONDS = 2.0
+SETTLING = 0.3
 WARM_UP = 20.0
 ORDER = (True, False, False, True)
 NEVER = 2**62
@@ -64,13 +65,14 @@ def measure(config: Config, minutes: float) -> list[dict[str, float]]:
         for measured in itertools.cycle(ORDER):
             if time.monotonic() > end and len(speeds) % len(ORDER) == 0:
                 break
-            actor_critic.MEASURED_EVERY = every if measured else NEVER
+            actor_critic.MEASURED_EVERY = NEVER
+            time.sleep(SETTLING)  # until no update is left that would look for what the other one does not compute
             model._compute = computed[measured]
+            time.sleep(SETTLING)
+            actor_critic.MEASURED_EVERY = every if measured else NEVER
             before, start = stats.predictions, time.monotonic()
             time.sleep(SECONDS)
             speeds.append((measured, (stats.predictions - before) / (time.monotonic() - start)))
-        actor_critic.MEASURED_EVERY = every
-        model._compute = computed[True]
         training.stop("interrupted")
 
     thread = threading.Thread(target=alternate)
@@ -78,6 +80,7 @@ def measure(config: Config, minutes: float) -> list[dict[str, float]]:
     training.run()
     thread.join()
     folder.close()
+    actor_critic.MEASURED_EVERY = every
     return [
         {
             name: statistics.mean(
