@@ -12,6 +12,7 @@ from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.runs.weights import EPISODE
 
 PRETRAINED = "pong"
+SCORES = "scores"
 MAIN = "wall-clock"
 """The figure of the paper's main claim, whose findings come first."""
 END = "<!-- end of what is generated -->"
@@ -49,5 +50,7 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
         published=pretrained.rows(weights, folder.paper(), f"{name}/weights"),
         card=PRETRAINED if (weights / PRETRAINED / "curve.svg").exists() else None,
         verdicts=counted(summary.verdicts),
+        hardware=sorted(summary.hardware),
+        scores=summary.answers.get(SCORES),
         decided=sorted(summary.decided, key=lambda finding: finding.figure != MAIN),
     )

@@ -52,6 +52,8 @@ class Summary:
         verdicts: how many findings have which verdict.
         decided: the findings that are decided.
         undecided: those that are not, by figure and reason.
+        answers: our answer to each figure's claim or question, by name and budget.
+        hardware: of the finished runs.
     """
 
     figures: list[list[str]] = field(default_factory=list)
@@ -59,6 +61,8 @@ class Summary:
     verdicts: Counter[str] = field(default_factory=Counter)
     decided: list[Decided] = field(default_factory=list)
     undecided: list[Undecided] = field(default_factory=list)
+    answers: dict[str, str] = field(default_factory=dict)
+    hardware: set[str] = field(default_factory=set)
 
 
 def summarize(folder: ResultsFolder) -> Summary:
@@ -79,6 +83,8 @@ def summarize(folder: ResultsFolder) -> Summary:
             link = f"[{figure.name}](#{figure.name})" if results.begun else figure.name
             hours = sum(run.hours for run in results.runs if run.finished)
             answer = figure.answer(results) or _answer(results, found)
+            summary.answers[frozen.named(figure.name, budget)] = answer
+            summary.hardware |= {run.hardware for run in results.runs if run.finished}
             rule = frozen.row(figure.name, budget, results.runs)
             summary.rules += [rule] if rule else []
             summary.figures.append(
