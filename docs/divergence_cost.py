@@ -1,13 +1,14 @@
-"""What it costs GA3C to measure its policy lag as a divergence: the same training with and without it, in turn.
+"""What it costs GA3C to measure its policy lag as a divergence.
 
-python docs/divergence_cost.py [MINUTES], of each setting; prints JSON. Every two seconds a running training changes
-between the code as it is and an update that computes neither the divergence nor what it needs. A pair is four windows,
-with, without, without, with, so that a steady drift of the speed cancels out.
+python docs/divergence_cost.py [MINUTES], of each setting; prints JSON. In a running training, each update is drawn to be
+one of three: with the divergence, with what it needs but without it (as six of seven updates are), or without either.
+Their processor time in the trainer's thread, divided by that of the whole system for an update, is the share of the
+speed that the divergence costs where all cores are busy. Predictions per second vary too much to show it.
 """
 
-import itertools
 import json
 import math
+import random
 import statistics
 import sys
 import tempfile
@@ -15,16 +16,15 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
+
 from ga3c_tf.config import Config
 from ga3c_tf.host.machine import machine, source_version
 from ga3c_tf.host.onednn import enable_onednn
-from ga3c_tf.reproduce.measures.effects import paired_ratio
 
-SECONDS = 2.0
-SETTLING = 0.3
 WARM_UP = 20.0
-ORDER = (True, False, False, True)
-NEVER = 2**62
+ALWAYS, NEVER = 1, 2**62
+KINDS = ("measured", "prepared", "neither")
 SETTINGS = {
     "MinAtar Breakout, minimum 20": {"env_id": "MinAtar/Breakout-v1", "min_training_batch": 20},
     "MinAtar Breakout, minimum 0": {"env_id": "MinAtar/Breakout-v1", "min_training_batch": 0},
@@ -45,81 +45,78 @@ def without_divergence(actor_critic):
     )
 
 
-def measure(config: Config, minutes: float) -> list[dict[str, float]]:
-    """Train for so long, and return the predictions per second of each pair with and without the divergence."""
+def processor_seconds() -> float:
+    """Return the processor time of this process and its agents."""
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    return sum(sum(process.cpu_times()[:2]) for process in processes)
+
+
+def measure(config: Config, minutes: float) -> dict[str, float]:
+    """Train for so long, and return the milliseconds of updates of each kind and of all work, and the cost in percent."""
     from ga3c_tf.model import actor_critic
     from ga3c_tf.runner import new_training
+    from ga3c_tf.workers import trainer
 
     training, folder = new_training(config, sys.argv, print)
     stats = training.session.stats
     model = training.session.model._actor_critic
-    every = actor_critic.MEASURED_EVERY
-    computed = {True: model._compute, False: without_divergence(model)}
-    speeds: list[tuple[bool, float]] = []
+    every, train = actor_critic.MEASURED_EVERY, trainer.train
+    computed = {"measured": model._compute, "prepared": model._compute, "neither": without_divergence(model)}
+    times: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    total = {}
+    turn = threading.Lock()
 
-    def alternate() -> None:
+    def timed(*arguments) -> None:
+        with turn:
+            kind = random.choice(KINDS)
+            model._compute = computed[kind]
+            actor_critic.MEASURED_EVERY = ALWAYS if kind == "measured" else NEVER
+            model._batches = iter(range(1, 9))
+            start = time.thread_time()
+            train(*arguments)
+            times[kind].append(1000 * (time.thread_time() - start))
+
+    def end() -> None:
         while not stats.updates:
             time.sleep(0.1)
         time.sleep(WARM_UP)
-        end = time.monotonic() + 60 * minutes
-        for measured in itertools.cycle(ORDER):
-            if time.monotonic() > end and len(speeds) % len(ORDER) == 0:
-                break
-            actor_critic.MEASURED_EVERY = NEVER
-            time.sleep(SETTLING)  # until no update is left that would look for what the other one does not compute
-            model._compute = computed[measured]
-            time.sleep(SETTLING)
-            actor_critic.MEASURED_EVERY = every if measured else NEVER
-            before, start = stats.predictions, time.monotonic()
-            time.sleep(SECONDS)
-            speeds.append((measured, (stats.predictions - before) / (time.monotonic() - start)))
+        for each in times.values():
+            each.clear()
+        seconds, updates = processor_seconds(), stats.updates
+        time.sleep(60 * minutes)
+        total["ms"] = 1000 * (processor_seconds() - seconds) / (stats.updates - updates)
         training.stop("interrupted")
 
-    thread = threading.Thread(target=alternate)
+    trainer.train = timed
+    thread = threading.Thread(target=end)
     thread.start()
     training.run()
     thread.join()
     folder.close()
-    actor_critic.MEASURED_EVERY = every
-    return [
-        {
-            name: statistics.mean(
-                speed for is_measured, speed in speeds[first : first + len(ORDER)] if is_measured == measured
-            )
-            for name, measured in (("with", True), ("without", False))
-        }
-        for first in range(0, len(speeds), len(ORDER))
-    ]
+    actor_critic.MEASURED_EVERY, trainer.train = every, train
 
-
-def percent_lost(logarithm: float) -> float:
-    return round(100 * (1 - math.exp(logarithm)), 2)
+    mean = {kind: statistics.mean(each) for kind, each in times.items()}
+    error = {kind: statistics.stdev(each) / math.sqrt(len(each)) for kind, each in times.items()}
+    cost = mean["measured"] / every + mean["prepared"] * (1 - 1 / every) - mean["neither"]
+    scatter = math.hypot(error["measured"] / every, error["prepared"] * (1 - 1 / every), error["neither"])
+    return {
+        "updates": sum(map(len, times.values())),
+        **{f"ms_{kind}": round(value, 4) for kind, value in mean.items()},
+        "ms_of_the_system": round(total["ms"], 4),
+        "cost_percent": round(100 * cost / total["ms"], 2),
+        "interval_95": [round(100 * (cost + sign * 1.96 * scatter) / total["ms"], 2) for sign in (-1, 1)],
+    }
 
 
 def main() -> None:
-    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
+    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
     enable_onednn()
     found = {}
     for name, settings in SETTINGS.items():
         with tempfile.TemporaryDirectory() as folder:
-            config = Config(
-                **settings,
-                seed=1,
-                adjustment="off",
-                steps=10**9,
-                run_dir=str(Path(folder) / "run"),
-                checkpoint_minutes=60,
-            )
-            pairs = measure(config, minutes)
-        with_it, without = ({number: pair[key] for number, pair in enumerate(pairs)} for key in ("with", "without"))
-        ratio = paired_ratio(with_it, without)
-        found[name] = {
-            "pairs": len(pairs),
-            "pps_with": round(statistics.median(with_it.values())),
-            "pps_without": round(statistics.median(without.values())),
-            "cost_percent": percent_lost(ratio.mean),
-            "interval_95": [percent_lost(ratio.high), percent_lost(ratio.low)],
-        }
+            path = str(Path(folder) / "run")
+            config = Config(**settings, seed=1, adjustment="off", steps=10**9, run_dir=path, checkpoint_minutes=60)
+            found[name] = measure(config, minutes)
     command = f"python docs/divergence_cost.py {minutes:g}"
     print(json.dumps({"command": command, "machine": machine(), **source_version(), "settings": found}, indent=1))
 
