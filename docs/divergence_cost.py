@@ -1,9 +1,9 @@
 """What it costs GA3C to measure its policy lag as a divergence.
 
-python docs/divergence_cost.py [MINUTES], of each setting; prints JSON. In a running training, each update is drawn to be
-one of three: with the divergence, with what it needs but without it (as six of seven updates are), or without either.
-Their processor time in the trainer's thread, divided by that of the whole system for an update, is the share of the
-speed that the divergence costs where all cores are busy. Predictions per second vary too much to show it.
+python docs/divergence_cost.py [MINUTES], of each setting; prints JSON. In a running training, each update is drawn at
+random from three kinds: with the divergence, with what it needs but without it (as six of seven updates are), or
+without either. Their processor time in the trainer's thread, divided by that of the whole system for an update, is the
+share of the speed that the divergence costs where all cores are busy. Predictions per second vary too much to show it.
 """
 
 import json
@@ -52,7 +52,7 @@ def processor_seconds() -> float:
 
 
 def measure(config: Config, minutes: float) -> dict[str, float]:
-    """Train for so long, and return the milliseconds of updates of each kind and of all work, and the cost in percent."""
+    """Train for so long; return the milliseconds of updates by kind and of all work, and the cost in percent."""
     from ga3c_tf.model import actor_critic
     from ga3c_tf.runner import new_training
     from ga3c_tf.workers import trainer
