@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 READ_BY = {
     "importance_clip": ("correction", ("clipped-is",)),
+    "log_epsilon": ("correction", ("epsilon", "ppo")),
     "rho_bar": ("correction", ("one-step", "v-trace")),
     "c_bar": ("correction", ("v-trace",)),
     "gae_lambda": ("advantage", ("gae",)),
@@ -95,6 +96,8 @@ def _check_learning(config: Config) -> None:
     """Check what goes together of the options beyond the paper."""
     if config.epochs > 1 and not config.clip_ratio:
         raise UserError(f"--epochs {config.epochs} needs --clip-ratio: without it a batch can be trained on only once")
+    if config.correction == "ppo" and config.system == "a3c":
+        raise UserError("--correction ppo needs --clip-ratio, which --system a3c does not have")
     if (config.clip_ratio > 0) != (config.correction_used == "ppo"):
         raise UserError(
             "--correction ppo needs --clip-ratio"

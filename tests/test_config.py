@@ -175,6 +175,8 @@ def test_a_change_that_cannot_be_is_refused(changes, words):
         ({}, "gae_lambda", "--gae-lambda does nothing without --advantage gae"),
         ({}, "adam_epsilon", "--adam-epsilon does nothing without --optimizer adam"),
         ({"optimizer": "adam"}, "rmsprop_epsilon", "--rmsprop-epsilon does nothing without --optimizer rmsprop"),
+        ({"correction": "one-step"}, "log_epsilon", "--log-epsilon does nothing without --correction epsilon or ppo"),
+        ({"log_softmax": True}, "log_epsilon", "--log-epsilon does nothing without --correction epsilon or ppo"),
         ({}, "rho_bar", "--rho-bar does nothing without --correction one-step or v-trace"),
         ({"correction": "one-step"}, "c_bar", "--c-bar does nothing without --correction v-trace"),
         ({"clip_ratio": 0.1}, "importance_clip", "--importance-clip does nothing without --correction clipped-is"),

@@ -110,7 +110,7 @@ def report(out: Path, check: bool) -> int:
     help="Picture to write: .png, .svg or .pdf.  [default: curves.png in the first run folder]",
 )
 def plot(runs: tuple[Path, ...], output: Path | None) -> None:
-    """Draw score, PPS, TPS, policy lag and queues of one or more run folders RUNS."""
+    """Draw score, PPS, TPS, policy lag, its divergence and queues of one or more run folders RUNS."""
     from ga3c_tf.reproduce.drawing.run_plots import plot_runs
 
     output = output or runs[0] / "curves.png"

@@ -25,7 +25,7 @@ from ga3c_tf.rollouts.divergence import UNKNOWN, Divergence, divergence
 COLUMNS = STEP_COLUMNS | SEGMENT_COLUMNS
 
 
-MEASURED_EVERY = 7
+MEASURED_EVERY = 11
 """Of so many batches the divergence of one is measured: of all, it cost GA3C on MinAtar 8 % of its speed.
 
 A prime, so that with epochs of 4 or 8 minibatches it is not always the same minibatch.

@@ -444,6 +444,13 @@ def test_plot_draws_one_or_more_runs(run, copy, tmp_path, name):
     assert (tmp_path / name).stat().st_size > 10_000
 
 
+def test_plot_shows_policy_lag_as_a_divergence(run, tmp_path):
+    assert ga3c_tf("plot", run[0], "-o", tmp_path / "curves.svg").returncode == 0
+    text = (tmp_path / "curves.svg").read_text()
+    for words in ("KL divergence (nats)", "total variation", "effective sample size", "spread in a segment"):
+        assert f"<!-- {words} -->" in text
+
+
 def test_plot_has_a_place_for_its_picture(copy):
     assert ga3c_tf("plot", copy).stdout.strip() == str(copy / "curves.png")
     assert (copy / "curves.png").stat().st_size > 10_000

@@ -17,6 +17,7 @@ from ga3c_tf.runs import log as run_log
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder, read_config
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, RunLog, read_columns, read_last_rows, read_rows
+from ga3c_tf.runs.stats import MEASURED
 
 
 def metrics_row(time_s, agent_steps):
@@ -188,6 +189,17 @@ def test_tensorboard_shows_each_step_once_after_a_resume(tmp_path):
     events = EventAccumulator(str(tmp_path))
     events.Reload()
     assert [event.step for event in events.Scalars("metrics/pps")] == [100, 200, 300, 400, 500, 600, 700]
+
+
+@pytest.mark.parametrize("name", [*MEASURED, "dropped_steps"])
+def test_tensorboard_has_policy_lag_as_a_divergence(tmp_path, name):
+    log = RunLog(tmp_path)
+    for number in range(1, 4):
+        log.metrics({**metrics_row(number, 100 * number), name: 0.25 * number})
+    log.close()
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    assert [event.value for event in events.Scalars(f"metrics/{name}")] == [0.25, 0.5, 0.75]
 
 
 # checkpoints
