@@ -26,8 +26,9 @@ COLUMNS = STEP_COLUMNS | SEGMENT_COLUMNS
 
 
 MEASURED_EVERY = 11
-"""Of so many batches the divergence of one is measured: of all, it cost GA3C on MinAtar 8 % of its speed, and of one in seven up to 2 %.
+"""Of so many batches the divergence of one is measured.
 
+Of all, it cost GA3C on MinAtar 8 % of its speed, and of one in seven up to 2 %.
 A prime, so that with epochs of 4 or 8 minibatches it is not always the same minibatch.
 """
 
