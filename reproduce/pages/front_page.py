@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.pages.summary import Summary, counted
 from ga3c_tf.reproduce.results import pretrained
@@ -13,6 +14,7 @@ from ga3c_tf.runs.weights import EPISODE
 
 PRETRAINED = "pong"
 SCORES = "scores"
+BEYOND = "not in the paper"
 MAIN = "wall-clock"
 """The figure of the paper's main claim, whose findings come first."""
 END = "<!-- end of what is generated -->"
@@ -43,6 +45,7 @@ def texts(folder: ResultsFolder, summary: Summary) -> dict[Path, tuple[str, str]
 def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
     name = folder.path.resolve().name
     weights = folder.path / "weights"
+    of_paper = [finding for finding in summary.decided if not FIGURES[finding.figure].paper.startswith(BEYOND)]
     return lines_of(
         "front_page.md",
         results=name,
@@ -52,5 +55,6 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
         verdicts=counted(summary.verdicts),
         hardware=sorted(summary.hardware),
         scores=summary.answers.get(SCORES),
-        decided=sorted(summary.decided, key=lambda finding: finding.figure != MAIN),
+        decided=sorted(of_paper, key=lambda finding: finding.figure != MAIN),
+        others=list(dict.fromkeys(finding.figure for finding in summary.decided if finding not in of_paper)),
     )
