@@ -1,8 +1,8 @@
 """What it costs GA3C to measure its policy lag as a divergence.
 
 python docs/divergence_cost.py [MINUTES], of each setting; prints JSON. In a running training, each update is drawn at
-random from three kinds: with the divergence, with what it needs but without it (as six of seven updates are), or
-without either. Their processor time in the trainer's thread, divided by that of the whole system for an update, is the
+random from three kinds: with the divergence, with what it needs but without it (as most updates are), or without
+either. Their processor time in the trainer's thread, divided by that of the whole system for an update, is the
 share of the speed that the divergence costs where all cores are busy. Predictions per second vary too much to show it.
 """
 
@@ -23,7 +23,8 @@ from ga3c_tf.host.machine import machine, source_version
 from ga3c_tf.host.onednn import enable_onednn
 
 WARM_UP = 20.0
-ALWAYS, NEVER = 1, 2**62
+ALWAYS = 1
+NEVER = 2**62
 KINDS = ("measured", "prepared", "neither")
 SETTINGS = {
     "MinAtar Breakout, minimum 20": {"env_id": "MinAtar/Breakout-v1", "min_training_batch": 20},
@@ -60,7 +61,8 @@ def measure(config: Config, minutes: float) -> dict[str, float]:
     training, folder = new_training(config, sys.argv, print)
     stats = training.session.stats
     model = training.session.model._actor_critic
-    every, train = actor_critic.MEASURED_EVERY, trainer.train
+    every = actor_critic.MEASURED_EVERY
+    train = trainer.train
     computed = {"measured": model._compute, "prepared": model._compute, "neither": without_divergence(model)}
     times: dict[str, list[float]] = {kind: [] for kind in KINDS}
     total = {}
@@ -82,18 +84,20 @@ def measure(config: Config, minutes: float) -> dict[str, float]:
         time.sleep(WARM_UP)
         for each in times.values():
             each.clear()
-        seconds, updates = processor_seconds(), stats.updates
+        seconds = processor_seconds()
+        updates = stats.updates
         time.sleep(60 * minutes)
         total["ms"] = 1000 * (processor_seconds() - seconds) / (stats.updates - updates)
         training.stop("interrupted")
 
     trainer.train = timed
-    thread = threading.Thread(target=end)
+    thread = threading.Thread(target=end, daemon=True)
     thread.start()
     training.run()
     thread.join()
     folder.close()
-    actor_critic.MEASURED_EVERY, trainer.train = every, train
+    actor_critic.MEASURED_EVERY = every
+    trainer.train = train
 
     mean = {kind: statistics.mean(each) for kind, each in times.items()}
     error = {kind: statistics.stdev(each) / math.sqrt(len(each)) for kind, each in times.items()}
