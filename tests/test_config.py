@@ -60,6 +60,7 @@ def test_every_whole_number_has_an_upper_bound(setting):
         ({"network": "mine:wide", "normalize_observations": True}, "are for the built-in networks"),
         ({"normalize_images": True, "normalize_observations": True}, "exclude each other"),
         ({"anneal_fraction": 1.0, "steps": 10}, "--anneal-fraction does nothing without"),
+        ({"system": "a3c", "correction": "ppo"}, "--clip-ratio, which --system a3c does not have"),
         (
             {"anneal_fraction": 1.0, "beta_end": 0.0},
             "a share of the budget --steps or --minutes, and there is neither",
