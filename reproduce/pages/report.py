@@ -5,6 +5,7 @@ With it goes what the README of the checkout shows of it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ga3c_tf.reproduce.pages.summary import NOTHING, Summary, budgets_shown, cou
 from ga3c_tf.reproduce.results import comparison, pretrained
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.runs.run import comparable
-from ga3c_tf.reproduce.runs.specs import described
+from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 DIFFERENCES = "DIFFERENCES.md"
 """The differences from the paper, beside the page in the folder of the published results."""
@@ -151,5 +152,15 @@ def _block(
         "calibrated": _calibrated(figure, results),
         "agree": comparable(run for run in results.runs if run.finished),
         "pictures": [stem.as_posix() for stem in pictures],
-        "commands": [run.sessions[0]["command"] for run in results.runs if run.result.get("sessions")],
+        "commands": _commands(results),
     }
+
+
+def _commands(results: Results) -> list[str]:
+    """Return the command of one run with each setting, that of the first seed."""
+    commands: dict[RunSpec, str] = {}
+    for run in results.runs:
+        if run.result.get("sessions"):
+            setting = replace(run.spec, seed=0, random_play=False)  # what the runs of all seeds share
+            commands.setdefault(setting, run.sessions[0]["command"])
+    return list(commands.values())
