@@ -98,7 +98,7 @@ class Config:
         high=4096,
         systems=("ga3c", "a2c"),
     )
-    t_max: int = declare(5, "agents", "Most steps in a segment.", low=1, high=1000)
+    t_max: int = declare(5, "agents", "Maximum number of steps in a segment.", low=1, high=1000)
     gamma: float = declare(0.99, "agents", "Discount factor.", low=0, high=1)
     clip_rewards: bool = declare(True, "agents", "Clip each reward to [-1, 1] for training; scores stay raw.")
     train_last_transition: bool = declare(
@@ -266,8 +266,8 @@ class Config:
     clip_ratio: float = declare(
         0.0,
         BEYOND,
-        "PPO's clip range (Schulman et al. 2017): the probability of an action over that at the time it was chosen "
-        "counts within 1 +- this; 0: off.",
+        "PPO's clip range x (Schulman et al. 2017): the ratio of an action's probability now to that when it was chosen "
+        "is clipped to [1 - x, 1 + x]; 0: off.",
         low=0,
         high=1,
         systems=("ga3c", "a2c"),
@@ -281,11 +281,16 @@ class Config:
         "'v-trace' (Espeholt et al. 2018); 'ppo' (--clip-ratio). Default: ppo with --clip-ratio, else epsilon.",
         choices=("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo"),
     )
-    importance_clip: float = declare(10.0, BEYOND, "Most that a ratio counts with --correction clipped-is.", above=0)
-    rho_bar: float = declare(
-        1.0, BEYOND, "Most that a ratio counts with --correction one-step, and in V-trace's one-step errors.", above=0
+    importance_clip: float = declare(
+        10.0, BEYOND, "Upper bound of the importance ratio with --correction clipped-is.", above=0
     )
-    c_bar: float = declare(1.0, BEYOND, "Most that a ratio counts in how far V-trace's errors reach back.", above=0)
+    rho_bar: float = declare(
+        1.0,
+        BEYOND,
+        "Upper bound of the importance ratio that weights one-step's advantages or V-trace's temporal-difference errors.",
+        above=0,
+    )
+    c_bar: float = declare(1.0, BEYOND, "Upper bound of the importance ratio in V-trace's trace coefficients.", above=0)
     epochs: int = declare(
         1,
         BEYOND,
@@ -360,9 +365,9 @@ class Config:
     max_failures: int = declare(
         10,
         "run",
-        "So many updates within a minute may be left out as their loss is not finite (a3c: of each agent), and so many "
-        "of GA3C's agent processes may end by themselves and be replaced, one more for each actor of remote agents; "
-        "one more ends the run.",
+        "Maximum number of failures within one minute; one more ends the run. Failures are updates that are skipped "
+        "because their loss is not finite (a3c: of each agent), and GA3C's agent processes that die and are replaced. "
+        "Each actor of remote agents adds one to the maximum.",
         low=0,
         high=MOST,
     )
@@ -507,9 +512,9 @@ class Config:
         for name in given:
             if name in HELD:
                 raise UserError(f"{name} (--{option_of(name)}) cannot change within a run: {HELD[name]}")
-        self.check_effect(given)
         dropped = dict.fromkeys(BUDGETS) if any(budget in changes for budget in BUDGETS) else {}
         after = self.replace(**{**dropped, **changes})
+        after.check_effect(given)
         adjusted = [name for name in ("num_agents", "num_predictors", "num_trainers") if name in given]
         if adjusted and "off" not in (self.adjustment, after.adjustment):
             raise UserError(

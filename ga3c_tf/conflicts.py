@@ -89,7 +89,9 @@ def _check_annealing(config: Config) -> None:
     if len(durations) == 2:
         raise UserError("--anneal-steps and --anneal-fraction exclude each other")
     if config.anneal_fraction is not None and config.steps is None and config.minutes is None:
-        raise UserError("--anneal-fraction is a share of the budget --steps or --minutes, and there is neither")
+        raise UserError(
+            "--anneal-fraction is a share of the budget --steps or --minutes, and there is neither; give one of them"
+        )
 
 
 def _check_learning(config: Config) -> None:

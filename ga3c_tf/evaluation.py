@@ -75,8 +75,8 @@ class TrainedAgent:
         spec = describe_environment(self.config)
         in_float32 = self.config.replace(dtype_policy="float32")  # the same scores and exports on every processor
         self.model = Model(in_float32, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
-        self.checkpoint = "best (by rolling score)" if checkpoint == "best" else str(checkpoint)
         self.agent_steps: int
+        self.checkpoint: str
         if weights.file_of(self.folder):
             if checkpoint != "best":
                 raise UserError(f"{run} has weights, and no checkpoints to choose from; leave --checkpoint out")
@@ -84,7 +84,9 @@ class TrainedAgent:
             self.checkpoint = "published"
         else:
             checkpoints = Checkpoints(self.folder, self.model.checkpoint_objects(), warn)
+            best = checkpoints.best()
             self.agent_steps = checkpoints.restore(checkpoint)["agent_steps"]
+            self.checkpoint = _in_words(checkpoint, self.agent_steps, best)
         self._greedy = greedy
         self._rng = _actions_of(seed)
 
@@ -96,6 +98,19 @@ class TrainedAgent:
         cumulative = policy.cumsum(axis=1)
         draws = self._rng.random(len(policy))[:, None] * cumulative[:, -1:]
         return np.minimum((cumulative <= draws).sum(axis=1), policy.shape[1] - 1)
+
+
+def _in_words(wanted: str | int, loaded: int, best: int | None) -> str:
+    """Return which checkpoint was loaded: without a score, or with a damaged one, the best is the latest instead.
+
+    Args:
+        wanted: 'best', 'latest' or agent steps.
+        loaded: agent steps of the one that was loaded.
+        best: those of the one with the best rolling score.
+    """
+    if wanted == "best" and loaded == best:
+        return "best (by rolling score)"
+    return "latest" if wanted in ("best", "latest") else str(loaded)
 
 
 class RandomAgent:

@@ -21,7 +21,7 @@ from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.trackers import check_tracker
-from ga3c_tf.runs.weights import keep_origin, load_weights, weights_called
+from ga3c_tf.runs.weights import check_same_scaling, keep_origin, load_weights, weights_called
 from ga3c_tf.settings import SYSTEM_CLASSES
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def new_training(
     check_tracker(config)
     training, hardware = _training(run, spec, warn, ray)
     if origin:
+        check_same_scaling(origin, config)
         load_weights(origin, training.session.model)
     elif config.normalize_observations:
         training.session.model.standardize(*observation_statistics(config))

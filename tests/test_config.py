@@ -115,6 +115,13 @@ def test_a_run_goes_on_with_other_values_of_what_training_reads_anew():
     assert before.changed({}) == before == after.changed(dataclasses.asdict(before))
 
 
+def test_a_change_has_an_effect_with_what_is_changed_together():
+    assert Config().changed({"advantage": "gae", "gae_lambda": 0.9}).gae_lambda == 0.9
+    assert Config().changed({"correction": "v-trace", "rho_bar": 2.0}).rho_bar == 2.0
+    with pytest.raises(UserError, match="--gae-lambda does nothing without --advantage gae"):
+        Config(advantage="gae").changed({"advantage": "nstep", "gae_lambda": 0.8})
+
+
 @pytest.mark.parametrize("name", HELD)
 def test_what_holds_for_a_whole_run_is_refused_with_the_reason_and_may_be_named_again(name):
     config = Config(seed=1)

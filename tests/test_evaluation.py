@@ -69,6 +69,16 @@ def test_the_summary_has_spread_interval_and_protocol():
         assert words in result["protocol"]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "best", "words"),
+    [("best", 7, "best (by rolling score)"), ("best", None, "latest"), ("best", 5, "latest"), ("latest", 7, "latest")],
+)
+def test_a_checkpoint_is_called_what_was_loaded(wanted, best, words):
+    """The best is the latest before there is a score, and where it is damaged."""
+    assert evaluate._in_words(wanted, 7, best) == words
+    assert evaluate._in_words(7, 7, best) == "7"
+
+
 def test_an_environment_without_pictures_is_refused(tmp_path):
     with pytest.raises(UserError):
         evaluate.record(RandomAgent("helpers:ShortIsBad-v0"), 1, 0, tmp_path / "x.gif")

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 import runpy
+import zipfile
 from pathlib import Path
 
 import gymnasium
@@ -89,6 +90,20 @@ def test_the_other_networks_are_exported_with_their_scaling(tmp_path, network):
     states = np.random.default_rng(0).integers(0, 256, (6, 84, 84, 4), np.uint8)
     states[:3] //= 16
     assert_same_outputs(tmp_path / "agent.onnx", "onnx", states, model)
+
+
+@pytest.mark.parametrize("form", SUFFIXES)
+@pytest.mark.parametrize(("network", "shape", "dtype"), [("small", (84, 84, 4), np.uint8), ("mlp", (4,), np.float32)])
+def test_the_scaling_by_mean_and_deviation_is_exported(tmp_path, form, network, shape, dtype):
+    rng = np.random.default_rng(0)
+    model = Model(Config(network=network, normalize_observations=True), shape, dtype, 6, seed=1)
+    model.standardize(rng.uniform(0, 9, shape).astype(np.float32), rng.uniform(0, 900, shape).astype(np.float32))
+    file = tmp_path / f"agent{SUFFIXES[form]}"
+    write_network(model, 0.0, file, form, {})
+    assert_same_outputs(file, form, rng.integers(0, 256, (6, *shape)).astype(dtype), model)
+    if form == "keras":  # for programs without this package
+        with zipfile.ZipFile(file) as archive:
+            assert "ga3c_tf" not in archive.read("config.json").decode()
 
 
 class OwnNetwork(keras.Model):

@@ -139,9 +139,10 @@ class StateEnvironment(gymnasium.Wrapper):
 def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callable[[Any], np.ndarray]]:
     """Return the space of states for observations of `space`, and the function from observation to state.
 
-    Screens (uint8 of rank 3, or of rank 2 as one channel) and planes of 0 and 1 stay uint8. Other bytes become float32
-    shares of their highest value, as images or vectors; other Boxes and, one-hot where they are discrete, all spaces
-    that Gymnasium can flatten become float32 vectors.
+    Screens (uint8 of rank 3, or of rank 2 as one channel) stay uint8, spread over 0 to 255, with their channels last.
+    Small planes of 0 and 1 stay uint8 too. Other bytes become float32 shares of their highest value, as images or
+    vectors; other Boxes and, one-hot where they are discrete, all spaces that Gymnasium can flatten become float32
+    vectors.
 
     Raises:
         UserError: observations of varying size, or of none.
@@ -155,10 +156,27 @@ def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callabl
         return vector, lambda values: np.asarray(values, np.float32).reshape(-1)
     highest = float(space.high.max())
     shape = {2: (*space.shape, 1), 3: space.shape}.get(len(space.shape), (space.high.size,))
-    if len(shape) == 3 and (highest <= 1 or min(shape[:2]) >= SMALLEST_SCREEN):
-        return spaces.Box(0, int(highest), shape, np.uint8), lambda image: image.view(np.uint8).reshape(shape)
+    if len(shape) == 3 and shape[0] < SMALLEST_SCREEN <= min(shape[1:]):  # such as frames that Gymnasium stacks
+        box, read = _screen((*shape[1:], shape[0]), int(highest))
+        return box, lambda image: read(np.moveaxis(image, 0, -1))
+    if len(shape) == 3 and min(shape[:2]) >= SMALLEST_SCREEN:
+        return _screen(shape, int(highest))
+    if len(shape) == 3 and highest <= 1:
+        return spaces.Box(0, 1, shape, np.uint8), lambda image: image.view(np.uint8).reshape(shape)
     scale = np.float32(1 / max(1.0, highest))
     return spaces.Box(0, 1, shape, np.float32), lambda values: values.reshape(shape) * scale
+
+
+def _screen(shape: tuple[int, ...], highest: int) -> tuple[spaces.Box, Callable[[Any], np.ndarray]]:
+    """Return the space of the states of a screen [height, width, channels], and the function from screen to state.
+
+    The network takes gray levels of 0 to 255; darker screens are spread over them.
+    """
+    states = spaces.Box(0, 255, shape, np.uint8)
+    times = np.uint8(255 // max(1, highest))
+    if times == 1:
+        return states, lambda image: image.reshape(shape)
+    return states, lambda image: image.view(np.uint8).reshape(shape) * times
 
 
 def _one_line(text: Any) -> str:

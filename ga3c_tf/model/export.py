@@ -12,8 +12,11 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ga3c_tf.errors import UserError
 from ga3c_tf.model.model import Model
+from ga3c_tf.model.networks import MOST_DEVIATIONS, Standardize
 from ga3c_tf.model.tensorflow import keras
 from ga3c_tf.plugins import one_line
 
@@ -45,10 +48,29 @@ def write_network(model: Model, min_policy: float, file: Path, form: str, metada
 def _exported(model: Model, min_policy: float) -> keras.Model:
     """Return the network with probabilities in place of logits: (softmax + m) / (1 + m * A), m = `min_policy`."""
     states = keras.Input(model.states.shape[1:], dtype=model.states.dtype.name, name="states")
-    logits, value = model.network(states)
+    logits, value = _in_built_in_layers(model.network)(states)
     scale = 1 / (1 + min_policy * logits.shape[-1])
     policy = keras.layers.Rescaling(scale, min_policy * scale, name="policy")(keras.layers.Softmax()(logits))
     return keras.Model(states, {"policy": policy, "value": keras.layers.Identity(name="value")(value)}, name="agent")
+
+
+def _in_built_in_layers(network: keras.Model) -> keras.Model:
+    """Return the network with layers of Keras in place of this package's own, which other programs do not know."""
+    if any(isinstance(layer, Standardize) for layer in network.layers):
+        return keras.models.clone_model(network, clone_function=_built_in)
+    return network
+
+
+def _built_in(layer: keras.layers.Layer) -> keras.layers.Layer:
+    """Return the layer itself, or in place of `Standardize` layers of Keras that do the same."""
+    if not isinstance(layer, Standardize):
+        return layer
+    states = keras.Input(layer.mean.shape)
+    normalize = keras.layers.Normalization(axis=tuple(range(1, 1 + len(layer.mean.shape))))
+    scaled = normalize(states)
+    normalize.set_weights([layer.mean.numpy(), layer.deviation.numpy() ** 2, np.zeros((), "int32")])
+    normalize.finalize_state()
+    return keras.Model(states, keras.ops.clip(scaled, -MOST_DEVIATIONS, MOST_DEVIATIONS), name=layer.name)
 
 
 def _write(exported: keras.Model, file: Path, form: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -96,8 +98,10 @@ class Checkpoints:
         A damaged latest or best one is passed over, with a warning, for the newest that is whole.
 
         Raises:
-            UserError: there is none, none is whole, one cannot be read now, or it belongs to another network.
+            UserError: there is none, none is whole, one cannot be read now, it belongs to another network, or `which`
+                is something else.
         """
+        which = _checked(which)
         try:
             there = self.steps()
         except OSError as error:
@@ -126,8 +130,6 @@ class Checkpoints:
         Raises:
             UserError: There is no such checkpoint.
         """
-        if isinstance(which, str) and which not in ("best", "latest"):
-            raise UserError(f"checkpoint is {which!r}; it must be 'best', 'latest' or the agent steps of one")
         if isinstance(which, int):
             if which not in there:
                 raise UserError(f"no checkpoint at {which} agent steps; there are {', '.join(map(str, there))}")
@@ -212,6 +214,22 @@ class Checkpoints:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return score if isinstance(score, float) and score == score else None
+
+
+def _checked(which: str | int) -> str | int:
+    """Return which checkpoint is meant, whole numbers of NumPy's types as int.
+
+    Raises:
+        UserError: It is neither 'best' nor 'latest' nor a whole number.
+    """
+    if which in ("best", "latest"):
+        return which
+    try:
+        return operator.index(cast(int, which))
+    except TypeError:
+        raise UserError(
+            f"checkpoint is {which!r}; it must be 'best', 'latest' or the agent steps of one, a whole number"
+        ) from None
 
 
 def _reason(error: Exception) -> str:

@@ -17,10 +17,11 @@ import numpy as np
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
-from ga3c_tf.runs.folder import check_no_links
+from ga3c_tf.runs.folder import check_no_links, read_config
 from ga3c_tf.settings import did_you_mean
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights need none of it
+    from ga3c_tf.config import Config
     from ga3c_tf.model.model import Model
 
 MOST_BYTES = 5 * 10**6
@@ -121,6 +122,24 @@ def save_weights(folder: Path, model: Model, config_json: str, score: dict, name
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}") from None
     return folder / name
+
+
+def check_same_scaling(folder: Path, config: Config) -> None:
+    """Refuse weights for a run whose states would enter the network on another scale.
+
+    Args:
+        folder: of the weights.
+        config: of the run.
+
+    Raises:
+        UserError: with the option that would be right; or the folder is damaged.
+    """
+    there = read_config(folder)
+    for name in ("normalize_images", "normalize_observations"):
+        if getattr(there, name) != getattr(config, name):
+            option = name.replace("_", "-")
+            theirs, ours = (f"--{'' if getattr(each, name) else 'no-'}{option}" for each in (there, config))
+            raise UserError(f"{folder} was trained with {theirs}, and this run has {ours}; give {theirs}")
 
 
 def load_weights(folder: Path, model: Model) -> int:

@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 
 from ga3c_tf.config import Config
-from ga3c_tf.environments import minatar
+from ga3c_tf.environments import environment, minatar
 from ga3c_tf.environments.atari import stretch_and_resize
 from ga3c_tf.environments.environment import EnvironmentSpec, describe_environment, make_environment
 from ga3c_tf.environments.ids import atari_ids, resolve_env_id
@@ -358,6 +358,10 @@ def box(shape, dtype, high=255):
     [
         (box((48, 36), np.uint8), (48, 36, 1), "uint8", 7),
         (box((36, 48, 3), np.uint8), (36, 48, 3), "uint8", 7),
+        (box((4, 36, 48), np.uint8), (36, 48, 4), "uint8", 7),
+        (box((36, 48, 3), np.uint8, high=15), (36, 48, 3), "uint8", 17 * 7),
+        (box((36, 48, 3), np.bool_, high=1), (36, 48, 3), "uint8", 255),
+        (box((12, 10, 3), np.bool_, high=1), (12, 10, 3), "uint8", 1),
         (box((12, 10), np.uint8), (12, 10, 1), "float32", 7 / 255),
         (box((12, 10, 3), np.uint8, high=9), (12, 10, 3), "float32", 7 / 9),
         (box((128,), np.uint8), (128,), "float32", 7 / 255),
@@ -376,6 +380,12 @@ def test_observations_become_states_and_actions_start_at_zero(odd, space, shape,
     state, reward, terminated, truncated, _ = env.step(2)
     assert state in env.observation_space and np.allclose(state, seven)
     assert (reward, type(reward), type(terminated), truncated) == (7.0, float, bool, False)
+
+
+def test_channels_come_last():
+    frames = np.random.default_rng(0).integers(0, 256, (4, 36, 48), np.uint8)
+    _, to_state = environment._state_reader(box(frames.shape, np.uint8), "Odd-v0")
+    assert np.array_equal(to_state(frames)[..., 2], frames[2])
 
 
 def test_observations_of_no_size_are_refused(odd):

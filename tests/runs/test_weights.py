@@ -15,6 +15,7 @@ from ga3c_tf.model.model import Model
 from ga3c_tf.reproduce.results import publish
 from ga3c_tf.reproduce.runs.run import curve_of, read_curve
 from ga3c_tf.runs import weights
+from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import EPISODE_COLUMNS, read_rows
 
 
@@ -118,6 +119,13 @@ def test_damaged_weights_are_refused(copy):
         except UserError:
             refused += 1
     assert refused > 200
+
+
+def test_weights_are_for_one_scaling_of_the_states(copy):
+    config = read_config(copy)
+    weights.check_same_scaling(copy, config)
+    with pytest.raises(UserError, match="with --no-normalize-observations, and this run has --normalize-observations"):
+        weights.check_same_scaling(copy, config.replace(normalize_observations=True))
 
 
 def test_a_run_goes_on_from_published_weights(copy, tmp_path):

@@ -120,6 +120,13 @@ def test_rewards_are_clipped_for_training_only_when_asked():
     assert segments[0]["returns"] == pytest.approx([1 - 0.99, -1.0]) and score == 1.0
 
 
+@pytest.mark.parametrize("reward", [np.nan, np.inf])
+def test_a_reward_that_is_not_finite_is_an_error_of_the_environment(reward):
+    """Clipped, not-a-number would be a reward of -1."""
+    with pytest.raises(ValueError, match=f"gave the reward {reward}; it must be finite"):
+        play_one_episode(Config(seed=0), [1.0, reward, 1.0], [0, 0, 0], [0.0, 0.0, 0.0])
+
+
 def test_actions_are_drawn_with_the_policys_probabilities():
     rng = np.random.default_rng(0)
     policy = np.array([0.1, 0.0, 0.6, 0.3], np.float32)
