@@ -102,13 +102,18 @@ def check_trust(config: Config, run: Path, trusted: bool) -> None:
     Raises:
         UserError: they name a module, and it is not `trusted`.
     """
-    settings = (config.env_id, config.network, config.loss)
-    named = [value for value in settings if ":" in value and not value.startswith(f"{OBJECT}:")]
+    named = named_code(config)
     if named and not trusted:
         raise UserError(
             f"the settings of {run} name code to run: {', '.join(named)}; if it is yours, or you have read it, add "
             "--trust-code, or from Python trust_code=True"
         )
+
+
+def named_code(config: Config) -> list[str]:
+    """Return what the settings name of the user's own code, 'module:function' or 'module:id', that can be imported."""
+    settings = (config.env_id, config.network, config.loss)
+    return [value for value in settings if ":" in value and not value.startswith(f"{OBJECT}:")]
 
 
 def users_function(name: str, wanted_by: str) -> Callable[..., Any]:

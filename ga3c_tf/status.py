@@ -10,6 +10,7 @@ from types import TracebackType
 
 from ga3c_tf.config import Config
 from ga3c_tf.console import say, write_errors_ignored
+from ga3c_tf.plugins import named_code
 from ga3c_tf.presets import BUDGETS
 
 
@@ -41,9 +42,11 @@ def beginning(config: Config, path: Path) -> str:
     return f"ga3c-tf: {config.env_id} in {path}, seed {config.seed}, until {until}"
 
 
-def ending(summary: dict) -> str:
+def ending(summary: dict, config: Config) -> str:
     """Say what a training did, from the summary that it returns, and what can be done with it."""
     ended = summary["ended"]
+    run = shlex.quote(summary["run"]) + (" --trust-code" if named_code(config) else "")
+    scored = min(summary["rolling_episodes"], summary["episodes"])
     troubles = {
         "agent steps dropped": summary["dropped_steps"],
         "agent processes replaced": summary["replaced_processes"],
@@ -53,10 +56,10 @@ def ending(summary: dict) -> str:
         f"{'budget reached' if ended in BUDGETS else ended}: {summary['agent_steps']:,} agent steps, "
         f"{summary['episodes']:,} episodes and {summary['updates']:,} updates in {_duration(summary['time_s'])}, "
         f"{summary['pps']:,.0f} steps per second",
-        f"mean score of the last {summary['rolling_episodes']} episodes: {_number(summary['rolling_score'])}",
+        f"mean score of the last {scored} episodes: {_number(summary['rolling_score'])}",
         *(f"{words}: {count:,}" for words, count in troubles.items() if count),
-        f"score it:  ga3c-tf evaluate {shlex.quote(summary['run'])}",
-        f"continue:  ga3c-tf resume {shlex.quote(summary['run'])}{f' --{ended} N' if ended in BUDGETS else ''}",
+        f"evaluate:  ga3c-tf evaluate {run}",
+        f"continue:  ga3c-tf resume {run}{f' --{ended} N' if ended in BUDGETS else ''}",
     ]
     return "\n".join(lines)
 

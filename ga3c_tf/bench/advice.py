@@ -11,6 +11,8 @@ MATTERS = 1.1
 """From which speed-up on an answer is yes; speeds of one machine differ by some percent from minute to minute."""
 IDLE = 0.3
 """The share of the cores' time that nobody uses above which more cores would idle too."""
+MOSTLY_WAITING = 0.5
+"""The share of the time that no component takes above which faster components would bring little."""
 WORDS = {"environment": "agents and environments", "prediction": "predictions", "update": "updates"}
 
 
@@ -25,7 +27,18 @@ def advice(network: str, devices: Mapping[str, dict[str, Any]]) -> list[str]:
         return [compared(network, devices["cpu"], devices["gpu"]), with_gpu(devices["gpu"])]
     if "gpu" in devices:
         return [where_time_goes(devices["gpu"]), with_gpu(devices["gpu"])]
-    return [where_time_goes(devices["cpu"]), would_a_gpu_help(devices["cpu"]), would_more_cores_help(devices["cpu"])]
+    cpu = devices["cpu"]
+    if cpu["step_shares"]["rest"] > MOSTLY_WAITING:
+        return [waits(cpu)]
+    return [where_time_goes(cpu), would_a_gpu_help(cpu), would_more_cores_help(cpu)]
+
+
+def waits(cpu: dict) -> str:
+    """State that the components take the smaller part of the time, so that neither a GPU nor more cores would help."""
+    return (
+        f"Most of the time ({cpu['step_shares']['rest']:.0%}) goes to waiting, contention and Python around the "
+        "components, so neither a GPU nor more cores would help much. More agents, or fewer predictors and trainers, may."
+    )
 
 
 def compared(network: str, cpu: dict, gpu: dict) -> str:

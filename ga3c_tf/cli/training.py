@@ -49,7 +49,7 @@ def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
     type=click.Choice(list(PRESETS)),
     default=USUAL_PRESET,
     show_default=True,
-    help="Settings to start from; options given here come on top, and any budget replaces the preset's.",
+    help="Settings to start from. Options override them, and any budget option replaces the preset's budget.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
 @ray_option
@@ -80,7 +80,8 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
 def resume(run: Path, changes: dict, as_json: bool, trust_code: bool, ray: str | None, **budgets) -> int:
     """Continue the training in the folder RUN from its newest checkpoint.
 
-    Without --steps, --minutes or --episodes the run's own budget holds; with one, those given replace it.
+    Without --steps, --minutes or --episodes, the run's own budget applies. Those that are given replace it, and include
+    what has been trained already.
     """
     from ga3c_tf.runner import resumed_training
 
@@ -127,7 +128,7 @@ def _run(training, run, as_json: bool) -> int:
         run.close()
     for number in ENDING:  # all is saved: a late signal changes nothing
         signal.signal(number, signal.SIG_IGN)
-    say(_as_json(summary) if as_json else ending(summary))
+    say(_as_json(summary) if as_json else ending(summary, run.config))
     discard_unwritten()
     return 128 + received[0] if received else 0
 

@@ -204,13 +204,14 @@ def test_devices_are_not_compared_where_the_machine_changed_between_them():
     assert said.startswith("Whether a GPU helps here is not known: 5000 agent steps/s against 1000")
 
 
-def advised(kind, environment, prediction, update, used=0.9, batches=None):
-    """The answer to components of so many ms a step."""
+def advised(kind, environment, prediction, update, used=0.9, batches=None, rest=0.2):
+    """The answer to components of so many ms a step, which leave this share of the time."""
     found = summary(kind)
     step_ms = {"environment": environment, "prediction": prediction, "update": update, "queue": 0.01}
     limits = bench.limits(environment, prediction, update, 2, kind == "gpu")
     components = {**found["components"], "update_ms": batches or {5: 5 * update}}
     changes = {"step_ms": step_ms, "components": components, "cpu_utilization": used, **limits}
+    changes["step_shares"] = {**found["step_shares"], "rest": rest}
     return " ".join(advice("small", {kind: {**found, **changes}}))
 
 
@@ -233,6 +234,12 @@ def advised(kind, environment, prediction, update, used=0.9, batches=None):
 def test_the_question_what_would_help_is_answered_from_the_measurements(measurements, sentences):
     said = advised(*measurements)
     assert [words for words in sentences if words not in said] == [], said
+
+
+def test_no_hardware_is_advised_where_most_of_the_time_is_waiting():
+    said = advised("cpu", 0.2, 0.1, 0.7, rest=0.6)
+    assert said.startswith("Most of the time (60%) goes to waiting") and "A GPU may help" not in said
+    assert "A GPU may help" in advised("cpu", 0.2, 0.1, 0.7, rest=0.5)
 
 
 def test_larger_batches_are_named_where_they_would_help():
