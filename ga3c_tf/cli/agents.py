@@ -18,7 +18,7 @@ from ga3c_tf.errors import UserError
 @agent_argument
 @click.option("--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Whole episodes.")
 @agent_options
-@click.option("--random", is_flag=True, help="Act at random instead, in the run's environment: what a score is worth.")
+@click.option("--random", is_flag=True, help="Score a uniformly random policy in the run's environment instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write this object to a file too.")
 def evaluate(
@@ -103,7 +103,7 @@ def play(
 )
 @trust_option
 def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, trust_code: bool) -> None:
-    """Write the weights of the run RUN to FOLDER, scored, with a card: to be handed on, played and scored elsewhere."""
+    """Score the run RUN, and write its weights, settings, scores and a model card to FOLDER."""
     from ga3c_tf.export import check_packages
     from ga3c_tf.runs.weights import check_free
 

@@ -19,8 +19,8 @@ from ga3c_tf.errors import UserError
     type=click.Choice(("smoke", "quick", "tuned", "paper")),
     default="quick",
     show_default=True,
-    help="Seconds, to see that it works (no results); minutes a run, for 2 cores; settings of later actor-critics, "
-    "which are not the paper's; or what the paper spent.",
+    help="smoke: seconds, to see that everything works (no results); quick: minutes a run on 2 cores; tuned: up to "
+    "hours a run, with settings of later actor-critics instead of the paper's; paper: about what the paper spent.",
 )
 @click.option("--seeds", type=click.IntRange(1, 1000), help="Seeds of each run [default: the figure's own].")
 @click.option(

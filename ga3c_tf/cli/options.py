@@ -1,4 +1,4 @@
-"""Options that several commands share, and those that are many: what a command is told, read from the Config."""
+"""Command-line options that several commands share, and those that are made from the settings of `Config`."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def run_argument(command):
 def changes_option(command):
     """Add the option that changes settings of a run: a dict of values by name."""
     text = (
-        "Go on with another value of this setting, named as in the run's config.json ('learning_rate=3e-4'); 'none' "
-        "stands for no value. May be given several times. What makes the environment or the weights others stays."
+        "Change a setting, named as in the run's config.json ('learning_rate=3e-4'); 'none' clears an optional one. May "
+        "be given several times. Settings of the environment, the system, the network and the seed cannot be changed."
     )
     return click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", callback=_changes, help=text)(command)
 
@@ -102,7 +102,7 @@ def trust_option(command):
 
 def agent_argument(command):
     """Add the argument RUN, and the option that names published weights in its place."""
-    text = "The name of weights in results/weights, in the place of RUN, which may be such a name too."
+    text = "Name of published weights, such as pong, instead of RUN. RUN may be such a name too."
     command = click.option("--pretrained", help=text)(command)
     return click.argument("run", required=False, type=click.Path(path_type=Path))(command)
 
@@ -158,7 +158,7 @@ def cluster_options(command):
         click.option(
             "--cpus-per-run",
             type=click.IntRange(1),
-            help="With --ray: cores that each run gets for itself [default: one to 8 agents].",
+            help="With --ray: cores that each run gets for itself [default: one core per 8 agents].",
         ),
         click.option(
             "--storage", help="With --ray: path or URL that all nodes see, for the runs [default: the results folder]."

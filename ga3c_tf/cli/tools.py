@@ -39,7 +39,7 @@ BENCH_SETTINGS = (
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -> None:
-    """Measure the speed of this machine: components alone, the limit they imply, the whole system against it."""
+    """Measure the speed of each component and of the whole system, and compare it with the limit that they set."""
     from ga3c_tf.bench.report import report
     from ga3c_tf.bench.run import run_bench
     from ga3c_tf.environments.ids import resolve_env_id
