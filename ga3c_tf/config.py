@@ -266,8 +266,8 @@ class Config:
     clip_ratio: float = declare(
         0.0,
         BEYOND,
-        "PPO's clip range x (Schulman et al. 2017): the ratio of an action's probability now to that when it was chosen "
-        "is clipped to [1 - x, 1 + x]; 0: off.",
+        "PPO's clip range x (Schulman et al. 2017): the ratio of an action's probability now to that when it was "
+        "chosen is clipped to [1 - x, 1 + x]; 0: off.",
         low=0,
         high=1,
         systems=("ga3c", "a2c"),
@@ -287,7 +287,7 @@ class Config:
     rho_bar: float = declare(
         1.0,
         BEYOND,
-        "Upper bound of the importance ratio that weights one-step's advantages or V-trace's temporal-difference errors.",
+        "Upper bound of the importance ratio that weights one-step's advantages, or V-trace's one-step errors.",
         above=0,
     )
     c_bar: float = declare(1.0, BEYOND, "Upper bound of the importance ratio in V-trace's trace coefficients.", above=0)

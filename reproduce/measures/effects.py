@@ -159,15 +159,16 @@ def judged_together(effects: Mapping[str, Effect], corrected: Mapping[str, float
 
 
 def described(effect: Effect, corrected: float) -> str:
-    """Such as '+3.2 [1.1, 5.3], p = 0.01 (5 seeds)'."""
+    """Such as '+3.2 [1.1, 5.3], p = 0.01 (5 seeds)', or 'p = 0.01 against -10' where that is the limit."""
     if not effect.seeds:
         return "no seed has both"
     values = f"{effect.mean:+.3g}", number(effect.low), number(effect.high)
-    return _in_words(*values, corrected, effect.seeds, "seed")
+    against = f" against {effect.limit:+.3g}" if effect.limit else ""
+    return _in_words(*values, f"{corrected:.2g}{against}", effect.seeds, "seed")
 
 
 def described_ratio(effect: Effect, corrected: float, of: str = "seed") -> str:
-    """Describe an effect of `paired_ratio`, such as '2.4 times [2, 2.9], p = 0.01 (3 seeds)'.
+    """Describe an effect of `paired_ratio`, such as '2.4 times [2, 2.9], p = 0.01 (3 seeds)'; see `described`.
 
     Args:
         effect: of logarithms.
@@ -177,7 +178,8 @@ def described_ratio(effect: Effect, corrected: float, of: str = "seed") -> str:
     if not effect.seeds:
         return f"no {of} has both"
     mean, low, high = (number(math.exp(value)) for value in (effect.mean, effect.low, effect.high))
-    return _in_words(f"{mean} times", low, high, corrected, effect.seeds, of)
+    against = f" against {number(math.exp(effect.limit))}" if effect.limit else ""
+    return _in_words(f"{mean} times", low, high, f"{corrected:.2g}{against}", effect.seeds, of)
 
 
 def judged(effects: Mapping[Key, Effect], describe: Callable[[Effect, float], str] = described) -> dict[Key, Finding]:
@@ -194,11 +196,11 @@ def judged(effects: Mapping[Key, Effect], describe: Callable[[Effect, float], st
     }
 
 
-def _in_words(mean: str, low: str, high: str, corrected: float, count: int, of: str) -> str:
+def _in_words(mean: str, low: str, high: str, chance: str, count: int, of: str) -> str:
     counted = f"({count} {of}{'s' if count > 1 else ''})"
     if count < LEAST_SEEDS:
         return f"{mean} {counted}"
-    return f"{mean} [{low}, {high}], p = {corrected:.2g} {counted}"
+    return f"{mean} [{low}, {high}], p = {chance} {counted}"
 
 
 def left_random(scores: Sequence[float], random: float | None) -> bool:

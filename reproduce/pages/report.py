@@ -25,7 +25,7 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 DIFFERENCES = "DIFFERENCES.md"
 """The differences from the paper, beside the page in the folder of the published results."""
-SPEED_FIGURES = ("pps", "tps", "speed", "wall-clock")
+SPEED_FIGURES = ("pps", "tps", "speed")
 
 
 def page(folder: ResultsFolder, summary: Summary | None = None) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,8 @@ NOT_FINISHED = "not finished"
 CURVE_COLUMNS = ("time_s", "agent_steps", "episodes", "rolling_score")
 CURVE_POINTS = 300
 RUN_FILE = "run.json"
+STARTING_S = 5.0
+"""By so much two runs may seem to overlap that followed one another."""
 """What is kept of a run besides its curves: how it ended, its specification, settings, sessions and scores."""
 Columns = dict[str, np.ndarray]
 
@@ -227,6 +231,20 @@ class Run:
 def comparable(runs: Iterable[Run]) -> bool:
     """Return whether speeds of finished runs may be compared: their machines' calibrations, where known, agree."""
     return agree(calibration for run in runs for calibration in run.calibrations)
+
+
+def made_together(runs: Iterable[Run]) -> bool:
+    """Return whether some of the finished runs trained at the same time, so that their minutes are longer than alone.
+
+    Runs that were interrupted are left out, since their pauses are not recorded.
+    """
+    starts_and_ends = []
+    for run in runs:
+        if run.finished and len(run.sessions) == 1:
+            start = datetime.fromisoformat(run.sessions[0]["started"]).timestamp()
+            starts_and_ends.append((start, start + 3600 * run.hours))
+    starts_and_ends.sort()
+    return any(later[0] < earlier[1] - STARTING_S for earlier, later in itertools.pairwise(starts_and_ends))
 
 
 def read_run(folder: Path) -> dict:

@@ -32,7 +32,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.runs import execute
-from ga3c_tf.reproduce.runs.run import Run, curve_of, write_curve
+from ga3c_tf.reproduce.runs.run import Run, curve_of, made_together, write_curve
 from ga3c_tf.reproduce.runs.specs import GAMES, run_spec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
@@ -309,7 +309,7 @@ def test_other_environments_compare_the_systems_by_agent_steps(folder):
     ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)})
     text = "\n".join(environments.section(made(folder, "environments")))
     assert f"GA3C scores as much as A3C after the same agent steps: **{HOLDS}**" in text
-    assert "in percent of the way, over cartpole, minatar_breakout\n" in text
+    assert "in percent of the way, on average over cartpole (-3), minatar_breakout (+0)\n" in text
     assert f"GA3C scores as much as A2C after the same agent steps: **{FAILS}**" in text
     assert "| minatar_freeway | - | - | - | - | - / - / - | 9 not run |" in text
     [row] = [line.split(" | ") for line in text.splitlines() if line.startswith("| cartpole |")]
@@ -318,7 +318,9 @@ def test_other_environments_compare_the_systems_by_agent_steps(folder):
 
 def test_systems_are_not_judged_before_the_games_they_have_begun_are_complete(folder):
     ended(folder, "cartpole", {"ga3c": (51, 52, 53), "a2c": (51, 52, 53)})
-    assert environments.findings(made(folder, "environments"))["A2C"].verdict == HOLDS
+    found = environments.findings(made(folder, "environments"))
+    assert found["A2C"].verdict == HOLDS
+    assert found["A3C"] == (RUNS_MISSING, "nothing measured")
     ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a2c": (9.9, 10)})
     assert environments.findings(made(folder, "environments"))["A2C"].verdict == RUNS_MISSING
 
@@ -339,10 +341,18 @@ def test_final_weights_are_judged_where_they_played(folder):
 
 def test_a_game_that_no_system_learned_is_left_out(folder):
     ended(folder, "cartpole", {"ga3c": (-1, 0, 1), "a2c": (-1, 0, 1)})
-    assert environments.findings(made(folder, "environments")) == {"A2C": (TOO_SHORT, "no game was learned")}
+    assert environments.findings(made(folder, "environments"))["A2C"] == (TOO_SHORT, "no game was learned")
     ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)})
     found = environments.findings(made(folder, "environments"))["A2C"]
-    assert found.verdict == HOLDS and found.because.endswith("over minatar_breakout")
+    assert found.verdict == HOLDS and found.because.endswith("over minatar_breakout (+0)")
+
+
+def test_a_run_that_diverged_counts_as_the_random_policy(folder):
+    ended(folder, "minatar_breakout", {"ga3c": (9.9, 10), "a2c": (9.9, 10, 10.1)})
+    [diverged] = [spec for spec in environments.specs("quick", "minatar_breakout", 3) if spec.system == "ga3c"]
+    failed(folder, diverged, "train: the training diverged", outcomes.DIVERGED)
+    found = environments.findings(made(folder, "environments"))["A2C"]
+    assert found.verdict == NO_DIFFERENCE and "minatar_breakout (-34)" in found.because
 
 
 @pytest.mark.parametrize("game", RANDOM_SCORES)
@@ -456,6 +466,29 @@ def test_a_race_that_a3c_does_not_finish_gives_a_bound(folder):
 )
 def test_a_race_that_ga3c_does_not_win(folder, ga3c, a3c, verdict):
     assert raced(folder, {"ga3c": ga3c, "a3c": a3c})[1].verdict == verdict
+
+
+@pytest.mark.parametrize(("reason", "verdict"), [("", RUNS_MISSING), (outcomes.DIVERGED, TOO_SHORT)])
+def test_a_race_is_not_won_if_a_run_of_ga3c_failed(folder, reason, verdict):
+    ours, theirs = wall_clock.specs("quick", "cartpole", 4)
+    invent(folder.runs, theirs, scores=(0.0, 180.0))
+    failed(folder, ours, "train: whatever it says", reason)
+    made(folder, "wall-clock", ("cartpole",), 4)
+    assert raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})[1].verdict == verdict
+
+
+def test_runs_that_shared_the_machine_are_noticed(folder):
+    """Each takes a minute."""
+    specs = [spec for seed in (1, 2, 3) for spec in wall_clock.specs("smoke", "cartpole", seed)]
+    training = {"time_s": 60.0, "agent_steps": 4000}
+    starts = ("10:00:00", "10:01:05", "10:02:10")
+    runs = [
+        invent(folder.runs, spec, sessions=({**SESSION, "started": f"2026-11-22T{start}+0000"},), training=training)
+        for spec, start in zip(specs, starts, strict=False)
+    ]
+    assert not made_together(runs)
+    late = {**SESSION, "started": "2026-11-22T10:01:30+0000"}
+    assert made_together([*runs, invent(folder.runs, specs[3], sessions=(late,), training=training)])
 
 
 def test_other_games_have_no_score_to_reach():

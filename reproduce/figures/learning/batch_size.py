@@ -14,7 +14,7 @@ from ga3c_tf.reproduce.measures.effects import described_ratio, judged, paired_r
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FAILS, RUNS_MISSING, Finding
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import Run, made_together
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 T_MAX = 5
@@ -100,6 +100,7 @@ def section(results: Results) -> list[str]:
         smallest=min(groups(results)),
         as_much=number(AS_MUCH),
         t_max=T_MAX,
+        together=made_together(results.runs),
         steps=f"{STEPS:,}",
     )
 

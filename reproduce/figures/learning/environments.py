@@ -15,7 +15,7 @@ from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Finding
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import Run, made_together
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
@@ -100,11 +100,13 @@ def findings(results: Results) -> dict[str, Finding]:
         shares = {game: _shares(results, game, other) for game in groups(results)}
         known = {game: pair for game, pair in shares.items() if pair}
         effects[other] = pooled_effect(list(known.values()), -MARGIN)
-        games[other] = list(known)
+        games[other] = [f"{game} ({np.mean(ours) - np.mean(others):+.0f})" for game, (ours, others) in known.items()]
     found = {}
     for other, finding in judged(effects).items():
-        because = f"{finding.because}, in percent of the way, over {', '.join(games[other])}"
-        if not games[other]:
+        because = f"{finding.because}, in percent of the way, on average over {', '.join(games[other])}"
+        if not any(_ends(results, game, other) for game in groups(results)):
+            found[other] = Finding(RUNS_MISSING, "nothing measured")
+        elif not games[other]:
             found[other] = Finding(TOO_SHORT, "no game was learned")
         elif _missing(results, other):
             found[other] = Finding(RUNS_MISSING, because)
@@ -124,15 +126,19 @@ def _missing(results: Results, other: str) -> bool:
 
 
 def _others(results: Results) -> list[str]:
-    """Return the systems beside GA3C that have been run."""
-    found = (name for systems in groups(results).values() for name in systems if name != "GA3C")
-    return [name for name in dict.fromkeys(found) if any(_ends(results, game, name) for game in groups(results))]
+    """Return the systems beside GA3C, also those that have not been run: their p values count."""
+    return list(dict.fromkeys(name for systems in groups(results).values() for name in systems if name != "GA3C"))
 
 
 def _ends(results: Results, game: str, system: str) -> list[float]:
-    """Return the scores of the final weights where these played whole episodes, else the last rolling scores."""
+    """Return the scores of the final weights where these played whole episodes, else the last rolling scores.
+
+    A run that diverged scores as the random policy.
+    """
     runs = groups(results)[game].get(system, [])
-    return results.values(scores.SCORE, runs) or results.values(learning_curves.FINAL, runs)
+    diverged = [_before(results, game)] * sum(run.diverged for run in runs)
+    ended = results.values(scores.SCORE, runs) or results.values(learning_curves.FINAL, runs)
+    return [*ended, *(score for score in diverged if score is not None)]
 
 
 def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[float]] | None:
@@ -160,6 +166,7 @@ def section(results: Results) -> list[str]:
         systems=list(SYSTEMS.values()),
         rows=rows,
         evaluated=_evaluated(results),
+        together=made_together(results.runs),
         margin=f"{MARGIN:g}",
         findings=findings(results),
     )
@@ -196,9 +203,11 @@ def _start(results: Results, game: str) -> str:
 
 
 def _before(results: Results, game: str) -> float | None:
-    """Return the score of the random policy where it was measured, else that of the start."""
-    random = _random_score(results, groups(results)[game])
-    return _start_score(results, game) if random is None else random
+    """Return the score of the random policy, in these runs or on record; of other environments, that of the start."""
+    measured = _random_score(results, groups(results)[game])
+    if measured is not None:
+        return measured
+    return RANDOM_SCORES[game] if game in RANDOM_SCORES else _start_score(results, game)
 
 
 def _random_score(results: Results, systems: dict[str, list[Run]]) -> float | None:
@@ -230,8 +239,7 @@ def plot(results: Results, stem: Path) -> None:
         if any(of_game.values()):
             title = game.replace("_", " ")
             curves[title] = of_game
-            measured = _random_score(results, systems)
-            random[title] = RANDOM_SCORES.get(game) if measured is None else measured
+            random[title] = _before(results, game)
     if curves:
         reach = {title: score if score is None else score + LEAST_SHOWN for title, score in random.items()}
         plots.score_curves(curves, stem, random, reach)

@@ -67,8 +67,7 @@ def random_score(rates: dict[str, list[Run]]) -> float | None:
 def findings(results: Results) -> dict[str, Finding]:
     """Compare GA3C with A3C, each at its first learning rate, for each game."""
     ends = {
-        game: [results.values(FINAL, _first_of(rates, system)) for system in ("ga3c", "a3c")]
-        for game, rates in groups(results).items()
+        game: [_ends(results, rates, system) for system in ("ga3c", "a3c")] for game, rates in groups(results).items()
     }
     found = judged({game: welch_effect(ours, others) for game, (ours, others) in ends.items()})
     for game, rates in groups(results).items():
@@ -77,10 +76,12 @@ def findings(results: Results) -> dict[str, Finding]:
     return found
 
 
-def _first_of(rates: dict[str, list[Run]], system: str) -> list[Run]:
-    """Return the finished runs of a system at its first learning rate."""
-    found = (runs for runs in rates.values() if runs[0].spec.system == system)
-    return [run for run in next(found, []) if run.finished]
+def _ends(results: Results, rates: dict[str, list[Run]], system: str) -> list[float]:
+    """Return the final scores of a system at its first learning rate; runs that diverged count as the random policy."""
+    runs = next(runs for runs in rates.values() if runs[0].spec.system == system)
+    random = random_score(rates)
+    diverged = [random] * sum(run.diverged for run in runs) if random is not None else []
+    return results.values(FINAL, [run for run in runs if run.finished]) + diverged
 
 
 def section(results: Results) -> list[str]:

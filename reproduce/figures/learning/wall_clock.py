@@ -13,7 +13,7 @@ from ga3c_tf.reproduce.measures.curves import first_reaching
 from ga3c_tf.reproduce.measures.effects import described_ratio, effect_verdict, holm, paired_ratio
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, SEVERAL_MACHINES, TOO_SHORT, Finding
+from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, SEVERAL_MACHINES, TOO_SHORT, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 
@@ -117,12 +117,16 @@ def _bound(results: Results, runs: list[Run]) -> str:
 
 
 def _verdict(results: Results, game: str, verdict: str) -> str:
-    runs = [run for run in results.runs if run.spec.game == game and run.finished]
-    if any(results.value(run, TIME) is None for run in runs if run.spec.system == "ga3c"):
+    runs = [run for run in results.runs if run.spec.game == game]
+    finished = [run for run in runs if run.finished]
+    ours = [run for run in runs if run.spec.system == "ga3c"]
+    if any(run.diverged or (run.finished and results.value(run, TIME) is None) for run in ours):
         return TOO_SHORT
-    if verdict != FEW_SEEDS and len({run.hardware for run in runs}) > 1:
-        return SEVERAL_MACHINES
-    return verdict
+    if verdict == FEW_SEEDS:
+        return verdict
+    if len(finished) < len(runs):
+        return RUNS_MISSING
+    return SEVERAL_MACHINES if len({run.hardware for run in finished}) > 1 else verdict
 
 
 def section(results: Results) -> list[str]:

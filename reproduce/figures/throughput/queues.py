@@ -72,13 +72,13 @@ def _short_queue(shares: Sequence[float], missing: bool, on_gpu: bool) -> Findin
 
 def _large_batch(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float], missing: bool) -> Finding:
     """Judge whether fast settings have larger prediction batches than others."""
-    effect = _fast_against_slow(speed, batch)
+    effect = fast_against_slow(speed, batch)
     corrected = min(1.0, FINDINGS * effect.chance)
     because = f"the fastest third against the others: {described_ratio(effect, corrected, 'setting')}"
     return Finding(RUNS_MISSING if missing else effect_verdict(effect, corrected), because)
 
 
-def _fast_against_slow(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float]) -> Effect:
+def fast_against_slow(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float]) -> Effect:
     """Compare the prediction batches of the fastest third of the settings with those of the others, as a ratio.
 
     It is done for each scheduling by itself, since the tuned one makes all batches larger, and the logarithms averaged.
@@ -89,7 +89,18 @@ def _fast_against_slow(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Se
         logarithms = [math.log(batch[each]) for each in order]
         count = round(FASTEST_SHARE * len(order))
         pairs.append((logarithms[:count], logarithms[count:]))
-    return pooled_effect(pairs)
+    return pooled_effect(pairs)._replace(seeds=sum(len(fast) for fast, _ in pairs))
+
+
+def within_predictors(results: Results) -> list[list[str]]:
+    """Return a row for each number of predictors: the same ratio among settings with it, for each scheduling."""
+    speed, batch = (tps.by_setting(results, metric) for metric in ("tps", BATCH))
+    rows = []
+    for predictors in sorted({each.predictors for each in batch}):
+        own = {each: value for each, value in batch.items() if each.predictors == predictors}
+        ratios = [fast_against_slow(speed, settings) for settings in tps.by_scheduling(own).values()]
+        rows.append([str(predictors), *(number(math.exp(ratio.mean)) for ratio in ratios)])
+    return rows
 
 
 def section(results: Results) -> list[str]:
@@ -111,6 +122,8 @@ def section(results: Results) -> list[str]:
     return lines_of(
         "queues.md",
         rows=rows,
+        schedulings=list(tps.by_scheduling(speed)),
+        within=within_predictors(results),
         measured=len(speed),
         far_below=f"{FAR_BELOW:.0%}",
         failed=results.failed,

@@ -206,7 +206,8 @@ def _gap(known: Rates) -> Effect:
     if not means:
         return pooled_effect([])
     slow, fast = (logarithms[choose(means, key=means.__getitem__)] for choose in (min, max))
-    return pooled_effect(list(zip(slow, fast, strict=True)), limit=math.log(1 - PAPERS_GAP))
+    effect = pooled_effect(list(zip(slow, fast, strict=True)), limit=math.log(1 - PAPERS_GAP))
+    return effect._replace(seeds=sum(map(len, slow)))
 
 
 def _mean(values: Iterable[float]) -> float:
@@ -232,6 +233,7 @@ def section(results: Results) -> list[str]:
         papers_predictors=PAPERS_PREDICTORS,
         failed=results.failed,
         findings=findings(rates(results), len(results.runs)),
+        on_gpu=all(run.on_gpu for run in results.runs if run.finished),
     )
 
 
