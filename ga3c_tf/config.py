@@ -487,7 +487,8 @@ class Config:
             UserError: as `from_values`.
         """
         if preset not in PRESETS:
-            raise UserError(f"unknown preset {preset!r}{did_you_mean(preset, list(PRESETS))}")
+            hint = did_you_mean(preset, list(PRESETS)) or f"; it must be one of {', '.join(PRESETS)}"
+            raise UserError(f"unknown preset {preset!r}{hint}")
         given = {name: value for name, value in given.items() if value is not None}
         system = given.get("system", cls.system)
         dropped = {"adjustment"} if given.get("serial") or system != cls.system else set()

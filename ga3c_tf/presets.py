@@ -76,7 +76,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 A3C_MOST_AGENTS = 32
-"""Of a preset: each agent of A3C is a process with TensorFlow."""
+"""Most agents that a preset may set for A3C, where each is a process with TensorFlow."""
 
 
 def preset_beside(preset: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def waits(cpu: dict) -> str:
     """State that the components take the smaller part of the time, so that neither a GPU nor more cores would help."""
     return (
         f"Most of the time ({cpu['step_shares']['rest']:.0%}) goes to waiting, contention and Python around the "
-        "components, so neither a GPU nor more cores would help much. More agents may, or fewer predictors and trainers."
+        "components, so neither a GPU nor more cores would help much. More agents, or fewer threads, may."
     )
 
 

@@ -12,6 +12,7 @@ import rich_click as click
 from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, trust_option
 from ga3c_tf.cli.terminal import command_line, exit_on_signals, warn
 from ga3c_tf.errors import UserError
+from ga3c_tf.settings import did_you_mean
 
 
 @click.command()
@@ -45,7 +46,8 @@ def evaluate(
     agent = RandomAgent(run, seed) if random else _trained_agent(run, checkpoint, sample, seed, device)
     exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
-    print(json.dumps(result) if as_json else _in_words(result))
+    policy = "random policy" if random else f"after {result['agent_steps']:,} agent steps"
+    print(json.dumps(result) if as_json else _in_words(result, policy))
     if output:
         _write(output, result)
 
@@ -179,7 +181,13 @@ def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
     from ga3c_tf.runs.weights import published_folder, published_names
 
     if run is not None and pretrained is None:
-        return published_folder(str(run)) if not run.exists() and str(run) in published_names() else run
+        if run.exists():
+            return run
+        names = published_names()
+        close = "" if str(run) in names else did_you_mean(str(run), names)
+        if close:
+            raise UserError(f"{run} is not a run folder, and no published weights have this name{close}")
+        return published_folder(str(run)) if str(run) in names else run
     if run is None and pretrained is not None:
         return published_folder(pretrained)
     raise UserError("name either a folder RUN or --pretrained weights")
@@ -208,11 +216,11 @@ def _trained_agent(run: Path, checkpoint: str, sample: bool, seed: int, device: 
     return TrainedAgent(run, which, not sample, seed, configure_device(device), warn)
 
 
-def _in_words(result: dict[str, Any]) -> str:
-    """Return the summary of an evaluation in two lines."""
+def _in_words(result: dict[str, Any], policy: str) -> str:
+    """Return the summary of an evaluation in two lines; `policy` says whose."""
     low, high = result["interval_95"]
     return (
-        f"{result['env_id']} after {result['agent_steps']} agent steps: mean {result['mean']:.2f} "
+        f"{result['env_id']}, {policy}: mean {result['mean']:.2f} "
         f"(95 % interval {low:.2f} to {high:.2f}), standard deviation {result['std']:.2f}, "
         f"median {result['median']:.2f}\n"
         f"protocol: {result['protocol']}"

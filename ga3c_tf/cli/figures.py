@@ -68,7 +68,11 @@ def reproduce(
     _check_users_names(chosen, changes)
     executor = _executor(say, **cluster)
     if dry_run:
-        print("\n".join(command.commands(name, budget, seeds, chosen, changes, out)))
+        left = command.commands(name, budget, seeds, chosen, changes, out)
+        if left:
+            print("\n".join(left))
+        else:
+            warn("all of these runs are finished; --force repeats them")
         return 0
     exit_on_signals()
     runs = command.reproduce(name, budget, seeds, chosen, changes, out, force, executor, say)

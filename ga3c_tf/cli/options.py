@@ -66,7 +66,7 @@ def changes_option(command):
     """Add the option that changes settings of a run: a dict of values by name."""
     text = (
         "Change a setting, named as in the run's config.json ('learning_rate=3e-4'); 'none' clears an optional one. "
-        "May be given several times. Settings of the environment, the system, the network and the seed cannot be changed."
+        "May be given several times. Settings of environment, system, network and seed cannot be changed."
     )
     return click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", callback=_changes, help=text)(command)
 

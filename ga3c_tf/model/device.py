@@ -45,7 +45,7 @@ def configure_device(device: str, intra_op_threads: int | None = None, inter_op_
     if number >= len(gpus):
         raise UserError(
             f"device is {device!r}, but TensorFlow finds {len(gpus) or 'no'} GPU"
-            f"{'s' if len(gpus) > 1 else ''} here; --device cpu needs none"
+            f"{'s' if len(gpus) > 1 else ''} here; --device cpu and auto need none"
         )
     with _before_start():
         for gpu in gpus:

@@ -213,7 +213,8 @@ def read_config(path: Path | str) -> Config:
     except UnicodeDecodeError:
         raise UserError(f"{file} is damaged: not a text file") from None
     except OSError:
-        raise UserError(f"{path} is not a run folder: it has no readable config.json") from None
+        reason = "it has no readable config.json" if Path(path).exists() else "there is no such folder"
+        raise UserError(f"{path} is not a run folder: {reason}") from None
     try:
         config = Config.from_json(text)
     except UserError as error:

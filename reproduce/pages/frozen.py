@@ -18,6 +18,7 @@ class Frozen(NamedTuple):
 
 SPEEDS = Frozen("0703b9d", "2026-11-24T02:33:52+00:00")
 ERRORS = Frozen("29c629f", "2026-11-25T01:16:53+00:00")
+AUDIT = Frozen("4c087a6", "2026-11-25T14:16:43+00:00")
 RULES = {
     "scores": Frozen("5fac22b", "2026-11-23T09:26:50+00:00"),
     "pps": SPEEDS,
@@ -25,14 +26,14 @@ RULES = {
     "tps": SPEEDS,
     "queues": ERRORS,
     "speed": SPEEDS,
-    "wall-clock": Frozen("219c296", "2026-11-25T02:06:35+00:00"),
-    "learning-curves": SPEEDS,
+    "wall-clock": AUDIT,
+    "learning-curves": AUDIT,
     "policy-lag": Frozen("74bb5ba", "2026-11-25T03:03:31+00:00"),
     "utilization": ERRORS,
-    "environments": ERRORS,
-    "environments, tuned": ERRORS,
+    "environments": AUDIT,
+    "environments, tuned": AUDIT,
     "sample-efficiency": Frozen("5f6c7c3", "2026-11-24T02:41:22+00:00"),
-    "corrections": ERRORS,
+    "corrections": AUDIT,
     "batch-size": ERRORS,
     "lag-boundary": Frozen("2f0657f", "2026-11-25T04:41:35+00:00"),
 }
