@@ -27,7 +27,7 @@ import numpy as np
 from ga3c_tf.config import MOST_EPISODE_STEPS, Config
 from ga3c_tf.console import say
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.scheduling import left_as_it_was
+from ga3c_tf.host.scheduling import scheduling_restored
 from ga3c_tf.plugins import OBJECT, check_trust, keep_object, name_of
 from ga3c_tf.presets import USUAL_PRESET
 from ga3c_tf.runner import new_training, resumed_training
@@ -151,11 +151,12 @@ class Run:
 
     Args:
         path: the folder.
-        summary: see below.
+        summary: of its last session, as below.
         trust_code: whether code of the user's own that the settings name may run.
 
     Attributes:
         path: the folder.
+        config: the settings.
         summary: what the session that has just ended says: why it ended ('ended'), counters, rates, rolling score and
             checkpoint; empty where there was none.
     """
@@ -205,6 +206,9 @@ def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress
         progress: whether to print a line every few seconds.
         settings: any setting of `ga3c-tf train`, by the name in `Config`: `minutes=2`, `seed=1`, `num_agents=8`.
             `network` and `loss` may be functions.
+
+    Returns:
+        The run: its folder, settings and summary.
 
     Raises:
         UserError: what was wrong and what would be right, in one line.
@@ -321,7 +325,7 @@ def _free_ended_trainings() -> None:
 def _run(training: Training, folder: RunFolder, progress: bool, trust_code: bool) -> Run:
     from ga3c_tf.status import beginning, line
 
-    with closing(folder), left_as_it_was(), _interrupts(training):
+    with closing(folder), scheduling_restored(), _interrupts(training):
         say(beginning(folder.config, folder.path))
         summary = training.run((lambda row: say(line(row))) if progress else (lambda row: None))
     return Run(folder.path, summary, trust_code)

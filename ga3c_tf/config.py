@@ -238,7 +238,7 @@ class Config:
     log_epsilon: float = declare(1e-6, "model", "Floor of a probability inside a logarithm.", above=0)
     log_softmax: bool = declare(False, "model", "Take the policy's logarithm by log-softmax, without the floor.")
     min_policy: float = declare(
-        0.0, "model", "Added to every action's probability before renormalising.", low=0, high=1
+        0.0, "model", "Added to every action's probability before renormalizing.", low=0, high=1
     )
     grad_clip_norm: float | None = declare(
         None,

@@ -149,7 +149,7 @@ def _actions_of(seed: int) -> np.random.Generator:
 def evaluate(
     agent: TrainedAgent | RandomAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS
 ) -> Evaluation:
-    """Play `episodes` whole episodes, chosen so that their lengths have no influence on which they are.
+    """Play whole episodes in parallel, as many in each environment, so that short ones are not over-represented.
 
     Args:
         agent: who plays.
@@ -179,7 +179,7 @@ def _play_episodes(
 ) -> list[tuple[float, int, bool]]:
     """Return score and length of each episode, and whether it was terminated.
 
-    Environment i plays episodes i, i + n, i + 2n, ...: taking the first to end would favour short ones.
+    Environment i plays episodes i, i + n, i + 2n, ...: taking the first to end would favor short ones.
     """
     count = environments.num_envs
     quota = [len(range(number, episodes, count)) for number in range(count)]

@@ -16,8 +16,8 @@ RETRY_SECONDS = 1.0
 
 
 @contextlib.contextmanager
-def replacing(file: Path, mode: str = "w", **options) -> Iterator[IO]:
-    """Open a new file that takes the place of `file` at the end, so that a reader sees the old one or the new.
+def atomic_write(file: Path, mode: str = "w", **options) -> Iterator[IO]:
+    """Open a new file that replaces `file` at the end of the block, so that a reader sees the old one or the new.
 
     Args:
         file: the file to be replaced; it need not exist.
@@ -37,7 +37,7 @@ def replacing(file: Path, mode: str = "w", **options) -> Iterator[IO]:
 
 def write_aside(file: Path, text: str) -> None:
     """Write `text` to a new file and rename it to `file`, so that a reader sees the old one or the new."""
-    with replacing(file) as stream:
+    with atomic_write(file) as stream:
         stream.write(text)
 
 
@@ -69,7 +69,7 @@ def locked(file: Path, say: Callable[[str], None], wait: bool = True) -> Iterato
 
 
 class RetryingWriter:
-    """The end of a file. Safe under threads.
+    """Appends to a file, and tries again while the disk is full. Thread-safe.
 
     Args:
         file: appended to; made where it is not there.

@@ -8,7 +8,7 @@ USUAL_PRESET = "default"
 BUDGETS: tuple[str, ...] = ("steps", "minutes", "episodes")
 
 # Settings of later actor-critics. docs/learning.md says what has been measured of them, and what has not.
-TUNED_ALIKE = {
+TUNED_COMMON = {
     "num_predictors": 1,
     "num_trainers": 1,
     "advantage": "gae",
@@ -38,7 +38,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "episodes": 400_000,
     },
     # For Atari: not the paper's settings.
-    "tuned": TUNED_ALIKE
+    "tuned": TUNED_COMMON
     | {
         "num_agents": 8,
         "t_max": 128,
@@ -52,7 +52,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "steps": 4_000_000,
     },
     # The same for MinAtar and other small observations.
-    "tuned-small": TUNED_ALIKE
+    "tuned-small": TUNED_COMMON
     | {
         "num_agents": 64,
         "t_max": 128,
@@ -75,7 +75,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-A3C_MOST_AGENTS = 32
+MOST_PRESET_AGENTS_A3C = 32
 """Most agents that a preset may set for A3C, where each is a process with TensorFlow."""
 
 
@@ -93,7 +93,7 @@ def preset_beside(preset: str, given: dict[str, Any]) -> dict[str, Any]:
         dropped.update(BUDGETS)
         if not {"steps", "minutes", "anneal_steps"} & given.keys():
             dropped.update(("learning_rate_end", "beta_end", "anneal_fraction"))
-    if given.get("system") == "a3c" and PRESETS[preset].get("num_agents", 0) > A3C_MOST_AGENTS:
+    if given.get("system") == "a3c" and PRESETS[preset].get("num_agents", 0) > MOST_PRESET_AGENTS_A3C:
         dropped.add("num_agents")
     return {name: value for name, value in PRESETS[preset].items() if name not in dropped} | given
 

@@ -56,7 +56,7 @@ def against_the_machine(summary: Mapping[str, Any], mflop: Mapping[str, float], 
     """Return what is to be added to a device's summary.
 
     Args:
-        summary: of `ga3c_tf.bench.run.summarise`.
+        summary: of `ga3c_tf.bench.run.summarize`.
         mflop: of a state, as `mflop_per_state`.
         found: the calibrations before and after.
 

@@ -60,7 +60,7 @@ def run_bench(config: Config, devices: Sequence[str], seconds: float, say: Calla
         say: called with one line of progress at a time.
 
     Returns:
-        What `ga3c-tf bench --json` prints: machine, versions, settings, and by device what `summarise` and
+        What `ga3c-tf bench --json` prints: machine, versions, settings, and by device what `summarize` and
         `against_the_machine` say.
 
     Raises:
@@ -122,7 +122,7 @@ def _measure(
             rounds.append({**host.measure(COMPONENT_SHARE * seconds), **model.measure(COMPONENT_SHARE * seconds)})
             phases.append(system.measure(WINDOWS_PER_ROUND, gpu))
     calibrations = [before, calibration.calibrate(calibration_s)]
-    summary = summarise(config, kind, host.facts["group"], rounds, phases, usable_cores())
+    summary = summarize(config, kind, host.facts["group"], rounds, phases, usable_cores())
     return {**summary, **against_the_machine(summary, model.facts["mflop"], calibrations)}
 
 
@@ -294,7 +294,7 @@ def limits(
     return {"host_pps": host, "device_pps": device, "pps_limit": min(host, device) if device else host}
 
 
-def summarise(
+def summarize(
     config: Config, kind: str, group: int, rounds: Sequence[dict], phases: Sequence[dict], cores: int
 ) -> dict:
     """Medians, the limit and the efficiency, beside everything they come from.

@@ -55,8 +55,8 @@ class MinAtarEnvironment(gymnasium.Wrapper):
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 15}
         planes: Any = env.observation_space
         channels = planes.shape[-1]
-        colours = [colorsys.hsv_to_rgb(channel / channels, 0.7, 1.0) for channel in range(channels)]
-        self._palette = np.array([(0, 0, 0), *colours]) * 255
+        colors = [colorsys.hsv_to_rgb(channel / channels, 0.7, 1.0) for channel in range(channels)]
+        self._palette = np.array([(0, 0, 0), *colors]) * 255
 
     @property
     def render_mode(self) -> str:  # type: ignore[override]
@@ -76,7 +76,7 @@ class MinAtarEnvironment(gymnasium.Wrapper):
         return [game.game.env.action_map[action] for action in game.action_set]
 
     def render(self) -> np.ndarray:
-        """Draw one coloured square per cell, the highest plane on top: uint8 (160, 160, 3)."""
+        """Draw one colored square per cell, the highest plane on top: uint8 (160, 160, 3)."""
         planes = self._game.state()
         top = (planes * np.arange(1, planes.shape[-1] + 1)).max(axis=-1)
         return self._palette[top].astype(np.uint8).repeat(self.cell, axis=0).repeat(self.cell, axis=1)

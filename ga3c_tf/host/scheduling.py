@@ -25,8 +25,8 @@ def schedule_as(kind: str) -> None:
 
 
 @contextlib.contextmanager
-def left_as_it_was() -> Iterator[None]:
-    """Give this thread the scheduling back that it has now."""
+def scheduling_restored() -> Iterator[None]:
+    """Restore this thread's scheduling policy at the end of the block."""
     before = os.sched_getscheduler(0) if hasattr(os, "sched_getscheduler") else None
     try:
         yield

@@ -221,7 +221,7 @@ class ActorCritic:
         return -tf.nn.sparse_softmax_cross_entropy_with_logits(actions, logits)
 
     def _objectives(self, policy_loss: tf.Tensor, value_loss: tf.Tensor, values: tf.Tensor) -> list[tf.Tensor]:
-        """Return what is minimised: the losses, weighted and reduced as the settings say, in one sum or by itself."""
+        """Return what is minimized: the losses, weighted and reduced as the settings say, in one sum or by itself."""
         config = self._config
         parts = [policy_loss, value_loss]
         if config.value_coefficient != 1:

@@ -32,12 +32,12 @@ def direct_call(concrete: Any) -> Callable[..., Sequence[tf.Tensor]]:
     types = [output.dtype for output in concrete.outputs]
     if any("GPU" in tensor.device for tensor in captured):
         return concrete
-    # An empty ConfigProto means the usual graph optimisation; no ConfigProto at all turns it off.
-    optimised = tf.compat.v1.ConfigProto().SerializeToString()
+    # An empty ConfigProto means the usual graph optimization; no ConfigProto at all turns it off.
+    optimized = tf.compat.v1.ConfigProto().SerializeToString()
 
     def call(*tensors):
         return tf.raw_ops.StatefulPartitionedCall(
-            args=[*tensors, *captured], Tout=types, f=concrete, config_proto=optimised
+            args=[*tensors, *captured], Tout=types, f=concrete, config_proto=optimized
         )
 
     return call

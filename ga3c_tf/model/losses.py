@@ -22,7 +22,7 @@ NORMALIZATION_EPSILON = 1e-8
 
 
 class Losses(NamedTuple):
-    """Of one batch: what the optimizer minimises, as its sum or, with `dual_rmsprop`, one by one; and the entropy."""
+    """Of one batch: what the optimizer minimizes, as its sum or, with `dual_rmsprop`, one by one; and the entropy."""
 
     policy_loss: tf.Tensor  # scalar float32, summed over the batch, the entropy's term included
     value_loss: tf.Tensor  # scalar float32, summed over the batch
@@ -119,7 +119,7 @@ def corrected(batch: Batch, log_pi: tf.Tensor, config: Config) -> tuple[tf.Tenso
 
 
 def policy(logits: tf.Tensor, min_policy: float = 0.0) -> tf.Tensor:
-    """Probabilities of the actions: softmax, every one raised by `min_policy` and renormalised.
+    """Compute the probabilities of the actions: softmax, each raised by `min_policy`, and normalized again.
 
     Args:
         logits: [B, A] float32.
@@ -133,7 +133,7 @@ def policy(logits: tf.Tensor, min_policy: float = 0.0) -> tf.Tensor:
 
 
 def log_policy(logits: tf.Tensor, min_policy: float = 0.0, log_epsilon: float | None = 1e-6) -> tf.Tensor:
-    """Logarithms of `policy`'s probabilities.
+    """Compute the logarithms of `policy`'s probabilities.
 
     Args:
         logits: [B, A] float32.
@@ -151,7 +151,7 @@ def log_policy(logits: tf.Tensor, min_policy: float = 0.0, log_epsilon: float | 
 
 
 def advantage_objective(log_policy: tf.Tensor, values: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor) -> tf.Tensor:
-    """Sum over the batch of log pi(action) * (R - V), where the advantage R - V is taken as a constant.
+    """Compute the sum over the batch of log pi(action) * (R - V), where the advantage R - V is taken as a constant.
 
     Args:
         log_policy: [B, A] float32.
@@ -160,7 +160,7 @@ def advantage_objective(log_policy: tf.Tensor, values: tf.Tensor, actions: tf.Te
         returns: [B] float32, R.
 
     Returns:
-        Scalar float32, to be maximised.
+        Scalar float32, to be maximized.
     """
     return tf.reduce_sum(log_taken(log_policy, actions) * (returns - tf.stop_gradient(values)))
 
@@ -191,7 +191,7 @@ def normalized(advantages: tf.Tensor, config: Config) -> tf.Tensor:
 
 
 def clipped_objective(log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tensor, clip_ratio: float) -> tf.Tensor:
-    """Sum over the batch of PPO's objective (Schulman et al. 2017, arXiv 1707.06347, equation 7).
+    """Compute the sum over the batch of PPO's objective (Schulman et al. 2017, arXiv 1707.06347, equation 7).
 
     For each action it is the lesser of ratio * advantage and the same with the ratio clipped to 1 +- `clip_ratio`,
     where the ratio is pi(action) / mu(action): a step beyond the clip range gains nothing.
@@ -203,7 +203,7 @@ def clipped_objective(log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tenso
         clip_ratio: how far from 1 the ratio counts.
 
     Returns:
-        Scalar float32, to be maximised.
+        Scalar float32, to be maximized.
     """
     ratio = tf.exp(log_pi - log_mu)
     clipped = tf.clip_by_value(ratio, 1 - clip_ratio, 1 + clip_ratio)
@@ -211,7 +211,7 @@ def clipped_objective(log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tenso
 
 
 def entropy(policy: tf.Tensor, log_policy: tf.Tensor) -> tf.Tensor:
-    """Sum over the batch of the policy's entropy in nats, its logarithms floored where `log_policy` is.
+    """Compute the sum over the batch of the policy's entropy in nats, with the floor of `log_policy`.
 
     Args:
         policy: [B, A] float32.
@@ -224,7 +224,7 @@ def entropy(policy: tf.Tensor, log_policy: tf.Tensor) -> tf.Tensor:
 
 
 def value_loss(values: tf.Tensor, returns: tf.Tensor) -> tf.Tensor:
-    """Sum over the batch of 0.5 * (R - V)^2.
+    """Compute the sum over the batch of 0.5 * (R - V)^2.
 
     Args:
         values: [B] float32, V.

@@ -112,7 +112,7 @@ def build_network(
         scaling = "standardized"
     with _global_dtype_policy(dtype_policy):
         network = _BUILDERS[name](shape, dtype, num_actions, scaling)
-    _initialise(network, seed, _INITIALIZERS[initialization])
+    _initialize(network, seed, _INITIALIZERS[initialization])
     return network
 
 
@@ -248,7 +248,7 @@ HEAD_GAINS = {"logits_p": 0.01, "logits_v": 1.0}
 """As in Stable-Baselines3 and CleanRL: policies begin nearly uniform."""
 
 
-def _initialise(network: keras.Model, seed: int, draw: Draw) -> None:
+def _initialize(network: keras.Model, seed: int, draw: Draw) -> None:
     rng = np.random.default_rng(seed)
     for layer in network.layers:
         if layer.trainable_weights:

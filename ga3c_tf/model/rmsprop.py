@@ -8,7 +8,7 @@ from ga3c_tf.model.tensorflow import tf
 
 
 class RMSProp(tf.Module):
-    """Non-centred RMSProp with shared statistics, by TensorFlow 1's own fused kernel.
+    """Non-centered RMSProp with shared statistics, by TensorFlow 1's own fused kernel.
 
     For each variable: s = decay * s + (1 - decay) * g^2; m = momentum * m + rate * g / sqrt(s + epsilon); w = w - m.
     The mean square s starts at **ones** and epsilon is inside the root; Keras 3 starts at zeros, with first steps

@@ -258,10 +258,10 @@ def _nbytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
     return -(-size // 64) * 64
 
 
-def homes_of(config: Config, processes: int) -> np.ndarray:
+def assigned_processes(config: Config, processes: int) -> np.ndarray:
     """Return the process of each agent, int64 [num_agents].
 
-    Those of this machine are spread evenly, however many there are; remote ones have a process for each actor.
+    Agents of this machine are spread evenly; remote ones have a process for each actor.
 
     Args:
         processes: of this machine, as `Config.processes` says.

@@ -17,7 +17,7 @@ import numpy as np
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from ga3c_tf.files import RetryingWriter, replacing
+from ga3c_tf.files import RetryingWriter, atomic_write
 
 EPISODE_COLUMNS = ("time_s", "agent_steps", "episode", "score", "length")
 METRIC_COLUMNS = (
@@ -256,7 +256,7 @@ def _drop_rows(file: Path, columns: tuple[str, ...], counter: str, last: float, 
     """Write `file` anew: its header and the rows whose number `counter` is at most `last`; tell of damaged ones."""
     damaged = 0
     place = columns.index(counter)
-    with replacing(file, newline="") as stream:
+    with atomic_write(file, newline="") as stream:
         stream.write(",".join(columns) + "\n")
         for line, cells in _lines(file, columns):
             if cells is None:

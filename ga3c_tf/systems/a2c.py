@@ -14,7 +14,7 @@ from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.memory import available_bytes
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.queues import INDEX, IndexQueue, ReplyPipes, homes_of
+from ga3c_tf.rollouts.queues import INDEX, IndexQueue, ReplyPipes, assigned_processes
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.agent import AgentQueues, run_agents
@@ -41,7 +41,7 @@ class A2C(System):
         self._processes = AgentSupervisor(["ga3c_tf.workers.fresh_agents", *modules_used(config)], [config.env_id])
         self._prediction_queue = IndexQueue()
         self._num_processes = config.processes(usable_cores())
-        self._answers = ReplyPipes(session.memory, homes_of(config, self._num_processes))
+        self._answers = ReplyPipes(session.memory, assigned_processes(config, self._num_processes))
         round_steps = config.num_agents * config.t_max
         self._builder = BatchBuilder(session.memory, round_steps - 1)
         columns = [session.memory.states, *session.memory.step_columns.values()]

@@ -14,9 +14,9 @@ from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.trackers import Tracking
+from ga3c_tf.systems.health import HealthMonitor
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import System
-from ga3c_tf.systems.troubles import Troubles
 
 POLL_SECONDS = 0.25
 RETRY_SECONDS = 30.0
@@ -58,7 +58,7 @@ class Training:
         self.session = Session(config, spec, device, warn)
         self.system = system(self.session)
         self._run = run
-        self._troubles = Troubles(self.session, self.system)
+        self._health = HealthMonitor(self.session, self.system)
 
     def resume(self) -> float:
         """Restore the newest whole checkpoint; call before `run`.
@@ -165,7 +165,7 @@ class Training:
         while (ended := session.ended()) is None:
             self.system.poll(min(POLL_SECONDS, rows.seconds_left()))
             session.collect_episodes()
-            self._troubles.look()
+            self._health.look()
             rows.write_if_due()
             if time.monotonic() >= save_at:
                 save_at = time.monotonic() + self._save_or_wait()
@@ -177,7 +177,7 @@ class Training:
         try:
             self.system.stop()
             self.session.collect_episodes()
-            self._troubles.tell_refused()
+            self._health.tell_refused()
         except BaseException as error:
             failed = failed or error
             raise

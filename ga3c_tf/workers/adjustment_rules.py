@@ -1,6 +1,6 @@
 """Rules of dynamic adjustment (section 4.3): each proposes numbers of workers, and judges them by what was measured.
 
-What is to be maximised are trained samples per second. Updates per second (TPS) measure the same only where every
+What is to be maximized are trained samples per second. Updates per second (TPS) measure the same only where every
 update has the same number of samples: where a minimum training batch merges segments, fewer and larger updates can
 train more.
 """
@@ -22,7 +22,7 @@ NOISES = 1.5  # standard errors of the difference that a gain must exceed, at fi
 CONFIRMED = 1.0  # standard errors that it must exceed in the second period of a trial
 CLEAR = 2.0  # times NOISES: a gain so large needs no second period
 FRESH_PERIODS = 4  # periods of trials before the accepted setting is measured again
-REST_PERIODS = 6  # periods without a trial, once every neighbour of the accepted setting has failed
+REST_PERIODS = 6  # periods without a trial, once every neighbor of the accepted setting has failed
 
 
 class WorkerCounts(NamedTuple):
@@ -124,7 +124,7 @@ class PaperSearch(Search):
     Ours is what it takes to know that the rate rose. A trial is compared with a measurement of the accepted setting
     itself, made anew after `FRESH_PERIODS`, and must be better by more than the noise of both. A gain that is so by
     little was perhaps luck: a second period has to confirm it, and later trials are compared with that one, not with
-    the lucky one. Each of the six neighbours is tried once, in random order. When all have failed, the accepted setting
+    the lucky one. Each of the six neighbors is tried once, in random order. When all have failed, the accepted setting
     is only measured for `REST_PERIODS`, and then all are tried again: a later phase of the game may ask for another.
     """
 
@@ -159,7 +159,7 @@ class PaperSearch(Search):
         why = f"measured again: {reading.rate - base.rate:+.1f}/s"
         if self._rest:
             self._rest -= 1
-            why += f"; all neighbours failed, {self._rest} more periods of rest"
+            why += f"; all neighbors failed, {self._rest} more periods of rest"
             if not self._rest:
                 self._resume()
         return Decision(True, why)
@@ -209,7 +209,7 @@ class PaperSearch(Search):
         return 1
 
     def _kept(self, move: Move, step: int) -> None:
-        """Every neighbour is new but the one behind, which comes last."""
+        """Every neighbor is new but the one behind, which comes last."""
         self._shuffle()
         back = Move(move.number, -move.direction)
         self._untried.remove(back)

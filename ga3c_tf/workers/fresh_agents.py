@@ -9,7 +9,7 @@ from ga3c_tf.workers.agent import Agent, Segment
 
 
 class FreshAgent(Agent):
-    """Asks anew about the state that its last segment ended in, once that segment is sent.
+    """Requests a new prediction of the state that its last segment ended in, once that segment is sent.
 
     The value of that state, which the segment bootstraps from, came from the weights before the update; the policy of
     the next action comes from those after it, as in A3C (Mnih et al. 2016, algorithm S3) and synchronous A2C.
@@ -22,7 +22,7 @@ class FreshAgent(Agent):
 
 
 class RoundAgent(FreshAgent):
-    """Cuts its segment after every t_max steps of its own, wherever the episodes began: all agents' rounds are one."""
+    """Ends its segment after every t_max of its steps, wherever episodes began, so all agents share rounds."""
 
     def _is_due(self, segment: Segment) -> bool:
         return segment.length > 0 and int(self._memory.steps[self._number]) % self._memory.t_max == 0

@@ -74,10 +74,10 @@ class BatchBuilder:
         self._gathered += 1
         return self._gathered
 
-    def begins(self, number: int) -> bool:
-        """Whether an update is to begin on this batch.
+    def may_start(self, number: int) -> bool:
+        """Return whether an update may start on this batch.
 
-        Once the run ends only on one that was overtaken, so that what is trained on has no gap.
+        Once the run ends, only batches older than one that was started already may, so that none in between is lost.
         """
         with self._beginning:
             if self.closed and number > self._begun:
@@ -95,7 +95,7 @@ class BatchBuilder:
 
 
 def train(batch: Batch, model, stats: Stats, refused: FailureBudget, learning_rate: float, beta: float) -> None:
-    """One update of the model, and its policy lag: updates between choosing each action and training on it.
+    """Update the model once, and count the policy lag: the updates between choosing each action and training on it.
 
     A batch whose losses or gradients are infinite or not a number changes nothing and is counted in `refused`.
 
@@ -120,13 +120,13 @@ def train(batch: Batch, model, stats: Stats, refused: FailureBudget, learning_ra
 
 
 class UpdateGate:
-    """Lets a number of updates run side by side, and none while it is closed, whoever wants to begin one.
+    """Limits the number of simultaneous updates; none starts while it is closed.
 
     Args:
-        permits: so many at once at first.
+        permits: number of simultaneous updates at first.
 
     Attributes:
-        permits: so many at once now.
+        permits: number of simultaneous updates now.
     """
 
     def __init__(self, permits: int):
@@ -209,7 +209,7 @@ class Trainer(Worker):
         while (gathered := self._gather()) is not None:
             number, batch = gathered
             with self._gate.update():
-                if not self._builder.begins(number):
+                if not self._builder.may_start(number):
                     return
                 try:
                     for part in self._minibatches.of(batch):

@@ -13,7 +13,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import replacing
+from ga3c_tf.files import atomic_write
 from ga3c_tf.reproduce.runs.run import RUN_FILE
 
 Stamp = tuple[int, int]
@@ -59,7 +59,7 @@ class Storage:
             for name, content in files:
                 path = Path(self._path(name))
                 path.parent.mkdir(parents=True, exist_ok=True)
-                with replacing(path, "wb") as stream:
+                with atomic_write(path, "wb") as stream:
                     stream.write(content)
             return
         with self._files.transaction:

@@ -1,4 +1,4 @@
-"""What the pictures share: size, style and colours."""
+"""What the pictures share: size, style and colors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import matplotlib
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
 COLUMN = 3.3  # inches: the width of a column of the paper
 FONT = 7
 STYLE: dict[Any, Any] = {

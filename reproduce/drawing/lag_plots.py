@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ga3c_tf.reproduce.drawing.canvas import COLOURS, canvas, handles, legend_above, save
-from ga3c_tf.reproduce.drawing.plots import colour_of, draw_curves, draw_random_policy
+from ga3c_tf.reproduce.drawing.canvas import COLORS, canvas, handles, legend_above, save
+from ga3c_tf.reproduce.drawing.plots import color_of, draw_curves, draw_random_policy
 from ga3c_tf.reproduce.runs.run import Run
 
 SHOWN = (0.0, 1.5)
@@ -50,12 +50,12 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], random: float | None, st
         means = means[np.isfinite(means)]
         tails = tails[np.isfinite(tails)]
         if len(means):
-            colour = colour_of(name, place, settings)
+            color = color_of(name, place, settings)
             low, first, middle, third, high = np.percentile(means, [5, 25, 50, 75, 95])
-            boxes.plot([low, high], [place, place], color=colour, linewidth=0.8)
-            boxes.plot([first, third], [place, place], color=colour, linewidth=5, solid_capstyle="butt", alpha=0.6)
+            boxes.plot([low, high], [place, place], color=color, linewidth=0.8)
+            boxes.plot([first, third], [place, place], color=color, linewidth=5, solid_capstyle="butt", alpha=0.6)
             boxes.plot(middle, place, "|", color="black", markersize=6)
-            boxes.plot(np.median(tails), place, "D", color=colour, markersize=3)
+            boxes.plot(np.median(tails), place, "D", color=color, markersize=3)
     boxes.set_yticks(range(len(settings)), list(settings))
     boxes.set_ylim(len(settings) - 0.5, -0.5)
     boxes.set_xscale("symlog", linthresh=1.0)
@@ -77,12 +77,12 @@ def scores_by_lag(lines: dict[str, dict[str, list[float]]], random: float | None
     figure, [[axis]] = canvas(1, 1, 2.6)
     settings = list(next(iter(lines.values())))
     for number, (name, by_setting) in enumerate(lines.items()):
-        colour = COLOURS[number % len(COLOURS)]
+        color = COLORS[number % len(COLORS)]
         known = [(place, by_setting[setting]) for place, setting in enumerate(settings) if by_setting[setting]]
         places = [place + OFFSET * (number - len(lines) / 2) for place, _ in known]
-        axis.plot(places, [np.mean(seeds) for _, seeds in known], MARKERS[number], color=colour, label=name)
+        axis.plot(places, [np.mean(seeds) for _, seeds in known], MARKERS[number], color=color, label=name)
         for place, (_, seeds) in zip(places, known, strict=True):
-            axis.vlines(place, min(seeds), max(seeds), color=colour, linewidth=0.8)
+            axis.vlines(place, min(seeds), max(seeds), color=color, linewidth=0.8)
     draw_random_policy([axis], random)
     axis.set_xticks(range(len(settings)), settings)
     axis.set_ylim(bottom=0)
@@ -107,10 +107,10 @@ def boundaries(points: dict[str, dict[tuple[int, float], list[tuple[int, float]]
             lags, shares = np.array(runs).T
             distinct = np.unique(lags)
             means = [shares[lags == lag].mean() for lag in distinct]
-            style = {"color": COLOURS[number], "markersize": 2.5, "label": f"batch {batch}, rate {rate:g}"}
+            style = {"color": COLORS[number], "markersize": 2.5, "label": f"batch {batch}, rate {rate:g}"}
             for axis, states in zip(row, (1, batch), strict=True):
                 axis.plot(rate * lags * states, np.clip(shares, *SHOWN), MARKERS[number], alpha=0.5, **style)
-                axis.plot(rate * distinct * states, np.clip(means, *SHOWN), color=COLOURS[number], linewidth=0.8)
+                axis.plot(rate * distinct * states, np.clip(means, *SHOWN), color=COLORS[number], linewidth=0.8)
         row[0].set_ylabel(f"{optimizer}\nshare of the gain")
         for axis in row:
             axis.axhline(kept, color="black", linewidth=0.5)

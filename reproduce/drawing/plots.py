@@ -12,17 +12,17 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import LogLocator
 
-from ga3c_tf.reproduce.drawing.canvas import COLOURS, FONT, canvas, handles, legend_above, save
+from ga3c_tf.reproduce.drawing.canvas import COLORS, FONT, canvas, handles, legend_above, save
 from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.runs.run import Columns, Run
 
-MARKS = {  # of Table 3's methods: marker, colour
+MARKS = {  # of Table 3's methods: marker, color
     "random": ("x", "#7F7F7F"),
     "human": ("^", "#7F7F7F"),
-    "A3C (4 days, CPU)": ("s", COLOURS[4]),
-    "GA3C (1 day, GPU)": ("D", COLOURS[1]),
+    "A3C (4 days, CPU)": ("s", COLORS[4]),
+    "GA3C (1 day, GPU)": ("D", COLORS[1]),
 }
-SYSTEM_COLOURS = {"a3c": COLOURS[4], "a2c": COLOURS[2], "ga3c": COLOURS[0]}
+SYSTEM_COLORS = {"a3c": COLORS[4], "a2c": COLORS[2], "ga3c": COLORS[0]}
 SYSTEM_NAMES = {"a3c": "A3C", "a2c": "A2C", "ga3c": "GA3C"}
 GRID = 75
 RANDOM_LINE: dict[str, Any] = {"color": "#7F7F7F", "linewidth": 0.7, "linestyle": ":"}
@@ -43,17 +43,17 @@ def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], lis
     for axis, (name, marks, random, ours, sample) in zip(axes.flat, panels, strict=True):
         for place, (method, value) in enumerate(marks.items()):
             if value is not None:
-                marker, colour = MARKS[method]
-                axis.plot(place, value, marker, color=colour, label=f"{method}, paper")
+                marker, color = MARKS[method]
+                axis.plot(place, value, marker, color=color, label=f"{method}, paper")
         if random:
-            axis.plot(4, np.mean(random), "x", color=COLOURS[0], label="random, ours")
+            axis.plot(4, np.mean(random), "x", color=COLORS[0], label="random, ours")
         known = [*random, *ours, *(value for value in marks.values() if value is not None)]
         if ours:
             if len(sample) > 1:
                 low, high = mean_interval(sample)
                 known.append(low)
-                axis.vlines(5, low, high, color=COLOURS[0], linewidth=2, alpha=0.5)
-            axis.plot([5] * len(ours), ours, "_", color=COLOURS[0], markersize=6, label="GA3C, ours (seeds; bar: 95 %)")
+                axis.vlines(5, low, high, color=COLORS[0], linewidth=2, alpha=0.5)
+            axis.plot([5] * len(ours), ours, "_", color=COLORS[0], markersize=6, label="GA3C, ours (seeds; bar: 95 %)")
         axis.set_title(name)
         if min(known, default=0.0) > 0:
             axis.set_yscale("log")
@@ -84,21 +84,21 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
     """
     figure, [[ratio], [axis]] = canvas(2, 1, 3.0, sharex=True, height_ratios=(2, 3))
     width = 0.27
-    for number, (system, colour) in enumerate(SYSTEM_COLOURS.items()):
+    for number, (system, color) in enumerate(SYSTEM_COLORS.items()):
         for place, (_, speeds, _, _) in enumerate(groups):
             if speeds[system]:
                 x = place + (number - 1) * width
                 mean = np.mean(speeds[system])
-                axis.bar(x, mean, 0.9 * width, color=colour, label=SYSTEM_NAMES[system] if place == 0 else None)
+                axis.bar(x, mean, 0.9 * width, color=color, label=SYSTEM_NAMES[system] if place == 0 else None)
                 axis.vlines(x, min(speeds[system]), max(speeds[system]), color="black", linewidth=0.8)
                 label = _short(float(f"{mean:.2g}"))
                 aside: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 5, "rotation": 90}
                 axis.annotate(label, (x, mean), (0, 2), textcoords="offset points", **aside)
     for place, (_, _, ours, papers) in enumerate(groups):
         if ours:
-            _marked(ratio, place, ours, "o", COLOURS[0], "ours, this machine")
+            _marked(ratio, place, ours, "o", COLORS[0], "ours, this machine")
         if papers is not None:
-            _marked(ratio, place, [papers], "D", COLOURS[1], "paper, GPU (system I)")
+            _marked(ratio, place, [papers], "D", COLORS[1], "paper, GPU (system I)")
     ratio.set_yscale("log")
     ratio.axhline(1, color="#BBBBBB", linewidth=0.6, zorder=0)
     ratio.margins(y=0.2)
@@ -120,11 +120,11 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
     save(figure, stem)
 
 
-def _marked(axis, place: int, values: list[float], marker: str, colour: str, label: str) -> None:
+def _marked(axis, place: int, values: list[float], marker: str, color: str, label: str) -> None:
     """Draw a mark at the mean, and the number of times beside it."""
     mean = float(np.mean(values))
-    axis.vlines(place, min(values), max(values), color=colour)
-    axis.plot(place, mean, marker, color=colour, label=label)
+    axis.vlines(place, min(values), max(values), color=color)
+    axis.plot(place, mean, marker, color=color, label=label)
     axis.annotate(f"{mean:.2g}\u00d7", (place, mean), (5, 1), textcoords="offset points", fontsize=6)
 
 
@@ -144,11 +144,11 @@ def utilization_lines(networks: list[str], shares: dict[str, list[list[float]]],
     for number, (name, values) in enumerate(shares.items()):
         places = [place for place, seeds in enumerate(values) if seeds]
         if places:
-            colour = COLOURS[number]
+            color = COLORS[number]
             means = [100 * np.mean(values[place]) for place in places]
-            axis.plot(places, means, "os"[number] + "-", color=colour, label=name)
+            axis.plot(places, means, "os"[number] + "-", color=color, label=name)
             for place in places:
-                axis.vlines(place, 100 * min(values[place]), 100 * max(values[place]), color=colour)
+                axis.vlines(place, 100 * min(values[place]), 100 * max(values[place]), color=color)
     axis.set_ylim(0, 102)
     axis.set_xlim(-0.4, len(networks) - 0.6)
     axis.set_ylabel("busy (%)")
@@ -157,7 +157,7 @@ def utilization_lines(networks: list[str], shares: dict[str, list[list[float]]],
     save(figure, stem)
 
 
-def normalised_tps(panels: Mapping[str, Mapping[Any, float]], labelled: int, stem: Path) -> None:
+def normalized_tps(panels: Mapping[str, Mapping[Any, float]], labelled: int, stem: Path) -> None:
     """TPS of every setting as a share of the best, by N_A; the fastest few of each are named.
 
     Args:
@@ -184,7 +184,7 @@ def _tps_panel(axis, tps: Mapping[Any, float], labelled: int) -> None:
         axis.plot([place] * len(order), [tps[each] / best for each in order], ".", color="#999999")
         heights = _apart([tps[each] / best for each in order[:labelled]], 0.07 * top)
         for setting, height in zip(order, heights, strict=False):
-            axis.plot(place, tps[setting] / best, "o", color=COLOURS[0], markersize=4)
+            axis.plot(place, tps[setting] / best, "o", color=COLORS[0], markersize=4)
             axis.annotate(
                 f"{setting[1]}/{setting[2]}",
                 (place, tps[setting] / best),
@@ -199,7 +199,7 @@ def _tps_panel(axis, tps: Mapping[Any, float], labelled: int) -> None:
 
 
 def _apart(heights: list[float], least: float) -> list[float]:
-    """Falling heights moved down until neighbours are at least so far apart."""
+    """Falling heights moved down until neighbors are at least so far apart."""
     moved: list[float] = []
     for height in heights:
         moved.append(min(height, moved[-1] - least) if moved else height)
@@ -207,7 +207,7 @@ def _apart(heights: list[float], least: float) -> list[float]:
 
 
 def against_speed(rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[str, Mapping], stem: Path) -> None:
-    """Each quantity of each setting against its TPS, a panel for each, coloured by N_A.
+    """Each quantity of each setting against its TPS, a panel for each, colored by N_A.
 
     Args:
         rows: by the title of a row of panels, TPS by setting, which begins with N_A.
@@ -224,7 +224,7 @@ def against_speed(rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[s
                     [speed[each] for each in settings],
                     [values[each] for each in settings],
                     "os^Dv"[number % 5],
-                    color=COLOURS[number % len(COLOURS)],
+                    color=COLORS[number % len(COLORS)],
                     markersize=3,
                     markerfacecolor="none",
                     label=f"$N_A$ = {count}",
@@ -251,7 +251,7 @@ def adjustment_courses(runs: list[Run], stem: Path) -> None:
             names = (("agents", "$N_A$"), ("predictors", "$N_P$"), ("trainers", "$N_T$"))
             for number, (name, words) in enumerate(names):
                 style: dict[str, Any] = {
-                    "color": COLOURS[number],
+                    "color": COLORS[number],
                     "linestyle": ("-", "--", ":")[number],
                     "label": words,
                 }
@@ -264,7 +264,7 @@ def adjustment_courses(runs: list[Run], stem: Path) -> None:
                 seconds = run.spec.config.adjustment_seconds
                 times, updates = (np.insert(metrics[name], 0, 0.0) for name in ("time_s", "updates"))
                 after, before = (np.interp(at, times, updates) for at in (ends, ends - seconds))
-                rates.plot(ends / 60, (after - before) / seconds, ".", color=COLOURS[0], label="its mean over a period")
+                rates.plot(ends / 60, (after - before) / seconds, ".", color=COLORS[0], label="its mean over a period")
         workers.set_title(game.replace("_", " "))
         rates.set_xlabel("time (minutes)")
         rates.set_ylim(bottom=0)
@@ -318,7 +318,7 @@ def draw_random_policy(axes: Iterable, score: float | None) -> None:
 def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
     """Draw the mean over seeds and their range, on an axis against time and on one against agent steps."""
     for number, (label, seeds) in enumerate(curves.items()):
-        colour = colour_of(label, number, curves)
+        color = color_of(label, number, curves)
         style = ("-", "--", "-.", ":")[number % 4]
         for axis, column, unit in ((time, "time_s", 60.0), (steps, "agent_steps", 1e6)):
             drawn = [curve for seed in seeds if len((curve := _settled(seed))[column]) > 1]
@@ -330,17 +330,17 @@ def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
                 grid = np.union1d(np.linspace(start, end, GRID), np.geomspace(max(start, 1e-3), max(end, 1e-3), GRID))
                 scores = np.array([np.interp(grid, curve[column], curve["rolling_score"]) for curve in drawn])
                 axis.fill_between(
-                    grid / unit, scores.min(axis=0), scores.max(axis=0), color=colour, alpha=0.2, linewidth=0
+                    grid / unit, scores.min(axis=0), scores.max(axis=0), color=color, alpha=0.2, linewidth=0
                 )
-                axis.plot(grid / unit, scores.mean(axis=0), style, color=colour, label=label)
+                axis.plot(grid / unit, scores.mean(axis=0), style, color=color, label=label)
 
 
-def colour_of(label: str, number: int, labels: Iterable[str]) -> str:
-    """Return the colour of a line: that of its system, where no other line is of the same; else one of no such line."""
-    systems = {name: SYSTEM_COLOURS[system] for system, name in SYSTEM_NAMES.items()}
+def color_of(label: str, number: int, labels: Iterable[str]) -> str:
+    """Return the color of a line: that of its system, where no other line is of the same; else one of no such line."""
+    systems = {name: SYSTEM_COLORS[system] for system, name in SYSTEM_NAMES.items()}
     counts = Counter(other.split(",")[0] for other in labels)
-    taken = {first: colour for first, colour in systems.items() if counts[first] == 1}
-    free = [colour for colour in COLOURS if colour not in taken.values()]
+    taken = {first: color for first, color in systems.items() if counts[first] == 1}
+    free = [color for color in COLORS if color not in taken.values()]
     return taken.get(label.split(",")[0], free[number % len(free)])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.drawing.canvas import COLOURS
+from ga3c_tf.reproduce.drawing.canvas import COLORS
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 
@@ -47,7 +47,7 @@ def plot_runs(runs: list[Path], file: Path) -> None:
     adjusted = any(len(_adjustment(run)["time_s"]) for run in runs)
     figure, axes = plt.subplots(4 + adjusted, 2, figsize=(9, 12 + 3 * adjusted), layout="constrained")
     for number, run in enumerate(runs):
-        _draw(axes, run, COLOURS[number % len(COLOURS)], label=run.name if len(runs) > 1 else None)
+        _draw(axes, run, COLORS[number % len(COLORS)], label=run.name if len(runs) > 1 else None)
     _label(axes, adjusted)
     if len(runs) > 1:
         axes[0, 0].legend(frameon=False, fontsize="small")
@@ -86,7 +86,7 @@ def _label(axes, adjusted: bool) -> None:
         axis.legend(frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
-def _draw(axes, run: Path, colour: str, label: str | None) -> None:
+def _draw(axes, run: Path, color: str, label: str | None) -> None:
     rolling = read_config(run).rolling_episodes
     episodes = read_columns(run / "episodes.csv", EPISODE_COLUMNS)
     metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
@@ -95,32 +95,32 @@ def _draw(axes, run: Path, colour: str, label: str | None) -> None:
     (time, steps), (pps, tps), (lag, queues), (distance, shares) = axes[:4]
     dots = min(0.3, max(0.02, 1000 / max(1, len(episodes["score"]))))
     for axis, x in ((time, episodes["time_s"] / 60), (steps, episodes["agent_steps"] / 1e6)):
-        axis.plot(x, episodes["score"], ".", color=colour, alpha=dots, markersize=2, rasterized=True)
-        _line(axis, x, _rolling_mean(episodes["score"], rolling), color=colour, label=label)
+        axis.plot(x, episodes["score"], ".", color=color, alpha=dots, markersize=2, rasterized=True)
+        _line(axis, x, _rolling_mean(episodes["score"], rolling), color=color, label=label)
     minutes = metrics["time_s"] / 60
-    _line(pps, minutes, metrics["pps"], color=colour)
-    _line(tps, minutes, metrics["tps"], color=colour)
+    _line(pps, minutes, metrics["pps"], color=color)
+    _line(tps, minutes, metrics["tps"], color=color)
     first = not lag.lines
     for axis, lines in ((lag, LAG), (queues, QUEUES), (distance, DISTANCES), (shares, SHARES)):
         for name, (style, words) in lines.items():
             if np.isfinite(metrics[name]).any():
-                _line(axis, minutes, metrics[name], color=colour, linestyle=style, label=words if first else None)
+                _line(axis, minutes, metrics[name], color=color, linestyle=style, label=words if first else None)
     if len(axes) > 4:
         workers, rates = axes[4]
-        _draw_adjustment(workers, rates, metrics, _adjustment(run), colour, first)
+        _draw_adjustment(workers, rates, metrics, _adjustment(run), color, first)
 
 
-def _draw_adjustment(workers, rates, metrics, periods, colour: str, first: bool) -> None:
+def _draw_adjustment(workers, rates, metrics, periods, color: str, first: bool) -> None:
     """Draw the workers at each row of metrics.csv, and the rate of each period."""
     for name, style in (("agents", "-"), ("predictors", "--"), ("trainers", ":")):
         label = name if first else None
-        workers.step(metrics["time_s"] / 60, metrics[name], color=colour, linestyle=style, linewidth=1, label=label)
+        workers.step(metrics["time_s"] / 60, metrics[name], color=color, linestyle=style, linewidth=1, label=label)
     kept = periods["accepted"] == 1
-    for chosen, fill, label in ((kept, colour, "accepted"), (~kept, "none", "rejected")):
+    for chosen, fill, label in ((kept, color, "accepted"), (~kept, "none", "rejected")):
         label = f"{label} setting" if first else None
         minutes = periods["time_s"][chosen] / 60
         rate = periods["rate"][chosen]
-        rates.plot(minutes, rate, "o", color=colour, markerfacecolor=fill, markersize=4, label=label)
+        rates.plot(minutes, rate, "o", color=color, markerfacecolor=fill, markersize=4, label=label)
 
 
 def _label_adjustment(workers, rates) -> None:

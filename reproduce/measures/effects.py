@@ -145,7 +145,7 @@ def greater(ours: Sequence[float], others: Sequence[float]) -> str:
 
 
 def judged_together(effects: Mapping[str, Effect], corrected: Mapping[str, float], of: str = "seed") -> Finding:
-    """Judge whether ratios are above their limits in every comparison; the least favourable one is described.
+    """Judge whether ratios are above their limits in every comparison; the least favorable one is described.
 
     Args:
         effects: of `paired_ratio`, by what is compared.
@@ -203,7 +203,7 @@ def _in_words(mean: str, low: str, high: str, chance: str, count: int, of: str) 
     return f"{mean} [{low}, {high}], p = {chance} {counted}"
 
 
-def left_random(scores: Sequence[float], random: float | None) -> bool:
+def above_random(scores: Sequence[float], random: float | None) -> bool:
     """Whether scores are above the random policy's by more than chance; of fewer than three or an unknown one: True."""
     if random is None or len(scores) < LEAST_SEEDS:
         return True

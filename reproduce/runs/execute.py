@@ -86,13 +86,13 @@ def execute_run(
         Locked: another process, or another thread, is executing this run, and `wait` is False.
     """
     try:
-        _bring_to_its_end(spec, runs, force, say, wait, begin)
+        _execute(spec, runs, force, say, wait, begin)
     except OSError as error:
         say(f"{spec.id}: {error.filename or runs}: {error.strerror or error}; the same command again goes on from here")
     return Run.of(spec, runs)
 
 
-def _bring_to_its_end(
+def _execute(
     spec: RunSpec, runs: Path, force: bool, say: Callable[[str], None], wait: bool, begin: Callable[[], None]
 ) -> None:
     folder = runs / spec.id
@@ -107,15 +107,15 @@ def _bring_to_its_end(
         # 2. What an earlier try left is resumed, kept aside or removed.
         if folder.exists():
             with locked(folder / "lock", say):  # its training may outlive a `reproduce` that was killed
-                _make_ready(folder, force, say)
+                _prepare_folder(folder, force, say)
         # 3. Train and evaluate; run.json comes last, since it says that the run has ended.
         result = _result(spec, folder, lock.with_suffix(".txt"))
         folder.mkdir(parents=True, exist_ok=True)
         write_aside(folder / RUN_FILE, json.dumps(result, indent=2) + "\n")
 
 
-def _make_ready(folder: Path, force: bool, say: Callable[[str], None]) -> None:
-    """Keep of an earlier try what a resumed training needs, or no folder at all."""
+def _prepare_folder(folder: Path, force: bool, say: Callable[[str], None]) -> None:
+    """Prepare the folder of an earlier try for resuming, or remove it."""
     if force:
         remove_run(folder)
     elif _has_checkpoint(folder):
@@ -256,7 +256,7 @@ def _error_of(command: str, code: int, printed: str) -> ChildEnded:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """As Ctrl-C would, so that a training saves a checkpoint; then with force."""
+    """Send SIGINT, so that a training saves a checkpoint, and SIGKILL if it does not end in time."""
     process.send_signal(signal.SIGINT)
     try:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -118,7 +118,7 @@ def measured(pps=1000.0, training_batch=5.0, busy=(), others=0.01):
 
 def test_the_summary_by_hand():
     rounds, phases = zip(measured(900.0), measured(1000.0), measured(1400.0), strict=True)
-    result = bench.summarise(CARTPOLE, "cpu", 4, rounds, phases, cores=2)
+    result = bench.summarize(CARTPOLE, "cpu", 4, rounds, phases, cores=2)
     assert (result["pps"], result["pps_min"], result["pps_max"], result["tps"]) == (1000.0, 900.0, 1400.0, 200.0)
     assert result["call_ms"] == {"environment": 0.25, "prediction": 3.0, "update": 2.0, "queue": 0.2}
     assert result["step_ms"] == pytest.approx({"environment": 0.25, "prediction": 0.125, "update": 0.4, "queue": 0.05})
@@ -132,7 +132,7 @@ def test_the_summary_by_hand():
 def test_a_bench_without_an_update_says_what_to_do():
     rounds, phases = measured(training_batch=None)
     with pytest.raises(UserError, match="no update happened in any window; give more --seconds"):
-        bench.summarise(CARTPOLE, "cpu", 4, [rounds], [phases], cores=2)
+        bench.summarize(CARTPOLE, "cpu", 4, [rounds], [phases], cores=2)
 
 
 # what it prints
@@ -156,7 +156,7 @@ def result_of(**devices):
 def summary(kind, speeds=(1.0, 1.1), **changes):
     """A device's numbers, measured between calibrations of so many times GFLOP/s, GB/s and frames/s of one machine."""
     rounds, phases = measured(**changes)
-    found = bench.summarise(CARTPOLE, kind, 4, [rounds], [phases], cores=2)
+    found = bench.summarize(CARTPOLE, kind, 4, [rounds], [phases], cores=2)
     calibrations = [Calibration(26.7 * speed, 5.0 * speed, 4000.0 * speed) for speed in speeds]
     return {**found, **against_the_machine(found, {"prediction": 1.035, "update": 4.572}, calibrations)}
 

@@ -90,7 +90,7 @@ def test_constant_frame_becomes_black(level):
     assert not stretch_and_resize(np.full((210, 160, 3), level, np.uint8)).any()
 
 
-def test_gray_frame_is_stretched_like_a_colour_frame():
+def test_gray_frame_is_stretched_like_a_color_frame():
     gray = np.random.RandomState(0).randint(90, 120, (210, 160)).astype(np.uint8)
     result = stretch_and_resize(gray)
     assert (result.shape, result.dtype) == ((84, 84), np.uint8)

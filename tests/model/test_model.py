@@ -177,7 +177,7 @@ def test_log_softmax_passes_gradient_where_the_floor_stops_it():
 
 
 def clipped(gradient, clip):
-    """As tf.clip_by_norm, with which the authors clip where there are two optimisers; not by the average norm."""
+    """As tf.clip_by_norm, with which the authors clip where there are two optimizers; not by the average norm."""
     norm = np.sqrt(np.square(gradient, dtype=np.float64).sum())
     return tf.constant(gradient * min(1.0, clip / norm), tf.float32)
 
@@ -201,7 +201,7 @@ def by_hand(copy, batch, beta, clip):
 
 
 @pytest.mark.parametrize("clip", [None, 0.5])
-def test_dual_rmsprop_is_two_optimisers(clip):
+def test_dual_rmsprop_is_two_optimizers(clip):
     trained, copy = small_model(dual_rmsprop=True, grad_clip_norm=clip, rmsprop_momentum=0.5), small_model()
     variables = [weight.value for weight in copy.network.trainable_variables]
     optimizers = [RMSProp(variables, momentum=0.5) for _ in range(2)]

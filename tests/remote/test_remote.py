@@ -17,7 +17,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.remote.cluster import environment_of_processes
 from ga3c_tf.remote.nodes import NodeRates
-from ga3c_tf.rollouts.queues import RolloutBuffers, homes_of
+from ga3c_tf.rollouts.queues import RolloutBuffers, assigned_processes
 from ga3c_tf.runs.log import EVENT_COLUMNS, NODE_COLUMNS, read_rows
 from ga3c_tf.systems.ga3c.system import GA3C
 
@@ -118,7 +118,7 @@ def test_what_each_machine_did_is_logged(tmp_path, monkeypatch, without_ray):
 def test_rates_of_machines_are_of_their_own_agents_and_of_the_time_since_the_last_look():
     config = Config(env_id="CartPole-v1", num_agents=3, remote_agents=4, agents_per_actor=2, agent_processes=1)
     memory = RolloutBuffers(config, (4,), "float32", 2)
-    homes = homes_of(config, 1)
+    homes = assigned_processes(config, 1)
     assert homes.tolist() == [0, 0, 0, 1, 1, 2, 2]
     memory.nodes[1] = b"a"
     memory.nodes[2] = b"b"

@@ -10,6 +10,7 @@ from scipy.stats import ttest_ind
 
 from ga3c_tf.reproduce.measures.effects import (
     Effect,
+    above_random,
     described_ratio,
     effect_verdict,
     greater,
@@ -17,7 +18,6 @@ from ga3c_tf.reproduce.measures.effects import (
     holm,
     judged,
     judged_together,
-    left_random,
     paired_effect,
     paired_ratio,
     pooled_effect,
@@ -199,7 +199,7 @@ def test_findings_of_one_figure_are_corrected_for_their_number():
 
 
 def test_what_has_left_the_random_policy():
-    assert left_random([0.9, 1.0, 1.1], 0.5) and not left_random([0.4, 0.6, 0.9], 0.5)
-    assert left_random([0.1, 0.2], 0.5) and left_random([0.1, 0.2, 0.1], None)  # too few, or unknown
+    assert above_random([0.9, 1.0, 1.1], 0.5) and not above_random([0.4, 0.6, 0.9], 0.5)
+    assert above_random([0.1, 0.2], 0.5) and above_random([0.1, 0.2, 0.1], None)  # too few, or unknown
     rng = np.random.default_rng(0)
-    assert np.mean([left_random(rng.normal(0.5, 0.1, 3).tolist(), 0.5) for _ in range(1000)]) < 0.05
+    assert np.mean([above_random(rng.normal(0.5, 0.1, 3).tolist(), 0.5) for _ in range(1000)]) < 0.05

@@ -58,7 +58,7 @@ def test_what_a_minimum_batch_does_is_computed(folder):
     verdicts = {name: finding.verdict for name, finding in found.items()}
     assert verdicts == dict.fromkeys(verdicts, HOLDS) and len(verdicts) == 11
     assert minimum_batch.failed_to_learn(results, runs[Label("minimum 0", "large")]) == 0  # they recovered
-    assert "(5 seeds)" in found["stabilises"].because
+    assert "(5 seeds)" in found["stabilizes"].because
 
 
 def test_throughput_alone_shows_after_equal_time_only(folder):
@@ -132,7 +132,7 @@ def test_a_run_that_diverged_or_never_learned_counts(folder, scores):
     found = minimum_batch.groups(results)
     assert minimum_batch.failed_to_learn(results, found[Label("minimum 0", "large")]) == 3
     findings = minimum_batch.findings(results, GAME, found)
-    assert findings["stabilises"].because.startswith("+1 [1, 1]")
+    assert findings["stabilizes"].because.startswith("+1 [1, 1]")
     assert findings["better_steps_large"].because.startswith("+") and "(3 seeds)" in findings["faster_large"].because
 
 

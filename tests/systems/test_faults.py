@@ -476,8 +476,8 @@ def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch
 @pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start_and_is_no_stall(tmp_path, monkeypatch, capsys, kind):
     monkeypatch.setattr("ga3c_tf.workers.stall_detector.STALL_SECONDS", 1.0)
-    monkeypatch.setattr("ga3c_tf.systems.troubles.SPEED_SECONDS", 0.5)
-    monkeypatch.setattr("ga3c_tf.systems.troubles.RARE_SECONDS", 1.0)
+    monkeypatch.setattr("ga3c_tf.systems.health.SPEED_SECONDS", 0.5)
+    monkeypatch.setattr("ga3c_tf.systems.health.RARE_SECONDS", 1.0)
     settings = {"env_id": "helpers:PacedCounting-v0", "num_agents": 2, "steps": None, "minutes": 0.06}
     _, training, _ = run_counting(tmp_path, monkeypatch, kind, min_training_batch=100_000, **settings)
     said = capsys.readouterr().out.splitlines()
@@ -489,7 +489,7 @@ def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start_and_is_no_stall
 
 
 def test_an_ordinary_minimum_batch_is_not_mentioned(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("ga3c_tf.systems.troubles.SPEED_SECONDS", 0.1)
+    monkeypatch.setattr("ga3c_tf.systems.health.SPEED_SECONDS", 0.1)
     run_counting(tmp_path, monkeypatch, GA3C, steps=None, minutes=0.03, min_training_batch=40)
     assert capsys.readouterr().out == ""
 

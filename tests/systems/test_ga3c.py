@@ -392,9 +392,9 @@ def test_a_slow_update_does_not_hold_up_the_end(tmp_path, monkeypatch):
 def test_at_the_end_only_batches_that_were_overtaken_are_trained_on():
     builder = BatchBuilder(RolloutBuffers(Config(num_agents=1), (2,), "float32", 2), 0)
     first, second, third, fourth = (builder.next_number() for _ in range(4))
-    assert builder.begins(third)
+    assert builder.may_start(third)
     builder.closed = True
-    assert not builder.begins(fourth) and builder.begins(first) and builder.begins(second)
+    assert not builder.may_start(fourth) and builder.may_start(first) and builder.may_start(second)
 
 
 @pytest.fixture
@@ -501,6 +501,6 @@ def test_plain_scheduling_has_a_process_for_each_agent_and_holds_nothing_back(tm
         (tmp_path / scheduling).mkdir()
         _, training, summary = run_counting(tmp_path / scheduling, monkeypatch, Watched, **settings)
         assert summary["ended"] == "steps" and seen.pop("processes") == processes
-        assert seen["batch"] == training.system._predictors_are_patient() == (scheduling == "tuned")
+        assert seen["batch"] == training.system._predictors_should_wait() == (scheduling == "tuned")
         assert (training.system._gate.permits == sys.maxsize) == (scheduling == "plain")
     os.sched_setscheduler(0, before, os.sched_param(0))

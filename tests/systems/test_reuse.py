@@ -117,9 +117,9 @@ def test_a_trainer_that_fails_while_a_process_is_lost_ends_the_run(tmp_path, mon
     class LosesOne(Killed):
         kills = 1
 
-        def _lose(self, number):
+        def _discard_messages_of(self, number):
             losing.set()
-            super()._lose(number)
+            super()._discard_messages_of(number)
 
     original = helpers.CheckingModel.train
     monkeypatch.setattr(helpers.CheckingModel, "train", failing_train)

@@ -317,17 +317,17 @@ def test_a_lucky_reading_of_the_accepted_setting_does_not_block_for_ever():
     assert search.observe(constant(1200)).accepted
 
 
-def neighbours(setting: WorkerCounts) -> set[WorkerCounts]:
+def neighbors(setting: WorkerCounts) -> set[WorkerCounts]:
     changes = [np.eye(3, dtype=int)[number] * sign for number in range(3) for sign in (1, -1)]
     return {WorkerCounts(*(int(number) for number in np.add(setting, change))) for change in changes}
 
 
-def test_paper_tries_each_neighbour_once_then_rests_and_starts_again():
+def test_paper_tries_each_neighbor_once_then_rests_and_starts_again():
     start = WorkerCounts(8, 4, 4)
     tried = [period.tried for period in simulate(searching(PaperSearch, start=start), lambda setting: 1000, None, 40)]
     trials = [number for number, setting in enumerate(tried) if setting != start]
     first, second = ({tried[number] for number in trials[at : at + 6]} for at in (0, 6))
-    assert first == second == neighbours(start)
+    assert first == second == neighbors(start)
     assert trials[6] - trials[5] == 1 + REST_PERIODS
 
 
@@ -338,7 +338,7 @@ def test_after_a_kept_trial_the_way_back_is_tried_last(seed):
     search = searching(PaperSearch, seed, start)
     history = simulate(search, lambda setting: 2000 if setting == better else 1000, None, periods=30)
     trials = [period.tried for period in history if period.before == better != period.tried]
-    assert set(trials[:6]) == neighbours(better) and trials[5] == start
+    assert set(trials[:6]) == neighbors(better) and trials[5] == start
 
 
 def test_fast_shrinks_each_failing_move_to_one_tries_others_between_and_restarts_with_one():
@@ -351,7 +351,7 @@ def test_fast_shrinks_each_failing_move_to_one_tries_others_between_and_restarts
     assert [setting.agents for setting in first if setting.agents < 32] == [16, 24, 28, 30, 31]
     assert [setting.predictors for setting in first if setting.predictors != 4].count(8) == 1
     assert {setting.trainers for setting in first} == {1, 2, 3, 4}
-    assert set(later) == neighbours(start)
+    assert set(later) == neighbors(start)
     gaps = np.diff([number for number, setting in enumerate(first) if setting.agents > 32])
     assert min(gaps[:2]) >= 3, "others come before the same move again"
 
@@ -519,7 +519,7 @@ def test_without_a_change_the_whole_period_is_measured():
     assert first >= 0.1 and second >= 0.2
 
 
-def test_a_rejected_setting_gives_way_to_the_accepted_one_or_its_neighbour():
+def test_a_rejected_setting_gives_way_to_the_accepted_one_or_its_neighbor():
     search = searching(PaperSearch, start=WorkerCounts(4, 4, 4))
     rows = run_thread(search, Plant(lambda setting: 100_000 / sum(setting)), 12, period=0.05)
     settings = [WorkerCounts(row["agents"], row["predictors"], row["trainers"]) for row in rows]

@@ -7,7 +7,7 @@ import time
 from ga3c_tf.environments.environment import modules_used
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.remote.bridge import run_bridge
-from ga3c_tf.rollouts.queues import IndexQueue, ReplyPipes, homes_of
+from ga3c_tf.rollouts.queues import IndexQueue, ReplyPipes, assigned_processes
 from ga3c_tf.systems.session import Session
 from ga3c_tf.workers.agent import Agent, AgentQueues, run_agents
 from ga3c_tf.workers.supervisor import AgentSupervisor, AlsoLostWithForkserver, Watchdog
@@ -36,7 +36,7 @@ class AgentProcesses:
         self.processes = AgentSupervisor(["ga3c_tf.workers.agent", *modules_used(config)], [config.env_id])
         # Once: the cores may change while the run goes on, and an agent's process may not.
         self._local_processes = config.processes(usable_cores())
-        self.answers = ReplyPipes(session.memory, homes_of(config, self._local_processes))
+        self.answers = ReplyPipes(session.memory, assigned_processes(config, self._local_processes))
         self.replacing: set[int] = set()
         self._queues = AgentQueues(
             prediction_queue, session.training_queue, session.episode_queue, self.processes.errors

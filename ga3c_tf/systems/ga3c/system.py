@@ -96,7 +96,7 @@ class GA3C(System):
         if session.stopping:
             return
         for sentinel in sentinels.keys() & set(ready):
-            self._lose(sentinels[sentinel])
+            self._discard_messages_of(sentinels[sentinel])
         while self._drained:
             self._replace(self._drained.popleft())
         self.agents.end_hung()
@@ -140,7 +140,7 @@ class GA3C(System):
             lags = session.stats.lags_of(session.memory.num_agents)
             for row in self._node_rates.rows(self.agents.all(), *lags):
                 session.log.node({"time_s": session.time_s, "agent_steps": session.agent_steps, **row})
-        self._let_more_update()
+        self._raise_update_limit()
 
     # numbers of workers
 
@@ -191,7 +191,7 @@ class GA3C(System):
             self._prediction_queue,
             self.agents.answers,
             session.stats,
-            self._predictors_are_patient,
+            self._predictors_should_wait,
             session.wake_up,
             self._agents_are_to_wait,
         )
@@ -218,8 +218,8 @@ class GA3C(System):
 
     # what goes wrong
 
-    def _lose(self, number: int) -> None:
-        """See to it that nothing that a dead agent process asked for or sent is taken for its successor's.
+    def _discard_messages_of(self, number: int) -> None:
+        """Discard what a dead agent process has requested or sent, so that it is not taken for its successor's.
 
         The predictors are changed for new ones, so every request that it made has been answered, to nobody. A record in
         the training queue follows its last segment, and lets the successor begin with all its slots free.
@@ -245,10 +245,10 @@ class GA3C(System):
 
     # scheduling
 
-    def _let_more_update(self) -> None:
-        """One more update at a time where the trainers were behind, and cores idle all the same, since the last call.
+    def _raise_update_limit(self) -> None:
+        """Allow one more simultaneous update if trainers were behind and cores idle since the last call.
 
-        So it is with large networks: the agents wait, and the update that runs does not use the cores that they leave.
+        This happens with large networks: agents wait, and the running update does not use the cores that they leave.
         """
         idle = self._idle.share()
         was_behind = self._behind
@@ -256,7 +256,7 @@ class GA3C(System):
         if idle > IDLE and was_behind and self._behind and self._gate.permits < usable_cores():
             self._gate.permit_one_more()
 
-    def _predictors_are_patient(self) -> bool:
+    def _predictors_should_wait(self) -> bool:
         return self._tuned and self._trainers_are_behind()
 
     def _agents_are_to_wait(self) -> bool:

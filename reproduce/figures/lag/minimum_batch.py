@@ -80,7 +80,7 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
     compared = {
         "lowers_lag": (LAG_STATES, effect(LAG_STATES, none, ("minimum 40",))),
         "raises_speed": (PPS, effect(PPS, GOOD, none)),
-        "stabilises": (LOST, effect(LOST, none, GOOD, rate="large")),
+        "stabilizes": (LOST, effect(LOST, none, GOOD, rate="large")),
     }
     for rate in RATES:
         compared |= {

@@ -10,7 +10,7 @@ import numpy as np
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.learning import learning_curves, scores
 from ga3c_tf.reproduce.figures.throughput import pps
-from ga3c_tf.reproduce.measures.effects import judged, left_random, pooled_effect
+from ga3c_tf.reproduce.measures.effects import above_random, judged, pooled_effect
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
@@ -146,7 +146,7 @@ def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[
     ours = _ends(results, game, "GA3C")
     others = _ends(results, game, other)
     before = _before(results, game)
-    if not ours or not others or before is None or not any(left_random(ends, before) for ends in (ours, others)):
+    if not ours or not others or before is None or not any(above_random(ends, before) for ends in (ours, others)):
         return None
     way = float(max(np.mean(ours), np.mean(others))) - before
     first, second = ([100 * (score - before) / way for score in ends] for ends in (ours, others))

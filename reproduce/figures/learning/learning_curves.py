@@ -12,7 +12,7 @@ import numpy as np
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.throughput import pps
-from ga3c_tf.reproduce.measures.effects import judged, left_random, welch_effect
+from ga3c_tf.reproduce.measures.effects import above_random, judged, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Finding
 from ga3c_tf.reproduce.runs.run import Run
@@ -71,7 +71,7 @@ def findings(results: Results) -> dict[str, Finding]:
     }
     found = judged({game: welch_effect(ours, others) for game, (ours, others) in ends.items()})
     for game, rates in groups(results).items():
-        if not any(left_random(scores, random_score(rates)) for scores in ends[game]):
+        if not any(above_random(scores, random_score(rates)) for scores in ends[game]):
             found[game] = Finding(TOO_SHORT, found[game].because)
     return found
 

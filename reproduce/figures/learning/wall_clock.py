@@ -86,7 +86,7 @@ def findings(results: Results) -> dict[str, Finding]:
 
     P values are corrected for the games with runs: who runs one game asks one question.
 
-    A run of A3C that does not reach it counts as if it had at its end, which favours A3C.
+    A run of A3C that does not reach it counts as if it had at its end, which favors A3C.
     """
     times = {game: {system: _times(results, of[system]) for system in COMPARED} for game, of in groups(results).items()}
     times = {game: of for game, of in times.items() if any(of.values())} or times

@@ -241,7 +241,7 @@ def plot(results: Results, stem: Path) -> None:
     """Draw the TPS of every setting as a share of the best, by number of agents, a panel for each scheduling."""
     from ga3c_tf.reproduce.drawing import plots
 
-    plots.normalised_tps(by_scheduling(by_setting(results, "tps")), PLOTTED, stem)
+    plots.normalized_tps(by_scheduling(by_setting(results, "tps")), PLOTTED, stem)
 
 
 FIGURE = Figure(

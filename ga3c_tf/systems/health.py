@@ -1,4 +1,4 @@
-"""Tells of what goes wrong in a training that goes on: refused updates, stages that stand still, rare updates."""
+"""Reports problems of a running training: refused updates, stalls, and updates that are rare."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ LOOK_SECONDS = 0.25
 SPEED_SECONDS = 5.0
 """After the first step, until the speed is taken for that of the run."""
 RARE_SECONDS = 60.0
-"""Between two updates: more is said at the start of a run, since it may be a slip."""
+"""Between two updates: where it takes longer, a warning is printed once, since the settings may be a mistake."""
 
 
-class Troubles:
-    """Looks at a training a few times a second, and tells of what it sees.
+class HealthMonitor:
+    """Checks a training a few times a second, and reports what is wrong.
 
     Args:
         session: of the training.
@@ -33,7 +33,7 @@ class Troubles:
         self._speed_known = False
 
     def look(self) -> None:
-        """Tell of what has gone wrong since the last look, if one is due."""
+        """Report what has gone wrong since the last check, if one is due."""
         if time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + LOOK_SECONDS
