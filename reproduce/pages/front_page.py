@@ -55,6 +55,7 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
         verdicts=counted(summary.verdicts),
         hardware=sorted(summary.hardware),
         scores=summary.answers.get(SCORES),
+        tuned_scores=summary.answers.get(f"{SCORES}, tuned"),
         decided=sorted(of_paper, key=lambda finding: finding.figure != MAIN),
         others=list(dict.fromkeys(finding.figure for finding in summary.decided if finding not in of_paper)),
     )

@@ -293,6 +293,20 @@ def test_prediction_batches_of_the_fastest_third_are_compared_with_the_others(fo
     assert f"larger prediction batches: **{verdict}**" in "\n".join(queues.section(made(folder, "queues")))
 
 
+def test_few_games_of_table_3_are_named_and_many_counted(folder):
+    """The paper's GA3C scores 18 on Pong, and 14,966 on Qbert."""
+    training = {"time_s": 60.0, "agent_steps": 4000}
+    for game, score in (("pong", 17.0), ("qbert", 7500.0), ("boxing", 90.0), ("seaquest", 100.0)):
+        [spec] = FIGURES["scores"].specs("quick", game, 1)
+        played = {"scores": [score] * 30, "protocol": "30 episodes", "agent_steps": 4000}
+        random = {**played, "scores": [{"pong": -20.0}.get(game, 0.0)] * 30}
+        invent(folder.runs, spec, training=training, evaluation=played, random=random)
+        if game == "qbert":
+            answer = FIGURES["scores"].answer(made(folder, "scores"))
+            assert answer == "pong: reached, n = 1, 97 % of the way; qbert: short by 50 %, n = 1, 50 % of the way"
+    assert FIGURES["scores"].answer(made(folder, "scores")).startswith("the paper's score is reached in 2 of 4 games")
+
+
 def ended(folder, game, ends):
     """Runs of `environments` on a game that end at these scores, by system and seed, after they began at 0."""
     for system, scores in ends.items():

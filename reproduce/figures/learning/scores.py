@@ -27,6 +27,8 @@ METHODS = {
 }
 PAPERS = "GA3C (1 day, GPU)"
 SWAPPED = ("name_this_game", "ms_pacman")
+FEW_GAMES = 3
+"""Of which the answer names each."""
 SCORE = "score"
 RANDOM = "score of the random policy"
 
@@ -98,8 +100,7 @@ def section(results: Results) -> list[str]:
         runs = runs_of(results, game)
         ours = results.values(SCORE, runs)
         random = _mean(results.values(RANDOM, runs))
-        share = _share(results, game)
-        way = "-" if share is None else f"{100 * share:.0f} %"
+        way = _way(results, game)
         rows.append([game, *_printed(results, game), number(random), _ours(ours, runs), way, verdict(results, game)])
         repeated += _repeated(game, episodes(runs)) if len(ours) == 1 else []
     measured = [record for record in results.records if record.metric == SCORE]
@@ -120,6 +121,8 @@ def answer(results: Results) -> str:
     scored = [game for game in NINE_GAMES if results.values(SCORE, runs_of(results, game))]
     if not scored:
         return ""
+    if len(scored) <= FEW_GAMES:
+        return "; ".join(f"{game}: {verdict(results, game)}, {_way(results, game)} of the way" for game in scored)
     verdicts = [verdict(results, game) for game in scored]
     reached = sum(each.startswith(("reached", "reproduced")) for each in verdicts)
     shares = [_share(results, game) for game in scored]
@@ -127,6 +130,12 @@ def answer(results: Results) -> str:
     ends = " to ".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(known), max(known)))) if known else ""
     way = f"; {ends} % of the way from the random policy to it" if known else ""
     return f"the paper's score is reached in {reached} of {len(scored)} games{way}"
+
+
+def _way(results: Results, game: str) -> str:
+    """Write which part of the way was gone, such as '42 %'."""
+    share = _share(results, game)
+    return "-" if share is None else f"{100 * share:.0f} %"
 
 
 def _share(results: Results, game: str) -> float | None:
