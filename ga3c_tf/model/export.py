@@ -17,7 +17,7 @@ import numpy as np
 from ga3c_tf.errors import UserError
 from ga3c_tf.model.model import Model
 from ga3c_tf.model.networks import MOST_DEVIATIONS, Standardize
-from ga3c_tf.model.tensorflow import keras
+from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.plugins import one_line
 
 
@@ -35,7 +35,8 @@ def write_network(model: Model, min_policy: float, file: Path, form: str, metada
         UserError: the file cannot be written, or the network (one of the user's own) cannot be converted.
     """
     try:
-        _write(_exported(model, min_policy), file, form)
+        network = _in_built_in_layers(model.network) if form == "keras" else model.network
+        _write(_exported(network, model.states, min_policy), file, form)
         if form == "onnx":
             _finish_onnx(file, metadata)
     except OSError as error:
@@ -45,17 +46,20 @@ def write_network(model: Model, min_policy: float, file: Path, form: str, metada
         raise UserError(f"network {model.network.name!r} cannot be exported as {form}: {one_line(error)}") from error
 
 
-def _exported(model: Model, min_policy: float) -> keras.Model:
-    """Return the network with probabilities in place of logits: (softmax + m) / (1 + m * A), m = `min_policy`."""
-    states = keras.Input(model.states.shape[1:], dtype=model.states.dtype.name, name="states")
-    logits, value = _in_built_in_layers(model.network)(states)
+def _exported(network: keras.Model, spec: tf.TensorSpec, min_policy: float) -> keras.Model:
+    """Return a network for states [B, *state_shape] with probabilities in place of logits.
+
+    They are (softmax + m) / (1 + m * A), with m = `min_policy`.
+    """
+    states = keras.Input(spec.shape[1:], dtype=spec.dtype.name, name="states")
+    logits, value = network(states)
     scale = 1 / (1 + min_policy * logits.shape[-1])
     policy = keras.layers.Rescaling(scale, min_policy * scale, name="policy")(keras.layers.Softmax()(logits))
     return keras.Model(states, {"policy": policy, "value": keras.layers.Identity(name="value")(value)}, name="agent")
 
 
 def _in_built_in_layers(network: keras.Model) -> keras.Model:
-    """Return the network with layers of Keras in place of this package's own, which other programs do not know."""
+    """Return the network with layers of Keras in place of this package's own, which it would name."""
     if any(isinstance(layer, Standardize) for layer in network.layers):
         return keras.models.clone_model(network, clone_function=_built_in)
     return network
