@@ -11,7 +11,7 @@ from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.measures.effects import Effect, described_ratio, effect_verdict, pooled_effect
 from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.text import lines_of, number
-from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Finding, interval_verdict
+from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, NEEDS_GPU, RUNS_MISSING, Finding, interval_verdict
 from ga3c_tf.reproduce.runs.run import Run
 
 FINDINGS = 2
@@ -89,7 +89,8 @@ def fast_against_slow(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Set
         logarithms = [math.log(batch[each]) for each in order]
         count = round(FASTEST_SHARE * len(order))
         pairs.append((logarithms[:count], logarithms[count:]))
-    return pooled_effect(pairs)._replace(seeds=sum(len(fast) for fast, _ in pairs))
+    effect = pooled_effect(pairs)
+    return effect._replace(seeds=sum(len(fast) for fast, _ in pairs)) if effect.seeds >= LEAST_SEEDS else effect
 
 
 def within_predictors(results: Results) -> list[list[str]]:
@@ -99,7 +100,7 @@ def within_predictors(results: Results) -> list[list[str]]:
     for predictors in sorted({each.predictors for each in batch}):
         own = {each: value for each, value in batch.items() if each.predictors == predictors}
         ratios = [fast_against_slow(speed, settings) for settings in tps.by_scheduling(own).values()]
-        rows.append([str(predictors), *(number(math.exp(ratio.mean)) for ratio in ratios)])
+        rows.append([str(predictors), *(number(math.exp(ratio.mean)) if ratio.seeds else "-" for ratio in ratios)])
     return rows
 
 

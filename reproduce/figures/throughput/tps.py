@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.effects import Effect, holm, judged_together, paired_ratio, pooled_effect
 from ga3c_tf.reproduce.measures.text import lines_of
-from ga3c_tf.reproduce.measures.verdicts import NOT_TRIED, RUNS_MISSING, TIE, Finding
+from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, NOT_TRIED, RUNS_MISSING, TIE, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec, workers_of
 
@@ -207,7 +207,7 @@ def _gap(known: Rates) -> Effect:
         return pooled_effect([])
     slow, fast = (logarithms[choose(means, key=means.__getitem__)] for choose in (min, max))
     effect = pooled_effect(list(zip(slow, fast, strict=True)), limit=math.log(1 - PAPERS_GAP))
-    return effect._replace(seeds=sum(map(len, slow)))
+    return effect._replace(seeds=sum(map(len, slow))) if effect.seeds >= LEAST_SEEDS else effect
 
 
 def _mean(values: Iterable[float]) -> float:
