@@ -93,7 +93,7 @@ def test_the_measured_numbers_are_those_of_the_runs(smoke):
     records = {record.metric: record for record in folder.records(FIGURES["scores"], "smoke")}
     evaluation = json.loads((run.path / "run.json").read_text())["evaluation"]
     assert records["score"].value == evaluation["mean"] and records["score"].method == "GA3C"
-    assert "best" in records["score"].protocol
+    assert "latest checkpoint" in records["score"].protocol  # too few episodes for a rolling score
     assert "uniformly random actions" in records["score of the random policy"].protocol
     assert records["score"].agent_steps == max(int(path.name) for path in run.path.glob("checkpoints/0*")) >= 3000
     assert records["score"].seed == 1 and "cores of" in records["score"].hardware
