@@ -395,7 +395,7 @@ def test_evaluate_gives_the_same_scores_for_the_same_seed(run):
     scores = first["scores"]
     assert len(scores) == first["episodes"] == 12 and first["mean"] == pytest.approx(sum(scores) / 12)
     assert first["interval_95"][0] <= first["mean"] <= first["interval_95"][1]
-    assert "12 whole episodes, best (by rolling score) checkpoint, actions sampled, seed 1" in first["protocol"]
+    assert "12 whole episodes, latest checkpoint, actions sampled, seed 1" in first["protocol"]
 
 
 def test_evaluate_in_words_and_into_a_file(run, tmp_path):

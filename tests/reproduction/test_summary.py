@@ -65,8 +65,8 @@ def test_the_page_of_a_user_is_about_what_was_run(folder):
 @pytest.mark.parametrize(
     ("mean", "answer"),
     [
-        (18.5, "the paper's score is reached in 1 of 1 games; 101 % of the way from the random policy to it"),
-        (-1.0, "the paper's score is reached in 0 of 1 games; 50 % of the way from the random policy to it"),
+        (18.5, "pong: reached, n = 1, 101 % of the way"),
+        (-1.0, "pong: short by 50 %, n = 1, 50 % of the way"),
     ],
 )
 def test_the_answer_of_the_scores_is_how_far_they_are(folder, mean, answer):
