@@ -10,7 +10,6 @@ from types import TracebackType
 
 from ga3c_tf.config import Config
 from ga3c_tf.console import say, write_errors_ignored
-from ga3c_tf.plugins import named_code
 from ga3c_tf.presets import BUDGETS
 
 
@@ -42,10 +41,15 @@ def beginning(config: Config, path: Path) -> str:
     return f"ga3c-tf: {config.env_id} in {path}, seed {config.seed}, until {until}"
 
 
-def ending(summary: dict, config: Config) -> str:
-    """Say what a training did, from the summary that it returns, and what can be done with it."""
+def ending(summary: dict, own_code: bool = False) -> str:
+    """Say what a training did, and what can be done with it.
+
+    Args:
+        summary: that the training returns.
+        own_code: whether its settings name code of the user's own.
+    """
     ended = summary["ended"]
-    run = shlex.quote(summary["run"]) + (" --trust-code" if named_code(config) else "")
+    run = shlex.quote(summary["run"]) + (" --trust-code" if own_code else "")
     scored = min(summary["rolling_episodes"], summary["episodes"])
     troubles = {
         "agent steps dropped": summary["dropped_steps"],

@@ -16,7 +16,7 @@ def test_the_first_line_says_until_when():
 
 
 def test_the_last_lines_say_what_was_done_and_what_can_be_done_next():
-    lines = ending(SUMMARY, Config()).splitlines()
+    lines = ending(SUMMARY).splitlines()
     assert lines[0] == (
         "budget reached: 241,011 agent steps, 5,912 episodes and 912 updates in 1:02:03, 4,016 steps per second"
     )
@@ -26,19 +26,19 @@ def test_the_last_lines_say_what_was_done_and_what_can_be_done_next():
 
 
 def test_an_interrupted_run_goes_on_to_its_own_budget():
-    assert ending(SUMMARY | {"ended": "interrupted"}, Config()).endswith("ga3c-tf resume 'runs/my pong'")
+    assert ending(SUMMARY | {"ended": "interrupted"}).endswith("ga3c-tf resume 'runs/my pong'")
 
 
 def test_troubles_are_counted_where_there_were_any():
-    assert "agent processes replaced: 2" in ending(SUMMARY | {"replaced_processes": 2}, Config())
-    assert "replaced" not in ending(SUMMARY, Config())
+    assert "agent processes replaced: 2" in ending(SUMMARY | {"replaced_processes": 2})
+    assert "replaced" not in ending(SUMMARY)
 
 
 def test_fewer_episodes_than_the_window_are_counted():
-    assert "mean score of the last 3 episodes: 8.9" in ending(SUMMARY | {"episodes": 3}, Config())
+    assert "mean score of the last 3 episodes: 8.9" in ending(SUMMARY | {"episodes": 3})
 
 
 def test_the_next_commands_trust_the_code_that_the_run_used():
-    lines = ending(SUMMARY, Config(loss="mine:huber")).splitlines()
+    lines = ending(SUMMARY, own_code=True).splitlines()
     assert lines[2].endswith("ga3c-tf evaluate 'runs/my pong' --trust-code")
     assert lines[3].endswith("ga3c-tf resume 'runs/my pong' --trust-code --minutes N")

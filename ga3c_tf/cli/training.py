@@ -20,6 +20,7 @@ from ga3c_tf.cli.terminal import command_line, signals_to_answer, warn
 from ga3c_tf.config import Config
 from ga3c_tf.console import discard_unwritten, say
 from ga3c_tf.errors import BudgetReached, UserError
+from ga3c_tf.plugins import named_code
 from ga3c_tf.presets import PRESETS, USUAL_PRESET
 from ga3c_tf.runs import outcomes
 from ga3c_tf.signals import ENDING
@@ -128,7 +129,7 @@ def _run(training, run, as_json: bool) -> int:
         run.close()
     for number in ENDING:  # all is saved: a late signal changes nothing
         signal.signal(number, signal.SIG_IGN)
-    say(_as_json(summary) if as_json else ending(summary, run.config))
+    say(_as_json(summary) if as_json else ending(summary, bool(named_code(run.config))))
     discard_unwritten()
     return 128 + received[0] if received else 0
 
