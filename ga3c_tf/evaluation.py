@@ -84,9 +84,8 @@ class TrainedAgent:
             self.checkpoint = "published"
         else:
             checkpoints = Checkpoints(self.folder, self.model.checkpoint_objects(), warn)
-            best = checkpoints.best()
             self.agent_steps = checkpoints.restore(checkpoint)["agent_steps"]
-            self.checkpoint = _in_words(checkpoint, self.agent_steps, best)
+            self.checkpoint = _in_words(checkpoint, self.agent_steps, checkpoints.best())
         self._greedy = greedy
         self._rng = _actions_of(seed)
 

@@ -115,6 +115,11 @@ def test_a_run_goes_on_with_other_values_of_what_training_reads_anew():
     assert before.changed({}) == before == after.changed(dataclasses.asdict(before))
 
 
+def test_an_unknown_preset_is_refused_with_the_known_ones():
+    with pytest.raises(UserError, match="unknown preset 'x'; it must be one of default, paper, nvlabs, tuned"):
+        Config.from_preset("x", {})
+
+
 def test_a_change_has_an_effect_with_what_is_changed_together():
     assert Config().changed({"advantage": "gae", "gae_lambda": 0.9}).gae_lambda == 0.9
     assert Config().changed({"correction": "v-trace", "rho_bar": 2.0}).rho_bar == 2.0

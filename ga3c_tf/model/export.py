@@ -59,7 +59,7 @@ def _exported(network: keras.Model, spec: tf.TensorSpec, min_policy: float) -> k
 
 
 def _in_built_in_layers(network: keras.Model) -> keras.Model:
-    """Return the network with layers of Keras in place of this package's own, which it would name."""
+    """Return the network with layers of Keras in place of this package's own, which other programs do not have."""
     if any(isinstance(layer, Standardize) for layer in network.layers):
         return keras.models.clone_model(network, clone_function=_built_in)
     return network

@@ -126,6 +126,8 @@ def test_weights_are_for_one_scaling_of_the_states(copy):
     weights.check_same_scaling(copy, config)
     with pytest.raises(UserError, match="with --no-normalize-observations, and this run has --normalize-observations"):
         weights.check_same_scaling(copy, config.replace(normalize_observations=True))
+    done = ga3c_tf("train", "CartPole-v1", "--normalize-observations", "--steps", 10, "--initial-weights", copy)
+    assert done.returncode == 2 and "give --no-normalize-observations" in done.stderr
 
 
 def test_a_run_goes_on_from_published_weights(copy, tmp_path):
