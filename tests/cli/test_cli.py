@@ -405,6 +405,8 @@ def test_evaluate_in_words_and_into_a_file(run, tmp_path):
     assert done.returncode == 0 and "95 % interval" in done.stdout and "most probable action" in done.stdout
     score = json.loads(file.read_text())
     assert f"mean {score['mean']:.2f}" in done.stdout and len(score["scores"]) == 2
+    done = ga3c_tf("evaluate", run[0], "--episodes", 2, "--random")
+    assert done.stdout.startswith("CartPole-v1, random policy: mean ")
 
 
 def test_scores_are_printed_even_if_the_file_cannot_be_written(run, tmp_path):

@@ -80,6 +80,11 @@ def test_every_figure_leaves_records_pictures_and_a_section(smoke, name):
     assert f"--figure {name} --budget smoke" in section and " train " in section
 
 
+def test_a_dry_run_of_what_is_finished_says_so(smoke):
+    done = ga3c_tf("reproduce", "--figure", "scores", "--budget", "smoke", "--dry-run", "--out", smoke)
+    assert (done.returncode, done.stdout) == (0, "") and "all of these runs are finished" in done.stderr
+
+
 def test_the_smoke_page_says_that_it_is_no_result_and_is_current(smoke):
     page = (smoke / "README.md").read_text()
     assert "These are smoke runs, not results" in page and page.startswith("# Smoke runs")
