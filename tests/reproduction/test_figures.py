@@ -121,13 +121,13 @@ def test_how_busy_a_run_is(tmp_path, monkeypatch):
 def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
     speeds = {"small": 4, "large-4": 11, "large-3": 12, "large-2": 20, "large-1": 45}
     for spec in FIGURES["pps"].all_specs("quick"):
-        ratio = speeds[spec.config.network] * (0.98 + spec.seed / 100)
+        ratio = speeds[spec.config.network] * (0.97 + spec.seed / 100)
         session = ON_GPU if spec.system == "ga3c" else SESSION
         rate = {"ga3c": 100.0 * ratio, "a3c": 100.0, "a2c": 50.0}[spec.system]
         invent(folder.runs, spec, rate=rate, sessions=[session])
     results = made(folder, "pps")
     ratios = [pps.speed_ups(results, each, "a3c") for each in pps.networks(results)]
-    assert [round(by_seed[2]) for by_seed in ratios] == list(speeds.values()) and set(ratios[0]) == {1, 2, 3}
+    assert [round(by_seed[2]) for by_seed in ratios] == list(speeds.values()) and set(ratios[0]) == {1, 2, 3, 4, 5}
     text = "\n".join(pps.section(results))
     assert f"more predictions per second than A3C: **{HOLDS}** - small: 4 times [3.9" in text
     assert f"grows with the network: **{HOLDS}**" in text and "| large stride 1 | 4,5" in text
@@ -136,10 +136,10 @@ def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
     of_session(fast, SESSION)  # on the CPU, as A3C
     text = "\n".join(pps.section(made(folder, "pps")))
     assert f"than A3C: **{HOLDS}**" in text and f"grows with the network: **{NEEDS_GPU}**" in text
-    slow, *_ = pps.runs_of(results, "large stride 1", "a3c")
-    of_session(slow, {**SESSION, "cpu": "another"})
+    for slow in pps.runs_of(results, "large stride 1", "a3c")[:3]:
+        of_session(slow, {**SESSION, "cpu": "another"})
     results = made(folder, "pps")
-    assert set(pps.speed_ups(results, "large stride 1", "a3c")) == {2, 3}
+    assert set(pps.speed_ups(results, "large stride 1", "a3c")) == {4, 5}
     assert f"than A3C: **{FEW_SEEDS}**" in "\n".join(pps.section(results))
     for run in pps.runs_of(results, "large stride 1", "a3c"):
         shutil.rmtree(run.path)
@@ -168,12 +168,12 @@ def test_speeds_are_compared_where_calibrations_agree_and_stated_by_the_unit(fol
         invent(folder.runs, spec, rate=1050.0, calibrations=calibrated(*speeds))
     results = made(folder, "pps")
     assert pps.speed_ups(results, "large stride 1", "a3c") == {}
-    assert pps.speed_ups(results, "small", "a3c") == pytest.approx({1: 1.0, 2: 1.0, 3: 1.0})
+    assert pps.speed_ups(results, "small", "a3c") == pytest.approx(dict.fromkeys(range(1, 6), 1.0))
     text = page(folder)
     assert "Calibrations differ by more than 15 %" in text
-    row, *_ = [line for line in text.splitlines() if line.startswith("| pong-ga3c-32x2x2-small-m0-2min")]
+    row, *_ = [line for line in text.splitlines() if line.startswith("| pong-ga3c-32x2x2-small-m0-0.75min")]
     assert row.split(" | ")[1:4] == ["1,050", "2", "-"]  # a unit at 1.05 times 500
-    assert "Processor not identified: 45 of 45 finished runs" in text
+    assert "Processor not identified: 75 of 75 finished runs" in text
 
 
 @pytest.mark.parametrize(("settings", "calibrations"), [({"minutes": 1.0}, 2), ({"steps": 100}, 0)])
@@ -588,13 +588,13 @@ def test_what_a_fault_has_falsified_is_superseded_until_it_is_measured_again(fol
     (folder.path / "superseded.json").write_text(json.dumps([entry]))
     note = "**Superseded: 1 run of A3C, to be measured again.** The steps of other agents were applied."
     results = made(folder, "pps")
-    assert note in page(folder) and "1 measured, 1 superseded, 43 not run" in page(folder)
+    assert note in page(folder) and "1 measured, 1 superseded, 73 not run" in page(folder)
     assert {run.spec.id for run in results.runs if run.finished} == {others.id}
     assert [record.run_id for record in results.records if record.value is not None] == [others.id]
     shutil.rmtree(folder.runs / spec.id)
     invent(folder.runs, spec, sessions=[{**SESSION, "commit": "after"}])
     made(folder, "pps")
-    assert "**Superseded" not in page(folder) and "2 measured, 43 not run" in page(folder)
+    assert "**Superseded" not in page(folder) and "2 measured, 73 not run" in page(folder)
 
 
 def test_what_is_superseded_is_run_again_and_nothing_else(folder):

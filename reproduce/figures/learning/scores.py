@@ -16,8 +16,7 @@ from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, env_id_of, run_spe
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
 LEARNING_RATES = {"normal": 1e-3, "lower": 3e-4}
-TUNED_STEPS = {"pong": 4_000_000}
-OTHER_TUNED_STEPS = 10_000_000
+TUNED_STEPS = 4_000_000
 MINUTES = {"quick": 12.0, "paper": 24 * 60.0}
 METHODS = {
     "random": "random",
@@ -38,7 +37,7 @@ def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_
     if budget == "smoke":
         return smoke_spec(game, seed)
     if budget == "tuned":
-        return tuned_spec(game, seed, steps=TUNED_STEPS.get(game, OTHER_TUNED_STEPS))
+        return tuned_spec(game, seed, steps=TUNED_STEPS)
     return run_spec(
         game,
         seed,
