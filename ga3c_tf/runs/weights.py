@@ -7,6 +7,7 @@ slots stay behind: such a folder is for playing and scoring, not for resuming.
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import shutil
 import types
@@ -159,7 +160,9 @@ def load_weights(folder: Path, model: Model) -> int:
         raise UserError(f"{folder} is damaged: {type(error).__name__}") from None
     expected = [array.shape for array in model.network.get_weights()]
     if shapes != expected:
-        raise UserError(f"{file} is of another network: weights of {shapes}, and {expected} here")
+        number = next(n for n, pair in enumerate(itertools.zip_longest(shapes, expected)) if len(set(pair)) > 1)
+        theirs, ours = (each[number] if number < len(each) else "missing" for each in (shapes, expected))
+        raise UserError(f"{file} is of another network: the shape of its array {number} is {theirs}, and here {ours}")
     model.network.set_weights(arrays)
     return agent_steps
 
