@@ -21,7 +21,7 @@ from typing import cast
 
 SECONDS = 2.0
 TOLERANCE = 0.15
-"""How much faster the fastest of several calibrations may be than the slowest, in each of the three kinds of work."""
+"""How much faster the fastest of several calibrations may be than the slowest, in each kind of work that is compared."""
 ROUNDS = 10
 MATRIX_SIZE = 512
 COPIED_BYTES = 64 * 2**20
@@ -53,8 +53,12 @@ class Calibration:
 
 
 def agree(calibrations: Iterable[Calibration]) -> bool:
-    """Return whether speeds measured at these calibrations may be compared: `TOLERANCE`."""
-    columns = zip(*map(dataclasses.astuple, calibrations), strict=True)
+    """Return whether speeds measured at these calibrations may be compared: `TOLERANCE`.
+
+    The two kinds of work of which a `unit` consists are compared. The speed of copying is not: on a machine shared with
+    others it differs by up to 1.4 times between runs whose speeds differ by a few percent.
+    """
+    columns = zip(*((each.gflops, each.frames_s) for each in calibrations), strict=True)
     return all(max(column) <= (1 + TOLERANCE) * min(column) for column in columns)
 
 
