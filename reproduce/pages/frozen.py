@@ -21,7 +21,7 @@ ERRORS = Frozen("29c629f", "2026-11-25T01:16:53+00:00")
 AUDIT = Frozen("4c087a6", "2026-11-25T14:16:43+00:00")
 RULES = {
     "scores": Frozen("5fac22b", "2026-11-23T09:26:50+00:00"),
-    "pps": Frozen("fecc408", "2026-11-25T16:32:13+00:00"),
+    "pps": Frozen("b670e6e", "2026-11-25T18:45:45+00:00"),
     "adjustment": SPEEDS,
     "tps": SPEEDS,
     "queues": ERRORS,
