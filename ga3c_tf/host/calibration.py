@@ -21,7 +21,7 @@ from typing import cast
 
 SECONDS = 2.0
 TOLERANCE = 0.15
-"""How much faster the fastest of several calibrations may be than the slowest, in each kind of work that is compared."""
+"""How much faster the fastest of several calibrations may be than the slowest, in each kind of work compared."""
 ROUNDS = 10
 MATRIX_SIZE = 512
 COPIED_BYTES = 64 * 2**20

@@ -235,7 +235,7 @@ def test_pickled_objects_are_not_loaded(copy):
 
 
 def test_weights_of_another_network_are_refused(copy):
-    with pytest.raises(UserError, match=r"of another network: the shape of its array 0 is \(4, 64\), and here \(5, 64\)"):
+    with pytest.raises(UserError, match=r"another network: the shape of its array 0 is \(4, 64\), and here \(5, 64\)"):
         weights.load_weights(copy, Model(Config(network="mlp"), (5,), np.float32, 2, seed=0))
 
 
