@@ -573,7 +573,7 @@ def test_list_and_dry_run_write_nothing(tmp_path):
         assert f"{name}: {figure.shows}" in listed.stdout
     assert "paper 27 runs, about 27.0 days" in listed.stdout and "nothing yet" in listed.stdout
     dry = ga3c_tf("reproduce", "--figure", "pps", "--dry-run", cwd=tmp_path)
-    assert dry.returncode == 0 and len(dry.stdout.splitlines()) == 45
+    assert dry.returncode == 0 and len(dry.stdout.splitlines()) == 75
     assert all(line.startswith("ga3c-tf train ALE/Pong-v5 ") for line in dry.stdout.splitlines())
     assert list(tmp_path.iterdir()) == []
 
