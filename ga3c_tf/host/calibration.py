@@ -56,7 +56,7 @@ def agree(calibrations: Iterable[Calibration]) -> bool:
     """Return whether speeds measured at these calibrations may be compared: `TOLERANCE`.
 
     The two kinds of work of which a `unit` consists are compared. The speed of copying is not: on a machine shared with
-    others it differs by up to 1.4 times between runs whose speeds differ by a few percent.
+    others it differs by up to 1.4 times between runs, while their speed depends little on it (see the page's rules).
     """
     columns = zip(*((each.gflops, each.frames_s) for each in calibrations), strict=True)
     return all(max(column) <= (1 + TOLERANCE) * min(column) for column in columns)

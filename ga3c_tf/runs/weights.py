@@ -160,8 +160,8 @@ def load_weights(folder: Path, model: Model) -> int:
         raise UserError(f"{folder} is damaged: {type(error).__name__}") from None
     expected = [array.shape for array in model.network.get_weights()]
     if shapes != expected:
-        number = next(n for n, pair in enumerate(itertools.zip_longest(shapes, expected)) if len(set(pair)) > 1)
-        theirs, ours = (each[number] if number < len(each) else "missing" for each in (shapes, expected))
+        pairs = itertools.zip_longest(shapes, expected, fillvalue="missing")
+        number, (theirs, ours) = next((number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1])
         raise UserError(f"{file} is of another network: the shape of its array {number} is {theirs}, and here {ours}")
     model.network.set_weights(arrays)
     return agent_steps

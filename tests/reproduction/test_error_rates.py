@@ -52,21 +52,26 @@ def verdicts_of(found):
 # pps
 
 
-def speed_ups_drawn(rng, ratio, growth):
+def speed_ups_drawn(rng, ratio, growth, seeds=5):
     """Verdicts on speed-ups that scatter by 10 %, as those of seeds on one machine."""
+    specs = [spec for spec in all_specs("pps", "quick") if spec.seed <= seeds]
 
     def number(spec, metric):
         place = list(pps.NETWORKS).index(spec.config.network)
         true = ratio * growth**place if spec.system == "ga3c" else 1.0
         return 100 * true * math.exp(0.07 * rng.normal())
 
-    return verdicts_of(pps.findings(drawn("pps", number)))
+    return verdicts_of(pps.findings(Drawn(specs, number)))
 
 
 def test_systems_of_one_speed_are_seldom_told_apart_and_the_papers_ratios_mostly_found(rng):
     assert share_wrong(lambda: speed_ups_drawn(rng, 1.0, 1.0)) < MOST_WRONG
     assert share_found(lambda: speed_ups_drawn(rng, 4.0, 1.2)) > 0.8
+
+
+def test_five_seeds_show_a_speed_up_of_1_4_and_three_seldom_do(rng):
     assert share_found(lambda: speed_ups_drawn(rng, 1.4, 1.0)[:1]) > 0.8
+    assert share_found(lambda: speed_ups_drawn(rng, 1.4, 1.0, seeds=3)[:1]) < 0.2
 
 
 # speed

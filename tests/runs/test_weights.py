@@ -239,6 +239,14 @@ def test_weights_of_another_network_are_refused(copy):
         weights.load_weights(copy, Model(Config(network="mlp"), (5,), np.float32, 2, seed=0))
 
 
+def test_weights_with_fewer_arrays_are_of_another_network(copy):
+    with np.load(copy / weights.FILE) as archive:
+        fewer = dict(list(archive.items())[:-1])
+    np.savez(copy / weights.FILE, **fewer)
+    with pytest.raises(UserError, match=r"the shape of its array 7 is missing, and here \(2,\)"):
+        weights.load_weights(copy, Model(Config(network="mlp"), (4,), np.float32, 2, seed=0))
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [

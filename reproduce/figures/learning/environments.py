@@ -167,6 +167,7 @@ def section(results: Results) -> list[str]:
         rows=rows,
         evaluated=_evaluated(results),
         together=made_together(results.runs),
+        machines=len({run.machine for run in results.runs if run.finished}),
         margin=f"{MARGIN:g}",
         findings=findings(results),
     )
