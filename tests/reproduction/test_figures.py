@@ -350,7 +350,11 @@ def test_final_weights_are_judged_where_they_played(folder):
             invent(folder.runs, spec, scores=(0.0, last), training=training, evaluation=played, **random)
     results = made(folder, "environments", budget="tuned")
     assert environments.findings(results)["A2C"].verdict == HOLDS
-    assert "the score is that of the final weights)" in "\n".join(environments.section(results))
+    text = "\n".join(environments.section(results))
+    assert "the score is that of the final weights)" in text and "kinds of machines" not in text
+    of_session(results.runs[0], {**SESSION, "cpu": "another"})
+    text = "\n".join(environments.section(made(folder, "environments", budget="tuned")))
+    assert "The runs are from 2 kinds of machines, so do not compare the minutes of two systems." in text
 
 
 def test_a_game_that_no_system_learned_is_left_out(folder):
