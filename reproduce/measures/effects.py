@@ -19,6 +19,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     HOLDS,
     LEAST_SEEDS,
     NO_DIFFERENCE,
+    RUNS_MISSING,
     Finding,
     holds_if,
 )
@@ -26,6 +27,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 Key = TypeVar("Key")
 Pair = TypeVar("Pair", bound=Hashable)
 ROUNDING = 1e-9
+NOTHING_TO_COMPARE = "nothing to compare yet"
 
 
 class Effect(NamedTuple):
@@ -161,7 +163,7 @@ def judged_together(effects: Mapping[str, Effect], corrected: Mapping[str, float
 def described(effect: Effect, corrected: float) -> str:
     """Such as '+3.2 [1.1, 5.3], p = 0.01 (5 seeds)', or 'p = 0.01 against -10' where that is the limit."""
     if not effect.seeds:
-        return "no seed has both"
+        return NOTHING_TO_COMPARE
     values = f"{effect.mean:+.3g}", number(effect.low), number(effect.high)
     against = f" against {effect.limit:+.3g}" if effect.limit else ""
     return _in_words(*values, f"{corrected:.2g}{against}", effect.seeds, "seed")
@@ -176,7 +178,7 @@ def described_ratio(effect: Effect, corrected: float, of: str = "seed") -> str:
         of: what its pairs are.
     """
     if not effect.seeds:
-        return f"no {of} has both"
+        return NOTHING_TO_COMPARE
     mean, low, high = (number(math.exp(value)) for value in (effect.mean, effect.low, effect.high))
     against = f" against {number(math.exp(effect.limit))}" if effect.limit else ""
     return _in_words(f"{mean} times", low, high, f"{corrected:.2g}{against}", effect.seeds, of)
@@ -191,7 +193,7 @@ def judged(effects: Mapping[Key, Effect], describe: Callable[[Effect, float], st
     """
     corrected = holm([effect.chance for effect in effects.values()])
     return {
-        key: Finding(effect_verdict(effect, chance), describe(effect, chance))
+        key: Finding(effect_verdict(effect, chance) if effect.seeds else RUNS_MISSING, describe(effect, chance))
         for (key, effect), chance in zip(effects.items(), corrected, strict=True)
     }
 

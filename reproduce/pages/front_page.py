@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.pages.summary import Summary, counted
 from ga3c_tf.reproduce.results import pretrained
@@ -14,9 +13,10 @@ from ga3c_tf.runs.weights import EPISODE
 
 PRETRAINED = "pong"
 SCORES = "scores"
-BEYOND = "not in the paper"
 MAIN = "wall-clock"
 """The figure of the paper's main claim, whose findings come first."""
+NO_GPU = "no GPU used"
+"""What a description of hardware says where none was used."""
 END = "<!-- end of what is generated -->"
 
 
@@ -45,7 +45,7 @@ def texts(folder: ResultsFolder, summary: Summary) -> dict[Path, tuple[str, str]
 def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
     name = folder.path.resolve().name
     weights = folder.path / "weights"
-    of_paper = [finding for finding in summary.decided if not FIGURES[finding.figure].paper.startswith(BEYOND)]
+    of_paper = [finding for finding in summary.decided if finding.of_paper]
     return lines_of(
         "front_page.md",
         results=name,
@@ -53,9 +53,11 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
         published=pretrained.rows(weights, folder.paper(), f"{name}/weights"),
         card=PRETRAINED if (weights / PRETRAINED / "curve.svg").exists() else None,
         verdicts=counted(summary.verdicts),
-        hardware=sorted(summary.hardware),
+        own_verdicts=counted(summary.own_verdicts),
+        hardware=sorted(hardware.removesuffix(f", {NO_GPU}") for hardware in summary.hardware),
         scores=summary.answers.get(SCORES),
         tuned_scores=summary.answers.get(f"{SCORES}, tuned"),
         decided=sorted(of_paper, key=lambda finding: finding.figure != MAIN),
-        others=list(dict.fromkeys(finding.figure for finding in summary.decided if finding not in of_paper)),
+        own=list(dict.fromkeys(finding.figure for finding in summary.decided if not finding.of_paper)),
+        on_gpu=any(NO_GPU not in hardware for hardware in summary.hardware),
     )

@@ -47,6 +47,7 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
         published_here=published_here,
         overview=[row for row in summary.figures if published_here or row[3] != NOTHING] or summary.figures,
         verdicts=counted(summary.verdicts),
+        own_verdicts=counted(summary.own_verdicts),
         decided=summary.decided,
         undecided=[[each.figure, "; ".join(each.claims), each.reason, each.left] for each in summary.undecided],
         rules=summary.rules,

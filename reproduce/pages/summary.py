@@ -18,6 +18,8 @@ from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import BUDGETS
 
 NOTHING = "not run"
+BEYOND = "not in the paper"
+NO_CLAIM = "not a claim of the paper"
 VERDICTS = (HOLDS, FAILS, INCONCLUSIVE)
 FINDING = re.compile(rf"^- ((?:.|\n  )+?):\s+\*\*({'|'.join(VERDICTS)})(?:: )?([^*]*)\*\* - (.*)$", re.MULTILINE)
 """A finding as a section has it: claim, verdict, the reason where it is undecided, and numbers."""
@@ -30,6 +32,8 @@ class Decided(NamedTuple):
     claim: str
     verdict: str
     because: str
+    of_paper: bool  # whether it is about a claim of the paper
+    by_change: bool  # whether it would be undecided by the rule that held when the runs were made
 
 
 class Undecided(NamedTuple):
@@ -49,7 +53,8 @@ class Summary:
         figures: a row for each figure and budget, for the page of the results: name, place in the paper, its claim, our
             answer and hours.
         rules: a row for each of them that has rules, of `frozen.row`.
-        verdicts: how many findings have which verdict.
+        verdicts: how many findings about claims of the paper have which verdict.
+        own_verdicts: the same for questions that are not in the paper.
         decided: the findings that are decided.
         undecided: those that are not, by figure and reason.
         answers: our answer to each figure's claim or question, by name and budget.
@@ -59,6 +64,7 @@ class Summary:
     figures: list[list[str]] = field(default_factory=list)
     rules: list[list[str]] = field(default_factory=list)
     verdicts: Counter[str] = field(default_factory=Counter)
+    own_verdicts: Counter[str] = field(default_factory=Counter)
     decided: list[Decided] = field(default_factory=list)
     undecided: list[Undecided] = field(default_factory=list)
     answers: dict[str, str] = field(default_factory=dict)
@@ -72,18 +78,20 @@ def summarize(folder: ResultsFolder) -> Summary:
         for budget in budgets_shown(folder, figure):
             results = folder.results(figure, budget)
             found = FINDING.findall("\n".join(figure.sections(results))) if results.begun else []
-            verdicts = Counter(verdict for _, verdict, _, _ in found)
-            summary.verdicts += verdicts
+            name = frozen.named(figure.name, budget)
+            summary.verdicts += Counter(verdict for claim, verdict, _, _ in found if _of_paper(figure, claim))
+            summary.own_verdicts += Counter(verdict for claim, verdict, _, _ in found if not _of_paper(figure, claim))
+            by_change = name in frozen.DECIDED_BY_CHANGE
             summary.decided += [
-                Decided(figure.name, " ".join(claim.split()), verdict, because)
+                Decided(figure.name, " ".join(claim.split()), verdict, because, _of_paper(figure, claim), by_change)
                 for claim, verdict, _, because in found
                 if verdict != INCONCLUSIVE
             ]
-            summary.undecided += _undecided(frozen.named(figure.name, budget), results, found)
+            summary.undecided += _undecided(name, results, found)
             link = f"[{figure.name}](#{figure.name})" if results.begun else figure.name
             hours = sum(run.hours for run in results.runs if run.finished)
             answer = figure.answer(results) or _answer(results, found)
-            summary.answers[frozen.named(figure.name, budget)] = answer
+            summary.answers[name] = answer
             summary.hardware |= {run.hardware for run in results.runs if run.finished}
             rule = frozen.row(figure.name, budget, results.runs)
             summary.rules += [rule] if rule else []
@@ -91,6 +99,11 @@ def summarize(folder: ResultsFolder) -> Summary:
                 [frozen.named(link, budget), figure.paper, figure.claim, answer, f"{hours:.1f}" if hours else "-"]
             )
     return summary
+
+
+def _of_paper(figure: Figure, claim: str) -> bool:
+    """Whether a finding is about a claim of the paper."""
+    return not figure.paper.startswith(BEYOND) and NO_CLAIM not in claim
 
 
 def _undecided(name: str, results: Results, found: list[tuple[str, ...]]) -> list[Undecided]:

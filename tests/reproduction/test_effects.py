@@ -61,7 +61,7 @@ def test_ratios_are_compared_as_logarithms_and_said_as_ratios():
     assert math.exp(effect.mean) == pytest.approx(math.prod(ours[each] / others[each] for each in ours) ** (1 / 3))
     assert described_ratio(effect, 0.0104) == "1.97 times [1.85, 2.1], p = 0.01 (3 seeds)"
     assert described_ratio(paired_ratio({1: 3.0}, {1: 2.0}), math.nan, "pair") == "1.5 times (1 pair)"
-    assert described_ratio(paired_ratio({1: 3.0}, {2: 2.0}), math.nan, "pair") == "no pair has both"
+    assert described_ratio(paired_ratio({1: 3.0}, {2: 2.0}), math.nan, "pair") == "nothing to compare yet"
     assert paired_ratio(ours, others, limit=2.0).chance > 0.3
 
 

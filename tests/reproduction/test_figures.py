@@ -209,7 +209,7 @@ def test_numbers_of_workers_are_compared_by_runs_that_differ_in_nothing_else():
     more_agents = sweep(lambda each: (9 + each.agents / 64) * (2 if each.scheduling == "tuned" else 1))
     found = tps.findings(more_agents, 96)
     assert verdicts_of(more_agents) == [HOLDS, HOLDS, HOLDS]
-    assert found["most_agents"].because.startswith("64 against 32: 1.05 times [1.05, 1.05]")
+    assert found["most_agents"].because.startswith("TPS with 64 against 32 agents: 1.05 times [1.05, 1.05]")
     assert found["close_together"].because.startswith("the slowest three against the fastest: 0.912 times")
     speeds = {each.setting: value + each.setting.predictors for each, value in more_agents.items()}
     assert [each.predictors for each in tps.fastest(speeds, 64, "tuned")] == [8, 8, 8]
@@ -221,7 +221,8 @@ def test_numbers_of_workers_are_compared_by_runs_that_differ_in_nothing_else():
     few = {each: value for each, value in more_agents.items() if each.setting.predictors <= 4}
     assert verdicts_of(few, len(few)) == [HOLDS, NOT_TRIED, HOLDS]
     elsewhere = {each._replace(machine=str(each.setting.agents)): value for each, value in more_agents.items()}
-    assert tps.findings(elsewhere, 96)["most_agents"] == (FEW_SEEDS, "64 against 8: no pair has both")
+    nothing = "TPS with 64 against 8 agents: nothing to compare yet"
+    assert tps.findings(elsewhere, 96)["most_agents"] == (FEW_SEEDS, nothing)
 
 
 def test_a_sweep_seldom_finds_what_is_not_there_and_mostly_what_is():
@@ -303,8 +304,10 @@ def test_few_games_of_table_3_are_named_and_many_counted(folder):
         invent(folder.runs, spec, training=training, evaluation=played, random=random)
         if game == "qbert":
             answer = FIGURES["scores"].answer(made(folder, "scores"))
-            assert answer == "pong: reached, n = 1, 97 % of the way; qbert: short by 50 %, n = 1, 50 % of the way"
-    assert FIGURES["scores"].answer(made(folder, "scores")).startswith("the paper's score is reached in 2 of 4 games")
+            pong = "pong: reached, n = 1, normalized score 97 %"
+            assert answer == f"against the paper's GA3C: {pong}; qbert: short by 50 %, n = 1, normalized score 50 %"
+    answer = FIGURES["scores"].answer(made(folder, "scores"))
+    assert answer.startswith("against the paper's GA3C: its score is reached in 2 of 4 games")
 
 
 def ended(folder, game, ends):

@@ -47,7 +47,7 @@ def test_only_what_is_between_the_marks_is_written(checkout):
     folder = ResultsFolder(checkout / "results")
     write_pages(folder)
     text = (checkout / "README.md").read_text()
-    assert text.startswith(f"before\n{BEGIN}\n\nFindings of the paper and of ours")
+    assert text.startswith(f"before\n{BEGIN}\n\nFindings about the paper's claims")
     assert text.endswith(f"\n{front_page.END}\nafter\n")
     assert "\nold\n" not in text and "(results/README.md)" in text
     assert stale_pages(folder) == [] and "curve.svg" not in text

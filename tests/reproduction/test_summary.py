@@ -29,7 +29,7 @@ def test_an_answer_says_in_words_what_is_decided(folder):
             invent(folder.runs, spec, scores=(20.0, *[200.0 + seed] * sooner))
     made(folder, "wall-clock", ("cartpole",))
     answer, hours = rows(folder)["wall-clock"][3:]
-    assert answer == "supported: cartpole: GA3C reaches the score sooner than A3C"
+    assert answer == "supported: cartpole: GA3C reaches a score of 150 sooner than A3C"
     assert float(hours) >= 0
     [decided] = summarize(folder).decided
     assert "times [" in decided.because and "(3 seeds)" in decided.because
@@ -44,7 +44,7 @@ def test_an_answer_says_why_nothing_is_decided(folder):
     [undecided] = summarize(folder).undecided
     assert undecided[:3] == (
         "wall-clock",
-        ["cartpole: GA3C reaches the score sooner than A3C"],
+        ["cartpole: GA3C reaches a score of 150 sooner than A3C"],
         "fewer than 3 seeds",
     )
     assert undecided.left.startswith("about ") and undecided.left.endswith("min")
@@ -65,8 +65,8 @@ def test_the_page_of_a_user_is_about_what_was_run(folder):
 @pytest.mark.parametrize(
     ("mean", "answer"),
     [
-        (18.5, "pong: reached, n = 1, 101 % of the way"),
-        (-1.0, "pong: short by 50 %, n = 1, 50 % of the way"),
+        (18.5, "against the paper's GA3C: pong: reached, n = 1, normalized score 101 %"),
+        (-1.0, "against the paper's GA3C: pong: short by 50 %, n = 1, normalized score 50 %"),
     ],
 )
 def test_the_answer_of_the_scores_is_how_far_they_are(folder, mean, answer):

@@ -216,10 +216,10 @@ def _differences(scores: ByCondition) -> list[list[str]]:
 
     without = [cell(("none", WITHOUT_LAG), ("none", setting)) for setting in JUDGED]
     pairs = [
-        [f"{first} less {second}", *(cell((first, setting), (second, setting)) for setting in JUDGED)]
+        [f"{first} minus {second}", *(cell((first, setting), (second, setting)) for setting in JUDGED)]
         for first, second in PAIRS
     ]
-    return [["A2C without lag less none", *without], *pairs]
+    return [["A2C without lag minus none", *without], *pairs]
 
 
 def _interquartile(scores: ByCondition, correction: str) -> str:

@@ -153,7 +153,7 @@ def section(results: Results) -> list[str]:
         learning=learning,
         lag_columns=list(LAG_COLUMNS),
         lags=lags,
-        rates=", ".join(f"{name} {value:g}" for name, value in RATES.items()),
+        rate_of={name: f"{value:g}" for name, value in RATES.items()},
         game=game,
         harms=LARGE_RATE_HARMS.get(game),
         equal_steps=f"{EQUAL_STEPS:,}",

@@ -99,8 +99,8 @@ def section(results: Results) -> list[str]:
         runs = runs_of(results, game)
         ours = results.values(SCORE, runs)
         random = _mean(results.values(RANDOM, runs))
-        way = _way(results, game)
-        rows.append([game, *_printed(results, game), number(random), _ours(ours, runs), way, verdict(results, game)])
+        compared = _normalized(results, game), verdict(results, game)
+        rows.append([game, *_printed(results, game), number(random), _ours(ours, runs), *compared])
         repeated += _repeated(game, episodes(runs)) if len(ours) == 1 else []
     measured = [record for record in results.records if record.metric == SCORE]
     return lines_of(
@@ -116,29 +116,30 @@ def section(results: Results) -> list[str]:
 
 
 def answer(results: Results) -> str:
-    """Write in how many games our score is the paper's, and how far the others are on the way to it."""
+    """Write in how many games our score is the paper's, and the normalized scores."""
     scored = [game for game in NINE_GAMES if results.values(SCORE, runs_of(results, game))]
     if not scored:
         return ""
     if len(scored) <= FEW_GAMES:
-        return "; ".join(f"{game}: {verdict(results, game)}, {_way(results, game)} of the way" for game in scored)
+        each = [f"{game}: {verdict(results, game)}, normalized score {_normalized(results, game)}" for game in scored]
+        return f"against the paper's GA3C: {'; '.join(each)}"
     verdicts = [verdict(results, game) for game in scored]
     reached = sum(each.startswith(("reached", "reproduced")) for each in verdicts)
     shares = [_share(results, game) for game in scored]
     known = [share for share in shares if share is not None]
     ends = " to ".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(known), max(known)))) if known else ""
-    way = f"; {ends} % of the way from the random policy to it" if known else ""
-    return f"the paper's score is reached in {reached} of {len(scored)} games{way}"
+    way = f"; the normalized scores are {ends} %" if known else ""
+    return f"against the paper's GA3C: its score is reached in {reached} of {len(scored)} games{way}"
 
 
-def _way(results: Results, game: str) -> str:
-    """Write which part of the way was gone, such as '42 %'."""
+def _normalized(results: Results, game: str) -> str:
+    """Write the normalized score, such as '42 %': 0 % is our random policy, 100 % is the paper's GA3C."""
     share = _share(results, game)
     return "-" if share is None else f"{100 * share:.0f} %"
 
 
 def _share(results: Results, game: str) -> float | None:
-    """Return which part of the way from the random policy to the paper's score was gone; None where it is unknown."""
+    """Return the normalized score, from 0 for our random policy to 1 for the paper's GA3C; None where it is unknown."""
     runs = runs_of(results, game)
     ours = results.values(SCORE, runs)
     random = _mean(results.values(RANDOM, runs))

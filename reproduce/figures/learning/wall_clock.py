@@ -139,7 +139,8 @@ def section(results: Results) -> list[str]:
             ended = sum(run.finished for run in runs)
             cells = [mean_ci(reached), *(mean_ci(results.values(metric, runs)) for metric in (STEPS, END))]
             rows.append([game, number(GOALS[game].score), SYSTEMS[system], f"{len(reached)} of {ended}", *cells])
-    return lines_of("wall-clock.md", rows=rows, findings=judged)
+    goals = {game: number(GOALS[game].score) for game in judged}
+    return lines_of("wall-clock.md", rows=rows, findings=judged, goals=goals)
 
 
 def plot(results: Results, stem: Path) -> None:

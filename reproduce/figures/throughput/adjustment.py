@@ -87,16 +87,16 @@ def different_optimum(found: dict[str, np.ndarray]) -> Finding:
         found: by game, log2 of N_A, N_P and N_T at the end, float [seeds, 3].
     """
     effects = {
-        f"log2 of {name}, {one} less {other}": welch_effect(list(found[one][:, column]), list(found[other][:, column]))
+        f"log2 of {name}, {one} minus {other}": welch_effect(list(found[one][:, column]), list(found[other][:, column]))
         for one, other in combinations(found, 2)
         for column, name in enumerate(WORKERS)
     }
     if not effects or any(effect.seeds < LEAST_SEEDS for effect in effects.values()):
         return Finding(FEW_SEEDS, f"needs two games with {LEAST_SEEDS} seeds each")
     corrected = dict(zip(effects, holm([effect.chance for effect in effects.values()]), strict=True))
-    surest = min(corrected, key=corrected.__getitem__)
-    verdict = HOLDS if corrected[surest] < CHANCE else NO_DIFFERENCE
-    return Finding(verdict, f"{surest}: {described(effects[surest], corrected[surest])}")
+    clearest = min(corrected, key=corrected.__getitem__)
+    verdict = HOLDS if corrected[clearest] < CHANCE else NO_DIFFERENCE
+    return Finding(verdict, f"{clearest}: {described(effects[clearest], corrected[clearest])}")
 
 
 def section(results: Results) -> list[str]:

@@ -152,9 +152,11 @@ def findings(known: Rates, planned: int) -> dict[str, Finding]:
     more = sorted({each.setting.predictors for each in known if each.setting.predictors > PAPERS_PREDICTORS})
     # 1. All comparisons, whose p values are corrected together.
     no_faster = 1 / (1 + TIE)
-    agents = {f"{most} against {other}": _ratio(known, AGENTS_PLACE, most, other) for other in fewer}
+    agents = {f"TPS with {most} against {other} agents": _ratio(known, AGENTS_PLACE, most, other) for other in fewer}
     predictors = {
-        f"{PAPERS_PREDICTORS} against {other}": _ratio(known, PREDICTORS_PLACE, PAPERS_PREDICTORS, other, no_faster)
+        f"TPS with {PAPERS_PREDICTORS} against {other} predictors": _ratio(
+            known, PREDICTORS_PLACE, PAPERS_PREDICTORS, other, no_faster
+        )
         for other in more
     }
     gap = {"the slowest three against the fastest": _gap(known)}
