@@ -26,7 +26,9 @@ import numpy as np
 
 from ga3c_tf.config import MOST_EPISODE_STEPS, Config
 from ga3c_tf.console import say
+from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.host.scheduling import scheduling_restored
 from ga3c_tf.plugins import OBJECT, check_trust, keep_object, name_of
 from ga3c_tf.presets import USUAL_PRESET
@@ -110,7 +112,7 @@ class Agent:
 
         Args:
             episodes: how many.
-            seed: of the environments; the actions' is that of `load_agent`.
+            seed: of the environments and of the sampled actions: the same scores each time.
             max_episode_steps: agent steps after which an episode is ended.
         """
         from ga3c_tf.evaluation import evaluate, summary
@@ -118,6 +120,7 @@ class Agent:
         _check_range("episodes", episodes, 1)
         _check_range("seed", seed, 0)
         _check_range("max_episode_steps", max_episode_steps, 1)
+        self._trained.seed_actions(seed)
         found = summary(self._trained, evaluate(self._trained, episodes, seed, max_episode_steps), self._greedy, seed)
         low, high = found["interval_95"]
         return Scores(found["mean"], found["std"], found["median"], (low, high), found["scores"], found["protocol"])
@@ -273,6 +276,9 @@ def load_agent(
         raise UserError(f"load_agent has no argument {next(iter(left))!r} for this agent")
     check_trust(config, folder, trust_code)
     _check_range("seed", seed, 0)
+
+    if describe_environment(config).is_screen:
+        enable_onednn()
 
     from ga3c_tf.evaluation import TrainedAgent
     from ga3c_tf.model.device import configure_device

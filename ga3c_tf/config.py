@@ -18,7 +18,7 @@ from typing import Any
 from ga3c_tf.conflicts import check_conflicts, check_effects
 from ga3c_tf.errors import UserError
 from ga3c_tf.presets import BUDGETS, PRESETS, USUAL_PRESET, preset_beside
-from ga3c_tf.settings import SYSTEMS, checked, declare, did_you_mean, option_name, plain_text
+from ga3c_tf.settings import NOT_SERIAL, SYSTEMS, checked, declare, did_you_mean, option_name, plain_text
 
 HELD: dict[str, str] = {
     **dict.fromkeys(
@@ -40,6 +40,7 @@ HELD: dict[str, str] = {
     ),
     **dict.fromkeys(("system", "serial"), "the run's speeds and lags would be of two systems"),
     "seed": "the run has begun with it",
+    "rolling_episodes": "checkpoints are compared by means over so many episodes",
     "initial_weights": "the run has begun with them",
     "run_dir": "the run is in its folder, which may be moved or renamed",
     "max_agents": "the adjustment may have started as many",
@@ -76,7 +77,7 @@ class Config:
     )
     full_action_space: bool = declare(False, "environment", "Atari: all 18 actions instead of the game's own.")
     noop_max: int = declare(
-        0, "environment", "Atari: at most this many random no-op steps at reset.", low=0, high=10_000
+        0, "environment", "Atari: at most this many random no-op frames at reset.", low=0, high=10_000
     )
     terminal_on_life_loss: bool = declare(False, "environment", "Atari: a lost life ends the episode.")
 
@@ -102,7 +103,7 @@ class Config:
     gamma: float = declare(0.99, "agents", "Discount factor.", low=0, high=1)
     clip_rewards: bool = declare(True, "agents", "Clip each reward to [-1, 1] for training; scores stay raw.")
     train_last_transition: bool = declare(
-        True, "agents", "Train on the last transition of an episode, which the authors' code drops."
+        True, "agents", "Train on the last transition of an episode, which the authors' code drops.", systems=("ga3c",)
     )
 
     remote_agents: int = declare(
@@ -492,6 +493,7 @@ class Config:
         given = {name: value for name, value in given.items() if value is not None}
         system = given.get("system", cls.system)
         dropped = {"adjustment"} if given.get("serial") or system != cls.system else set()
+        dropped.update(NOT_SERIAL if given.get("serial") else ())
         values = {
             name: value
             for name, value in preset_beside(preset, given).items()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.settings import option_name
+from ga3c_tf.settings import NOT_SERIAL, option_name
 
 if TYPE_CHECKING:
     from ga3c_tf.config import Config
@@ -23,8 +23,12 @@ READ_BY = {
     "rmsprop_epsilon": ("optimizer", ("rmsprop",)),
     "rmsprop_decay": ("optimizer", ("rmsprop",)),
     "rmsprop_momentum": ("optimizer", ("rmsprop",)),
+    "adjustment_seconds": ("adjustment", ("fast", "paper", "nvlabs")),
+    "max_agents": ("adjustment", ("fast", "paper", "nvlabs")),
 }
 """The choice that reads a setting, and the values with which it does."""
+RATIOS = ("clipped-is", "one-step", "v-trace")
+"""Corrections by ratios of the current policy's probability to that of the policy which chose the action."""
 
 
 def check_conflicts(config: Config) -> None:
@@ -64,10 +68,21 @@ def check_effects(config: Config, given: Iterable[str]) -> None:
                 f"--{option_name(fields[name])} has no effect with --system {config.system}; "
                 f"it is for {' and '.join(systems)}"
             )
+        if config.serial and name in NOT_SERIAL:
+            raise UserError(f"--{option_name(fields[name])} has no effect with --serial, which is one process")
+        if name == "correction" and config.system == "a3c" and config.correction in RATIOS:
+            raise UserError(
+                f"--correction {config.correction} has no effect with --system a3c, whose agents choose and train with "
+                "the same replica"
+            )
+        if name == "agents_per_actor" and not config.remote_agents:
+            raise UserError("--agents-per-actor does nothing without --remote-agents")
         if name in READ_BY:
             choice, values = READ_BY[name]
             if _chosen(config, choice) not in values:
                 raise UserError(f"--{_option(name)} does nothing without --{choice} {' or '.join(values)}")
+        if name == "log_epsilon" and config.log_softmax:
+            raise UserError("--log-epsilon is the floor that --log-softmax leaves out")
 
 
 def _chosen(config: Config, choice: str) -> str:

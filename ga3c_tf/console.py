@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from typing import TextIO
 
 
+class OutputClosed(Exception):
+    """The reader of the output has gone, which is a request to end."""
+
+
 def open_closed_output() -> None:
     """Direct output to nowhere where its file descriptor is closed (`>&-`); Python then has no stream for it."""
     for name in ("stdout", "stderr"):
@@ -21,12 +25,12 @@ def write_errors_ignored() -> Iterator[None]:
     """Ignore errors of writing within the block: a full disk behind the output, or a terminal that was closed.
 
     Raises:
-        BrokenPipeError: The reader of the output has gone, which is a request to end.
+        OutputClosed: The reader of the output has gone.
     """
     try:
         yield
     except BrokenPipeError:
-        raise
+        raise OutputClosed from None
     except OSError:
         pass
 
@@ -35,7 +39,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
     """Print `text` and a line break at once, to standard output by default; it is lost where it cannot be written.
 
     Raises:
-        BrokenPipeError: As `write_errors_ignored`.
+        OutputClosed: As `write_errors_ignored`.
     """
     with write_errors_ignored():
         print(text, file=stream or sys.stdout, flush=True)

@@ -87,6 +87,10 @@ class TrainedAgent:
             self.agent_steps = checkpoints.restore(checkpoint)["agent_steps"]
             self.checkpoint = _in_words(checkpoint, self.agent_steps, checkpoints.best())
         self._greedy = greedy
+        self.seed_actions(seed)
+
+    def seed_actions(self, seed: int) -> None:
+        """Begin the random stream of the sampled actions anew."""
         self._rng = _actions_of(seed)
 
     def act(self, states: np.ndarray) -> np.ndarray:

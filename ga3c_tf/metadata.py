@@ -89,12 +89,25 @@ def _observations(config: Config, environment: Any) -> dict[str, Any]:
         return _atari(config)
     observed = environment.env.observation_space
     if environment.observation_space.dtype == np.uint8:
-        observation = "as the environment gives it, as uint8"
+        observation = ", ".join(["as the environment gives it, as uint8", *_changes(environment)])
     elif isinstance(observed, spaces.Box) and observed.dtype in (np.uint8, np.bool_):
         observation = f"divided by {max(1.0, float(observed.high.max())):g}, as float32"
     else:
         observation = "flattened to a vector of float32, as gymnasium.spaces.flatten does"
     return {"observation": observation, "observation_space": str(observed)}
+
+
+def _changes(environment: Any) -> list[str]:
+    """Say what is done to the environment's images: where their channels go, and how gray levels are spread."""
+    observed = environment.env.observation_space
+    states = environment.observation_space
+    changes = []
+    if observed.shape != states.shape:
+        changes.append("a channel axis added" if len(observed.shape) == 2 else "channels moved to the last axis")
+    times = int(states.high.max()) // max(1, int(observed.high.max()))
+    if times > 1:
+        changes.append(f"times {times}")
+    return changes
 
 
 def _atari(config: Config) -> dict[str, Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import multiprocessing
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from multiprocessing import forkserver
 from typing import Any
 
 from gymnasium.vector.utils import CloudpickleWrapper
@@ -15,6 +17,24 @@ from ga3c_tf.plugins import installer
 
 _main_module = threading.Lock()
 """Held while the main module has no place: a second thread would take that for how it is."""
+_loaded: set[str] = set()
+"""What the running forkserver was asked to load."""
+
+
+def forkserver_with(modules: Sequence[str]):
+    """Return multiprocessing's forkserver context, whose server has these modules loaded.
+
+    A server that runs already, as one of an earlier training, loads nothing any more. Where it lacks a module and has
+    no process left, it is stopped; the next process starts another.
+    """
+    context = multiprocessing.get_context("forkserver")
+    server: Any = forkserver._forkserver  # no public function says whether it runs, or stops it
+    if not _loaded.issuperset(modules) and (server._forkserver_pid is None or not multiprocessing.active_children()):
+        server._stop()
+        _loaded.clear()
+        _loaded.update(modules)
+        context.set_forkserver_preload([*modules])
+    return context
 
 
 def with_objects(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import numbers
+import os
 from typing import Any
 
 from ga3c_tf.errors import UserError
@@ -16,6 +18,17 @@ SYSTEM_CLASSES = {
 }
 """The class of each training system."""
 SYSTEMS = tuple(SYSTEM_CLASSES)
+NOT_SERIAL = (
+    "agent_processes",
+    "agents_per_actor",
+    "num_predictors",
+    "num_trainers",
+    "scheduling",
+    "adjustment_seconds",
+    "max_agents",
+    "agent_timeout",
+)
+"""Settings that have no effect where everything runs in one process."""
 
 
 def declare(default, group, help, *, low=None, high=None, above=None, choices=None, option=None, systems=SYSTEMS):
@@ -53,8 +66,7 @@ def checked(setting: dataclasses.Field, kind: type, value: Any) -> Any:
     """Return `value` as the setting's type, or raise a UserError that says what would be right."""
     rule = setting.metadata
     name = f"{setting.name} (--{option_name(setting)})"
-    if kind is float and type(value) is int:
-        value = float(value) if abs(value) < 2**1000 else math.inf
+    value = _plain(kind, value)
     if type(value) is not kind:
         words = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
         raise UserError(f"{name} is {value!r}; it must be {words[kind]}")
@@ -68,6 +80,22 @@ def checked(setting: dataclasses.Field, kind: type, value: Any) -> Any:
         raise UserError(f"{name} is {value}; it must be above {rule['above']}")
     if rule["high"] is not None and value > rule["high"]:
         raise UserError(f"{name} is {value}; it must be at most {rule['high']}")
+    return value
+
+
+def _plain(kind: type, value: Any) -> Any:
+    """Return numbers of other libraries, such as NumPy's, as Python's and paths as text; other values as they are."""
+    if kind is str and isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, bool):
+        return value
+    if kind is int and isinstance(value, numbers.Integral):
+        return int(value)
+    if kind is float and isinstance(value, numbers.Real):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
     return value
 
 

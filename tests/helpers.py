@@ -143,6 +143,27 @@ class HangingEnvironment(CountingEnvironment):
         return super().reset(seed=seed, options=options)
 
 
+class BrokenPipeEnvironment(ShortIsBad):
+    """Loses its simulator in its second episode."""
+
+    episodes = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.episodes += 1
+        if self.episodes == 2:
+            raise BrokenPipeError("the simulator is gone")
+        return super().reset(seed=seed, options=options)
+
+
+class OneStepEnvironment(ShortIsBad):
+    """Episodes of one step."""
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 1.0, True, False, {}
+
+
+gymnasium.register("BrokenPipe-v0", BrokenPipeEnvironment)
+gymnasium.register("OneStep-v0", OneStepEnvironment)
 gymnasium.register("ShortIsBad-v0", ShortIsBad)
 gymnasium.register("Endless-v0", EndlessEnvironment)
 gymnasium.register("Paced-v0", PacedEnvironment)

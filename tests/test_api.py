@@ -57,6 +57,8 @@ def test_a_run_is_trained_continued_evaluated_and_loaded(tmp_path, capsys):
     assert len(scores.scores) == 4 and scores.mean == np.mean(scores.scores) and "4 whole episodes" in scores.protocol
     assert scores.interval_95[0] <= scores.mean <= scores.interval_95[1]
     assert again.evaluate(episodes=4, seed=3) == scores
+    sampling = ga3c_tf.load_agent(run.path, seed=7)
+    assert sampling.evaluate(episodes=4, seed=3).scores == sampling.evaluate(episodes=4, seed=3).scores
     agent = ga3c_tf.load_agent(run.path, checkpoint="latest", greedy=True)
     environment = agent.make_environment()
     state, _ = environment.reset(seed=0)

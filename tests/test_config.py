@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from ga3c_tf.config import HELD, Config, option_of
@@ -200,6 +201,37 @@ def test_a_given_setting_that_nothing_reads_is_refused(settings, name, words):
         Config(**settings).check_effect([name])
 
 
+@pytest.mark.parametrize(
+    ("settings", "name", "words"),
+    [
+        ({"serial": True}, "num_predictors", "--predictors has no effect with --serial, which is one process"),
+        ({"serial": True}, "scheduling", "--scheduling has no effect with --serial"),
+        ({}, "max_agents", "--max-agents does nothing without --adjustment fast or paper or nvlabs"),
+        ({}, "agents_per_actor", "--agents-per-actor does nothing without --remote-agents"),
+        ({"clip_ratio": 0.1, "log_softmax": True}, "log_epsilon", "--log-epsilon is the floor that --log-softmax"),
+        ({"system": "a3c", "correction": "v-trace"}, "correction", "no effect with --system a3c, whose agents"),
+    ],
+)
+def test_a_given_setting_without_effect_in_this_combination_is_refused(settings, name, words):
+    with pytest.raises(UserError, match=words):
+        Config(**settings).check_effect([name])
+
+
+def test_a_preset_gives_way_to_the_serial_mode():
+    config = Config.from_preset("smoke", {"serial": True})
+    assert config.num_predictors == Config().num_predictors and "--predictors" not in config.arguments()
+
+
+def test_numbers_and_paths_of_other_libraries_are_taken(tmp_path):
+    config = Config(seed=np.int64(3), gamma=np.float32(0.5), num_agents=np.uint8(4), run_dir=tmp_path / "run")
+    assert (config.seed, config.gamma, config.num_agents) == (3, 0.5, 4)
+    assert config.run_dir == str(tmp_path / "run") and Config.from_json(config.to_json()) == config
+    with pytest.raises(UserError, match="must be a whole number"):
+        Config(num_agents=True)
+    with pytest.raises(UserError, match="must be a whole number"):
+        Config(num_agents=4.0)
+
+
 def test_settings_that_something_reads_are_taken():
     Config(advantage="gae").check_effect(["gae_lambda"])
     Config(optimizer="adam").check_effect(["adam_epsilon"])
@@ -215,6 +247,7 @@ def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():
         Config(system="a3c").check_effect(["agent_processes"])
     Config(system="a2c").check_effect(["agent_processes", "learning_rate"])
     unused = {"lag", "gae_lambda", "adam_epsilon", "importance_clip", "rho_bar", "c_bar"}
+    unused |= {"max_agents", "adjustment_seconds", "agents_per_actor"}
     Config().check_effect({setting.name for setting in dataclasses.fields(Config)} - unused)
     Config(system="a2c").check_effect(["lag"])
     assert Config(system="a2c", **PRESETS["smoke"]).num_trainers == 1
@@ -295,7 +328,7 @@ def test_a_preset_gives_way_to_what_is_given():
     assert Config.from_preset("paper", {"minutes": 1.0}).adjustment == "paper"
     assert Config.from_preset("default", {"adjustment": "off"}).adjustment == "off"
     assert Config.from_preset("paper", {"serial": True}).adjustment == "off"
-    assert Config.from_preset("nvlabs", {"system": "a2c", "train_last_transition": True}).adjustment == "off"
+    assert Config.from_preset("nvlabs", {"system": "a2c"}).train_last_transition
     assert Config.from_preset("nvlabs", {}).episodes == 400_000
     assert Config.from_preset("nvlabs", {"steps": 5}).episodes is None
     with pytest.raises(UserError, match="it goes with --adjustment off"):

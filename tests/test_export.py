@@ -12,10 +12,12 @@ import numpy as np
 import onnxruntime
 import pytest
 from commands import ga3c_tf, output_of
+from gymnasium import spaces
 
 import ga3c_tf as package
+from ga3c_tf import metadata
 from ga3c_tf.config import Config
-from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.environments.environment import StateEnvironment, make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.export import SUFFIXES, check_export, metadata_of
 from ga3c_tf.metadata import describe_agent
@@ -176,6 +178,22 @@ def test_the_metadata_say_what_the_agent_is(agents):
     assert pong["score"]["mean"] == 18.4 and len(pong["score"]["interval_95"]) == 2
     assert breakout["actions"] == ["n", "l", "r"] and breakout["preprocessing"]["scaling"] == "none"
     assert breakout["preprocessing"]["observation"] == "as the environment gives it, as uint8"
+
+
+@pytest.mark.parametrize(
+    ("shape", "high", "said"),
+    [
+        ((36, 48, 3), 255, "as the environment gives it, as uint8"),
+        ((36, 48), 255, "as the environment gives it, as uint8, a channel axis added"),
+        ((4, 36, 48), 15, "as the environment gives it, as uint8, channels moved to the last axis, times 17"),
+    ],
+)
+def test_the_metadata_say_how_images_are_changed(shape, high, said):
+    images = gymnasium.Env()
+    images.observation_space = spaces.Box(0, high, shape, np.uint8)
+    images.action_space = spaces.Discrete(2)
+    observations = metadata._observations(Config(), StateEnvironment(images, "Mine-v0"))
+    assert observations["observation"] == said
 
 
 def test_states_made_as_the_metadata_say_are_ours(agents):

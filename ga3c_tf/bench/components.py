@@ -28,7 +28,15 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, ReplyPipes, RolloutBuffers
+from ga3c_tf.rollouts.queues import (
+    EPISODE,
+    INDEX,
+    IndexQueue,
+    RecordQueue,
+    ReplyPipes,
+    RolloutBuffers,
+    ServerGone,
+)
 from ga3c_tf.workers.agent import Agent
 
 CLOSE_SECONDS = 5.0
@@ -343,5 +351,5 @@ def _ask(requests: IndexQueue, answers: connection.Connection, states: Sequence[
                 if not answered:
                     return
                 waiting -= answered // INDEX.itemsize
-    except BrokenPipeError:
+    except ServerGone:
         pass

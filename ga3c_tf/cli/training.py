@@ -18,7 +18,7 @@ import rich_click as click
 from ga3c_tf.cli.options import changes_option, config_options, ray_option, run_argument, trust_option
 from ga3c_tf.cli.terminal import command_line, signals_to_answer, warn
 from ga3c_tf.config import Config
-from ga3c_tf.console import discard_unwritten, say
+from ga3c_tf.console import OutputClosed, discard_unwritten, say
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.plugins import named_code
 from ga3c_tf.presets import PRESETS, USUAL_PRESET
@@ -63,8 +63,6 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
     given = {name: value for name, value in settings.items() if value is not None}
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given, "env_id": env_id})
     config.check_effect(given)
-    if "agents_per_actor" in given and not config.remote_agents:
-        raise UserError("--agents-per-actor does nothing without --remote-agents")
     return _run(*new_training(config, command_line(), warn, ray), as_json)
 
 
@@ -111,7 +109,7 @@ def _run(training, run, as_json: bool) -> int:
     try:
         with status_for(f"{run.config.env_id}  {run.path}") as status:
             summary = training.run(status.show)
-    except BrokenPipeError:
+    except OutputClosed:
         raise
     except FloatingPointError as error:
         _print_ended(outcomes.DIVERGED, as_json)

@@ -22,7 +22,7 @@ from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.environments.registered import make_passed, make_registered
 from ga3c_tf.errors import UserError
-from ga3c_tf.plugins import OBJECT
+from ga3c_tf.plugins import OBJECT, one_line
 
 SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a screen, a smaller one a grid of cells
 
@@ -81,15 +81,17 @@ def make_limited_environment(config: Config, most_steps: int, render_mode: str |
 
 
 def describe_environment(config: Config) -> EnvironmentSpec:
-    """Return state shape, dtype and number of actions; make the environment and close it.
+    """Return state shape, dtype and number of actions; make the environment, take one step and close it.
 
     Raises:
-        UserError: as `make_environment`.
+        UserError: as `make_environment`, or it cannot be reset or stepped, or gives what is not in its space.
     """
     env = make_environment(config)
     states: Any = env.observation_space
     actions: Any = env.action_space
     try:
+        if isinstance(env, StateEnvironment):
+            env.try_out()
         return EnvironmentSpec(tuple(states.shape), states.dtype.name, int(actions.n))
     finally:
         env.close()
@@ -105,6 +107,7 @@ class StateEnvironment(gymnasium.Wrapper):
             UserError: actions that are not Discrete, or observations that cannot become a vector.
         """
         super().__init__(env)
+        self._env_id = env_id
         if not isinstance(env.action_space, spaces.Discrete):
             raise UserError(
                 f"{env_id} has actions {_one_line(env.action_space)}; this needs Discrete actions (one of "
@@ -113,6 +116,36 @@ class StateEnvironment(gymnasium.Wrapper):
         self._first_action = int(env.action_space.start)
         self.action_space = spaces.Discrete(int(env.action_space.n))
         self.observation_space, self._to_state = _state_reader(env.observation_space, env_id)
+
+    def try_out(self) -> None:
+        """Take one step, so that an environment which does not work is refused before a training begins.
+
+        Raises:
+            UserError: what is wrong, in one line.
+        """
+        try:
+            observation, _ = self.env.reset(seed=0)
+            self._check(observation, "reset")
+            observation, reward, _, _, _ = self.env.step(self._first_action)
+            self._check(observation, "step")
+            float(reward)
+        except UserError:
+            raise
+        except Exception as error:  # whatever an environment raises
+            raise UserError(f"{self._env_id} does not work as a Gymnasium environment: {one_line(error)}") from error
+
+    def _check(self, observation: Any, method: str) -> None:
+        """Refuse an observation whose shape or kind of numbers is not that of its space."""
+        space = self.env.observation_space
+        if not isinstance(space, spaces.Box):
+            return
+        given = np.asarray(observation)
+        fraction = given.dtype.kind == "f" and space.dtype.kind in "iub"
+        if given.shape != space.shape or fraction:
+            raise UserError(
+                f"{self._env_id}: {method} gives an observation of shape {given.shape} and type {given.dtype}; "
+                f"its observation_space says {space.shape} and {space.dtype}"
+            )
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
         """Start an episode; return the state and the environment's info."""

@@ -36,13 +36,15 @@ def configure_device(device: str, intra_op_threads: int | None = None, inter_op_
         raise UserError(f"device is {device!r}; it must be auto, cpu, gpu or gpu:N")
     cores = usable_cores()
     _set_threads(intra_op_threads or (cores // 4 if cores >= 8 else 1), inter_op_threads or max(2, cores))
-    gpus = tf.config.list_physical_devices("GPU")
+    gpus = tf.config.get_visible_devices("GPU")
     if device == "cpu" or (device == "auto" and not gpus):
         with _before_start():
             tf.config.set_visible_devices([], "GPU")
         return "/CPU:0"
     number = int(match[1] or 0)
     if number >= len(gpus):
+        if len(gpus) < len(tf.config.list_physical_devices("GPU")):
+            raise UserError(f"device is {device!r}, but this process has used the CPU before; start another process")
         raise UserError(
             f"device is {device!r}, but TensorFlow finds {len(gpus) or 'no'} GPU"
             f"{'s' if len(gpus) > 1 else ''} here; --device cpu and auto need none"

@@ -40,6 +40,10 @@ PIPE_RECORDS = 16_384
 """As many indices as a pipe holds."""
 
 
+class ServerGone(Exception):
+    """No process reads a queue any more. Not a BrokenPipeError, which an environment may raise for its own reasons."""
+
+
 class RecordQueue:
     """A pipe of records of one dtype. Another process that is handed the queue may only write to it."""
 
@@ -55,9 +59,12 @@ class RecordQueue:
         """Write one record (or an array of them), whole; it does not block before 64 KiB wait.
 
         Raises:
-            BrokenPipeError: no process reads this queue any more.
+            ServerGone: no process reads this queue any more.
         """
-        os.write(self.writer.fileno(), np.asarray(record, self.dtype).tobytes())
+        try:
+            os.write(self.writer.fileno(), np.asarray(record, self.dtype).tobytes())
+        except BrokenPipeError:
+            raise ServerGone from None
 
     def get(self, maximum: int = 1) -> np.ndarray:
         """Wait for a record, then return all that are there, oldest first, at most `maximum`; empty when closed."""
@@ -133,16 +140,20 @@ class SharedMemory:
 
     They come from the kernel's anonymous memory files, which no limit on /dev/shm concerns.
 
+    Args:
+        size: in bytes.
+        advice: what needs less memory, for the message.
+
     Raises:
         UserError: not enough memory; the text names the size needed.
     """
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, advice: str):
         room = available_bytes()
         if size > room:  # asking for it all the same would end in the kernel killing some process
             raise UserError(
                 f"agents and server need {size / 2**20:.0f} MiB of shared memory, and {room / 2**20:.0f} MiB are left "
-                "here; fewer --agents or a smaller --max-training-queue need less"
+                f"here; {advice} need less"
             )
         self.size = size
         self._fd = os.memfd_create("ga3c_tf", os.MFD_CLOEXEC)
@@ -218,7 +229,9 @@ class RolloutBuffers:
             **{name: ((slots,), dtype) for name, dtype in SEGMENT_COLUMNS.items()},
             "states": ((slots, self.t_max + 1, *state_shape), np.dtype(state_dtype)),
         }
-        self._memory = SharedMemory(sum(_nbytes(*entry) for entry in self._layout.values()))
+        fewer = "fewer --agents" if config.adjustment == "off" else "--adjustment off, fewer --max-agents"
+        advice = f"{fewer}, a smaller --t-max or a smaller --max-training-queue"
+        self._memory = SharedMemory(sum(_nbytes(*entry) for entry in self._layout.values()), advice)
         self._map()
 
     def __getstate__(self):

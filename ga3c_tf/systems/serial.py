@@ -16,6 +16,9 @@ from ga3c_tf.workers.agent import Agent, random_stream
 from ga3c_tf.workers.predictor import answer
 from ga3c_tf.workers.trainer import BatchBuilder, train
 
+COLLECTED = 1_000
+"""Agents after which ended episodes are collected: a pipe that nobody reads has room for some 2,700."""
+
 
 class SerialGA3C(System):
     """GA3C without processes and threads: each round every agent takes one step."""
@@ -62,6 +65,8 @@ class SerialGA3C(System):
             for number, run in enumerate(self._runs):
                 if number not in requests and (request := next(run)) is not None:
                     requests[number] = request
+                if number % COLLECTED == 0:
+                    session.collect_episodes()
             self._train_on_waiting_segments()
         states = np.array([requests[number] for number in range(len(self._runs))], INDEX)
         most = session.config.max_prediction_batch

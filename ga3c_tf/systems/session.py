@@ -151,7 +151,7 @@ class Session:
     # what a system does through it
 
     def new_stream(self) -> int:
-        """Return the number of a random stream that no agent of this run, in any session, has had."""
+        """Return the number of a random stream that no agent has had, in what is kept of this run."""
         self._agents_started += 1
         return self._agents_started - 1
 

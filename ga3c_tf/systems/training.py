@@ -178,6 +178,8 @@ class Training:
             self.system.stop()
             self.session.collect_episodes()
             self._health.tell_refused()
+            if failed is None:
+                self.system.check()  # a worker may have failed in its last batch
         except BaseException as error:
             failed = failed or error
             raise

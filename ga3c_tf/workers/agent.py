@@ -20,7 +20,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.rollouts.columns import NO_VERSION, SegmentEnd, Step
-from ga3c_tf.rollouts.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, RecordQueue, RolloutBuffers
+from ga3c_tf.rollouts.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, RecordQueue, RolloutBuffers, ServerGone
 from ga3c_tf.rollouts.returns import lambda_returns, nstep_returns
 
 SMALLEST_PROBABILITY = 1e-30
@@ -342,8 +342,8 @@ def errors_told(errors: connection.Connection) -> Iterator[None]:
     """Within it, an error is sent, as a traceback, down this pipe, and ends the process with exit code 1."""
     try:
         yield
-    except BrokenPipeError:
-        pass  # the server is gone
+    except ServerGone:
+        pass
     except BaseException:
         errors.send_bytes(traceback.format_exc().encode()[-select.PIPE_BUF + 64 :])
         raise SystemExit(1) from None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import multiprocessing
+import multiprocessing.process
 import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 
-from ga3c_tf.processes import main_module_left_alone, with_objects
+from ga3c_tf.processes import forkserver_with, main_module_left_alone, with_objects
 from ga3c_tf.signals import left_to_this_process
 
 STOP_SECONDS = 2.0
@@ -104,7 +104,7 @@ class AgentSupervisor:
                 does not see that its own is closed.
         """
         deadline = time.monotonic() + STOP_SECONDS
-        for process in self._processes.values():
+        for process in list(self._processes.values()):
             while process.exitcode is None and time.monotonic() < deadline:
                 process.join(POLL_SECONDS)
                 meanwhile()
@@ -123,9 +123,7 @@ class AgentSupervisor:
 
     @functools.cached_property
     def _context(self):
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([*self._modules])
-        return context
+        return forkserver_with(self._modules)
 
 
 class Watchdog:

@@ -14,7 +14,12 @@ from gymnasium import spaces
 from ga3c_tf.config import Config
 from ga3c_tf.environments import environment, minatar
 from ga3c_tf.environments.atari import stretch_and_resize
-from ga3c_tf.environments.environment import EnvironmentSpec, describe_environment, make_environment
+from ga3c_tf.environments.environment import (
+    EnvironmentSpec,
+    StateEnvironment,
+    describe_environment,
+    make_environment,
+)
 from ga3c_tf.environments.ids import atari_ids, resolve_env_id
 from ga3c_tf.errors import UserError
 
@@ -380,6 +385,47 @@ def test_observations_become_states_and_actions_start_at_zero(odd, space, shape,
     state, reward, terminated, truncated, _ = env.step(2)
     assert state in env.observation_space and np.allclose(state, seven)
     assert (reward, type(reward), type(terminated), truncated) == (7.0, float, bool, False)
+
+
+class Wrong(gymnasium.Env):
+    """Gives what `observe` makes; without `seed`, as in the interface before Gymnasium, if it is `old`."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, space, observe):
+        self.observation_space = space
+        self._observe = observe
+
+    def reset(self, *, seed=None, options=None):
+        return self._observe(), {}
+
+    def step(self, action):
+        return self._observe(), 0.0, False, False, {}
+
+
+class Old(Wrong):
+    def reset(self):
+        return self._observe()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Wrong(spaces.Box(-1, 1, (4,)), lambda: np.zeros(1)), r"shape \(1,\) and type float64; its .* \(4,\)"),
+        (lambda: Wrong(spaces.Box(0, 255, (40, 40, 3), np.uint8), lambda: np.zeros((40, 40, 3))), "says .* and uint8"),
+        (lambda: Wrong(spaces.Box(-1, 1, (4,)), lambda: 1 / 0), "does not work as a Gymnasium .*: ZeroDivisionError"),
+        (lambda: Old(spaces.Box(-1, 1, (4,)), lambda: np.zeros(4)), "TypeError: .*unexpected keyword argument 'seed'"),
+    ],
+)
+def test_an_environment_that_does_not_work_is_refused_before_the_training(make, words):
+    """A wrong shape would be spread over the state, and fractions of a uint8 image would become black."""
+    with pytest.raises(UserError, match=f"^Mine-v0.*{words}"):
+        StateEnvironment(make(), "Mine-v0").try_out()
+
+
+def test_an_environment_may_give_numbers_that_fit_its_space():
+    for space, given in ((spaces.Box(-1, 1, (4,)), np.zeros(4)), (spaces.Box(0, 9, (3,), np.uint8), np.arange(3))):
+        StateEnvironment(Wrong(space, lambda given=given: given), "Mine-v0").try_out()
 
 
 def test_channels_come_last():

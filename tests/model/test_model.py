@@ -436,6 +436,7 @@ def gpus(monkeypatch):
     """Lets a test say how many GPUs TensorFlow finds, and see which get memory growth."""
     grown, there = [], []
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: there)
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: there)
     monkeypatch.setattr(tf.config, "set_visible_devices", lambda devices, kind: grown.append("hidden"))
     monkeypatch.setattr(tf.config.experimental, "set_memory_growth", lambda gpu, on: grown.append(gpu))
     return there, grown
@@ -473,6 +474,15 @@ def test_a_device_that_is_not_there(gpus, device, count, message):
     gpus[0].extend(f"GPU{number}" for number in range(count))
     with pytest.raises(UserError, match=message):
         configure_device(device)
+
+
+def test_gpus_that_this_process_has_hidden_are_not_used(gpus, monkeypatch):
+    """TensorFlow would compute on the CPU without a word, and the run would be recorded as one on a GPU."""
+    gpus[0].append("GPU0")
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: [])
+    assert configure_device("auto") == "/CPU:0"
+    with pytest.raises(UserError, match="has used the CPU before; start another process"):
+        configure_device("gpu")
 
 
 def test_the_model_runs_on_the_device_it_was_given():

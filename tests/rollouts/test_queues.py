@@ -136,7 +136,7 @@ def test_a_queue_whose_writers_are_closed_ends_its_readers():
 def test_writing_to_a_queue_nobody_reads_is_an_error():
     queue = IndexQueue()
     queue.reader.close()
-    with pytest.raises(BrokenPipeError):
+    with pytest.raises(queues.ServerGone):
         queue.put(1)
 
 
@@ -228,9 +228,17 @@ def test_another_process_writes_into_the_same_memory():
 
 def test_too_little_memory_names_the_size_needed(monkeypatch):
     monkeypatch.setattr(queues, "available_bytes", lambda: 50 * 2**20)
-    with pytest.raises(UserError, match=r"need 100 MiB of shared memory, and 50 MiB are left"):
-        queues.SharedMemory(100 * 2**20)
-    assert queues.SharedMemory(2**20).size == 2**20
+    with pytest.raises(UserError, match=r"need 100 MiB of shared memory, and 50 MiB are left here; less of all"):
+        queues.SharedMemory(100 * 2**20, "less of all")
+    assert queues.SharedMemory(2**20, "").size == 2**20
+
+
+@pytest.mark.parametrize(("adjustment", "advice"), [("off", "fewer --agents, "), ("fast", "--adjustment off, ")])
+def test_what_is_said_to_need_less_memory_does(monkeypatch, adjustment, advice):
+    """With adjustment there is room for 128 agents, however few the run begins with."""
+    monkeypatch.setattr(queues, "available_bytes", lambda: 2**20)
+    with pytest.raises(UserError, match=advice):
+        queues.RolloutBuffers(Config(num_agents=8, adjustment=adjustment, t_max=20), (84, 84, 4), "uint8", 6)
 
 
 def test_more_memory_than_the_machine_has_is_refused_before_it_is_taken():

@@ -188,10 +188,15 @@ def interrupt():
 
 
 class Breaking(helpers.ShortIsBad):
-    """Fails in its first step."""
+    """Fails in its second step."""
+
+    steps = 0
 
     def step(self, action):
-        raise ArithmeticError("no step")
+        self.steps += 1
+        if self.steps == 2:
+            raise ArithmeticError("no step")
+        return super().step(action)
 
 
 @pytest.mark.parametrize(

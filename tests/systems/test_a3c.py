@@ -1,7 +1,6 @@
 """A3C on the CPU: shared weights without locks, every agent's batches whole, its runs as GA3C's."""
 
 import multiprocessing
-from multiprocessing import forkserver
 from types import SimpleNamespace
 
 import checks
@@ -39,19 +38,6 @@ from ga3c_tf.systems.training import Training
 from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.supervisor import AgentError
 from ga3c_tf.workers.trainer import BatchBuilder, train
-
-
-@pytest.fixture(scope="module", autouse=True)
-def forkserver_with_tensorflow():
-    """A3C's agents are forked from a process that has imported TensorFlow, as in a run of their own.
-
-    The forkserver of the tests before has not: each agent would import it. Those after get one of theirs again.
-    """
-    forkserver._forkserver._stop()
-    multiprocessing.get_context("forkserver").set_forkserver_preload(["ga3c_tf.systems.a3c.process"])
-    yield
-    forkserver._forkserver._stop()
-
 
 # the update
 

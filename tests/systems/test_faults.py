@@ -1,6 +1,8 @@
 """What goes wrong in hours of training, done for real: processes killed and stuck, disks filled, losses not finite."""
 
 import contextlib
+import json
+import multiprocessing
 import os
 import re
 import signal
@@ -30,15 +32,49 @@ from commands import ga3c_tf
 from ga3c_tf.config import Config
 from ga3c_tf.files import RetryingWriter
 from ga3c_tf.model.model import Model
+from ga3c_tf.rollouts.queues import ServerGone
 from ga3c_tf.runs.log import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C
+from ga3c_tf.workers.agent import errors_told
 from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.stall_detector import StallDetector
 from ga3c_tf.workers.supervisor import AgentError, Watchdog
 
 # 1. an agent dies
+
+
+def test_a_broken_pipe_of_the_environments_own_is_told_as_its_error(tmp_path):
+    """As of one that talks to a simulator which has died. It is no sign that the server has ended."""
+    reader, writer = multiprocessing.Pipe(duplex=False)
+    with pytest.raises(SystemExit) as ended, errors_told(writer):
+        raise BrokenPipeError("the simulator is gone")
+    assert ended.value.code == 1 and b"the simulator is gone" in reader.recv_bytes()
+    with errors_told(writer):
+        raise ServerGone
+    assert not reader.poll()
+    words = ("train", "helpers:BrokenPipe-v0", "--preset", "smoke", "--serial", "--run-dir", tmp_path / "run")
+    done = ga3c_tf(*words)
+    assert done.returncode == 1 and "the simulator is gone" in done.stderr
+
+
+def test_a_workers_error_in_its_last_batch_ends_the_run_as_failed(tmp_path, monkeypatch):
+    def fail_at_the_end(self):
+        stop(self)
+        self._trainers[0].error = RuntimeError("the last batch")
+
+    stop = GA3C.stop
+    monkeypatch.setattr(GA3C, "stop", fail_at_the_end)
+    with pytest.raises(RuntimeError, match="the last batch"):
+        run_counting(tmp_path, monkeypatch, GA3C, steps=500)
+
+
+def test_thousands_of_episodes_may_end_in_one_round_of_the_serial_mode(tmp_path):
+    """A pipe has room for some 2,700 records, and one process reads and writes it."""
+    words = ("train", "helpers:OneStep-v0", "--preset", "smoke", "--serial", "--agents", 4000, "--steps", 8000)
+    done = ga3c_tf(*words, "--run-dir", tmp_path / "run", "--json", timeout=120)
+    assert done.returncode == 0 and json.loads(done.stdout.splitlines()[-1])["episodes"] >= 4000
 
 
 @pytest.mark.parametrize("processes", [pytest.param(4, marks=pytest.mark.slow), 16])

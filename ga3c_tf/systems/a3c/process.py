@@ -17,7 +17,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.model.device import configure_device
 from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, Divergence, SegmentLag
-from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, RolloutBuffers
+from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, RolloutBuffers, ServerGone
 from ga3c_tf.runs.stats import NO_AGENTS
 from ga3c_tf.systems.a3c.replica import Replica
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
@@ -163,8 +163,8 @@ def run_agent(
             rates=lambda: config.annealed(steps_before + int(memory.steps.sum()), time.monotonic() - began),
             ended=lambda: bool(poll.poll(0)),
         )
-    except BrokenPipeError:
-        pass  # the server is gone
+    except ServerGone:
+        pass
     except FloatingPointError as error:
         shared.errors.send_bytes(str(error).encode())
         raise SystemExit(DIVERGED) from None

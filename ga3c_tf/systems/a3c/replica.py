@@ -9,6 +9,7 @@ from ga3c_tf.model.actor_critic import ActorCritic
 from ga3c_tf.model.model import TrainResult
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.rollouts.divergence import UNKNOWN
 from ga3c_tf.systems.a3c.adam import adam_step
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights, rmsprop_step
 
@@ -58,14 +59,21 @@ class Replica:
         return policy, values, self._copied_version
 
     def train(self, batch: Batch, learning_rate: float, beta: float) -> TrainResult:
-        """As `Model.train`, on the shared weights; the network then has what all agents have made of them."""
+        """As `Model.train`, on the shared weights; the network then has what all agents have made of them.
+
+        Of the divergence only the share at the floor is known: the replica is the policy that chose the actions, and
+        the shared weights that are updated are another.
+        """
         found = self._actor_critic.gradients(batch, beta)
         version = self._shared.version + found.finite
         if found.finite:
             self._apply(found.tensors, learning_rate)
         self.synchronise()
         losses = (found.policy_loss, found.value_loss, found.entropy)
-        return TrainResult(*losses, found.divergence, version, found.finite)
+        divergence = found.divergence
+        if divergence is not UNKNOWN:
+            divergence = UNKNOWN._replace(floored=divergence.floored)
+        return TrainResult(*losses, divergence, version, found.finite)
 
     def _apply(self, gradients, learning_rate: float) -> None:
         """Apply the gradients to the shared weights."""

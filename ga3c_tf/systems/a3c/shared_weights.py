@@ -35,7 +35,7 @@ class SharedWeights:
         self._shapes = {group: list(of_group) for group, of_group in shapes.items()}
         self._counters = num_agents + 1
         numbers = sum(math.prod(shape) for of_group in shapes.values() for shape in of_group)
-        self._memory = SharedMemory(8 * self._counters + 4 * numbers)
+        self._memory = SharedMemory(8 * self._counters + 4 * numbers, "a smaller network and fewer --agents")
         self._map()
 
     def __getstate__(self):

@@ -53,6 +53,7 @@ class A3C(System):
             ["ga3c_tf.systems.a3c.process", *modules_used(config)], [config.env_id, config.network, config.loss]
         )
         self._pipes: list[connection.Connection] = []
+        self._stopped = False
 
     def start(self) -> None:
         session = self.session
@@ -77,9 +78,11 @@ class A3C(System):
         self._collect_updates()
 
     def check(self) -> None:
-        self._raise_error_within(0.0)
+        if not self._stopped:
+            self._raise_error_within(0.0)
 
     def stop(self) -> None:
+        self._stopped = True
         for pipe in self._pipes:
             pipe.close()
         self._processes.join(self._collect)

@@ -38,6 +38,7 @@ class AgentProcesses:
         self._local_processes = config.processes(usable_cores())
         self.answers = ReplyPipes(session.memory, assigned_processes(config, self._local_processes))
         self.replacing: set[int] = set()
+        self._stopped = False
         self._queues = AgentQueues(
             prediction_queue, session.training_queue, session.episode_queue, self.processes.errors
         )
@@ -49,7 +50,7 @@ class AgentProcesses:
 
     def resize(self, count: int) -> None:
         """Have `count` agents on this machine. Those that end give up their segment and episode."""
-        while self.count < count:
+        while self.count < count and not self._stopped:
             self._add(self.count)
             self.count += 1
         while self.count > count:
@@ -63,7 +64,8 @@ class AgentProcesses:
                 self._add(agent)
 
     def stop(self) -> None:
-        """End all, within a deadline."""
+        """End all, within a deadline, and start none any more."""
+        self._stopped = True
         for number in self.processes:
             self.answers.close(number)
         self.processes.join(self._session.collect_episodes)
