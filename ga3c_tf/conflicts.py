@@ -80,7 +80,8 @@ def check_effects(config: Config, given: Iterable[str]) -> None:
         if name in READ_BY:
             choice, values = READ_BY[name]
             if _chosen(config, choice) not in values:
-                raise UserError(f"--{_option(name)} does nothing without --{choice} {' or '.join(values)}")
+                option = option_name(fields[name])
+                raise UserError(f"--{option} does nothing without --{choice} {' or '.join(values)}")
         if name == "log_epsilon" and config.log_softmax:
             raise UserError("--log-epsilon is the floor that --log-softmax leaves out")
 
@@ -96,11 +97,11 @@ def _check_annealing(config: Config) -> None:
     durations = [name for name in ("anneal_steps", "anneal_fraction") if getattr(config, name) is not None]
     if ends and not durations:
         raise UserError(
-            f"--{_option(ends[0])} needs --anneal-steps, the agent steps to reach it in, or --anneal-fraction, "
+            f"--{_option(config, ends[0])} needs --anneal-steps, the agent steps to reach it in, or --anneal-fraction, "
             "a share of --steps or --minutes"
         )
     if durations and not ends:
-        raise UserError(f"--{_option(durations[0])} does nothing without --learning-rate-end or --beta-end")
+        raise UserError(f"--{_option(config, durations[0])} does nothing without --learning-rate-end or --beta-end")
     if len(durations) == 2:
         raise UserError("--anneal-steps and --anneal-fraction exclude each other")
     if config.anneal_fraction is not None and config.steps is None and config.minutes is None:
@@ -170,5 +171,5 @@ def _check_baseline(config: Config) -> None:
         )
 
 
-def _option(name: str) -> str:
-    return name.replace("_", "-")
+def _option(config: Config, name: str) -> str:
+    return option_name(config.__dataclass_fields__[name])

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ga3c_tf.config import option_of
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 from ga3c_tf.runs.folder import check_no_links, read_config
@@ -138,7 +139,7 @@ def check_same_scaling(folder: Path, config: Config) -> None:
     there = read_config(folder)
     for name in ("normalize_images", "normalize_observations"):
         if getattr(there, name) != getattr(config, name):
-            option = name.replace("_", "-")
+            option = option_of(name)
             theirs, ours = (f"--{'' if getattr(each, name) else 'no-'}{option}" for each in (there, config))
             raise UserError(f"{folder} was trained with {theirs}, and this run has {ours}; give {theirs}")
 
