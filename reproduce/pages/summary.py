@@ -118,19 +118,14 @@ def _undecided(name: str, results: Results, found: list[tuple[str, ...]]) -> lis
 
 
 def _answer(results: Results, found: list[tuple[str, ...]]) -> str:
-    """Write in one line what is supported and what is not, or why nothing is decided."""
+    """Count the findings by verdict, with the reasons of those that are undecided."""
     if not results.begun:
         return NOTHING
     if not found:
         return "described in the section"
-    parts = []
-    for word in VERDICTS[:2]:
-        claims = [" ".join(claim.split()) for claim, verdict, _, _ in found if verdict == word]
-        parts += [f"{word}: {'; '.join(claims)}"] if claims else []
-    undecided = sum(verdict == INCONCLUSIVE for _, verdict, _, _ in found)
     reasons = dict.fromkeys(reason for _, _, reason, _ in found if reason)
-    parts += [f"{undecided} {INCONCLUSIVE}: {'; '.join(reasons)}"] if undecided else []
-    return ". ".join(parts)
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    return counted(Counter(verdict for _, verdict, _, _ in found)) + why
 
 
 def counted(verdicts: Counter[str]) -> str:

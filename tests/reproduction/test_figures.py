@@ -326,7 +326,7 @@ def test_other_environments_compare_the_systems_by_agent_steps(folder):
     ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)})
     text = "\n".join(environments.section(made(folder, "environments")))
     assert f"GA3C scores as much as A3C after the same agent steps: **{HOLDS}**" in text
-    assert "in percent of the way, on average over cartpole (-3), minatar_breakout (+0)\n" in text
+    assert "in points of the normalized score, on average over cartpole (-3), minatar_breakout (+0)\n" in text
     assert f"GA3C scores as much as A2C after the same agent steps: **{FAILS}**" in text
     assert "| minatar_freeway | - | - | - | - | - / - / - | 9 not run |" in text
     [row] = [line.split(" | ") for line in text.splitlines() if line.startswith("| cartpole |")]

@@ -29,7 +29,7 @@ def test_an_answer_says_in_words_what_is_decided(folder):
             invent(folder.runs, spec, scores=(20.0, *[200.0 + seed] * sooner))
     made(folder, "wall-clock", ("cartpole",))
     answer, hours = rows(folder)["wall-clock"][3:]
-    assert answer == "supported: cartpole: GA3C reaches a score of 150 sooner than A3C"
+    assert answer == "1 supported"
     assert float(hours) >= 0
     [decided] = summarize(folder).decided
     assert "times [" in decided.because and "(3 seeds)" in decided.because
@@ -40,7 +40,7 @@ def test_an_answer_says_why_nothing_is_decided(folder):
     for spec in wall_clock.specs("quick", "cartpole", 1):
         invent(folder.runs, spec, scores=(20.0, 200.0))
     made(folder, "wall-clock", ("cartpole",), seeds=1)
-    assert rows(folder)["wall-clock"][3] == "1 undecided: fewer than 3 seeds"
+    assert rows(folder)["wall-clock"][3] == "1 undecided (fewer than 3 seeds)"
     [undecided] = summarize(folder).undecided
     assert undecided[:3] == (
         "wall-clock",

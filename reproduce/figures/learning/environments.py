@@ -37,7 +37,7 @@ TUNED: dict[str, dict[str, Any]] = {
 TUNED_A3C_GAMES = ("minatar_breakout", "minatar_space_invaders")
 """Those that A3C has at the tuned budget, to save hours."""
 MARGIN = 10.0
-"""GA3C may end so many percent of the way from the random policy below another system."""
+"""GA3C may end so many points of the normalized score below another system."""
 START = "rolling score at the start"
 LEAST_SHOWN = 1.0
 """Points above the random policy that the picture shows at least."""
@@ -91,8 +91,8 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
 def findings(results: Results) -> dict[str, Finding]:
     """Judge whether GA3C ends no lower than each other system after the same agent steps, over the games together.
 
-    Scores count as percent of the way from the random policy to the better of the two systems. A game in which neither
-    has left the random policy tells nothing and is left out.
+    A normalized score is 0 for the random policy and 100 for the better of the two systems. A game in which neither has
+    left the random policy tells nothing and is left out.
     """
     effects = {}
     games = {}
@@ -103,7 +103,7 @@ def findings(results: Results) -> dict[str, Finding]:
         games[other] = [f"{game} ({np.mean(ours) - np.mean(others):+.0f})" for game, (ours, others) in known.items()]
     found = {}
     for other, finding in judged(effects).items():
-        because = f"{finding.because}, in percent of the way, on average over {', '.join(games[other])}"
+        because = f"{finding.because}, in points of the normalized score, on average over {', '.join(games[other])}"
         if not any(_ends(results, game, other) for game in groups(results)):
             found[other] = Finding(RUNS_MISSING, "nothing measured")
         elif not games[other]:
@@ -142,7 +142,7 @@ def _ends(results: Results, game: str, system: str) -> list[float]:
 
 
 def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[float]] | None:
-    """Return the final scores of GA3C and of another system as percent of the way; None: nothing to compare."""
+    """Return the normalized final scores of GA3C and of another system; None: nothing to compare."""
     ours = _ends(results, game, "GA3C")
     others = _ends(results, game, other)
     before = _before(results, game)
