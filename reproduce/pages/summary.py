@@ -11,7 +11,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, Results
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.text import duration
-from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE
+from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, NO_DIFFERENCE
 from ga3c_tf.reproduce.pages import frozen
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import Run
@@ -113,8 +113,16 @@ def _undecided(name: str, results: Results, found: list[tuple[str, ...]]) -> lis
         if verdict == INCONCLUSIVE:
             by_reason.setdefault(reason, []).append(" ".join(claim.split()))
     seconds = sum(run.spec.seconds for run in results.runs if not run.finished and not run.diverged)
-    left = f"about {duration(seconds)}" if seconds else "none"
-    return [Undecided(name, claims, reason, left) for reason, claims in by_reason.items()]
+    missing = f"about {duration(seconds)}" if seconds else "none"
+    return [
+        Undecided(name, claims, reason, "none" if _complete(reason) else missing)
+        for reason, claims in by_reason.items()
+    ]
+
+
+def _complete(reason: str) -> bool:
+    """Whether all runs of the findings that are undecided for this reason have been made."""
+    return NO_DIFFERENCE.endswith(reason)
 
 
 def _answer(results: Results, found: list[tuple[str, ...]]) -> str:

@@ -5,8 +5,9 @@ from invented_runs import invent, made
 
 from ga3c_tf.reproduce.figures.learning import scores, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.verdicts import INCONCLUSIVE
 from ga3c_tf.reproduce.pages.report import page
-from ga3c_tf.reproduce.pages.summary import summarize
+from ga3c_tf.reproduce.pages.summary import _undecided, summarize
 
 
 def rows(folder):
@@ -34,6 +35,14 @@ def test_an_answer_says_in_words_what_is_decided(folder):
     [decided] = summarize(folder).decided
     assert "times [" in decided.because and "(3 seeds)" in decided.because
     assert summarize(folder).undecided == []
+
+
+def test_of_findings_without_a_significant_difference_no_run_is_left(folder):
+    """Beside others of the same figure, of which runs are missing."""
+    results = made(folder, "wall-clock", ("cartpole",))
+    found = [("a", INCONCLUSIVE, "no significant difference", ""), ("b", INCONCLUSIVE, "runs missing", "")]
+    complete, missing = _undecided("wall-clock", results, found)
+    assert complete.left == "none" and missing.left.startswith("about ")
 
 
 def test_an_answer_says_why_nothing_is_decided(folder):
