@@ -47,7 +47,8 @@ def full_precision():
 
 def assert_near(found, expected, what, scale=None):
     """Within 1e-4, relative to the largest entry: a tensor's small entries carry its large ones' rounding."""
-    found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    found = np.asarray(found, np.float64)
+    expected = np.asarray(expected, np.float64)
     assert found.shape == expected.shape, what
     error = np.abs(found - expected).max() / (scale or np.abs(expected).max())
     assert error < 1e-4, f"{what} is off by {error:.1e}"
@@ -104,7 +105,8 @@ def test_six_updates_of_the_authors_code(case, replica):
             assert_near(found.sum(), expected["sum"], f"{name}'s sum", scale=expected["l2"])
             # The weights could agree to 1e-4 because they hardly moved: compare the movement, too.
             start = np.ravel(weights[name])[expected["index"]].astype(np.float64)
-            movement, expected_movement = found.ravel()[expected["index"]] - start, expected["value"] - start
+            movement = found.ravel()[expected["index"]] - start
+            expected_movement = expected["value"] - start
             error = np.abs(movement - expected_movement).max()
             assert error < 1e-7 + 0.005 * np.abs(expected_movement).max(), f"{name} moved otherwise"
     assert "weights_after" in case["steps"][0] and "weights_after" in case["steps"][-1]
@@ -190,7 +192,8 @@ def by_hand(copy, batch, beta, clip):
     for which in range(2):
         with tf.GradientTape() as tape:
             logits, values = copy.network(states)
-            policy, log_policy = losses.policy(logits), losses.log_policy(logits)
+            policy = losses.policy(logits)
+            log_policy = losses.log_policy(logits)
             objective = losses.advantage_objective(log_policy, values, actions, returns) + beta * losses.entropy(
                 policy, log_policy
             )
@@ -202,7 +205,8 @@ def by_hand(copy, batch, beta, clip):
 
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_dual_rmsprop_is_two_optimizers(clip):
-    trained, copy = small_model(dual_rmsprop=True, grad_clip_norm=clip, rmsprop_momentum=0.5), small_model()
+    trained = small_model(dual_rmsprop=True, grad_clip_norm=clip, rmsprop_momentum=0.5)
+    copy = small_model()
     variables = [weight.value for weight in copy.network.trainable_variables]
     optimizers = [RMSProp(variables, momentum=0.5) for _ in range(2)]
     for number in range(3):
@@ -216,7 +220,8 @@ def test_dual_rmsprop_is_two_optimizers(clip):
 
 
 def test_one_update_by_hand():
-    trained, copy = small_model(), small_model()
+    trained = small_model()
+    copy = small_model()
     states, actions, returns = batch = small_batch()
     result = trained.train(batch_of(*batch), 0.01, 0.1)
     variables, (by_policy, by_value) = by_hand(copy, batch, 0.1, None)
@@ -262,9 +267,13 @@ def test_one_trace_for_all_batch_sizes():
 
 @pytest.mark.parametrize("dual", [False, True])
 def test_threads_lose_no_update(dual):
-    trained, versions, count = small_model(dual_rmsprop=dual), [], 60
+    trained = small_model(dual_rmsprop=dual)
+    versions = []
+    count = 60
     batch = small_batch(5)
-    stop, seen, errors = threading.Event(), [], []
+    stop = threading.Event()
+    seen = []
+    errors = []
 
     def predict():
         try:
@@ -280,7 +289,8 @@ def test_threads_lose_no_update(dual):
         except Exception as error:
             errors.append(error)
 
-    predictor, trainers = threading.Thread(target=predict), [threading.Thread(target=train) for _ in range(4)]
+    predictor = threading.Thread(target=predict)
+    trainers = [threading.Thread(target=train) for _ in range(4)]
     for thread in (predictor, *trainers):
         thread.start()
     for thread in trainers:
@@ -300,7 +310,9 @@ def test_the_prediction_is_of_its_version():
     net = keras.Model(states, (keras.ops.concatenate([value, value], axis=-1), keras.ops.squeeze(value, -1)))
     trained = Model(Config(), (1,), np.float32, 2, 0, network=net)
     one = np.ones((1, 1), np.float32)
-    values, answers, stop = {0: 0.0}, [], threading.Event()
+    values = {0: 0.0}
+    answers = []
+    stop = threading.Event()
 
     def predict():
         while not stop.is_set():
@@ -322,7 +334,8 @@ def test_the_prediction_is_of_its_version():
 
 def ancestors(operation):
     """The operations that must have run before this one."""
-    found, left = set(), [operation]
+    found = set()
+    left = [operation]
     while left:
         for before in (*left[-1].control_inputs, *(tensor.op for tensor in left.pop().inputs)):
             if before not in found:
@@ -389,7 +402,8 @@ def test_checkpoint_objects_are_all_variables():
 
 def test_it_learns_a_bandit():
     trained = small_model(state_size=1, num_actions=2)
-    random, states = np.random.default_rng(0), np.ones((20, 1), np.float32)
+    random = np.random.default_rng(0)
+    states = np.ones((20, 1), np.float32)
     for _ in range(150):
         policy, _, _ = trained.predict(states)
         actions = (random.random(20) < policy[:, 1]).astype(np.int32)
@@ -434,7 +448,8 @@ def test_builds_the_network_of_the_config():
 @pytest.fixture
 def gpus(monkeypatch):
     """Lets a test say how many GPUs TensorFlow finds, and see which get memory growth."""
-    grown, there = [], []
+    grown = []
+    there = []
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: there)
     monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: there)
     monkeypatch.setattr(tf.config, "set_visible_devices", lambda devices, kind: grown.append("hidden"))
