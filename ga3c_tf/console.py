@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 
-class OutputClosed(Exception):
+class OutputClosed(BrokenPipeError):
     """The reader of the output has gone, which is a request to end."""
 
 

@@ -16,7 +16,7 @@ from click.exceptions import Exit, NoArgsIsHelpError
 from ga3c_tf import __version__
 from ga3c_tf.cli import agents, figures, tools, training
 from ga3c_tf.cli.terminal import warn
-from ga3c_tf.console import OutputClosed, discard_unwritten, open_closed_output
+from ga3c_tf.console import discard_unwritten, open_closed_output
 from ga3c_tf.errors import UserError
 
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -43,7 +43,7 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         warn("interrupted")
         sys.exit(128 + signal.SIGINT)
-    except (BrokenPipeError, OutputClosed):
+    except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:

@@ -110,7 +110,7 @@ class GA3C(System):
         if self.adjustment:
             self.adjustment.stop()
             self.adjustment.join(STOP_SECONDS)
-        self.agents.stop()  # nor does the adjustment start others then, which may still be at it
+        self.agents.stop()  # an adjustment that is still at work starts no agents after this
         self._prediction_queue.stop(self._num_predictors)
         self._builder.closed = True
         self.session.training_queue.stop(self._num_trainers)
