@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import ga3c_tf
+from ga3c_tf import api
 from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.model import losses
 from ga3c_tf.model.networks import build_network
@@ -79,8 +80,14 @@ def test_trainings_one_after_another_leave_no_files_open(tmp_path):
         gc.enable()
 
 
-def test_published_weights_are_loaded_by_name():
+def test_published_weights_are_loaded_by_name(monkeypatch):
+    """With oneDNN for screens, as by `ga3c-tf evaluate`."""
+    enabled = []
+    monkeypatch.setattr(api, "enable_onednn", lambda: enabled.append("pong"))
+    ga3c_tf.load_agent("minatar_breakout", device="cpu")
+    assert enabled == []
     agent = ga3c_tf.load_agent("pong", device="cpu")
+    assert enabled == ["pong"]
     environment = agent.make_environment()
     state, _ = environment.reset(seed=0)
     assert state.shape == (84, 84, 4) and 0 <= agent.act(state) < 6

@@ -388,7 +388,7 @@ def test_observations_become_states_and_actions_start_at_zero(odd, space, shape,
 
 
 class Wrong(gymnasium.Env):
-    """Gives what `observe` makes; without `seed`, as in the interface before Gymnasium, if it is `old`."""
+    """Gives what `observe` makes."""
 
     action_space = spaces.Discrete(2)
 
@@ -404,6 +404,8 @@ class Wrong(gymnasium.Env):
 
 
 class Old(Wrong):
+    """Has the interface before Gymnasium."""
+
     def reset(self):
         return self._observe()
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -237,8 +238,19 @@ def test_too_little_memory_names_the_size_needed(monkeypatch):
 def test_what_is_said_to_need_less_memory_does(monkeypatch, adjustment, advice):
     """With adjustment there is room for 128 agents, however few the run begins with."""
     monkeypatch.setattr(queues, "available_bytes", lambda: 2**20)
-    with pytest.raises(UserError, match=advice):
-        queues.RolloutBuffers(Config(num_agents=8, adjustment=adjustment, t_max=20), (84, 84, 4), "uint8", 6)
+
+    def needed(**changes) -> int:
+        settings = {"num_agents": 8, "adjustment": adjustment, "t_max": 20, **changes}
+        with pytest.raises(UserError, match=advice if not changes else "need less") as refused:
+            queues.RolloutBuffers(Config(**settings), (84, 84, 4), "uint8", 6)
+        return int(re.search(r"need (\d+) MiB", str(refused.value))[1])
+
+    assert needed(t_max=10) < needed()
+    if adjustment == "off":
+        assert needed(num_agents=4, max_training_queue=50) < needed() and needed(max_training_queue=20) < needed()
+    else:
+        assert needed(num_agents=4) == needed()
+        assert max(needed(adjustment="off"), needed(max_agents=64)) < needed()
 
 
 def test_more_memory_than_the_machine_has_is_refused_before_it_is_taken():

@@ -70,6 +70,15 @@ def test_a_workers_error_in_its_last_batch_ends_the_run_as_failed(tmp_path, monk
         run_counting(tmp_path, monkeypatch, GA3C, steps=500)
 
 
+def test_no_agent_is_started_once_the_run_has_ended(tmp_path, monkeypatch):
+    """The adjustment may still be at work then."""
+    _, training, _ = run_counting(tmp_path, monkeypatch, GA3C, num_agents=4, steps=300)
+    agents = training.system.agents
+    agents.resize(3)
+    agents.resize(4)
+    assert agents.count == 3
+
+
 def test_thousands_of_episodes_may_end_in_one_round_of_the_serial_mode(tmp_path):
     """A pipe has room for some 2,700 records, and one process reads and writes it."""
     words = ("train", "helpers:OneStep-v0", "--preset", "smoke", "--serial", "--agents", 4000, "--steps", 8000)
