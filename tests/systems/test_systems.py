@@ -46,6 +46,7 @@ def test_a_run_is_interrupted_resumed_and_evaluated(tmp_path, system):
     lags = {float(row["policy_lag_mean"]) for row in metrics if row["policy_lag_mean"]}
     assert lags == {0.0} if system == "a2c" else min(lags) >= 0
     assert {row["agents"] for row in metrics} == {"3"}
+    assert any(row["kl"] for row in metrics) == (system != "a3c") and any(row["floored"] for row in metrics)
     agent = TrainedAgent(run, "latest", greedy=False, seed=0, device="/CPU:0", warn=print)
     assert agent.agent_steps == summary["agent_steps"] and len(evaluate(agent, 3, seed=0).scores) == 3
 
