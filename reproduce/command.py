@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.registry import ALL, FIGURES, figures_called
+from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.pages.report import write_pages
 from ga3c_tf.reproduce.results.folder import DEFAULT, ResultsFolder
@@ -17,24 +17,26 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, check_games
 
 
 def specs_of(
-    name: str, budget: str, seeds: int | None, games: Sequence[str], changes: Mapping[str, str]
+    figures: Sequence[Figure], budget: str, seeds: int | None, games: Sequence[str], changes: Mapping[str, str]
 ) -> list[RunSpec]:
-    """Return the runs of a figure, or of all of them, each once; with changes, those by the user's own method too.
+    """Return the runs of these figures, each once; with changes, those by the user's own method too.
+
+    Of several figures, those that the changes do not go with are left out.
 
     Raises:
-        UserError: unknown figure or game, or changes that do not go with the figure.
+        UserError: unknown game, or changes that do not go with the one figure.
     """
     check_games(games)
     specs = []
-    for figure in figures_called(name, budget):
+    for figure in figures:
         plain = figure.all_specs(budget, seeds, games)
-        if name != ALL or figure.takes(changes, plain):
+        if len(figures) == 1 or figure.takes(changes, plain):
             specs += plain + figure.changed_specs(budget, changes, seeds, games)
     return list(dict.fromkeys(specs))
 
 
 def reproduce(
-    name: str,
+    figures: Sequence[Figure],
     budget: str,
     seeds: int | None,
     games: Sequence[str],
@@ -44,10 +46,10 @@ def reproduce(
     executor: Executor,
     say: Callable[[str], None],
 ) -> list[Run]:
-    """Make what is missing of a figure: runs, records, pictures and the page.
+    """Make what is missing of these figures: runs, records, pictures and the page.
 
     Args:
-        name: of the figure, or 'all'.
+        figures: those to make.
         budget: of `BUDGETS`.
         seeds: how many; None for the figure's own number.
         games: the games; none for the figure's own.
@@ -61,9 +63,9 @@ def reproduce(
         The runs that were asked for.
 
     Raises:
-        UserError: unknown figure or game, or a folder that cannot be used.
+        UserError: unknown game, or a folder that cannot be used.
     """
-    specs = specs_of(name, budget, seeds, games, changes)
+    specs = specs_of(figures, budget, seeds, games, changes)
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.prepare(budget)
     folder.add_method(changes, say)
@@ -71,7 +73,7 @@ def reproduce(
     runs = executor.execute(specs, folder.runs, force)
     # Figures that were made before may share runs with this one, so they are recorded and drawn again.
     for figure in FIGURES.values():
-        if figure in figures_called(name, budget):
+        if figure in figures:
             folder.update(figure, budget, games, seeds or 0, say)
         elif folder.measured_file(figure, budget).exists():
             folder.update(figure, budget, (), 0, say)
@@ -83,13 +85,18 @@ def reproduce(
 
 
 def commands(
-    name: str, budget: str, seeds: int | None, games: Sequence[str], changes: Mapping[str, str], out: Path | None
+    figures: Sequence[Figure],
+    budget: str,
+    seeds: int | None,
+    games: Sequence[str],
+    changes: Mapping[str, str],
+    out: Path | None,
 ) -> list[str]:
     """Return the commands that `reproduce` would run, those of finished runs left out."""
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.check_kind(budget)
     lines = []
-    for spec in folder.unfinished(specs_of(name, budget, seeds, games, changes)):
+    for spec in folder.unfinished(specs_of(figures, budget, seeds, games, changes)):
         path = folder.runs / spec.id
         words = [spec.train_command(path), *spec.evaluate_commands(path).values()]
         lines += [f"ga3c-tf {shlex.join(each)}" for each in words]

@@ -13,7 +13,8 @@ from ga3c_tf.errors import UserError
 
 
 @click.command()
-@click.option("--figure", "name", help="Table or figure of the paper, or 'all'; --list names them.")
+@click.option("--figure", "name", help="Table or figure of the paper, or a question of our own; --list names them.")
+@click.option("--all", "everything", is_flag=True, help="All tables and figures that have this budget.")
 @click.option(
     "--budget",
     type=click.Choice(("smoke", "quick", "tuned", "paper")),
@@ -41,6 +42,7 @@ from ga3c_tf.errors import UserError
 @click.option("--list", "show_list", is_flag=True, help="Say what each figure shows, what it costs, what is measured.")
 def reproduce(
     name: str | None,
+    everything: bool,
     budget: str,
     seeds: int | None,
     games: str,
@@ -52,30 +54,32 @@ def reproduce(
     show_list: bool,
     **cluster,
 ) -> int:
-    """Run what a table or figure of the paper needs, record it, draw it and write the results page.
+    """Run what tables or figures of the paper need, record it, draw it and write the results page.
 
     Finished runs are not repeated, interrupted ones are resumed, and a failed one does not end the rest.
     """
     from ga3c_tf.reproduce import command
+    from ga3c_tf.reproduce.figures.registry import figure_called, figures_with
 
     chosen = [game.strip() for game in games.split(",") if game.strip()]
     changes = {name: value for name, value in (("loss", loss), ("network", network)) if value}
     if show_list:
         print("\n".join(command.listing(out)))
         return 0
-    if name is None:
-        raise UserError("name a --figure, or ask for the --list")
+    if (name is None) != everything:
+        raise UserError("name one --figure, or give --all; --list names the figures")
+    figures = figures_with(budget) if everything else [figure_called(name)]
     _check_users_names(chosen, changes)
     executor = _executor(say, **cluster)
     if dry_run:
-        left = command.commands(name, budget, seeds, chosen, changes, out)
+        left = command.commands(figures, budget, seeds, chosen, changes, out)
         if left:
             print("\n".join(left))
         else:
             warn("all of these runs are finished; --force repeats them")
         return 0
     exit_on_signals()
-    runs = command.reproduce(name, budget, seeds, chosen, changes, out, force, executor, say)
+    runs = command.reproduce(figures, budget, seeds, chosen, changes, out, force, executor, say)
     unfinished = [run for run in runs if not run.finished]
     for run in unfinished:
         warn(f"{run.spec.id}: {run.status_text}")

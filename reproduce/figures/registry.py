@@ -19,18 +19,20 @@ def _found() -> list[Figure]:
 
 
 FIGURES: dict[str, Figure] = {figure.name: figure for figure in _found()}
-ALL = "all"
 
 
-def figures_called(name: str, budget: str) -> list[Figure]:
-    """Return the figure of this name, or all that have this budget.
+def figure_called(name: str) -> Figure:
+    """Return the figure of this name.
 
     Raises:
         UserError: there is none; close names are given.
     """
-    if name == ALL:
-        return [figure for figure in FIGURES.values() if budget in figure.games]
     if name not in FIGURES:
-        hint = did_you_mean(name, [*FIGURES, ALL]) or f"; there are {', '.join(FIGURES)} and {ALL}"
+        hint = did_you_mean(name, [*FIGURES]) or f"; there are {', '.join(FIGURES)}"
         raise UserError(f"unknown figure {name!r}{hint}")
-    return [FIGURES[name]]
+    return FIGURES[name]
+
+
+def figures_with(budget: str) -> list[Figure]:
+    """Return the figures that have this budget, in the order of the results page."""
+    return [figure for figure in FIGURES.values() if budget in figure.games]

@@ -610,7 +610,8 @@ def test_what_is_superseded_is_run_again_and_nothing_else(folder):
     falsified, *sound = runs
     entries = [{"reason": reason, "runs": {falsified.spec.id: "before"}} for reason in ("A fault.", "Another fault.")]
     (folder.path / "superseded.json").write_text(json.dumps(entries))
-    listed = command.commands("wall-clock", "quick", 1, ["cartpole"], {}, folder.path)
+    figures = [FIGURES["wall-clock"]]
+    listed = command.commands(figures, "quick", 1, ["cartpole"], {}, folder.path)
     assert len(listed) == 1 and falsified.spec.id in listed[0]
     missing = []
     said = []
@@ -620,7 +621,7 @@ def test_what_is_superseded_is_run_again_and_nothing_else(folder):
             missing.extend(spec for spec in specs if not Run.of(spec, runs).finished)
             return [Run.of(spec, runs) for spec in specs]
 
-    command.reproduce("wall-clock", "quick", 1, ["cartpole"], {}, folder.path, False, Executor(), said.append)
+    command.reproduce(figures, "quick", 1, ["cartpole"], {}, folder.path, False, Executor(), said.append)
     assert missing == [falsified.spec] and len(sound) == len(specs) - 1 > 0
     assert "1 of the runs are superseded: removed, to be measured again" in said
 

@@ -16,7 +16,7 @@ from commands import children_of, ga3c_tf
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce import command
-from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.figures.registry import FIGURES, figures_with
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.pages.report import stale_pages
@@ -54,7 +54,7 @@ def smoke(tmp_path_factory):
     said = []
     with children_of(execute):
         executor = LocalExecutor(said.append)
-        runs = command.reproduce("all", "smoke", None, (), {}, folder, False, executor, said.append)
+        runs = command.reproduce(figures_with("smoke"), "smoke", None, (), {}, folder, False, executor, said.append)
     assert all(run.finished for run in runs)
     assert f"{len(runs)} runs, 0 of them finished; about" in said[0] and said[2].endswith("left")
     return folder
@@ -545,7 +545,8 @@ def test_a_damaged_result_is_refused_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["reproduce"], "name a --figure, or ask for the --list"),
+        (["reproduce"], "name one --figure, or give --all; --list names the figures"),
+        (["reproduce", "--figure", "pps", "--all"], "name one --figure, or give --all"),
         (["reproduce", "--figure", "score"], "unknown figure 'score'; close: scores"),
         (["reproduce", "--figure", "pps", "--games", "pongg"], "unknown game 'pongg'; close: pong"),
         (["reproduce", "--figure", "pps", "--seeds", "0"], "0 is not in the range"),
@@ -575,6 +576,11 @@ def test_list_and_dry_run_write_nothing(tmp_path):
     dry = ga3c_tf("reproduce", "--figure", "pps", "--dry-run", cwd=tmp_path)
     assert dry.returncode == 0 and len(dry.stdout.splitlines()) == 75
     assert all(line.startswith("ga3c-tf train ALE/Pong-v5 ") for line in dry.stdout.splitlines())
+    everything = ga3c_tf("reproduce", "--all", "--budget", "tuned", "--dry-run", cwd=tmp_path)
+    trainings = [line for line in everything.stdout.splitlines() if line.startswith("ga3c-tf train ")]
+    specs = {spec.id for figure in FIGURES.values() if "tuned" in figure.games for spec in figure.all_specs("tuned")}
+    assert everything.returncode == 0 and len(trainings) == len(specs) > 75
+    assert all(any(f"/{spec} " in line for line in trainings) for spec in specs)
     assert list(tmp_path.iterdir()) == []
 
 

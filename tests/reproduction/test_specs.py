@@ -14,7 +14,7 @@ from ga3c_tf.cli.training import train
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.learning import ladder
-from ga3c_tf.reproduce.figures.registry import FIGURES, figures_called
+from ga3c_tf.reproduce.figures.registry import FIGURES, figures_with
 from ga3c_tf.reproduce.figures.throughput import adjustment
 from ga3c_tf.reproduce.runs.specs import BUDGETS, GAMES, RunSpec, run_spec
 
@@ -97,7 +97,7 @@ def test_a_label_is_no_part_of_what_is_run():
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_runs_of_one_label_differ_by_no_setting(budget):
     """A figure puts the runs of one game, system and label together."""
-    for figure in figures_called("all", budget):
+    for figure in figures_with(budget):
         found = {}
         for spec in figure.all_specs(budget, seeds=2):
             if spec.label:
@@ -129,7 +129,7 @@ def test_the_final_weights_may_be_what_is_scored():
 
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_nothing_is_adjusted_but_where_the_figure_is_about_that(budget):
-    for figure in figures_called("all", budget):
+    for figure in figures_with(budget):
         for spec in figure.all_specs(budget):
             words = spec.train_command(Path("x"))
             if spec.system == "ga3c":
@@ -159,7 +159,7 @@ def test_a_budget_that_a_figure_does_not_have_is_refused():
         FIGURES["ladder"].all_specs("quick")
     with pytest.raises(UserError, match="the figure ladder has no settings for boxing"):
         FIGURES["ladder"].all_specs("tuned", games=["boxing"])
-    assert "ladder" not in [figure.name for figure in figures_called("all", "quick")]
+    assert "ladder" not in [figure.name for figure in figures_with("quick")]
 
 
 def test_each_rung_of_the_ladder_goes_on_from_the_one_before_and_is_tuned_on_seeds_of_its_own():
@@ -187,7 +187,7 @@ def test_the_tuned_budget_has_the_settings_of_the_presets_and_scores_the_final_w
 
 
 def test_figures_that_share_runs_share_their_ids():
-    figures = figures_called("all", "quick")
+    figures = figures_with("quick")
     ids = {figure.name: {spec.id for spec in figure.all_specs("quick")} for figure in figures}
     assert ids["queues"] == ids["tps"] and ids["utilization"] < ids["pps"] and ids["learning-curves"] & ids["scores"]
 
