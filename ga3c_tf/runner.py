@@ -20,6 +20,7 @@ from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import RunFolder
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, read_rows
 from ga3c_tf.runs.trackers import check_tracker
 from ga3c_tf.runs.weights import check_same_scaling, keep_origin, load_weights, weights_called
 from ga3c_tf.settings import SYSTEM_CLASSES
@@ -111,6 +112,8 @@ def _continued(
     if folder.config.seed is None:
         raise UserError(f"{path / 'config.json'} is damaged: it has no seed, and every run has one")
     check_trust(folder.config, path, trust_code)
+    if folder.config.adjustment != "off" == changes.get("adjustment"):
+        changes = {**_workers_found(path), **changes}
     folder.config = folder.config.changed(changes)
     _check_cluster(folder.config, ray)
     check_tracker(folder.config)
@@ -124,6 +127,12 @@ def _continued(
         )
     folder.continue_with(folder.config, list(command), hardware, time_s)
     return training
+
+
+def _workers_found(path: Path) -> dict[str, int]:
+    """Return N_A, N_P and N_T that the run's dynamic adjustment kept last, as settings; {} if it kept none."""
+    kept = [row for row in read_rows(path / "adjustment.csv", ADJUSTMENT_COLUMNS) if row["accepted"] == "1"]
+    return {f"num_{workers}": int(kept[-1][workers]) for workers in ("agents", "predictors", "trainers") if kept}
 
 
 def _check_cluster(config: Config, ray: str | None) -> None:

@@ -321,11 +321,20 @@ def test_a_change_that_cannot_be_is_one_line_and_changes_nothing(copy, change, w
     assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
 
 
-def test_without_its_adjustment_a_run_goes_on_with_the_agents_of_its_settings(tmp_path):
-    """The checkpoint names four, which the memory of two has no room for."""
+def test_without_its_adjustment_a_run_goes_on_with_the_workers_that_were_kept_last_or_are_set(tmp_path):
+    """The checkpoint names four agents, which the memory of two has no room for."""
     folder = tmp_path / "run"
     words = ["train", "CartPole-v1", "--preset", "smoke", "--adjustment", "fast", "--run-dir", folder, "--seed", 4]
     assert ga3c_tf(*words).returncode == 0
+    with (folder / "adjustment.csv").open("a") as stream:
+        stream.write("20,3,2,1,900,5,1,kept\n40,6,2,1,800,5,0,rejected\n")
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    done = ga3c_tf("resume", copy, "--steps", 4000, "--set", "adjustment=off", "--json")
+    assert done.returncode == 0, done.stderr
+    written = json.loads((copy / "config.json").read_text())
+    assert [written[f"num_{workers}"] for workers in ("agents", "predictors", "trainers")] == [3, 2, 1]
+    last = read_rows(copy / "metrics.csv", METRIC_COLUMNS)[-1]
+    assert [last[workers] for workers in ("agents", "predictors", "trainers")] == ["3", "2", "1"]
     done = ga3c_tf("resume", folder, "--steps", 4000, "--set", "adjustment=off", "--set", "num_agents=2", "--json")
     assert done.returncode == 0, done.stderr
     assert read_rows(folder / "metrics.csv", METRIC_COLUMNS)[-1]["agents"] == "2"
