@@ -66,9 +66,9 @@ def reproduce(
     if show_list:
         print("\n".join(command.listing(out)))
         return 0
-    if (name is None) != everything:
+    if bool(name) == everything:
         raise UserError("name one --figure, or give --all; --list names the figures")
-    figures = figures_with(budget) if everything else [figure_called(name)]
+    figures = [figure_called(name)] if name else figures_with(budget)
     _check_users_names(chosen, changes)
     executor = _executor(say, **cluster)
     if dry_run:
