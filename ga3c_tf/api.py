@@ -98,7 +98,7 @@ class Agent:
         return policy, values
 
     def make_environment(self, render_mode: str | None = None):
-        """Make the Gymnasium environment whose observations are the states that this agent takes.
+        """Make the agent's Gymnasium environment, with the preprocessing that it was trained with.
 
         Args:
             render_mode: None, 'rgb_array' or 'human'.
@@ -155,13 +155,13 @@ class Run:
     Args:
         path: the folder.
         summary: of its last session, as below.
-        trust_code: whether code of the user's own that the settings name may run.
+        trust_code: whether to import custom code that the run's settings name.
 
     Attributes:
         path: the folder.
         config: the settings.
-        summary: what the session that has just ended says: why it ended ('ended'), counters, rates, rolling score and
-            checkpoint; empty where there was none.
+        summary: of the last session in this process: why it ended ('ended'), counters, rates, rolling score and
+            checkpoint. It is empty if there was none.
     """
 
     def __init__(self, path: str | Path, summary: dict[str, Any] | None = None, trust_code: bool = False):
@@ -208,14 +208,14 @@ def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress
         preset: settings to start from.
         progress: whether to print a line every few seconds.
         settings: any setting of `ga3c-tf train`, by the name in `Config`: `minutes=2`, `seed=1`, `num_agents=8`.
-            `network` and `loss` may be functions.
+            `network` and `loss` may be functions. Remote agents need the command line, which takes `--ray`.
 
     Returns:
         The run: its folder, settings and summary.
 
     Raises:
-        UserError: what was wrong and what would be right, in one line.
-        FloatingPointError: the training diverged; the last checkpoint stands.
+        UserError: a setting is invalid; the message says what would be right.
+        FloatingPointError: the training diverged; the last checkpoint is kept.
     """
     if env is None:
         raise UserError("train needs an environment, such as 'CartPole-v1'")
@@ -232,10 +232,10 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
     Args:
         path: the run folder.
         progress: whether to print a line every few seconds.
-        trust_code: whether code of the user's own that the settings name may run.
+        trust_code: whether to import custom code that the run's settings name.
         changes: settings that the run goes on with, such as a new budget (`steps`, `minutes` or `episodes`, those done
             included) or `learning_rate`; and `env`, `network` or `loss` again where they were functions. Settings
-            that would change the environment, the system, the seed or the shape of the weights are refused.
+            that hold for a whole run (`ga3c_tf.config.HELD`), such as the environment or the network, are rejected.
 
     Raises:
         UserError, FloatingPointError: as `train`.
@@ -264,7 +264,7 @@ def load_agent(
         greedy: whether to take the most probable action instead of sampling.
         seed: of the sampled actions.
         device: 'auto', 'cpu', 'gpu' or 'gpu:N'.
-        trust_code: whether code of the user's own that the settings name may run.
+        trust_code: whether to import custom code that the run's settings name.
         functions: `env`, `network` and `loss` again where the agent was trained with functions.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Every setting of a run: one frozen dataclass in labelled groups, with its presets and its checks.
+"""Every setting of a run: one frozen dataclass in labelled groups.
 
 A field's metadata carries what a user is told (help text with symbol and unit), the group it is listed under, its
 bounds or choices, the name of its command-line option where that differs from the field's name, and the systems that it
@@ -84,7 +84,7 @@ class Config:
     system: str = declare(
         "ga3c",
         "system",
-        "'ga3c', or what it is compared with: 'a2c' (synchronous: one prediction for all agents, one update on all "
+        "'ga3c', or a baseline: 'a2c' (synchronous: one prediction for all agents, one update on all "
         "their segments, no policy lag) or 'a3c' (on the CPU: each agent process has a replica of the network and "
         "updates shared weights without locks).",
         choices=SYSTEMS,
@@ -109,28 +109,28 @@ class Config:
     remote_agents: int = declare(
         0,
         "remote agents",
-        "Agents on other machines, besides those here: in actors of the Ray cluster that --ray names.",
+        "Additional agents on other machines, in actors of the Ray cluster that --ray names.",
         low=0,
         high=4096,
         systems=("ga3c",),
     )
     agents_per_actor: int = declare(
-        64, "remote agents", "Remote agents in one actor, which takes one CPU.", low=1, high=512, systems=("ga3c",)
+        64, "remote agents", "Remote agents in one actor. An actor takes one CPU.", low=1, high=512, systems=("ga3c",)
     )
 
     num_predictors: int = declare(
         2, "predictors", "Predictor threads, N_P.", low=1, high=256, option="predictors", systems=("ga3c",)
     )
     max_prediction_batch: int = declare(
-        128, "predictors", "Most states in one prediction.", low=1, high=16384, systems=("ga3c",)
+        128, "predictors", "Maximum number of states in one prediction.", low=1, high=16384, systems=("ga3c",)
     )
 
     scheduling: str = declare(
         "tuned",
         "trainers",
-        "'tuned': predictors let requests gather while trainers are behind, half of the cores update at once, threads "
-        "wait for a core instead of taking one, and agents share one process per core; 'plain': none of these, as in "
-        "the paper.",
+        "'tuned', for few cores: predictors wait for more requests while trainers are behind, at most half of the "
+        "cores update at once, threads run as SCHED_BATCH, and agents share one process per core; 'plain': none of "
+        "these, as in the paper.",
         choices=("tuned", "plain"),
         systems=("ga3c", "a2c"),
     )
@@ -148,8 +148,9 @@ class Config:
     max_training_queue: int = declare(
         100,
         "trainers",
-        "Segments that may wait for training, shared out evenly over the agents; each may have at least one. With "
-        "--epochs above 1 at most one batch, and predictors pause while so many wait.",
+        "Maximum number of segments that wait for training. It is divided evenly among the agents (with adjustment, "
+        "among --max-agents), with at least one for each. With --epochs above 1, predictors pause while as many "
+        "segments as this, or one full batch, wait.",
         low=1,
         high=10_000,
         systems=("ga3c",),
@@ -158,7 +159,7 @@ class Config:
     training_queue_order: str = declare(
         "fifo",
         "trainers",
-        "Segment that a trainer takes first: 'fifo', the one that has waited longest, or 'lifo', the newest.",
+        "Order in which trainers take segments: 'fifo' (oldest first) or 'lifo' (newest first).",
         choices=("fifo", "lifo"),
         systems=("ga3c",),
     )
@@ -174,8 +175,8 @@ class Config:
     lag: int = declare(
         0,
         "trainers",
-        "Train on the batch of this many rounds ago: with one update a round, every state has a policy lag of so many "
-        "updates.",
+        "Train on the batch collected this many rounds earlier. With one update per round, this is the policy lag of "
+        "every state, in updates.",
         low=0,
         high=100_000,
         systems=("a2c",),
@@ -184,17 +185,17 @@ class Config:
     adjustment: str = declare(
         "off",
         "adjustment",
-        "Dynamic adjustment of N_A, N_P and N_T while the run goes on (section 4.3): 'fast' (large moves first), "
+        "Dynamic adjustment of N_A, N_P and N_T during the run (section 4.3, GA3C only): 'fast' (large moves first), "
         "'paper' (one of the three by 1), 'nvlabs' (the authors': all three at once) or 'off'.",
         choices=("off", "fast", "paper", "nvlabs"),
     )
     adjustment_seconds: float = declare(
-        20.0, "adjustment", "Seconds each setting is measured for.", low=1, high=MOST, systems=("ga3c",)
+        20.0, "adjustment", "Seconds for which each setting is measured.", low=1, high=MOST, systems=("ga3c",)
     )
     max_agents: int | None = declare(
         None,
         "adjustment",
-        "Most agents that the adjustment may start (default: 128, or --agents where those are more).",
+        "Maximum number of agents under dynamic adjustment (default: 128, or --agents if larger).",
         low=1,
         high=4096,
         systems=("ga3c",),
@@ -213,31 +214,35 @@ class Config:
         "'paper', or 'module:function' returning (policy loss, value loss, entropy), each summed over the batch.",
     )
     initial_weights: str | None = declare(
-        None, "model", "Published weights to begin with: their folder, or their name as in play --pretrained."
+        None, "model", "Start from published weights: their folder, or their name as in play --pretrained."
     )
     device: str = declare("auto", "model", "'auto' (GPU when present), 'cpu', 'gpu' or 'gpu:N'.")
     learning_rate: float = declare(1e-3, "model", "The optimizer's learning rate at the start.", above=0)
     learning_rate_end: float | None = declare(
-        None, "model", "Learning rate after --anneal-steps (default: constant).", low=0
+        None, "model", "Learning rate after --anneal-steps or --anneal-fraction (default: constant).", low=0
     )
     beta: float = declare(0.01, "model", "Weight of the entropy at the start.", low=0)
-    beta_end: float | None = declare(None, "model", "Entropy weight after --anneal-steps (default: constant).", low=0)
+    beta_end: float | None = declare(
+        None, "model", "Entropy weight after --anneal-steps or --anneal-fraction (default: constant).", low=0
+    )
     anneal_steps: int | None = declare(
         None,
         "model",
-        "Agent steps over which the learning rate and beta go to their ends, linearly.",
+        "Agent steps of the linear change of learning rate and beta to their end values.",
         low=1,
         high=MOST**2,
     )
     anneal_fraction: float | None = declare(
         None,
         "model",
-        "The same as a share of the budget --steps or --minutes, instead of --anneal-steps.",
+        "Length of the linear change as a share of --steps or --minutes, in place of --anneal-steps.",
         above=0,
         high=1,
     )
     log_epsilon: float = declare(1e-6, "model", "Floor of a probability inside a logarithm.", above=0)
-    log_softmax: bool = declare(False, "model", "Take the policy's logarithm by log-softmax, without the floor.")
+    log_softmax: bool = declare(
+        False, "model", "Compute log-probabilities by log-softmax, without the floor --log-epsilon."
+    )
     min_policy: float = declare(
         0.0, "model", "Added to every action's probability before renormalizing.", low=0, high=1
     )
@@ -267,8 +272,8 @@ class Config:
     clip_ratio: float = declare(
         0.0,
         BEYOND,
-        "PPO's clip range x (Schulman et al. 2017): the ratio of an action's probability now to that when it was "
-        "chosen is clipped to [1 - x, 1 + x]; 0: off.",
+        "PPO's clip range x (Schulman et al. 2017): the ratio pi/mu of an action's probability in training to that "
+        "when it was chosen is clipped to [1 - x, 1 + x]; 0: off.",
         low=0,
         high=1,
         systems=("ga3c", "a2c"),
@@ -276,10 +281,10 @@ class Config:
     correction: str | None = declare(
         None,
         BEYOND,
-        "What is done about policy lag: 'none'; 'epsilon' (the paper's floor --log-epsilon); 'clipped-is' (advantages "
-        "weighed by the ratio of the action's probability now to that when it was chosen, at most "
-        "--importance-clip); 'one-step' (the same, at most --rho-bar: IMPALA's one-step importance sampling); "
-        "'v-trace' (Espeholt et al. 2018); 'ppo' (--clip-ratio). Default: ppo with --clip-ratio, else epsilon.",
+        "Policy-lag correction: 'none'; 'epsilon' (the paper's floor --log-epsilon); 'clipped-is' (advantages weighted "
+        "by the importance ratio pi/mu, at most --importance-clip); 'one-step' (the same, at most --rho-bar: IMPALA's "
+        "one-step importance sampling); 'v-trace' (Espeholt et al. 2018); 'ppo' (--clip-ratio). Default: ppo with "
+        "--clip-ratio, none with --log-softmax, else epsilon.",
         choices=("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo"),
     )
     importance_clip: float = declare(
@@ -295,7 +300,7 @@ class Config:
     epochs: int = declare(
         1,
         BEYOND,
-        "Times that each batch is trained on; above 1 with --clip-ratio.",
+        "Passes over each batch. Values above 1 require --clip-ratio.",
         low=1,
         high=100,
         systems=("ga3c", "a2c"),
@@ -347,12 +352,24 @@ class Config:
     )
 
     seed: int | None = declare(
-        None, "run", "Seed of weights, agents and environments (default: drawn, recorded).", low=0, high=2**63 - 1
+        None,
+        "run",
+        "Seed of weights, agents and environments (default: random, stored in config.json).",
+        low=0,
+        high=2**63 - 1,
     )
-    serial: bool = declare(False, "run", "One process, agents stepped in turn: the same seed gives the same weights.")
-    steps: int | None = declare(None, "run", "Budget: stop after this many agent steps in all.", low=1, high=MOST**2)
-    minutes: float | None = declare(None, "run", "Budget: stop after this many minutes of training in all.", above=0)
-    episodes: int | None = declare(None, "run", "Budget: stop after this many episodes in all.", low=1, high=MOST**2)
+    serial: bool = declare(
+        False, "run", "Run everything in one process: the same seed gives the same weights (GA3C only)."
+    )
+    steps: int | None = declare(
+        None, "run", "Budget: stop after this many agent steps, including earlier sessions.", low=1, high=MOST**2
+    )
+    minutes: float | None = declare(
+        None, "run", "Budget: stop after this many minutes of training, including earlier sessions.", above=0
+    )
+    episodes: int | None = declare(
+        None, "run", "Budget: stop after this many episodes, including earlier sessions.", low=1, high=MOST**2
+    )
     run_dir: str | None = declare(None, "run", "Folder of the run (default: runs/<env>-<time>).")
     log_seconds: float = declare(5.0, "run", "Seconds between two rows of metrics.csv.", above=0)
     track: str | None = declare(
@@ -362,7 +379,7 @@ class Config:
         choices=("wandb", "mlflow"),
     )
     checkpoint_minutes: float = declare(5.0, "run", "Minutes between two checkpoints.", above=0)
-    rolling_episodes: int = declare(100, "run", "Episodes the rolling score is the mean of.", low=1, high=MOST)
+    rolling_episodes: int = declare(100, "run", "Number of episodes in the rolling score, a mean.", low=1, high=MOST)
     max_failures: int = declare(
         10,
         "run",

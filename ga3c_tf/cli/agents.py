@@ -36,7 +36,7 @@ def evaluate(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Score the trained agent of the folder RUN, or published weights: raw scores of whole episodes, their mean."""
+    """Evaluate the trained agent of the folder RUN, or published weights, over whole episodes with raw scores."""
     run = _agent_folder(run, pretrained)
     _check_agent(run, checkpoint, trust_code)
 
@@ -158,7 +158,7 @@ def export(
     checkpoint: str,
     trust_code: bool,
 ) -> None:
-    """Write the network of the trained agent of RUN as a file for other programs, with a JSON file that explains it."""
+    """Export the network of the trained agent of RUN for use without this package, with a JSON file of metadata."""
     from ga3c_tf.export import check_export, default_file, export_agent, metadata_of
 
     run = _agent_folder(run, pretrained)

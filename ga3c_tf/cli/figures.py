@@ -29,12 +29,12 @@ from ga3c_tf.errors import UserError
     default="",
     help="Games, such as pong,breakout, or Gymnasium ids of other environments [default: the figure's own].",
 )
-@click.option("--loss", help="Run everything with this loss too, as `train` takes it, and compare the two.")
-@click.option("--network", help="The same with this network.")
+@click.option("--loss", help="Also run everything with this loss, as in `train --loss`, and compare.")
+@click.option("--network", help="Also run everything with this network, as in `train --network`, and compare.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Results folder [default: results; for smoke, whose runs are no results, runs/smoke].",
+    help="Results folder [default: results; with --budget smoke, runs/smoke].",
 )
 @click.option("--force", is_flag=True, help="Repeat runs that are finished.")
 @cluster_options
@@ -96,7 +96,7 @@ def reproduce(
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a page is not what it should be.")
 def report(out: Path, check: bool) -> int:
-    """Write the results page, README.md of the results folder, from the records and the runs."""
+    """Write the results page, and the generated part of the front page, from the records and the runs."""
     from ga3c_tf.reproduce.pages.report import stale_pages, write_pages
     from ga3c_tf.reproduce.results.folder import ResultsFolder
 

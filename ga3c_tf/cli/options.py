@@ -66,7 +66,8 @@ def changes_option(command):
     """Add the option that changes settings of a run: a dict of values by name."""
     text = (
         "Change a setting, named as in the run's config.json ('learning_rate=3e-4'); 'none' clears an optional one. "
-        "May be given several times. Settings of environment, system, network and seed cannot be changed."
+        "May be given several times. Settings that hold for a whole run, such as the environment, the system, the "
+        "network and the seed, cannot be changed."
     )
     return click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", callback=_changes, help=text)(command)
 
@@ -96,7 +97,7 @@ def ray_option(command):
 
 def trust_option(command):
     """Add the option that lets a run folder name code."""
-    text = "Import the modules that the run's settings name, for an environment, network or loss of one's own."
+    text = "Allow importing the modules of a custom environment, network or loss that the settings name."
     return click.option("--trust-code", is_flag=True, help=text)(command)
 
 
@@ -116,7 +117,7 @@ def agent_options(command):
             type=click.IntRange(1),
             default=MOST_EPISODE_STEPS,
             show_default=True,
-            help="End an episode after this many agent steps, where nothing else does.",
+            help="Maximum number of agent steps in an episode.",
         ),
         click.option(
             "--seed",

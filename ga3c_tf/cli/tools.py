@@ -35,7 +35,7 @@ BENCH_SETTINGS = (
     type=click.FloatRange(2, 3600),
     default=60,
     show_default=True,
-    help="Seconds of the whole system's work that are measured; on each device it takes about twice as long in all.",
+    help="Seconds for which the whole system is measured. The benchmark takes about twice as long for each device.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -> None:

@@ -68,9 +68,9 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
 
 @click.command()
 @run_argument
-@click.option("--steps", type=int, help="Agent steps to reach, those done included.")
-@click.option("--minutes", type=float, help="Minutes of training to reach, those done included.")
-@click.option("--episodes", type=int, help="Episodes to reach, those done included.")
+@click.option("--steps", type=int, help="Total agent steps to reach, including earlier sessions.")
+@click.option("--minutes", type=float, help="Total minutes of training to reach, including earlier sessions.")
+@click.option("--episodes", type=int, help="Total episodes to reach, including earlier sessions.")
 @changes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
 @trust_option
