@@ -80,7 +80,7 @@ def reproduce(
         else:
             continue
         folder.draw(figure, budget, say)
-    say(f"{write_pages(folder)} and {folder.figures} are written")
+    say(f"{write_pages(folder, say)} and {folder.figures} are written")
     return runs
 
 
@@ -91,14 +91,18 @@ def commands(
     games: Sequence[str],
     changes: Mapping[str, str],
     out: Path | None,
+    force: bool = False,
 ) -> list[str]:
-    """Return the commands that `reproduce` would run, those of finished runs left out."""
+    """Return the commands that `reproduce` would run: for all runs with `force`, else for those that are left."""
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.check_kind(budget)
+    specs = specs_of(figures, budget, seeds, games, changes)
+    runs = [Run.not_made(spec, folder.runs) for spec in specs] if force else folder.left(specs)
     lines = []
-    for spec in folder.unfinished(specs_of(figures, budget, seeds, games, changes)):
-        path = folder.runs / spec.id
-        words = [spec.train_command(path), *spec.evaluate_commands(path).values()]
+    for run in runs:
+        path = folder.runs / run.spec.id
+        begin = run.spec.resume_command(path) if run.resumable else run.spec.train_command(path)
+        words = [begin, *run.spec.evaluate_commands(path).values()]
         lines += [f"ga3c-tf {shlex.join(each)}" for each in words]
     return lines
 

@@ -120,6 +120,7 @@ class Drawn:
                 spec=spec,
                 finished=True,
                 diverged=False,
+                ended=True,
                 on_gpu=True,
                 hardware="an abacus",
                 processor="an abacus",

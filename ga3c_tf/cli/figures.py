@@ -14,7 +14,9 @@ from ga3c_tf.errors import UserError
 
 @click.command()
 @click.option("--figure", "name", help="Table or figure of the paper, or a question of our own; --list names them.")
-@click.option("--all", "everything", is_flag=True, help="All tables and figures that have this budget.")
+@click.option(
+    "--all", "everything", is_flag=True, help="All tables and figures that have this budget and take these games."
+)
 @click.option(
     "--budget",
     type=click.Choice(("smoke", "quick", "tuned", "paper")),
@@ -68,11 +70,11 @@ def reproduce(
         return 0
     if bool(name) == everything:
         raise UserError("name one --figure, or give --all; --list names the figures")
-    figures = [figure_called(name)] if name else figures_with(budget)
     _check_users_names(chosen, changes)
+    figures = [figure_called(name)] if name else figures_with(budget, chosen)
     executor = _executor(say, **cluster)
     if dry_run:
-        left = command.commands(figures, budget, seeds, chosen, changes, out)
+        left = command.commands(figures, budget, seeds, chosen, changes, out, force)
         if left:
             print("\n".join(left))
         else:
@@ -102,7 +104,7 @@ def report(out: Path, check: bool) -> int:
 
     folder = ResultsFolder(out)
     if not check:
-        print(write_pages(folder))
+        print(write_pages(folder, warn))
     elif stale := stale_pages(folder):
         warn(f"{' and '.join(map(str, stale))} is stale: write it anew with ga3c-tf report --out {out}")
         return 1

@@ -90,7 +90,8 @@ class RayExecutor:
             else:
                 mirrors = [Mirror(storage, folder, spec.id) for spec in left]
                 for spec, mirror in zip(left, mirrors, strict=True):
-                    if (runs / spec.id).exists() and not storage.names(f"runs/{spec.id}"):
+                    if (runs / spec.id).exists() and not _finished(storage, spec) and mirror.is_ahead():
+                        storage.remove(f"runs/{spec.id}")
                         mirror.push()
                 try:
                     self._lead([job for job in jobs if force or not _finished(storage, job.spec)], url, marker, force)

@@ -154,6 +154,13 @@ class Mirror:
         self._stored |= stamps
         self._remove_all_but({*others, *itertools.chain(*checkpoints)})
 
+    def is_ahead(self) -> bool:
+        """Whether the run here has come further than its copy: it has a newer checkpoint, or there is no copy."""
+        stored = self._storage.names(self._run)
+        steps = [PurePosixPath(name).parent.name for name in stored if "/checkpoints/" in name]
+        here = [path.name for path in self.checkpoints()]
+        return not stored or max(map(int, here), default=-1) > max(map(int, filter(str.isdigit, steps)), default=-1)
+
     def checkpoints(self) -> list[Path]:
         """Return the folders of the checkpoints that are whole, in order."""
         return sorted(path for path in (self._folder / self._run / "checkpoints").glob("*") if path.name.isdigit())

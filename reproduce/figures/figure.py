@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN, Record, read_records
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
@@ -83,7 +84,7 @@ class Results:
     @property
     def ended(self) -> bool:
         """Whether all runs have come to an end; before that a verdict could still turn."""
-        return all(run.finished or run.diverged for run in self.runs)
+        return all(run.ended for run in self.runs)
 
     def values(self, metric: str, runs: Iterable[Run]) -> list[float]:
         """Return the numbers of these runs that have one."""
@@ -172,6 +173,14 @@ class Figure:
                 raise UserError(f"the figure {self.name} compares settings of --{name}; it does not go with --{name}")
         return [spec.changed(changes) for spec in plain]
 
+    def takes_games(self, budget: str, games: Sequence[str]) -> bool:
+        """Whether the figure can be made of these games at this budget."""
+        try:
+            self.all_specs(budget, 1, games)
+        except UserError:
+            return False
+        return True
+
     def takes(self, changes: Mapping[str, Any], specs: Sequence[RunSpec]) -> bool:
         """Whether these runs can be made by a method of the user's own."""
         try:
@@ -192,7 +201,7 @@ class Figure:
     def sections(self, results: Results) -> list[str]:
         """Return the lines of Markdown, for each game where there are several."""
         games = dict.fromkeys(run.spec.game for run in results.runs) if self.by_game else {}
-        parts = self._parts(results)
+        parts = self.parts(results)
         lines = []
         for game, part in parts.items():
             lines += [*([f"**{game}**", ""] if len(games) > 1 else []), *self.section(part), ""]
@@ -201,12 +210,13 @@ class Figure:
 
     def plots(self, results: Results, stem: Path) -> None:
         """Draw all pictures."""
-        for game, part in self._parts(results).items():
+        for game, part in self.parts(results).items():
             self.plot(
                 part, stem.with_name(f"{stem.name}-{as_file_name(game).replace('_', '-')}") if self.by_game else stem
             )
 
-    def _parts(self, results: Results) -> dict[str, Results]:
+    def parts(self, results: Results) -> dict[str, Results]:
+        """Return what section and plot are made of: the results of each game, or all of them under an empty name."""
         if not self.by_game:
             return {"": results}
         games = dict.fromkeys(run.spec.game for run in results.runs)
@@ -257,6 +267,11 @@ def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Ru
     for run in runs:
         found.setdefault(key(run), []).append(run)
     return found
+
+
+def once_ended(finding: Finding, runs: Iterable[Run]) -> Finding:
+    """Return the finding, or 'runs missing' with its numbers while one of the runs has not come to its end."""
+    return finding if all(run.ended for run in runs) else Finding(RUNS_MISSING, finding.because)
 
 
 def seeds_by_budget(smoke: int = 1, quick: int = 1, tuned: int = 3, paper: int = 3) -> Callable[[str, str], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Sequence
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce import figures
@@ -33,6 +34,6 @@ def figure_called(name: str) -> Figure:
     return FIGURES[name]
 
 
-def figures_with(budget: str) -> list[Figure]:
-    """Return the figures that have this budget, in the order of the results page."""
-    return [figure for figure in FIGURES.values() if budget in figure.games]
+def figures_with(budget: str, games: Sequence[str] = ()) -> list[Figure]:
+    """Return the figures that have this budget and can be made of these games, in the order of the results page."""
+    return [figure for figure in FIGURES.values() if figure.takes_games(budget, games)]

@@ -140,23 +140,20 @@ def growth(groups: Sequence[Sequence[float]]) -> Effect:
     return Effect(line.slope, line.slope - reach, line.slope + reach, line.pvalue, least)
 
 
-def greater(ours: Sequence[float], others: Sequence[float]) -> str:
-    """Judge whether the mean of `ours` is above that of `others`, where that is the only question."""
-    effect = welch_effect(ours, others)
-    return effect_verdict(effect, effect.chance)
-
-
 def judged_together(effects: Mapping[str, Effect], corrected: Mapping[str, float], of: str = "seed") -> Finding:
-    """Judge whether ratios are above their limits in every comparison; the least favorable one is described.
+    """Judge whether ratios are above their limits in every comparison, by the least favorable one, which is described.
 
     Args:
         effects: of `paired_ratio`, by what is compared.
         corrected: their p values, as `holm` gives them.
         of: what their pairs are.
     """
-    least = min(effects, key=lambda name: effects[name].mean)
-    verdicts = {effect_verdict(effect, corrected[name]) for name, effect in effects.items()}
-    verdict = next(each for each in (FAILS, FEW_SEEDS, NO_DIFFERENCE, HOLDS) if each in verdicts)
+    if not effects:
+        return Finding(RUNS_MISSING, NOTHING_TO_COMPARE)
+    verdicts = {name: effect_verdict(effect, corrected[name]) for name, effect in effects.items()}
+    verdict = next(each for each in (FAILS, FEW_SEEDS, NO_DIFFERENCE, HOLDS) if each in verdicts.values())
+    deciding = [name for name in effects if verdicts[name] == verdict]
+    least = min(deciding, key=lambda name: effects[name].mean)
     return Finding(verdict, f"{least}: {described_ratio(effects[least], corrected[least], of)}")
 
 

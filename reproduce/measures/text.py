@@ -62,9 +62,8 @@ def number(value: float | None) -> str:
         return "-"
     if abs(value) < SINGLE_PRECISION:
         return "0"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
+    rounded = float(f"{value:.3g}")
+    return f"{value:,.0f}" if abs(rounded) >= 1000 else f"{value:.3g}"
 
 
 def duration(seconds: float) -> str:

@@ -10,7 +10,7 @@ from ga3c_tf.reproduce.runs.run import Run
 
 
 class Frozen(NamedTuple):
-    """The commit since which the rules that judge a figure have not changed."""
+    """The commit since which no change of a rule has altered a number or a verdict of a figure."""
 
     commit: str
     date: str

@@ -5,6 +5,7 @@ With it goes what the README of the checkout shows of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,14 +70,27 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_pages(folder: ResultsFolder) -> Path:
-    """Write README.md and what is generated in the README beside the folder; return the path of the first."""
+def write_pages(folder: ResultsFolder, say: Callable[[str], None]) -> Path:
+    """Write README.md and what is generated in the README beside the folder; return the path of the first.
+
+    Args:
+        folder: the results folder.
+        say: told, in one line, what is waited for.
+
+    Raises:
+        UserError: as `page`, or a page cannot be written.
+    """
     file = folder.path / "README.md"
-    summary = summarize(folder)
-    texts = {file: page(folder, summary)}
-    texts |= {other: text for other, (_, text) in front_page.texts(folder, summary).items()}
-    for each, text in texts.items():
-        write_aside(each, text)
+    folder.paper()  # refuses what is no results folder
+    with folder.held(say):  # another command may write them at the same time
+        summary = summarize(folder)
+        texts = {file: page(folder, summary)}
+        texts |= {other: text for other, (_, text) in front_page.texts(folder, summary).items()}
+        for each, text in texts.items():
+            try:
+                write_aside(each, text)
+            except OSError as error:
+                raise UserError(f"cannot write {each}: {error.strerror}") from None
     return file
 
 

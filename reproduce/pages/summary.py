@@ -77,7 +77,7 @@ def summarize(folder: ResultsFolder) -> Summary:
     for figure in FIGURES.values():
         for budget in budgets_shown(folder, figure):
             results = folder.results(figure, budget)
-            found = FINDING.findall("\n".join(figure.sections(results))) if results.begun else []
+            found = _findings(figure, results) if results.begun else []
             name = frozen.named(figure.name, budget)
             summary.verdicts += Counter(verdict for claim, verdict, _, _ in found if _of_paper(figure, claim))
             summary.own_verdicts += Counter(verdict for claim, verdict, _, _ in found if not _of_paper(figure, claim))
@@ -99,6 +99,16 @@ def summarize(folder: ResultsFolder) -> Summary:
                 [frozen.named(link, budget), figure.paper, figure.claim, answer, f"{hours:.1f}" if hours else "-"]
             )
     return summary
+
+
+def _findings(figure: Figure, results: Results) -> list[tuple[str, ...]]:
+    """Return claim, verdict, reason and numbers of each finding; a claim names its game where there are several."""
+    parts = figure.parts(results)
+    return [
+        (f"{game}: {claim}" if len(parts) > 1 else claim, *rest)
+        for game, part in parts.items()
+        for claim, *rest in FINDING.findall("\n".join(figure.section(part)))
+    ]
 
 
 def _of_paper(figure: Figure, claim: str) -> bool:

@@ -8,28 +8,32 @@ from dataclasses import replace
 from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure, Results, grouped
-from ga3c_tf.reproduce.measures.effects import greater
+from ga3c_tf.reproduce.measures.effects import judged, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 
 def by_setting(runs: Iterable[Run]) -> dict[RunSpec, list[Run]]:
-    """Group the runs that differ in their seed alone, whatever the method."""
-    return grouped(runs, lambda run: replace(run.spec.plain, seed=0))
+    """Group the runs that differ in their seed alone, whatever the method; one seed may also play at random."""
+    return grouped(runs, lambda run: replace(run.spec.plain, seed=0, random_play=False))
 
 
 def section(figure: Figure, paper: Results, own: Results) -> list[str]:
     """Return the main number of each setting by both methods, and whether their difference is more than chance."""
     metric, unit = figure.main
-    rows = []
     papers = by_setting(paper.runs)
+    values = {
+        setting: (own.values(metric, runs), paper.values(metric, papers.get(setting, [])))
+        for setting, runs in by_setting(own.runs).items()
+    }
+    found = judged({setting: welch_effect(ours, theirs) for setting, (ours, theirs) in values.items()})
+    rows = []
     for setting, runs in by_setting(own.runs).items():
-        ours = own.values(metric, runs)
-        theirs = paper.values(metric, papers.get(setting, []))
+        ours, theirs = values[setting]
         difference = sum(ours) / len(ours) - sum(theirs) / len(theirs) if ours and theirs else None
-        cells = [mean_ci(theirs), mean_ci(ours), number(difference), greater(ours, theirs), own.unfinished(runs)]
-        rows.append([setting.slug, *cells])
+        numbers = [mean_ci(theirs), mean_ci(ours), number(difference)]
+        rows.append([setting.slug, *numbers, found[setting].verdict, own.unfinished(runs)])
     method = described(own.runs[0].spec.changes)
     return [*lines_of("comparison.md", metric=metric, unit=unit, method=method, rows=rows), ""]
 

@@ -7,9 +7,10 @@ works and are no results, so a folder has either smoke records or others.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -71,6 +72,24 @@ class ResultsFolder:
                 f"name another --out for the {budget} budget"
             )
 
+    @contextlib.contextmanager
+    def held(self, say: Callable[[str], None]) -> Iterator[None]:
+        """Keep other commands from writing records, pictures and pages during the block.
+
+        Args:
+            say: told, in one line, that another command is waited for.
+
+        Raises:
+            UserError: the folder cannot be written.
+        """
+        with contextlib.ExitStack() as stack:
+            try:
+                self.logs.mkdir(exist_ok=True)
+                stack.enter_context(locked(self.logs / "update.lock", say))
+            except OSError as error:
+                raise UserError(f"cannot write the results folder {self.path}: {error.strerror}") from None
+            yield
+
     def budgets(self) -> list[str]:
         """Return the budgets that there are records of."""
         return [budget for budget in BUDGETS if any((self.path / "measured").glob(f"*-{budget}.csv"))]
@@ -123,17 +142,18 @@ class ResultsFolder:
         """
         file = self.path / SUPERSEDED
         try:
-            entries = {str(entry["reason"]): dict(entry["runs"]) for entry in json.loads(file.read_text("utf-8"))}
+            entries = [(str(entry["reason"]), dict(entry["runs"])) for entry in json.loads(file.read_text("utf-8"))]
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
         commits = {spec: run.commit for spec in specs if (run := Run.of(spec, self.runs)).finished}
-        found = {
-            reason: [spec for spec, commit in commits.items() if falsified.get(spec.id) == commit]
-            for reason, falsified in entries.items()
-        }
-        return {reason: specs for reason, specs in found.items() if specs}
+        found: dict[str, list[RunSpec]] = {}
+        for reason, falsified in entries:
+            of_entry = [spec for spec, commit in commits.items() if (spec.id, commit) in falsified.items()]
+            if of_entry:
+                found.setdefault(reason, []).extend(of_entry)
+        return found
 
     def remove_superseded(self, specs: Iterable[RunSpec], say: Callable[[str], None]) -> None:
         """Remove those of the runs that a fault has falsified, so that they are measured again.
@@ -142,18 +162,22 @@ class ResultsFolder:
             specs: the runs.
             say: told how many were removed, if any.
         """
-        with locked(self.logs / "update.lock", say):  # another command may do the same
+        with self.held(say):  # another command may do the same
             falsified = self._superseded_specs(specs)
             for spec in falsified:
                 remove_run(self.runs / spec.id)
         if falsified:
             say(f"{len(falsified)} of the runs are superseded: removed, to be measured again")
 
-    def unfinished(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
-        """Return the specifications of the runs that are still to be made: not finished, or superseded."""
-        specs = list(specs)
+    def left(self, specs: Iterable[RunSpec]) -> list[Run]:
+        """Return the runs that are still to be made or resumed; superseded ones as not made."""
+        runs = self._runs_of(list(specs))
+        return [run for run in runs if not run.ended]
+
+    def _runs_of(self, specs: Sequence[RunSpec]) -> list[Run]:
+        """Return the runs of these specifications; superseded ones as not made."""
         falsified = self._superseded_specs(specs)
-        return [spec for spec in specs if spec in falsified or not Run.of(spec, self.runs).finished]
+        return [Run.not_made(spec, self.runs) if spec in falsified else Run.of(spec, self.runs) for spec in specs]
 
     def _superseded_specs(self, specs: Iterable[RunSpec]) -> set[RunSpec]:
         return {spec for falsified in self.superseded(specs).values() for spec in falsified}
@@ -171,7 +195,7 @@ class ResultsFolder:
 
     def add_method(self, changes: Mapping[str, str], say: Callable[[str], None]) -> None:
         """Note a method of the user's own, once."""
-        with locked(self.logs / "update.lock", say):
+        with self.held(say):
             methods = self.methods()
             if changes and changes not in methods:
                 write_aside(self.path / METHODS, json.dumps([*methods, dict(changes)], indent=2) + "\n")
@@ -192,13 +216,12 @@ class ResultsFolder:
             figure: the figure.
             budget: its budget.
             games, seeds: that were asked for, beyond the default and what was recorded before.
-            changes: of a method of the user's own; its runs that have a folder instead of those of the paper's.
+            changes: of a method of the user's own; its runs, if any has a folder, instead of those of the paper's.
         """
         recorded = self.records(figure, budget)
         specs = self._known_specs(figure, budget, recorded, games, seeds, changes)
-        falsified = self._superseded_specs(specs)
-        ids = {spec.id for spec in specs if spec not in falsified}
-        runs = [Run.not_made(spec, self.runs) if spec in falsified else Run.of(spec, self.runs) for spec in specs]
+        runs = self._runs_of(specs)
+        ids = {run.spec.id for run in runs if run.path.parent == self.runs}  # superseded ones are said to be elsewhere
         records = [record for record in recorded if record.run_id in ids]
         return Results(budget, _command(figure, budget, specs, changes), self.paper(), runs, records)
 
@@ -211,7 +234,7 @@ class ResultsFolder:
             games, seeds: that were asked for, beyond the default and what was recorded before.
             say: told, in one line, what is waited for.
         """
-        with locked(self.logs / "update.lock", say):
+        with self.held(say):
             records = []
             for changes in (NONE, *self.methods()):
                 records += figure.records(self.results(figure, budget, games, seeds, changes).runs)
@@ -225,7 +248,7 @@ class ResultsFolder:
             budget: its budget.
             say: told, in one line, what is waited for.
         """
-        with locked(self.logs / "update.lock", say):
+        with self.held(say):
             paper = self.results(figure, budget)
             figure.plots(paper, self._stem(figure, budget, NONE))
             for changes in self.methods():
@@ -254,16 +277,25 @@ class ResultsFolder:
         seeds: int,
         changes: Mapping[str, str],
     ) -> list[RunSpec]:
-        """Return the default runs of the figure, and of further games, seeds and methods those that have a folder."""
+        """Return the default runs of the figure, and those of further games, seeds and methods that have been begun.
+
+        Of a game or method that has a run, all default seeds belong to it; of a further seed, all its runs.
+        """
         default = figure.all_specs(budget)
         # 1. Games and seeds: by default, as asked for, and as recorded before.
         known_games = list(dict.fromkeys([*figure.games[budget], *games, *(record.game for record in records)]))
         known_seeds = [*(spec.seed for spec in default), *(record.seed or 0 for record in records)]
         most_seeds = max(seeds, 1, max(known_seeds, default=0) - figure.first_seed + 1)
-        # 2. Beyond the default, only runs that have been begun count.
+        # 2. Beyond the default, only what has been begun counts.
         asked = figure.all_specs(budget, most_seeds, known_games)
         further = [spec.changed(changes) for spec in asked] if figure.takes(changes, default) else []
-        there = [spec for spec in further if (self.runs / spec.id).exists()]
+        begun = {(spec.game, spec.seed) for spec in further if (self.runs / spec.id).exists()}
+        begun |= {
+            (game, figure.first_seed + number)
+            for game in {game for game, _ in begun}
+            for number in range(figure.seeds(budget, game))
+        }
+        there = [spec for spec in further if (spec.game, spec.seed) in begun]
         return list(dict.fromkeys([*(() if changes else default), *there]))
 
 

@@ -100,25 +100,25 @@ def _execute(
     lock.parent.mkdir(parents=True, exist_ok=True)
     with locked(lock, say, wait):
         # 1. What is finished, or has diverged, is left alone.
-        before = Run.of(spec, runs)
-        if not force and (before.finished or before.diverged):
+        if not force and Run.of(spec, runs).ended:
             return
         begin()
         # 2. What an earlier try left is resumed, kept aside or removed.
         if folder.exists():
             with locked(folder / "lock", say):  # its training may outlive a `reproduce` that was killed
-                _prepare_folder(folder, force, say)
+                _prepare_folder(spec, runs, force, say)
         # 3. Train and evaluate; run.json comes last, since it says that the run has ended.
         result = _result(spec, folder, lock.with_suffix(".txt"))
         folder.mkdir(parents=True, exist_ok=True)
         write_aside(folder / RUN_FILE, json.dumps(result, indent=2) + "\n")
 
 
-def _prepare_folder(folder: Path, force: bool, say: Callable[[str], None]) -> None:
+def _prepare_folder(spec: RunSpec, runs: Path, force: bool, say: Callable[[str], None]) -> None:
     """Prepare the folder of an earlier try for resuming, or remove it."""
+    folder = runs / spec.id
     if force:
         remove_run(folder)
-    elif _has_checkpoint(folder):
+    elif Run.of(spec, runs).resumable:
         (folder / RUN_FILE).unlink(missing_ok=True)
     elif (folder / "config.json").exists() and read_run(folder).get("status") == FAILED:
         aside = folder.with_name(f"{folder.name}.failed-{time.time_ns()}")
@@ -126,10 +126,6 @@ def _prepare_folder(folder: Path, force: bool, say: Callable[[str], None]) -> No
         say(f"{folder.name} failed before its first checkpoint and is begun anew; what it left is kept in {aside}")
     else:
         remove_run(folder)
-
-
-def _has_checkpoint(folder: Path) -> bool:
-    return any(path.name.isdigit() for path in (folder / "checkpoints").glob("*"))
 
 
 def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
@@ -198,8 +194,7 @@ def _calibrations() -> list[dict]:
 
 def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
     watch = _Watch(folder, spec.config.device)
-    resume = ["resume", str(folder), *spec.trust]
-    words = resume if folder.exists() else spec.train_command(folder)
+    words = spec.resume_command(folder) if folder.exists() else spec.train_command(folder)
     summary = None
     ended = outcomes.BUDGET_REACHED
     try:

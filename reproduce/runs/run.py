@@ -17,6 +17,7 @@ import numpy as np
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 from ga3c_tf.host.calibration import Calibration, agree
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
@@ -30,9 +31,9 @@ NOT_FINISHED = "not finished"
 CURVE_COLUMNS = ("time_s", "agent_steps", "episodes", "rolling_score")
 CURVE_POINTS = 300
 RUN_FILE = "run.json"
+"""What is kept of a run besides its curves: how it ended, its specification, settings, sessions and scores."""
 STARTING_S = 5.0
 """By so much two runs may seem to overlap that followed one another."""
-"""What is kept of a run besides its curves: how it ended, its specification, settings, sessions and scores."""
 Columns = dict[str, np.ndarray]
 
 
@@ -69,6 +70,16 @@ class Run:
     def diverged(self) -> bool:
         """Whether its training ended because losses or weights were not finite: a result, which is not tried again."""
         return self.result.get("ended") == outcomes.DIVERGED
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has a result: it is finished, or diverged."""
+        return self.finished or self.diverged
+
+    @property
+    def resumable(self) -> bool:
+        """Whether its folder has a checkpoint from which its training can continue."""
+        return any(path.name.isdigit() for path in (self.path / "checkpoints").glob("*"))
 
     @property
     def outcome(self) -> str:
@@ -171,6 +182,19 @@ class Run:
         if not len(last):  # no episode ended then: the rolling score is still the last one
             last = scores[-1:]
         return float(last.mean()) if len(last) else float("nan")
+
+    @property
+    def random_score(self) -> float:
+        """The score of the random policy, which counts for a run that diverged.
+
+        Of games without one on record, it is the first rolling score; not-a-number where no episode ended.
+        """
+        if self.spec.game in RANDOM_SCORES:
+            return RANDOM_SCORES[self.spec.game]
+        scores = self.curve["rolling_score"]
+        whole = scores[self.curve["episodes"] >= self.spec.config.rolling_episodes]
+        first = [*whole[:1], *scores[-1:]]  # before a whole window has ended, the last one is of most episodes
+        return float(first[0]) if first else float("nan")
 
     def _total(self, name: str) -> float:
         """Return what the training said at its end; of one that was killed, what was logged last."""

@@ -147,6 +147,10 @@ class RunSpec:
         """Return the words after `ga3c-tf` that begin this run in `folder`."""
         return ["train", *self.config.replace(run_dir=str(folder)).arguments()]
 
+    def resume_command(self, folder: Path) -> list[str]:
+        """Return the words after `ga3c-tf` that continue this run in `folder`."""
+        return ["resume", str(folder), *self.trust]
+
     def evaluate_commands(self, folder: Path) -> dict[str, list[str]]:
         """Return the words after `ga3c-tf` that score it, by the name of what they give: 'evaluation' and 'random'."""
         if not self.evaluation_episodes:

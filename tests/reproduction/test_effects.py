@@ -13,7 +13,6 @@ from ga3c_tf.reproduce.measures.effects import (
     above_random,
     described_ratio,
     effect_verdict,
-    greater,
     growth,
     holm,
     judged,
@@ -23,7 +22,7 @@ from ga3c_tf.reproduce.measures.effects import (
     pooled_effect,
     welch_effect,
 )
-from ga3c_tf.reproduce.measures.verdicts import FAILS, FEW_SEEDS, HOLDS, NO_DIFFERENCE
+from ga3c_tf.reproduce.measures.verdicts import FAILS, FEW_SEEDS, HOLDS, NO_DIFFERENCE, RUNS_MISSING
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -74,6 +73,10 @@ def test_what_must_be_so_everywhere_is_judged_by_all_comparisons():
         found = judged_together(effects, corrected)
         least = "ab"[pair[1].mean < pair[0].mean]
         assert found.verdict == verdict and found.because.startswith(f"{least}: ")
+    scattered = Effect(-2, -5, 1, 0.5, 3)  # lower than the one that decides, and not significant
+    found = judged_together({"a": low, "b": scattered}, {"a": 0.01, "b": 0.5})
+    assert found.verdict == FAILS and found.because.startswith("a: ")
+    assert judged_together({}, {}) == (RUNS_MISSING, "nothing to compare yet")
 
 
 def test_what_never_changes_does_not_grow():
@@ -152,6 +155,10 @@ def test_the_power_of_five_seeds_is_what_the_protocol_says():
     assert power(0, 0.05) == pytest.approx(0.05, abs=0.01)
     assert power(2.5, 0.05 / 11) == pytest.approx(0.55, abs=0.03)
     assert power(4, 0.05 / 11) == pytest.approx(0.94, abs=0.02)
+
+
+def greater(ours, others):
+    return judged({"": welch_effect(ours, others)})[""].verdict
 
 
 @given(st.lists(NUMBERS, min_size=3, max_size=8), st.floats(1, 1e3))

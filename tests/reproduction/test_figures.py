@@ -1,6 +1,7 @@
 """Figures made of invented runs, written into run folders as training would: numbers, findings, reasons."""
 
 import contextlib
+import dataclasses
 import functools
 import json
 import math
@@ -16,6 +17,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce import command
 from ga3c_tf.reproduce.figures.learning import batch_size, environments, sample_efficiency, speed, wall_clock
+from ga3c_tf.reproduce.figures.learning import scores as scores_figure
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import pps, queues, tps, utilization
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
@@ -30,6 +32,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     TOO_SHORT,
 )
 from ga3c_tf.reproduce.pages.report import page
+from ga3c_tf.reproduce.pages.summary import summarize
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.runs import execute
 from ga3c_tf.reproduce.runs.run import Run, curve_of, made_together, write_curve
@@ -376,6 +379,30 @@ def test_a_run_that_diverged_counts_as_the_random_policy(folder):
     assert found.verdict == NO_DIFFERENCE and "minatar_breakout (-34)" in found.because
 
 
+def test_a_game_in_which_nothing_was_gained_is_left_out(folder):
+    """With fewer than three seeds it cannot be told from the random policy, and has no way to divide by."""
+    for system in ("ga3c", "a2c"):
+        [spec] = [spec for spec in environments.specs("quick", "minatar_seaquest", 1) if spec.system == system]
+        invent(folder.runs, spec, scores=(RANDOM_SCORES["minatar_seaquest"], RANDOM_SCORES["minatar_seaquest"]))
+    found = environments.findings(made(folder, "environments", ("minatar_seaquest",), 1))
+    assert found["A2C"] == (TOO_SHORT, "no game was learned")
+
+
+def test_a_score_of_table_3_is_that_of_all_seeds(folder):
+    """The paper's GA3C scores 18 on Pong, and its random policy -20.7."""
+    for seed, score in ((1, 18.5), (2, 18.5)):
+        [spec] = FIGURES["scores"].specs("quick", "pong", seed)
+        played = {"scores": [score] * 30, "protocol": "30 episodes", "agent_steps": 4000}
+        invent(folder.runs, spec, training={"time_s": 60.0, "agent_steps": 4000}, evaluation=played)
+    results = made(folder, "scores", seeds=2)
+    assert scores_figure.verdict(results, "pong") == "reached, n = 2"
+    [spec] = FIGURES["scores"].specs("quick", "pong", 3)
+    failed(folder, spec, "train: the training diverged", outcomes.DIVERGED)
+    results = made(folder, "scores", seeds=3)
+    assert scores_figure.scored(results, "pong") == [18.5, 18.5, scores_figure.random_score(results, "pong")]
+    assert scores_figure.verdict(results, "pong") == NO_DIFFERENCE
+
+
 @pytest.mark.parametrize("game", RANDOM_SCORES)
 def test_the_line_of_the_random_policy_is_what_random_actions_score(game):
     config = Config.from_values({"env_id": GAMES[game], "steps": 1})
@@ -425,6 +452,15 @@ def test_a_batch_size_that_diverges_once_does_not_learn_as_much(folder):
     found = batch_size.findings(made(folder, "batch-size").of_game("minatar_breakout"))
     assert found[320] == (FAILS, "1 of 5 runs diverged or scored nothing")
     assert found[80].verdict == HOLDS
+
+
+def test_scores_below_zero_have_no_ratio(folder):
+    for seed in (1, 2, 3):
+        for spec in batch_size.specs("quick", "pong", seed):
+            invent(folder.runs, spec, scores=(-21.0, -20.0))
+    results = made(folder, "batch-size", ("pong",)).of_game("pong")
+    found = batch_size.findings(results)
+    assert {finding.verdict for finding in found.values()} <= {FAILS, RUNS_MISSING}
 
 
 def test_batches_at_the_limit_are_seldom_judged_and_others_mostly():
@@ -498,6 +534,35 @@ def test_a_race_is_not_won_if_a_run_of_ga3c_failed(folder, reason, verdict):
     assert raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})[1].verdict == verdict
 
 
+def test_a_run_of_a3c_that_diverged_has_not_reached_the_score(folder):
+    _, theirs = wall_clock.specs("quick", "cartpole", 4)
+    [ours] = [spec for spec in wall_clock.specs("quick", "cartpole", 4) if spec.system == "ga3c"]
+    invent(folder.runs, ours, scores=(0.0, 150.0 / 0.2))
+    failed(folder, theirs, "train: the training diverged", outcomes.DIVERGED)
+    made(folder, "wall-clock", ("cartpole",), 4)
+    _, finding = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
+    assert finding.verdict == HOLDS and finding.because.startswith("at least ") and "(4 seeds)" in finding.because
+
+
+def test_the_start_of_later_sessions_does_not_count_in_a_race(folder):
+    """The second session takes 6 of 30 s to start: no episode ends between 10 and 16 s."""
+    [spec] = [spec for spec in wall_clock.specs("quick", "cartpole", 1) if spec.system == "ga3c"]
+    run = invent(folder.runs, spec, sessions=[SESSION, {**SESSION, "time_s": 10.0}])
+    times = [1.0, 5.0, 10.0, 16.0, 20.0]
+    curve = {"time_s": times, "agent_steps": times, "episodes": [100] * 5, "rolling_score": [1, 50, 90, 100, 160]}
+    write_curve(run.path, curve)
+    [seconds, *_] = wall_clock.measures(Run.of(spec, folder.runs))
+    assert seconds.value == 20.0 - 1.0 - 6.0
+
+
+def test_one_system_alone_is_no_race(folder):
+    """As after Ctrl-C during the first run by a method of the user's own."""
+    [spec] = [spec for spec in wall_clock.specs("quick", "cartpole", 1) if spec.system == "ga3c"]
+    results = made(folder, "wall-clock", ("cartpole",))
+    alone = dataclasses.replace(results, runs=[run for run in results.runs if run.spec == spec])
+    assert wall_clock.findings(alone)["cartpole"].verdict == FEW_SEEDS
+
+
 def test_runs_that_shared_the_machine_are_noticed(folder):
     """Each takes a minute."""
     specs = [spec for seed in (1, 2, 3) for spec in wall_clock.specs("smoke", "cartpole", seed)]
@@ -543,7 +608,11 @@ def test_pong_is_held_against_what_others_published(folder):
     assert found["ppo"] == (NO_DIFFERENCE, "+0.2 [-0.0484, 0.448], p = 0.074 (3 seeds)")
     shutil.rmtree(folder.runs / noops.id)
     again = sample_efficiency.findings(made(folder, "sample-efficiency", budget="tuned"))
-    assert again["noops"].verdict == FEW_SEEDS and again["early"].verdict == HOLDS
+    assert again["noops"].verdict == RUNS_MISSING and again["early"].verdict == HOLDS
+    failed(folder, noops, "train: the training diverged", outcomes.DIVERGED)
+    write_curve(folder.runs / noops.id, {"time_s": [9], "agent_steps": [9], "episodes": [3], "rolling_score": [-20.5]})
+    diverged = sample_efficiency.findings(made(folder, "sample-efficiency", budget="tuned"))
+    assert diverged["noops"].verdict == NO_DIFFERENCE and diverged["noops"].because.startswith("-10.1 [")
 
 
 def test_the_rate_of_a_setting_is_that_of_all_its_periods(folder):
@@ -586,13 +655,25 @@ def test_what_failed_and_what_was_not_run_stays_on_the_page(folder):
     assert "failed: train: no \\| power" in text and "not run" in text
 
 
+def test_the_summary_names_the_game_of_a_finding_where_there_are_several(folder):
+    for game in ("minatar_breakout", "cartpole"):
+        for seed in (1, 2, 3, 4, 5):
+            for spec in batch_size.specs("quick", game, seed):
+                invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
+    made(folder, "batch-size", ("cartpole",))
+    [undecided] = [each for each in summarize(folder).undecided if each.figure == "batch-size"]
+    assert len(undecided.claims) == 8
+    assert {claim.split(":")[0] for claim in undecided.claims} == {"minatar_breakout", "cartpole"}
+
+
 def test_what_a_fault_has_falsified_is_superseded_until_it_is_measured_again(folder):
     spec = next(spec for spec in FIGURES["pps"].all_specs("quick") if spec.system == "a3c")
     others = next(spec for spec in FIGURES["pps"].all_specs("quick") if spec.system == "ga3c")
     for each in (spec, others):
         invent(folder.runs, each, sessions=[{**SESSION, "commit": "before"}])
     entry = {"reason": "The steps of other agents were applied.", "runs": {spec.id: "before"}}
-    (folder.path / "superseded.json").write_text(json.dumps([entry]))
+    same_reason = {**entry, "runs": {"another run": "before"}}
+    (folder.path / "superseded.json").write_text(json.dumps([entry, same_reason]))
     note = "**Superseded: 1 run of A3C, to be measured again.** The steps of other agents were applied."
     results = made(folder, "pps")
     assert note in page(folder) and "1 measured, 1 superseded, 73 not run" in page(folder)
@@ -624,6 +705,16 @@ def test_what_is_superseded_is_run_again_and_nothing_else(folder):
     command.reproduce(figures, "quick", 1, ["cartpole"], {}, folder.path, False, Executor(), said.append)
     assert missing == [falsified.spec] and len(sound) == len(specs) - 1 > 0
     assert "1 of the runs are superseded: removed, to be measured again" in said
+
+
+def test_a_run_without_a_commit_is_not_superseded_unless_it_is_listed(folder):
+    """As from a wheel, or a zip of the source, which know of no commit."""
+    one, other, *_ = FIGURES["wall-clock"].all_specs("quick", 1, ["cartpole", "minatar_breakout"])
+    for spec in (one, other):
+        invent(folder.runs, spec, sessions=[{**SESSION, "commit": None}])
+    (folder.path / "superseded.json").write_text(json.dumps([{"reason": "A fault.", "runs": {one.id: None}}]))
+    folder.remove_superseded([one, other], print)
+    assert not (folder.runs / one.id).exists() and (folder.runs / other.id).exists()
 
 
 @pytest.mark.parametrize("text", ["{", "[3]", '[{"reason": "none"}]', '[{"reason": "", "runs": 3}]'])
@@ -665,6 +756,33 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
         "figures/mine.huber/speed-quick-minatar-breakout",
     ]
     assert all(f"({picture}.svg)" in huber_part and f"({picture}.svg)" not in plain for picture in pictures)
+
+
+def test_a_method_is_not_judged_before_all_its_runs_have_ended(folder):
+    """What belongs to it is known from the figure, not from the folders that are there."""
+    huber = {"loss": "mine:huber"}
+    for spec in speed.specs("quick", "minatar_breakout", 1):
+        invent(folder.runs, spec.changed(huber))
+    folder.add_method(huber, print)
+    folder.update(FIGURES["speed"], "quick", (), 0, print)
+    own = folder.results(FIGURES["speed"], "quick", changes=huber)
+    assert len(own.runs) == 12 and sum(run.finished for run in own.runs) == 4 and not own.ended
+    assert not folder.results(FIGURES["pps"], "quick", changes=huber).runs
+
+
+def test_all_seeds_of_a_setting_are_compared_with_a_method_of_the_users_own(folder):
+    """The first seed also plays at random, which is another run and the same setting."""
+    huber = {"loss": "mine:huber"}
+    for seed in (1, 2, 3):
+        [spec] = FIGURES["scores"].specs("quick", "pong", seed)
+        for each, score in ((spec, 5.0), (spec.changed(huber), 15.0)):
+            played = {"scores": [score + seed] * 30, "protocol": "30 episodes", "agent_steps": 4000}
+            invent(folder.runs, each, training={"time_s": 60.0, "agent_steps": 4000}, evaluation=played)
+    folder.add_method(huber, print)
+    folder.update(FIGURES["scores"], "quick", ("pong",), 3, print)
+    paper, own = (folder.results(FIGURES["scores"], "quick", changes=changes) for changes in ({}, huber))
+    [row] = [line for line in comparison.section(FIGURES["scores"], paper, own) if "(3 seeds)" in line]
+    assert row.count("(3 seeds)") == 2 and f"| {HOLDS} |" in row
 
 
 def test_a_damaged_list_of_methods_is_refused_by_name(folder):

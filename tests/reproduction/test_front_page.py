@@ -45,22 +45,22 @@ def published(checkout, mean):
 
 def test_only_what_is_between_the_marks_is_written(checkout):
     folder = ResultsFolder(checkout / "results")
-    write_pages(folder)
+    write_pages(folder, print)
     text = (checkout / "README.md").read_text()
     assert text.startswith(f"before\n{BEGIN}\n\nFindings about the paper's claims")
     assert text.endswith(f"\n{front_page.END}\nafter\n")
     assert "\nold\n" not in text and "(results/README.md)" in text
     assert stale_pages(folder) == [] and "curve.svg" not in text
-    write_pages(folder)
+    write_pages(folder, print)
     assert (checkout / "README.md").read_text() == text
 
 
 def test_published_weights_stand_beside_the_papers_score(checkout):
     folder = ResultsFolder(checkout / "results")
-    write_pages(folder)
+    write_pages(folder, print)
     published(checkout, 19.25)
     assert stale_pages(folder) == [checkout / "results" / "README.md", checkout / "README.md"]
-    write_pages(folder)
+    write_pages(folder, print)
     row = "| ALE/Pong-v5 | 19.2 [18, 20] (30 episodes) | 11,000,000 | 92.5 | 18 |"
     assert f"| [pong](results/weights/pong) {row}" in (checkout / "README.md").read_text()
     assert f"| [pong](weights/pong) {row}" in (folder.path / "README.md").read_text()
@@ -75,14 +75,16 @@ def test_weights_that_were_played_here_are_in_the_summary_of_the_users_page(chec
     shutil.copytree(ROOT / "results" / "paper", checkout / "mine" / "paper")
     score = {"env_id": "ALE/Pong-v5", "agent_steps": 18, "mean": 18.6, "interval_95": [17.0, 20.0], "episodes": 5}
     (played / "score.json").write_text(json.dumps(score))  # as `evaluate --output` writes it, without a card
-    summary, _, _ = write_pages(ResultsFolder(checkout / "mine")).read_text().partition("## What these numbers are not")
+    summary, _, _ = (
+        write_pages(ResultsFolder(checkout / "mine"), print).read_text().partition("## What these numbers are not")
+    )
     assert "| pong | ALE/Pong-v5 | 18.6 [17, 20] (5 episodes) | 18 | - | 18 |" in summary
 
 
 def test_another_results_folder_leaves_the_readme_alone(checkout):
     (checkout / "results").rename(checkout / "mine")
     before = (checkout / "README.md").read_bytes()
-    write_pages(ResultsFolder(checkout / "mine"))
+    write_pages(ResultsFolder(checkout / "mine"), print)
     assert (checkout / "README.md").read_bytes() == before and stale_pages(ResultsFolder(checkout / "mine")) == []
 
 
@@ -92,15 +94,21 @@ def test_another_results_folder_leaves_the_readme_alone(checkout):
 def test_marks_that_are_not_a_pair_are_refused(checkout, text):
     (checkout / "README.md").write_text(text)
     with pytest.raises(UserError, match="needs the line"):
-        write_pages(ResultsFolder(checkout / "results"))
+        write_pages(ResultsFolder(checkout / "results"), print)
     assert (checkout / "README.md").read_text() == text and not (checkout / "results" / "README.md").exists()
+
+
+def test_a_page_that_cannot_be_written_is_one_line(checkout):
+    (checkout / "results" / "README.md").mkdir()
+    with pytest.raises(UserError, match=r"cannot write .*results/README\.md: Is a directory"):
+        write_pages(ResultsFolder(checkout / "results"), print)
 
 
 def test_a_damaged_score_is_named(checkout):
     published(checkout, 19.25)
     (checkout / "results" / "weights" / "pong" / "score.json").write_text("{}")
     with pytest.raises(UserError, match=r"score\.json is damaged"):
-        write_pages(ResultsFolder(checkout / "results"))
+        write_pages(ResultsFolder(checkout / "results"), print)
 
 
 def test_every_picture_of_the_readme_is_there():

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from invented_runs import SESSION, Drawn, failed, invent, labelled, made, of_ses
 from ga3c_tf.reproduce.figures.lag import corrections, divergences, lag_boundary, minimum_batch, policy_lag, tolerance
 from ga3c_tf.reproduce.figures.lag.minimum_batch import Label
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
     FEW_SEEDS,
@@ -19,6 +21,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     SEVERAL_MACHINES,
     TOO_SHORT,
 )
+from ga3c_tf.reproduce.runs.run import write_curve
 from ga3c_tf.runs import outcomes
 
 GAME = "minatar_breakout"
@@ -136,6 +139,35 @@ def test_a_run_that_diverged_or_never_learned_counts(folder, scores):
     assert findings["better_steps_large"].because.startswith("+") and "(3 seeds)" in findings["faster_large"].because
 
 
+def test_a_run_that_is_too_slow_for_equal_steps_is_left_out_of_them(folder):
+    """It would count as one that learned nothing, although it learned as much in the steps that it made."""
+    results = invented_lags(
+        folder, lambda setting, rate, seed: {"rate": 2000.0 if setting == "minimum 0" else 2500.0}, seeds=3
+    )
+    runs = minimum_batch.groups(results)
+    slow = runs[Label("minimum 0", "normal")]
+    assert all(run.agent_steps < minimum_batch.EQUAL_STEPS for run in slow if run.finished)
+    assert minimum_batch.values(results, runs, minimum_batch.SCORE_AT_STEPS, "minimum 0") == {}
+    assert minimum_batch.values(results, runs, minimum_batch.LOST, "minimum 0") == {}
+    assert set(minimum_batch.values(results, runs, minimum_batch.SCORE, "minimum 0")) == {1, 2, 3}
+
+
+def test_a_run_that_diverged_scores_as_the_random_policy(folder):
+    """On Pong, 0 would be far above it."""
+    spec = labelled(policy_lag.specs, "quick", "pong", 1)[Label("minimum 0", "large")]
+    failed(folder, spec, "train: the training diverged", outcomes.DIVERGED)
+    write_curve(
+        folder.runs / spec.id, {"time_s": [9.0], "agent_steps": [900], "episodes": [3], "rolling_score": [-20.5]}
+    )
+    other = labelled(policy_lag.specs, "quick", GAME, 1)[Label("minimum 0", "large")]
+    failed(folder, other, "train: the training diverged", outcomes.DIVERGED)
+    for game, score in (("pong", -20.5), (GAME, RANDOM_SCORES[GAME])):
+        results = made(folder, "policy-lag", (game,)).of_game(game)
+        runs = minimum_batch.groups(results)
+        for metric in (minimum_batch.SCORE, minimum_batch.SCORE_AT_STEPS):
+            assert minimum_batch.values(results, runs, metric, "minimum 0", rate="large") == {1: score}
+
+
 def test_a_game_that_has_not_been_run_is_one_line_and_no_picture(folder):
     spec = labelled(policy_lag.specs, "paper", "pong", 1)[Label("minimum 0", "normal")]
     figure = FIGURES["policy-lag"]
@@ -159,12 +191,13 @@ def test_at_a_large_rate_pong_must_learn_and_breakout_must_not(folder):
         assert last_verdict(folder, game) == RUNS_MISSING  # whether anything is learned in that time at all
         learned = labelled(policy_lag.specs, "quick", game, 1)[Label("minimum 20", "normal")]
         invent(folder.runs, learned, scores=(0.0, 10.0))
+        assert last_verdict(folder, game) == RUNS_MISSING  # two seeds could still show that the time is too short
+        for seed in (2, 3):
+            learned = labelled(policy_lag.specs, "quick", game, seed)[Label("minimum 20", "normal")]
+            invent(folder.runs, learned, scores=(0.0, 10.0))
         assert last_verdict(folder, game) == {"pong": FAILS, "breakout": HOLDS}[game]
-        invent(
-            folder.runs,
-            labelled(policy_lag.specs, "quick", game, 2)[Label("minimum 20", "normal")],
-            scores=(1.0, 0.0),
-        )
+        shutil.rmtree(folder.runs / learned.id)
+        invent(folder.runs, learned, scores=(1.0, 0.0))
         assert last_verdict(folder, game) == TOO_SHORT
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import csv
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -459,6 +460,20 @@ def test_a_live_run_is_stored_so_that_it_can_be_resumed(tmp_path, kind):
     mirror.push()
     stored = {int(name.split("/")[3]) for name in Storage(url).names("runs/x/checkpoints")}
     assert max(stored) <= run.steps and len(stored) <= 3
+
+
+def test_a_run_that_has_come_further_here_than_in_the_storage_is_told(tmp_path):
+    run = LiveRun(tmp_path / "here")
+    mirror = Mirror(Storage(str(tmp_path / "storage")), tmp_path / "here", "x")
+    assert mirror.is_ahead()  # there is no copy
+    run.save()
+    mirror.push()
+    assert not mirror.is_ahead()
+    run.save()
+    assert mirror.is_ahead()
+    mirror.push()
+    shutil.rmtree(tmp_path / "here" / "runs" / "x" / "checkpoints")
+    assert not mirror.is_ahead()
 
 
 @pytest.mark.parametrize("kind", ["folder", "memory"])

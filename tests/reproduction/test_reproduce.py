@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from commands import children_of, ga3c_tf
+from invented_runs import failed, invent
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce import command
@@ -323,6 +324,31 @@ def test_a_killed_training_is_resumed_next_time(tmp_path, monkeypatch):
     assert calls == ["train", "resume", "train"]
 
 
+def test_a_dry_run_names_what_would_be_done_with_each_run(tmp_path):
+    """Of four runs one was interrupted, one has diverged, and one has never been begun."""
+    folder = ResultsFolder(tmp_path)
+    folder.prepare("quick")
+    interrupted, diverged, finished, new, *_ = FIGURES["batch-size"].all_specs("quick")
+    (folder.runs / interrupted.id / "checkpoints" / "000000001000").mkdir(parents=True)
+    (folder.runs / interrupted.id / "config.json").write_text("{}")
+    failed(folder, diverged, "train: the training diverged", outcomes.DIVERGED)
+    invent(folder.runs, finished)
+    lines = command.commands([FIGURES["batch-size"]], "quick", None, (), {}, tmp_path)
+    assert lines[0] == f"ga3c-tf resume {folder.runs / interrupted.id}"
+    assert lines[1].startswith("ga3c-tf train ") and new.id in lines[1] and len(lines) == 25 - 2
+    forced = command.commands([FIGURES["batch-size"]], "quick", None, (), {}, tmp_path, force=True)
+    assert len(forced) == 25 and all(line.startswith("ga3c-tf train ") for line in forced)
+
+
+def test_a_damaged_result_is_repaired_by_force(tmp_path, monkeypatch):
+    spec = tiny(1)
+    folder = tmp_path / "runs" / spec.id
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text("{")
+    monkeypatch.setattr(execute, "_call", lambda words, log, watch=quiet: "{}")
+    assert execute.execute_run(spec, tmp_path / "runs", force=True).finished
+
+
 def test_without_a_checkpoint_it_begins_anew(tmp_path, monkeypatch):
     spec = tiny(1)
     calls = []
@@ -579,6 +605,8 @@ def test_list_and_dry_run_write_nothing(tmp_path):
     everything = ga3c_tf("reproduce", "--all", "--budget", "tuned", "--dry-run", cwd=tmp_path)
     trainings = [line for line in everything.stdout.splitlines() if line.startswith("ga3c-tf train ")]
     specs = {spec.id for figure in FIGURES.values() if "tuned" in figure.games for spec in figure.all_specs("tuned")}
+    some = ga3c_tf("reproduce", "--all", "--games", "pong", "--dry-run", cwd=tmp_path)  # `wall-clock` has no Pong
+    assert some.returncode == 0 and "train ALE/Pong-v5" in some.stdout and "CartPole" not in some.stdout
     assert everything.returncode == 0 and len(trainings) == len(specs) > 75
     assert all(any(f"/{spec} " in line for line in trainings) for spec in specs)
     assert list(tmp_path.iterdir()) == []

@@ -107,6 +107,7 @@ def test_games_differ_if_any_number_of_workers_does_by_more_than_chance():
 
 def test_numbers_as_text():
     assert [number(value) for value in (-1.1e-8, 2e-8, 2e-7)] == ["0", "0", "2e-07"]
+    assert [number(value) for value in (999.4, 999.5, -999.7)] == ["999", "1,000", "-1,000"]
     assert [number(value) for value in (None, 0.12345, 12.0, 1234.6, -20.5)] == ["-", "0.123", "12", "1,235", "-20.5"]
     assert mean_ci([]) == "-" and mean_ci([3.0]) == "3 (1 seed)"
     assert mean_ci([1.0, 1.0, 1.0]) == "1 [1, 1] (3 seeds)"

@@ -6,11 +6,12 @@ all corrections have the same gradient, so that is run once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.lag.divergences import (
     BOOTSTRAP,
     CLIPPED,
@@ -107,11 +108,11 @@ def measures(run: Run) -> list[Measure]:
 
 
 def values(results: Results, metric: str) -> ByCondition:
-    """Return the numbers of the seeds by correction and lag; a run that diverged scores 0."""
+    """Return the numbers of the seeds by correction and lag; a run that diverged scores as the random policy."""
     found: ByCondition = {}
     for run in results.runs:
-        value = 0.0 if run.diverged and metric in (SCORE, END) else results.value(run, metric)
-        if value is not None:
+        value = run.random_score if run.diverged and metric in (SCORE, END) else results.value(run, metric)
+        if value is not None and not math.isnan(value):
             found.setdefault((run.spec.label[0], run.spec.label[1]), []).append(value)
     return found
 
@@ -129,9 +130,7 @@ def _finding(results: Results, first: str, second: str) -> Finding:
         return Finding(RUNS_MISSING, "not run at every lag")
     chance, low, high = probability_of_improvement(ours, others, CONFIDENCE)
     because = f"probability {chance:.2f} [{low:.2f}, {high:.2f}]"
-    if not results.ended:
-        return Finding(RUNS_MISSING, because)
-    return Finding(interval_verdict(low, high, 0.5), because)
+    return once_ended(Finding(interval_verdict(low, high, 0.5), because), results.runs)
 
 
 def off_policy_fails(results: Results) -> Finding:
@@ -145,7 +144,7 @@ def off_policy_fails(results: Results) -> Finding:
         1 - asynchronous[seed] / gain for seed, gain in synchronous.items() if gain > GAIN and seed in asynchronous
     ]
     found = judged_share(shares)
-    return found if results.ended or found.verdict == FEW_SEEDS else Finding(RUNS_MISSING, found.because)
+    return found if found.verdict == FEW_SEEDS else once_ended(found, results.runs)
 
 
 def judged_share(lost: Sequence[float]) -> Finding:
@@ -212,7 +211,8 @@ def _differences(scores: ByCondition) -> list[list[str]]:
 
     def cell(first: tuple[str, str], second: tuple[str, str]) -> str:
         effect = welch_effect(scores.get(first, []), scores.get(second, []))
-        return f"{effect.mean:+.2f} [{effect.low:.2f}, {effect.high:.2f}]" if effect.seeds else "-"
+        interval = f" [{effect.low:.2f}, {effect.high:.2f}]" if effect.seeds >= LEAST_SEEDS else ""
+        return f"{effect.mean:+.2f}{interval}" if effect.seeds else "-"
 
     without = [cell(("none", WITHOUT_LAG), ("none", setting)) for setting in JUDGED]
     pairs = [

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ga3c_tf.reproduce.figures.figure import Results, grouped
+from ga3c_tf.reproduce.figures.figure import Results, grouped, once_ended
 from ga3c_tf.reproduce.figures.lag.divergences import LAG_STATES
 from ga3c_tf.reproduce.measures.effects import (
     Effect,
@@ -40,8 +41,8 @@ END = "score at the end"
 LOST = "time lost"
 COLLAPSED = "collapsed"
 PPS = "pps"
-NOTHING_LEARNED = {SCORE: 0.0, SCORE_AT_STEPS: 0.0, LOST: 1.0}
-"""What counts for a run that diverged or never learned."""
+EQUAL_STEPS = 500_000
+"""Agent steps of `SCORE_AT_STEPS` and `LOST`."""
 OF_TIME = (SCORE, PPS)
 """What depends on the machine."""
 
@@ -119,11 +120,26 @@ def values(
     for setting in settings:
         for run in runs.get(Label(setting, rate), []):
             value = results.value(run, metric)
-            if value is None and (run.finished or run.diverged):
-                value = NOTHING_LEARNED.get(metric)
-            if value is not None:
+            if value is None:
+                value = _without_value(run, metric)
+            if not math.isnan(value):
                 by_seed.setdefault(run.spec.seed, []).append(value)
     return {seed: sum(each) / len(each) for seed, each in by_seed.items() if len(each) == len(settings)}
+
+
+def _without_value(run: Run, metric: str) -> float:
+    """Return what counts for a run without a number: the random policy's score, and all of the time as lost.
+
+    Args:
+        run: one that diverged, or never learned in the steps that it made.
+        metric: what it has no number of.
+
+    Returns:
+        Not-a-number for any other run or metric.
+    """
+    if metric == LOST and (run.diverged or (run.finished and run.agent_steps >= EQUAL_STEPS)):
+        return 1.0
+    return run.random_score if run.diverged and metric in (SCORE, SCORE_AT_STEPS) else math.nan
 
 
 def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> Finding:
@@ -134,15 +150,17 @@ def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> 
         harms: whether the paper finds that they do.
         runs: as `groups` gives them.
     """
-    done = [run for run in runs.get(Label("minimum 0", "large"), []) if run.finished or run.diverged]
+    harmed = runs.get(Label("minimum 0", "large"), [])
+    done = [run for run in harmed if run.ended]
     lost = failed_to_learn(results, done)
     because = f"{lost} of {len(done)}"
     if len(done) < LEAST_SEEDS:
         return Finding(FEW_SEEDS, because)
     # It says nothing about the learning rate where the time is too short to learn at all.
-    learned = [run for run in runs.get(Label("minimum 20", "normal"), []) if run.finished]
+    reference = runs.get(Label("minimum 20", "normal"), [])
+    learned = [run for run in reference if run.finished]
     if not learned:
         return Finding(RUNS_MISSING, because)
     if failed_to_learn(results, learned):
         return Finding(TOO_SHORT, because)
-    return Finding(holds_if((lost > 0) == harms), because)
+    return once_ended(Finding(holds_if((lost > 0) == harms), because), [*harmed, *reference])

@@ -24,6 +24,7 @@ from ga3c_tf.reproduce.figures.lag.divergences import (
 from ga3c_tf.reproduce.figures.lag.minimum_batch import (
     COLLAPSED,
     END,
+    EQUAL_STEPS,
     LARGE_RATE_HARMS,
     LOST,
     PPS,
@@ -45,7 +46,6 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MINIMA = (0, 20, 40, 160)
 MINUTES = {"quick": 4.0, "paper": 24 * 60.0}
-EQUAL_STEPS = 500_000
 GAIN = 2.0
 """Points above its first score from where a run has learned."""
 LEARNING_COLUMNS = {

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end
 from ga3c_tf.reproduce.measures.effects import described_ratio, judged, paired_ratio
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import FAILS, RUNS_MISSING, Finding
+from ga3c_tf.reproduce.measures.verdicts import FAILS, Finding
 from ga3c_tf.reproduce.runs.run import Run, made_together
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
@@ -61,7 +61,7 @@ def findings(results: Results) -> dict[int, Finding]:
     """Judge for each larger batch whether it learns as much as the smallest; nothing before all runs have ended."""
     found = as_much({size: _by_seed(results, runs) for size, runs in groups(results).items()})
     if not results.ended:
-        return {size: Finding(RUNS_MISSING, finding.because) for size, finding in found.items()}
+        return {size: once_ended(finding, results.runs) for size, finding in found.items()}
     for size, runs in groups(results).items():
         nothing = len(runs) - len(_by_seed(results, runs))
         if nothing and size in found:
@@ -82,7 +82,7 @@ def as_much(scores: Mapping[int, Mapping[int, float]]) -> dict[int, Finding]:
 
 def _by_seed(results: Results, runs: list[Run]) -> dict[int, float]:
     """Return the scores that are above 0, which a ratio needs, by seed."""
-    return {run.spec.seed: value for run in runs if (value := results.value(run, SCORE))}
+    return {run.spec.seed: value for run in runs if (value := results.value(run, SCORE) or 0.0) > 0}
 
 
 def section(results: Results) -> list[str]:

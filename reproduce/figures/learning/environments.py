@@ -149,6 +149,8 @@ def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[
     if not ours or not others or before is None or not any(above_random(ends, before) for ends in (ours, others)):
         return None
     way = float(max(np.mean(ours), np.mean(others))) - before
+    if way <= 0:
+        return None
     first, second = ([100 * (score - before) / way for score in ends] for ends in (ours, others))
     return first, second
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.effects import above_random, judged, welch_effect
@@ -73,6 +73,7 @@ def findings(results: Results) -> dict[str, Finding]:
     for game, rates in groups(results).items():
         if not any(above_random(scores, random_score(rates)) for scores in ends[game]):
             found[game] = Finding(TOO_SHORT, found[game].because)
+        found[game] = once_ended(found[game], [run for runs in rates.values() for run in runs])
     return found
 
 
@@ -80,7 +81,7 @@ def _ends(results: Results, rates: dict[str, list[Run]], system: str) -> list[fl
     """Return the final scores of a system at its first learning rate; runs that diverged count as the random policy."""
     runs = next((runs for runs in rates.values() if runs[0].spec.system == system), [])
     random = random_score(rates)
-    diverged = [random] * sum(run.diverged for run in runs) if random is not None else []
+    diverged = [run.random_score if random is None else random for run in runs if run.diverged]
     return results.values(FINAL, [run for run in runs if run.finished]) + diverged
 
 

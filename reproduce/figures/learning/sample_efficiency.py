@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, once_ended, smoke_spec
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.measures.curves import first_reaching, score_by
 from ga3c_tf.reproduce.measures.effects import judged, paired_effect
@@ -69,14 +69,21 @@ def groups(results: Results) -> dict[str, list[Run]]:
 
 
 def findings(results: Results) -> dict[str, Finding]:
-    """Judge whether the mean over the seeds is above a limit, for each of `LIMITS`."""
+    """Judge whether the mean over the seeds is above a limit, for each of `LIMITS`, once its runs have ended.
+
+    A run that diverged scores as the random policy.
+    """
     runs = groups(results)
     effects = {}
     for name, (protocol, metric, limit) in LIMITS.items():
-        values = {run.spec.seed: results.value(run, metric) for run in runs.get(protocol, [])}
+        values = {
+            run.spec.seed: run.random_score if run.diverged else results.value(run, metric)
+            for run in runs.get(protocol, [])
+        }
         known = {seed: value for seed, value in values.items() if value is not None}
         effects[name] = paired_effect(known, dict.fromkeys(known, limit))
-    return judged(effects)
+    found = judged(effects)
+    return {name: once_ended(found[name], runs.get(protocol, [])) for name, (protocol, _, _) in LIMITS.items()}
 
 
 def section(results: Results) -> list[str]:

@@ -83,12 +83,23 @@ def papers_scores(results: Results, game: str) -> dict[str, float | None]:
     return {method: record.value if record else None for method, record in found.items()}
 
 
+def random_score(results: Results, game: str) -> float | None:
+    """Return the score of the random policy on a game: ours, or the paper's if ours was not measured."""
+    ours = _mean(results.values(RANDOM, runs_of(results, game)))
+    return papers_scores(results, game)["random"] if ours is None else ours
+
+
+def scored(results: Results, game: str) -> list[float]:
+    """Return the scores of our runs of a game; a run that diverged scores as the random policy."""
+    runs = runs_of(results, game)
+    random = random_score(results, game)
+    diverged = [random] * sum(run.diverged for run in runs) if random is not None else []
+    return results.values(SCORE, runs) + diverged
+
+
 def verdict(results: Results, game: str) -> str:
     """Judge our scores of a game against the paper's."""
-    runs = runs_of(results, game)
-    paper = papers_scores(results, game)
-    random = _mean(results.values(RANDOM, runs))
-    return score_verdict(results.values(SCORE, runs), paper[PAPERS], paper["random"] if random is None else random)
+    return score_verdict(scored(results, game), papers_scores(results, game)[PAPERS], random_score(results, game))
 
 
 def section(results: Results) -> list[str]:
@@ -97,7 +108,7 @@ def section(results: Results) -> list[str]:
     repeated = []
     for game in dict.fromkeys([*NINE_GAMES, *(run.spec.game for run in results.runs)]):
         runs = runs_of(results, game)
-        ours = results.values(SCORE, runs)
+        ours = scored(results, game)
         random = _mean(results.values(RANDOM, runs))
         compared = _normalized(results, game), verdict(results, game)
         rows.append([game, *_printed(results, game), number(random), _ours(ours, runs), *compared])
@@ -117,32 +128,31 @@ def section(results: Results) -> list[str]:
 
 def answer(results: Results) -> str:
     """Write in how many games our score is the paper's, and the normalized scores."""
-    scored = [game for game in NINE_GAMES if results.values(SCORE, runs_of(results, game))]
-    if not scored:
+    games = [game for game in NINE_GAMES if scored(results, game)]
+    if not games:
         return ""
-    if len(scored) <= FEW_GAMES:
-        each = [f"{game}: {verdict(results, game)}, normalized score {_normalized(results, game)}" for game in scored]
+    if len(games) <= FEW_GAMES:
+        each = [f"{game}: {verdict(results, game)}, normalized score {_normalized(results, game)}" for game in games]
         return f"against the paper's GA3C: {'; '.join(each)}"
-    verdicts = [verdict(results, game) for game in scored]
+    verdicts = [verdict(results, game) for game in games]
     reached = sum(each.startswith(("reached", "reproduced")) for each in verdicts)
-    shares = [_share(results, game) for game in scored]
+    shares = [_share(results, game) for game in games]
     known = [share for share in shares if share is not None]
     ends = " to ".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(known), max(known)))) if known else ""
     way = f"; the normalized scores are {ends} %" if known else ""
-    return f"against the paper's GA3C: its score is reached in {reached} of {len(scored)} games{way}"
+    return f"against the paper's GA3C: its score is reached in {reached} of {len(games)} games{way}"
 
 
 def _normalized(results: Results, game: str) -> str:
-    """Write the normalized score, such as '42 %': 0 % is our random policy, 100 % is the paper's GA3C."""
+    """Write the normalized score, such as '42 %': 0 % is the random policy, 100 % is the paper's GA3C."""
     share = _share(results, game)
     return "-" if share is None else f"{100 * share:.0f} %"
 
 
 def _share(results: Results, game: str) -> float | None:
-    """Return the normalized score, from 0 for our random policy to 1 for the paper's GA3C; None where it is unknown."""
-    runs = runs_of(results, game)
-    ours = results.values(SCORE, runs)
-    random = _mean(results.values(RANDOM, runs))
+    """Return the normalized score, from 0 for the random policy to 1 for the paper's GA3C; None where it is unknown."""
+    ours = scored(results, game)
+    random = random_score(results, game)
     paper = papers_scores(results, game)[PAPERS]
     if paper is None or random is None or not ours or paper <= random:
         return None
@@ -188,7 +198,8 @@ def _repeated(game: str, scores: list[float]) -> list[tuple[str, int, int, str]]
 
 def _ours(seeds: list[float], runs: list[Run]) -> str:
     """Write mean and interval over seeds; of a single seed, over its episodes."""
-    return f"{mean_ci(episodes(runs), 'episode')}, 1 seed" if len(seeds) == 1 else mean_ci(seeds)
+    played = episodes(runs)
+    return f"{mean_ci(played, 'episode')}, 1 seed" if len(seeds) == 1 and played else mean_ci(seeds)
 
 
 def _mean(values: list[float]) -> float | None:
@@ -214,7 +225,7 @@ def plot(results: Results, stem: Path) -> None:
     for game in NINE_GAMES:
         runs = runs_of(results, game)
         random = results.values(RANDOM, runs)
-        ours = results.values(SCORE, runs)
+        ours = scored(results, game)
         sample = ours if len(ours) > 1 else episodes(runs)
         panels.append((game.replace("_", " "), papers_scores(results, game), random, ours, sample))
     plots.score_panels(panels, stem)

@@ -29,17 +29,19 @@ NEARLY = 0.8
 MEAN = "mean score"
 SCORE = "score at the end"
 FRAMES = "frames"
+FIXED_LABEL = "fixed"
+DYNAMIC_LABEL = "dynamic"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     """Return three fixed settings, the best of them last, and dynamic adjustment."""
     if budget == "smoke":
         return [
-            smoke_spec(game, seed).called("fixed"),
-            adjustment.dynamic(budget, game, seed).called("dynamic"),
+            smoke_spec(game, seed).called(FIXED_LABEL),
+            adjustment.dynamic(budget, game, seed).called(DYNAMIC_LABEL),
         ]
     good = FIXED[budget]
-    fixed = {"1/1/1": (1, 1, 1), "16/1/1": (16, 1, 1), f"fixed, {'/'.join(map(str, good))}": good}
+    fixed = {"1/1/1": (1, 1, 1), "16/1/1": (16, 1, 1), f"{FIXED_LABEL}, {'/'.join(map(str, good))}": good}
     dynamic = adjustment.dynamic(budget, game, seed, MINUTES[budget])
     common = {name: value for name, value in dynamic.settings if name not in ADJUSTED}
     runs = [
@@ -48,7 +50,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         )
         for label, (agents, predictors, trainers) in fixed.items()
     ]
-    return [*runs, dynamic.called("dynamic from 1/1/1")]
+    return [*runs, dynamic.called(f"{DYNAMIC_LABEL} from 1/1/1")]
 
 
 def measures(run: Run) -> list[Measure]:
@@ -75,12 +77,13 @@ def findings(results: Results, runs: dict[str, list[Run]]) -> dict[str, Finding]
     Nothing is judged before all runs have ended: with some of the seeds a verdict could still turn.
     """
     frames = {label: values for label, each in runs.items() if (values := results.values(FRAMES, each))}
-    if len(frames) < len(runs) or not results.ended:
+    fixed = next((label for label in runs if label.startswith(FIXED_LABEL)), None)
+    dynamic = next((label for label in runs if label.startswith(DYNAMIC_LABEL)), None)
+    if len(frames) < len(runs) or not results.ended or not fixed or not dynamic:
         return dict.fromkeys(("more_frames", "nearly_best"), Finding(RUNS_MISSING, "not every run was made"))
     means = {label: sum(values) / len(values) for label, values in frames.items()}
     most = max(means, key=means.__getitem__)
     least = min(means, key=means.__getitem__)
-    fixed, dynamic = list(runs)[-2:]
     scores = welch_effect(results.values(MEAN, runs[most]), results.values(MEAN, runs[least]))
     ratio = paired_ratio(_by_machine(results, runs[dynamic]), _by_machine(results, runs[fixed]), NEARLY)
     of_scores, of_ratio = holm([scores.chance, ratio.chance])

@@ -6,6 +6,8 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.throughput import pps
@@ -60,13 +62,13 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return when the score was reached. The time counts from the end of the first episode, once all has started."""
+    """Return when the score was reached. The time of a session counts from the end of its first episode."""
     curve = run.curve
     window = run.spec.config.rolling_episodes
     goal = GOALS[run.spec.game].score
-    start = float(curve["time_s"][0]) if len(curve["time_s"]) else math.nan
     protocol = f"until the mean of {window} episodes of training is {goal:g}"
-    seconds = first_reaching(curve, goal, "time_s", window) - start
+    reached = first_reaching(curve, goal, "time_s", window)
+    seconds = math.nan if math.isnan(reached) else reached - _starting_s(run, reached)
     steps = first_reaching(curve, goal, "agent_steps", window)
     return [
         Measure(TIME, seconds, "s", f"{protocol}, from the end of the first episode", NOT_REACHED),
@@ -88,45 +90,61 @@ def findings(results: Results) -> dict[str, Finding]:
 
     A run of A3C that does not reach it counts as if it had at its end, which favors A3C.
     """
-    times = {game: {system: _times(results, of[system]) for system in COMPARED} for game, of in groups(results).items()}
+    times = {
+        game: {system: _times(results, of.get(system, [])) for system in COMPARED}
+        for game, of in groups(results).items()
+    }
     times = {game: of for game, of in times.items() if any(of.values())} or times
     effects = {game: paired_ratio(by_system["a3c"], by_system["ga3c"]) for game, by_system in times.items()}
     corrected = holm([effect.chance for effect in effects.values()])
     found = {}
     for (game, effect), chance in zip(effects.items(), corrected, strict=True):
-        bound = _bound(results, groups(results)[game]["a3c"]) if effect.seeds else ""
+        bound = _bound(results, groups(results)[game].get("a3c", [])) if effect.seeds else ""
         verdict = _verdict(results, game, effect_verdict(effect, chance))
         found[game] = Finding(verdict, bound + described_ratio(effect, chance))
     return found
 
 
 def _times(results: Results, runs: list[Run]) -> dict[int, float]:
-    """Return the seconds to the score by seed; where it is not reached, those to the end of the last episode."""
-    return {run.spec.seed: results.value(run, TIME) or _length(run) for run in runs if run.finished}
+    """Return the seconds to the score by seed; where it is not reached, those of the run."""
+    return {run.spec.seed: results.value(run, TIME) or _length(run) for run in runs if run.ended}
 
 
 def _length(run: Run) -> float:
-    """Return the seconds from the end of the first episode to that of the last; of fewer than two, of the whole run."""
+    """Return the seconds of a run that has not reached the score, from the first episode of each session.
+
+    They end with the last episode; for a run with fewer than two or one that diverged, with its planned time.
+    """
     ends = run.curve["time_s"]
-    return float(ends[-1] - ends[0]) if len(ends) > 1 else 3600 * run.hours
+    if run.diverged or len(ends) < 2:
+        return 60.0 * (run.spec.config.minutes or 60 * run.hours)
+    return float(ends[-1]) - _starting_s(run, float(ends[-1]))
+
+
+def _starting_s(run: Run, until: float) -> float:
+    """Return the seconds before `until` in which a session had started and no episode of it had ended."""
+    ends = run.curve["time_s"]
+    starts = [float(session.get("time_s", 0.0)) for session in run.sessions]
+    before = [start for start in starts if start < until]
+    return sum(float(ends[np.searchsorted(ends, start, side="right")]) - start for start in before)
 
 
 def _bound(results: Results, runs: list[Run]) -> str:
     """Return 'at least ' where a run has not reached the score."""
-    return "at least " if any(run.finished and results.value(run, TIME) is None for run in runs) else ""
+    return "at least " if any(run.ended and results.value(run, TIME) is None for run in runs) else ""
 
 
 def _verdict(results: Results, game: str, verdict: str) -> str:
     runs = [run for run in results.runs if run.spec.game == game]
-    finished = [run for run in runs if run.finished]
+    ended = [run for run in runs if run.ended]
     ours = [run for run in runs if run.spec.system == "ga3c"]
-    if any(run.diverged or (run.finished and results.value(run, TIME) is None) for run in ours):
+    if any(run.ended and results.value(run, TIME) is None for run in ours):
         return TOO_SHORT
     if verdict == FEW_SEEDS:
         return verdict
-    if len(finished) < len(runs):
+    if len(ended) < len(runs):
         return RUNS_MISSING
-    return SEVERAL_MACHINES if len({run.hardware for run in finished}) > 1 else verdict
+    return SEVERAL_MACHINES if len({run.hardware for run in ended if run.finished}) > 1 else verdict
 
 
 def section(results: Results) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.effects import described, holm, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import CHANCE, FEW_SEEDS, HOLDS, LEAST_SEEDS, NO_DIFFERENCE, Finding
@@ -111,7 +111,8 @@ def section(results: Results) -> list[str]:
         reasons = sorted({results.status(run) for run in runs if not run.finished})
         rows.append([game, *map(mean_ci, workers + rates), "; ".join(reasons)])
     quick = results.budget == "quick"
-    return lines_of("adjustment.md", rows=rows, quick=quick, different_optimum=different_optimum(found))
+    different = once_ended(different_optimum(found), results.runs)
+    return lines_of("adjustment.md", rows=rows, quick=quick, different_optimum=different)
 
 
 def plot(results: Results, stem: Path) -> None:

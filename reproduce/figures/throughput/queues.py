@@ -64,7 +64,8 @@ def _short_queue(shares: Sequence[float], missing: bool, on_gpu: bool) -> Findin
     if not shares:
         return tps.NOTHING_MEASURED
     low, high = student_interval(shares, CONFIDENCE)
-    because = f"{sum(shares) / len(shares):.0%} of the maximum [{low:.0%}, {high:.0%}] ({len(shares)} settings)"
+    interval = f" [{low:.0%}, {high:.0%}]" if len(shares) > 1 else ""
+    because = f"{sum(shares) / len(shares):.0%} of the maximum{interval} ({len(shares)} settings)"
     if not on_gpu:
         return Finding(NEEDS_GPU, because)
     return Finding(RUNS_MISSING if missing else interval_verdict(-high, -low, -FAR_BELOW), because)
