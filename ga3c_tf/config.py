@@ -128,9 +128,9 @@ class Config:
     scheduling: str = declare(
         "tuned",
         "trainers",
-        "'tuned', for few cores: predictors wait for more requests while trainers are behind, at most half of the "
-        "cores update at once, threads run as SCHED_BATCH, and agents share one process per core; 'plain': none of "
-        "these, as in the paper.",
+        "'tuned', for few cores: predictors wait for more requests while trainers are behind, at first half of the "
+        "cores (on a CPU) update at once, threads run as SCHED_BATCH, and agents share one process per core; 'plain': "
+        "none of these, as in the paper.",
         choices=("tuned", "plain"),
         systems=("ga3c", "a2c"),
     )

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.text import duration
@@ -24,7 +25,7 @@ def specs_of(
     Of several figures, those that the changes do not go with are left out.
 
     Raises:
-        UserError: unknown game, or changes that do not go with the one figure.
+        UserError: unknown game, or changes that do not go with the one figure or with any.
     """
     check_games(games)
     specs = []
@@ -32,6 +33,8 @@ def specs_of(
         plain = figure.all_specs(budget, seeds, games)
         if len(figures) == 1 or figure.takes(changes, plain):
             specs += plain + figure.changed_specs(budget, changes, seeds, games)
+    if not specs:
+        raise UserError(f"no figure at the {budget} budget goes with these games, this loss or this network")
     return list(dict.fromkeys(specs))
 
 
@@ -69,7 +72,8 @@ def reproduce(
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.prepare(budget)
     folder.add_method(changes, say)
-    folder.remove_superseded(specs, say)
+    if not force:  # which repeats every run, superseded or not
+        folder.remove_superseded(specs, say)
     runs = executor.execute(specs, folder.runs, force)
     # Figures that were made before may share runs with this one, so they are recorded and drawn again.
     for figure in FIGURES.values():

@@ -141,5 +141,11 @@ class Drawn:
     def values(self, metric, runs):
         return [value for run in runs if (value := self.value(run, metric)) is not None]
 
+    def score(self, run, metric, random=None):
+        return self.value(run, metric)  # none of them diverged
+
+    def scores(self, metric, runs, random=None):
+        return self.values(metric, runs)
+
     def papers(self, table, **cells):
         return None

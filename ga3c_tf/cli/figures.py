@@ -38,7 +38,7 @@ from ga3c_tf.errors import UserError
     type=click.Path(path_type=Path, file_okay=False),
     help="Results folder [default: results; with --budget smoke, runs/smoke].",
 )
-@click.option("--force", is_flag=True, help="Repeat runs that are finished.")
+@click.option("--force", is_flag=True, help="Repeat all runs, whatever came of them.")
 @cluster_options
 @click.option("--dry-run", is_flag=True, help="Print the commands of the runs that are left, and run nothing.")
 @click.option("--list", "show_list", is_flag=True, help="Say what each figure shows, what it costs, what is measured.")
@@ -78,7 +78,7 @@ def reproduce(
         if left:
             print("\n".join(left))
         else:
-            warn("all of these runs are finished; --force repeats them")
+            warn("nothing is left to run; --force repeats runs")
         return 0
     exit_on_signals()
     runs = command.reproduce(figures, budget, seeds, chosen, changes, out, force, executor, say)

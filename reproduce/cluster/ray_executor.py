@@ -78,7 +78,7 @@ class RayExecutor:
     def _execute(self, specs: Sequence[RunSpec], runs: Path, force: bool, url: str) -> list[Run]:
         folder = runs.parent.absolute()
         storage = Storage(url)
-        left = [spec for spec in specs if force or not Run.of(spec, runs).finished]
+        left = [spec for spec in specs if force or not Run.of(spec, runs).ended]
         self._say(f"{len(specs)} runs, {len(specs) - len(left)} of them finished")
         if not left:
             return [Run.of(spec, runs) for spec in specs]
@@ -90,16 +90,15 @@ class RayExecutor:
             else:
                 mirrors = [Mirror(storage, folder, spec.id) for spec in left]
                 for spec, mirror in zip(left, mirrors, strict=True):
-                    if (runs / spec.id).exists() and not _finished(storage, spec) and mirror.is_ahead():
-                        storage.remove(f"runs/{spec.id}")
+                    if (runs / spec.id).exists() and not storage.names(f"runs/{spec.id}"):
                         mirror.push()
                 try:
                     self._lead([job for job in jobs if force or not _finished(storage, job.spec)], url, marker, force)
                 except BaseException:
                     if not self._detach:
-                        _collect(mirrors)
+                        _collect(mirrors, self._say)
                     raise
-                _collect(mirrors)
+                _collect(mirrors, self._say)
         return [Run.of(spec, runs) for spec in specs]
 
     @contextlib.contextmanager
@@ -151,8 +150,11 @@ class RayExecutor:
             time.sleep(POLL_SECONDS)
 
 
-def _collect(mirrors: Sequence[Mirror]) -> None:
+def _collect(mirrors: Sequence[Mirror], say: Callable[[str], None]) -> None:
+    """Copy the runs here; what has come further here than in the storage is kept under another name."""
     for mirror in mirrors:
+        if mirror.is_ahead():
+            say(f"the storage has an earlier state of a run; the later one is kept in {mirror.set_aside()}")
         mirror.pull()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import shutil
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
@@ -155,11 +156,16 @@ class Mirror:
         self._remove_all_but({*others, *itertools.chain(*checkpoints)})
 
     def is_ahead(self) -> bool:
-        """Whether the run here has come further than its copy: it has a newer checkpoint, or there is no copy."""
-        stored = self._storage.names(self._run)
-        steps = [PurePosixPath(name).parent.name for name in stored if "/checkpoints/" in name]
-        here = [path.name for path in self.checkpoints()]
-        return not stored or max(map(int, here), default=-1) > max(map(int, filter(str.isdigit, steps)), default=-1)
+        """Whether the run here has a checkpoint that is newer than all of its copy, of which there are some."""
+        folders = {PurePosixPath(name).parent.name for name in self._storage.names(f"{self._run}/checkpoints")}
+        stored = [int(name) for name in folders if name.isdigit()]
+        here = [int(path.name) for path in self.checkpoints()]
+        return bool(stored) and max(here, default=-1) > max(stored)
+
+    def set_aside(self) -> Path:
+        """Rename the run's folder here, and return its new name."""
+        folder = self._folder / self._run
+        return folder.rename(folder.with_name(f"{folder.name}.kept-{time.time_ns()}"))
 
     def checkpoints(self) -> list[Path]:
         """Return the folders of the checkpoints that are whole, in order."""

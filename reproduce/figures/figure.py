@@ -90,6 +90,23 @@ class Results:
         """Return the numbers of these runs that have one."""
         return [value for run in runs if (value := self.value(run, metric)) is not None]
 
+    def score(self, run: Run, metric: str, random: float | None = None) -> float | None:
+        """Return the score of this run, or None; one that diverged scores as the random policy.
+
+        Args:
+            run: the run.
+            metric: a score in points.
+            random: the score of the random policy; None for `Run.random_score`.
+        """
+        if not run.diverged:
+            return self.value(run, metric)
+        counted = run.random_score if random is None else random
+        return None if math.isnan(counted) else counted
+
+    def scores(self, metric: str, runs: Iterable[Run], random: float | None = None) -> list[float]:
+        """Return the scores of these runs that have one, as `score` does."""
+        return [score for run in runs if (score := self.score(run, metric, random)) is not None]
+
     def unfinished(self, runs: Iterable[Run]) -> str:
         """Return for each of these runs that is not finished its seed and what became of it, in one cell."""
         return "; ".join(f"seed {run.spec.seed}: {self.status(run)}" for run in runs if not run.finished)

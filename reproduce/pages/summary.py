@@ -103,10 +103,10 @@ def summarize(folder: ResultsFolder) -> Summary:
 
 def _findings(figure: Figure, results: Results) -> list[tuple[str, ...]]:
     """Return claim, verdict, reason and numbers of each finding; a claim names its game where there are several."""
-    parts = figure.parts(results)
+    games = {run.spec.game for run in results.runs} if figure.by_game else {}
     return [
-        (f"{game}: {claim}" if len(parts) > 1 else claim, *rest)
-        for game, part in parts.items()
+        (f"{game}: {claim}" if len(games) > 1 else claim, *rest)
+        for game, part in figure.parts(results).items()
         for claim, *rest in FINDING.findall("\n".join(figure.section(part)))
     ]
 

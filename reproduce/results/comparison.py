@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, Results, grouped
+from ga3c_tf.reproduce.figures.figure import Figure, Results, grouped, once_ended
 from ga3c_tf.reproduce.measures.effects import judged, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.runs.run import Run
@@ -24,7 +24,7 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
     metric, unit = figure.main
     papers = by_setting(paper.runs)
     values = {
-        setting: (own.values(metric, runs), paper.values(metric, papers.get(setting, [])))
+        setting: (_values(own, figure, runs), _values(paper, figure, papers.get(setting, [])))
         for setting, runs in by_setting(own.runs).items()
     }
     found = judged({setting: welch_effect(ours, theirs) for setting, (ours, theirs) in values.items()})
@@ -33,9 +33,16 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
         ours, theirs = values[setting]
         difference = sum(ours) / len(ours) - sum(theirs) / len(theirs) if ours and theirs else None
         numbers = [mean_ci(theirs), mean_ci(ours), number(difference)]
-        rows.append([setting.slug, *numbers, found[setting].verdict, own.unfinished(runs)])
+        finding = once_ended(found[setting], [*runs, *papers.get(setting, [])])
+        rows.append([setting.slug, *numbers, finding.verdict, own.unfinished(runs)])
     method = described(own.runs[0].spec.changes)
     return [*lines_of("comparison.md", metric=metric, unit=unit, method=method, rows=rows), ""]
+
+
+def _values(results: Results, figure: Figure, runs: Iterable[Run]) -> list[float]:
+    """Return the main numbers of these runs; where they are scores, one that diverged has the random policy's."""
+    metric, unit = figure.main
+    return results.scores(metric, runs) if unit == "points" else results.values(metric, runs)
 
 
 def plot(paper: Results, own: Results, stem: Path) -> None:

@@ -49,7 +49,7 @@ class LocalExecutor:
 
     def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
         """As `Executor.execute`."""
-        done = {spec: not force and Run.of(spec, runs).finished for spec in specs}
+        done = {spec: not force and Run.of(spec, runs).ended for spec in specs}
         left = sum(spec.seconds for spec in specs if not done[spec])
         self._say(f"{len(specs)} runs, {sum(done.values())} of them finished; about {duration(left)} left")
         estimated = 0.0

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import csv
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -32,7 +31,7 @@ from ga3c_tf.reproduce.cluster import (  # noqa: E402
     ray_task,
     scheduler,
 )
-from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor, _finished, jobs_for, summary  # noqa: E402
+from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor, _collect, _finished, jobs_for, summary  # noqa: E402
 from ga3c_tf.reproduce.cluster.storage import Mirror, Storage, TakenOver  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)  # Ray and whole runs, on a machine that may be slow
@@ -465,15 +464,19 @@ def test_a_live_run_is_stored_so_that_it_can_be_resumed(tmp_path, kind):
 def test_a_run_that_has_come_further_here_than_in_the_storage_is_told(tmp_path):
     run = LiveRun(tmp_path / "here")
     mirror = Mirror(Storage(str(tmp_path / "storage")), tmp_path / "here", "x")
-    assert mirror.is_ahead()  # there is no copy
     run.save()
+    assert not mirror.is_ahead()  # there is no copy, so nothing can be lost
     mirror.push()
     assert not mirror.is_ahead()
     run.save()
     assert mirror.is_ahead()
-    mirror.push()
-    shutil.rmtree(tmp_path / "here" / "runs" / "x" / "checkpoints")
-    assert not mirror.is_ahead()
+    said = []
+    _collect([mirror], said.append)
+    [kept] = (tmp_path / "here" / "runs").glob("x.kept-*")
+    assert str(kept) in said[0] and sorted(path.name for path in (kept / "checkpoints").iterdir())[-1] == f"{2:012d}"
+    assert [path.name for path in run.folder.glob("checkpoints/*")] == [f"{1:012d}"]
+    _collect([mirror], said.append)
+    assert len(said) == 1
 
 
 @pytest.mark.parametrize("kind", ["folder", "memory"])

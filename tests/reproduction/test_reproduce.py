@@ -83,7 +83,7 @@ def test_every_figure_leaves_records_pictures_and_a_section(smoke, name):
 
 def test_a_dry_run_of_what_is_finished_says_so(smoke):
     done = ga3c_tf("reproduce", "--figure", "scores", "--budget", "smoke", "--dry-run", "--out", smoke)
-    assert (done.returncode, done.stdout) == (0, "") and "all of these runs are finished" in done.stderr
+    assert (done.returncode, done.stdout) == (0, "") and "nothing is left to run" in done.stderr
 
 
 def test_the_smoke_page_says_that_it_is_no_result_and_is_current(smoke):
@@ -573,6 +573,14 @@ def test_a_damaged_result_is_refused_by_name(tmp_path):
     [
         (["reproduce"], "name one --figure, or give --all; --list names the figures"),
         (["reproduce", "--figure", "pps", "--all"], "name one --figure, or give --all"),
+        (
+            ["reproduce", "--all", "--budget", "tuned", "--network", "mine:wide", "--dry-run"],
+            "the module 'mine' cannot be imported",
+        ),
+        (
+            ["reproduce", "--all", "--budget", "tuned", "--network", "json:loads"],  # the initialization is another's
+            "no figure at the tuned budget goes with these games",
+        ),
         (["reproduce", "--figure", "score"], "unknown figure 'score'; close: scores"),
         (["reproduce", "--figure", "pps", "--games", "pongg"], "unknown game 'pongg'; close: pong"),
         (["reproduce", "--figure", "pps", "--seeds", "0"], "0 is not in the range"),

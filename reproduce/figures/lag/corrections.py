@@ -6,7 +6,6 @@ all corrections have the same gradient, so that is run once.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -111,8 +110,8 @@ def values(results: Results, metric: str) -> ByCondition:
     """Return the numbers of the seeds by correction and lag; a run that diverged scores as the random policy."""
     found: ByCondition = {}
     for run in results.runs:
-        value = run.random_score if run.diverged and metric in (SCORE, END) else results.value(run, metric)
-        if value is not None and not math.isnan(value):
+        value = results.score(run, metric) if metric in (SCORE, END) else results.value(run, metric)
+        if value is not None:
             found.setdefault((run.spec.label[0], run.spec.label[1]), []).append(value)
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -41,6 +40,7 @@ END = "score at the end"
 LOST = "time lost"
 COLLAPSED = "collapsed"
 PPS = "pps"
+SCORES = (SCORE, SCORE_AT_STEPS, END)
 EQUAL_STEPS = 500_000
 """Agent steps of `SCORE_AT_STEPS` and `LOST`."""
 OF_TIME = (SCORE, PPS)
@@ -119,27 +119,17 @@ def values(
     by_seed: dict[int, list[float]] = {}
     for setting in settings:
         for run in runs.get(Label(setting, rate), []):
-            value = results.value(run, metric)
-            if value is None:
-                value = _without_value(run, metric)
-            if not math.isnan(value):
+            value = results.score(run, metric) if metric in SCORES else results.value(run, metric)
+            if value is None and metric == LOST and _learned_nothing(run):
+                value = 1.0
+            if value is not None:
                 by_seed.setdefault(run.spec.seed, []).append(value)
     return {seed: sum(each) / len(each) for seed, each in by_seed.items() if len(each) == len(settings)}
 
 
-def _without_value(run: Run, metric: str) -> float:
-    """Return what counts for a run without a number: the random policy's score, and all of the time as lost.
-
-    Args:
-        run: one that diverged, or never learned in the steps that it made.
-        metric: what it has no number of.
-
-    Returns:
-        Not-a-number for any other run or metric.
-    """
-    if metric == LOST and (run.diverged or (run.finished and run.agent_steps >= EQUAL_STEPS)):
-        return 1.0
-    return run.random_score if run.diverged and metric in (SCORE, SCORE_AT_STEPS) else math.nan
+def _learned_nothing(run: Run) -> bool:
+    """Whether a run without a value of `LOST` diverged, or never gained enough in as many steps as are compared."""
+    return run.diverged or (run.finished and run.agent_steps >= EQUAL_STEPS)
 
 
 def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> Finding:

@@ -80,9 +80,7 @@ def findings(results: Results) -> dict[str, Finding]:
 def _ends(results: Results, rates: dict[str, list[Run]], system: str) -> list[float]:
     """Return the final scores of a system at its first learning rate; runs that diverged count as the random policy."""
     runs = next((runs for runs in rates.values() if runs[0].spec.system == system), [])
-    random = random_score(rates)
-    diverged = [run.random_score if random is None else random for run in runs if run.diverged]
-    return results.values(FINAL, [run for run in runs if run.finished]) + diverged
+    return results.scores(FINAL, [run for run in runs if run.ended], random_score(rates))
 
 
 def section(results: Results) -> list[str]:

@@ -76,10 +76,7 @@ def findings(results: Results) -> dict[str, Finding]:
     runs = groups(results)
     effects = {}
     for name, (protocol, metric, limit) in LIMITS.items():
-        values = {
-            run.spec.seed: run.random_score if run.diverged else results.value(run, metric)
-            for run in runs.get(protocol, [])
-        }
+        values = {run.spec.seed: results.score(run, metric) for run in runs.get(protocol, [])}
         known = {seed: value for seed, value in values.items() if value is not None}
         effects[name] = paired_effect(known, dict.fromkeys(known, limit))
     found = judged(effects)

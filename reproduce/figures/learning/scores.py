@@ -91,10 +91,7 @@ def random_score(results: Results, game: str) -> float | None:
 
 def scored(results: Results, game: str) -> list[float]:
     """Return the scores of our runs of a game; a run that diverged scores as the random policy."""
-    runs = runs_of(results, game)
-    random = random_score(results, game)
-    diverged = [random] * sum(run.diverged for run in runs) if random is not None else []
-    return results.values(SCORE, runs) + diverged
+    return results.scores(SCORE, runs_of(results, game), random_score(results, game))
 
 
 def verdict(results: Results, game: str) -> str:

@@ -74,17 +74,19 @@ def groups(results: Results) -> dict[str, list[Run]]:
 def findings(results: Results, runs: dict[str, list[Run]]) -> dict[str, Finding]:
     """Judge what the paper says of frames, and of dynamic adjustment against the best fixed setting.
 
+    A run that diverged scores as the random policy.
+
     Nothing is judged before all runs have ended: with some of the seeds a verdict could still turn.
     """
     frames = {label: values for label, each in runs.items() if (values := results.values(FRAMES, each))}
-    fixed = next((label for label in runs if label.startswith(FIXED_LABEL)), None)
-    dynamic = next((label for label in runs if label.startswith(DYNAMIC_LABEL)), None)
-    if len(frames) < len(runs) or not results.ended or not fixed or not dynamic:
+    fixed = next(label for label in runs if label.startswith(FIXED_LABEL))
+    dynamic = next(label for label in runs if label.startswith(DYNAMIC_LABEL))
+    if len(frames) < len(runs) or not results.ended:
         return dict.fromkeys(("more_frames", "nearly_best"), Finding(RUNS_MISSING, "not every run was made"))
     means = {label: sum(values) / len(values) for label, values in frames.items()}
     most = max(means, key=means.__getitem__)
     least = min(means, key=means.__getitem__)
-    scores = welch_effect(results.values(MEAN, runs[most]), results.values(MEAN, runs[least]))
+    scores = welch_effect(results.scores(MEAN, runs[most]), results.scores(MEAN, runs[least]))
     ratio = paired_ratio(_by_machine(results, runs[dynamic]), _by_machine(results, runs[fixed]), NEARLY)
     of_scores, of_ratio = holm([scores.chance, ratio.chance])
     more_frames = f"'{most}' against '{least}': {described(scores, of_scores)}"

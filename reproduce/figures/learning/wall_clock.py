@@ -90,16 +90,13 @@ def findings(results: Results) -> dict[str, Finding]:
 
     A run of A3C that does not reach it counts as if it had at its end, which favors A3C.
     """
-    times = {
-        game: {system: _times(results, of.get(system, [])) for system in COMPARED}
-        for game, of in groups(results).items()
-    }
+    times = {game: {system: _times(results, of[system]) for system in COMPARED} for game, of in groups(results).items()}
     times = {game: of for game, of in times.items() if any(of.values())} or times
     effects = {game: paired_ratio(by_system["a3c"], by_system["ga3c"]) for game, by_system in times.items()}
     corrected = holm([effect.chance for effect in effects.values()])
     found = {}
     for (game, effect), chance in zip(effects.items(), corrected, strict=True):
-        bound = _bound(results, groups(results)[game].get("a3c", [])) if effect.seeds else ""
+        bound = _bound(results, groups(results)[game]["a3c"]) if effect.seeds else ""
         verdict = _verdict(results, game, effect_verdict(effect, chance))
         found[game] = Finding(verdict, bound + described_ratio(effect, chance))
     return found
@@ -124,9 +121,11 @@ def _length(run: Run) -> float:
 def _starting_s(run: Run, until: float) -> float:
     """Return the seconds before `until` in which a session had started and no episode of it had ended."""
     ends = run.curve["time_s"]
-    starts = [float(session.get("time_s", 0.0)) for session in run.sessions]
+    starts = sorted({float(session.get("time_s", 0.0)) for session in run.sessions})
     before = [start for start in starts if start < until]
-    return sum(float(ends[np.searchsorted(ends, start, side="right")]) - start for start in before)
+    firsts = [float(ends[np.searchsorted(ends, start, side="right")]) for start in before]
+    nexts = [*before[1:], math.inf]  # a session may end before any of its episodes
+    return sum(min(first, after) - start for start, first, after in zip(before, firsts, nexts, strict=True))
 
 
 def _bound(results: Results, runs: list[Run]) -> str:
@@ -154,7 +153,7 @@ def section(results: Results) -> list[str]:
     for game in judged:
         for system, runs in groups(results)[game].items():
             reached = results.values(TIME, runs)
-            ended = sum(run.finished for run in runs)
+            ended = sum(run.ended for run in runs)
             cells = [mean_ci(reached), *(mean_ci(results.values(metric, runs)) for metric in (STEPS, END))]
             rows.append([game, number(GOALS[game].score), SYSTEMS[system], f"{len(reached)} of {ended}", *cells])
     goals = {game: number(GOALS[game].score) for game in judged}
