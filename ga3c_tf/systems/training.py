@@ -241,9 +241,9 @@ class _Rows:
         self._system = system
         self._report = report
         self._period = session.config.log_seconds
-        self._window_start = time.monotonic()
+        self._window_start = session.time_s
         self._window_steps = session.agent_steps
-        self._due = self._window_start + self._period
+        self._due = time.monotonic() + self._period
         self._count = 0
 
     def seconds_left(self) -> float:
@@ -261,18 +261,17 @@ class _Rows:
 
     def write_last(self) -> None:
         """Write the row of the time since the last one, unless its rates would say little for want of time."""
-        if self._count == 0 or time.monotonic() - self._window_start > self._period / 2:
+        if self._count == 0 or self._session.time_s - self._window_start > self._period / 2:
             self._write()
 
     def _write(self) -> None:
         session = self._session
         self._system.before_row()
-        now = time.monotonic()
         time_s = session.time_s
         steps = session.agent_steps
-        seconds = max(now - self._window_start, 1e-9)
+        seconds = max(time_s - self._window_start, 1e-9)
         pps = (steps - self._window_steps) / seconds  # not the predictions: some have no step, for a bootstrap alone
-        self._window_start = now
+        self._window_start = time_s
         self._window_steps = steps
         self._count += 1
         counts = self._system.counts()
