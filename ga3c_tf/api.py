@@ -71,7 +71,7 @@ class Agent:
     """A trained agent, as `load_agent` and `Run.agent` return it.
 
     Attributes:
-        config: the settings that it was trained with.
+        config: the settings that it was trained with, except that a lost life does not end an episode.
         agent_steps: environment steps that it was trained for.
     """
 

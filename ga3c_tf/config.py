@@ -379,7 +379,7 @@ class Config:
         choices=("wandb", "mlflow"),
     )
     checkpoint_minutes: float = declare(5.0, "run", "Minutes between two checkpoints.", above=0)
-    rolling_episodes: int = declare(100, "run", "Number of episodes in the rolling score, a mean.", low=1, high=MOST)
+    rolling_episodes: int = declare(100, "run", "Number of episodes that the rolling score averages.", low=1, high=MOST)
     max_failures: int = declare(
         10,
         "run",
