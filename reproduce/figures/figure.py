@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN, Record, read_records
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Finding
+from ga3c_tf.reproduce.measures.text import lines_of
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
@@ -131,31 +132,33 @@ class Figure:
         place: its place on the results page, from 1 on.
         paper: where it stands in the paper.
         shows: what it plots, in one line.
-        claim: what the paper says of it, or what it asks that is not the paper's, in one line.
+        headline: what the paper says of it, or what it asks that is not the paper's, in one line.
         games: that it is made for by default, at each budget that it has.
         seeds: how many by default, of a budget and a game.
         specs: the runs of one game and seed at a budget.
         measures: the numbers of a finished run.
         main: metric and unit of the row that an unfinished run leaves.
-        section: lines of Markdown: tables and verdicts.
+        details: lines of Markdown: tables, and how they are to be read.
         plot: draws what is there into the files of this stem (.svg and .png).
-        by_game: section and plot are made for each game by itself; where there are several, of those with a run.
+        claims: what its runs are to decide, and what they found; none where it only describes.
+        by_game: claims, details and plot are made for each game by itself, where there are several of those with a run.
         first_seed: of its runs.
-        answer: one line for the summary, of a figure whose answer is not in its findings; empty where there is none.
+        answer: one line for the summary, of a figure whose answer is not in its claims; empty where there is none.
     """
 
     name: str
     place: int
     paper: str
     shows: str
-    claim: str
+    headline: str
     games: dict[str, tuple[str, ...]]
     seeds: Callable[[str, str], int]
     specs: Callable[[str, str, int], list[RunSpec]]
     measures: Callable[[Run], list[Measure]]
     main: tuple[str, str]
-    section: Callable[[Results], list[str]]
+    details: Callable[[Results], list[str]]
     plot: Callable[[Results, Path], None]
+    claims: Callable[[Results], list[Claim]] = lambda results: []
     by_game: bool = False
     first_seed: int = 1
     answer: Callable[[Results], str] = lambda results: ""
@@ -215,6 +218,19 @@ class Figure:
             values.setdefault(spec.game, set()).add(dict(spec.settings).get(name))
         return any(len(each) > 1 for each in values.values())
 
+    def section(self, results: Results) -> list[str]:
+        """Return the lines of Markdown of the claims and the details."""
+        return lines_of("section.md", claims=self.claims(results), details=self.details(results))
+
+    def all_claims(self, results: Results) -> list[Claim]:
+        """Return the claims of all games; the text names the game where there are several."""
+        games = {run.spec.game for run in results.runs} if self.by_game else {}
+        return [
+            claim._replace(text=f"{game}: {claim.text}") if len(games) > 1 else claim
+            for game, part in self.parts(results).items()
+            for claim in self.claims(part)
+        ]
+
     def sections(self, results: Results) -> list[str]:
         """Return the lines of Markdown, for each game where there are several."""
         games = dict.fromkeys(run.spec.game for run in results.runs) if self.by_game else {}
@@ -233,7 +249,7 @@ class Figure:
             )
 
     def parts(self, results: Results) -> dict[str, Results]:
-        """Return what section and plot are made of: the results of each game, or all of them under an empty name."""
+        """Return what claims, details and plot are of: the results of each game, or all of them under an empty name."""
         if not self.by_game:
             return {"": results}
         games = dict.fromkeys(run.spec.game for run in results.runs)

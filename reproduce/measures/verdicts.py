@@ -33,13 +33,44 @@ Scores = Sequence[float] | np.ndarray
 
 
 class Finding(NamedTuple):
-    """Whether what the paper found is so here, and the numbers that decided. Claim and rule are in the templates."""
+    """Whether a claim is so here, and the numbers that decided."""
 
     verdict: str
     because: str
 
     def __str__(self) -> str:
         return f"**{self.verdict}** - {self.because}"
+
+    @property
+    def word(self) -> str:
+        """The verdict without a reason."""
+        return self.verdict.partition(": ")[0]
+
+    @property
+    def reason(self) -> str:
+        """Why it is undecided; empty where it is not."""
+        return self.verdict.partition(": ")[2]
+
+
+class Claim(NamedTuple):
+    """What the runs of a figure are to decide, and what they found.
+
+    Attributes:
+        text: what is claimed, as the pages state it.
+        finding: what was found.
+        rule: how it is judged, in a few words; empty where the text says enough.
+        own: it is a question of ours in a figure of the paper.
+    """
+
+    text: str
+    finding: Finding
+    rule: str = ""
+    own: bool = False
+
+    @property
+    def stated(self) -> str:
+        """The text, saying where the claim is not the paper's."""
+        return f"{self.text} (not a claim of the paper)" if self.own else self.text
 
 
 def holds_if(condition: bool) -> str:

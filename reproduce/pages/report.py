@@ -14,13 +14,12 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 from ga3c_tf.host.calibration import mean
 from ga3c_tf.reproduce.figures.figure import Figure, Results
-from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import MEASURED
 from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.pages import front_page
-from ga3c_tf.reproduce.pages.summary import NOTHING, Summary, budgets_shown, counted, outcomes, summarize
+from ga3c_tf.reproduce.pages.summary import NOTHING, Chapter, Summary, counted, outcomes, summarize
 from ga3c_tf.reproduce.results import comparison, pretrained
-from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
+from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import comparable
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
@@ -52,19 +51,16 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
         decided=summary.decided,
         undecided=[[each.figure, "; ".join(each.claims), each.reason, each.left] for each in summary.undecided],
         rules=summary.rules,
-        unidentified=_unidentified(folder),
+        unidentified=_unidentified(folder, summary),
         published=pretrained.rows(folder.path / "weights", folder.paper(), "weights"),
         figures=[
             {
                 "name": figure.name,
                 "paper": figure.paper,
                 "shows": figure.shows,
-                "blocks": [
-                    block for budget in budgets_shown(folder, figure) for block in _blocks(folder, figure, budget)
-                ],
+                "blocks": [block for chapter in chapters for block in _blocks(folder, chapter)],
             }
-            for figure in FIGURES.values()
-            if any(folder.results(figure, budget).begun for budget in budgets_shown(folder, figure))
+            for figure, chapters in _begun(summary)
         ],
     )
     return "\n".join(lines) + "\n"
@@ -106,18 +102,21 @@ def stale_pages(folder: ResultsFolder) -> list[Path]:
     return [path for path, (now, then) in {**texts, **front_page.texts(folder, summary)}.items() if now != then]
 
 
-def _unidentified(folder: ResultsFolder) -> tuple[int, int]:
-    """Count the finished runs that do not say which processor they ran on, and all that are finished."""
-    found = [
-        run
-        for figure in FIGURES.values()
-        for budget in folder.budgets()
-        if budget in figure.games
-        for changes in (NONE, *folder.methods())
-        for run in folder.results(figure, budget, changes=changes).runs
-        if run.finished
+def _begun(summary: Summary) -> list[tuple[Figure, list[Chapter]]]:
+    """Return the figures of which a run has begun, with their chapters."""
+    figures = {chapter.figure.name: chapter.figure for chapter in summary.chapters if chapter.results.begun}
+    return [
+        (figure, [chapter for chapter in summary.chapters if chapter.figure.name == name])
+        for name, figure in figures.items()
     ]
-    runs = {run.spec.id: run.identified for run in found}
+
+
+def _unidentified(folder: ResultsFolder, summary: Summary) -> tuple[int, int]:
+    """Count the finished runs that do not say which processor they ran on, and all that are finished."""
+    results = [chapter.results for chapter in summary.chapters]
+    for changes in folder.methods():
+        results += [folder.results(figure, budget, changes=changes) for figure, budget, _ in summary.chapters]
+    runs = {run.spec.id: run.identified for each in results for run in each.runs if run.finished}
     return sum(not identified for identified in runs.values()), len(runs)
 
 
@@ -134,9 +133,9 @@ def _calibrated(figure: Figure, results: Results) -> list[list[str]]:
     return rows
 
 
-def _blocks(folder: ResultsFolder, figure: Figure, budget: str) -> list[dict[str, Any]]:
+def _blocks(folder: ResultsFolder, chapter: Chapter) -> list[dict[str, Any]]:
     """Return what was measured of a figure at a budget: by the paper's method, then by each of the user's own."""
-    paper = folder.results(figure, budget)
+    figure, budget, paper = chapter
     title = f"{figure.name}, {budget} budget"
     blocks = [_block(folder, title, figure, paper, [], folder.pictures(figure, budget))]
     for changes in folder.methods():

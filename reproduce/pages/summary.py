@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, Results
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.text import duration
-from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, NO_DIFFERENCE
+from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, NO_DIFFERENCE, Claim
 from ga3c_tf.reproduce.pages import frozen
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import Run
@@ -19,10 +18,20 @@ from ga3c_tf.reproduce.runs.specs import BUDGETS
 
 NOTHING = "not run"
 BEYOND = "not in the paper"
-NO_CLAIM = "not a claim of the paper"
 VERDICTS = (HOLDS, FAILS, INCONCLUSIVE)
-FINDING = re.compile(rf"^- ((?:.|\n  )+?):\s+\*\*({'|'.join(VERDICTS)})(?:: )?([^*]*)\*\* - (.*)$", re.MULTILINE)
-"""A finding as a section has it: claim, verdict, the reason where it is undecided, and numbers."""
+
+
+class Chapter(NamedTuple):
+    """A figure at a budget, by the paper's method."""
+
+    figure: Figure
+    budget: str
+    results: Results
+
+    @property
+    def name(self) -> str:
+        """The figure's name, with the budget unless it is `quick`."""
+        return frozen.named(self.figure.name, self.budget)
 
 
 class Decided(NamedTuple):
@@ -50,6 +59,7 @@ class Summary:
     """What was found.
 
     Attributes:
+        chapters: what it is of, in the order of the page.
         figures: a row for each figure and budget, for the page of the results: name, place in the paper, its claim, our
             answer and hours.
         rules: a row for each of them that has rules, of `frozen.row`.
@@ -61,6 +71,7 @@ class Summary:
         hardware: of the finished runs.
     """
 
+    chapters: list[Chapter] = field(default_factory=list)
     figures: list[list[str]] = field(default_factory=list)
     rules: list[list[str]] = field(default_factory=list)
     verdicts: Counter[str] = field(default_factory=Counter)
@@ -75,75 +86,66 @@ def summarize(folder: ResultsFolder) -> Summary:
     """Return what was found in the runs of a results folder."""
     summary = Summary()
     for figure in FIGURES.values():
-        for budget in budgets_shown(folder, figure):
-            results = folder.results(figure, budget)
-            found = _findings(figure, results) if results.begun else []
-            name = frozen.named(figure.name, budget)
-            summary.verdicts += Counter(verdict for claim, verdict, _, _ in found if _of_paper(figure, claim))
-            summary.own_verdicts += Counter(verdict for claim, verdict, _, _ in found if not _of_paper(figure, claim))
-            by_change = name in frozen.DECIDED_BY_CHANGE
-            summary.decided += [
-                Decided(figure.name, " ".join(claim.split()), verdict, because, _of_paper(figure, claim), by_change)
-                for claim, verdict, _, because in found
-                if verdict != INCONCLUSIVE
-            ]
-            summary.undecided += _undecided(name, results, found)
-            link = f"[{figure.name}](#{figure.name})" if results.begun else figure.name
-            hours = sum(run.hours for run in results.runs if run.finished)
-            answer = figure.answer(results) or _answer(results, found)
-            summary.answers[name] = answer
-            summary.hardware |= {run.hardware for run in results.runs if run.finished}
-            rule = frozen.row(figure.name, budget, results.runs)
-            summary.rules += [rule] if rule else []
-            summary.figures.append(
-                [frozen.named(link, budget), figure.paper, figure.claim, answer, f"{hours:.1f}" if hours else "-"]
-            )
+        for budget in _budgets_shown(folder, figure):
+            _add(summary, Chapter(figure, budget, folder.results(figure, budget)))
     return summary
 
 
-def _findings(figure: Figure, results: Results) -> list[tuple[str, ...]]:
-    """Return claim, verdict, reason and numbers of each finding; a claim names its game where there are several."""
-    games = {run.spec.game for run in results.runs} if figure.by_game else {}
-    return [
-        (f"{game}: {claim}" if len(games) > 1 else claim, *rest)
-        for game, part in figure.parts(results).items()
-        for claim, *rest in FINDING.findall("\n".join(figure.section(part)))
+def _add(summary: Summary, chapter: Chapter) -> None:
+    """Add what was found in one figure at a budget."""
+    summary.chapters.append(chapter)
+    figure, budget, results = chapter
+    name = chapter.name
+    claims = figure.all_claims(results) if results.begun else []
+    of_paper = not figure.paper.startswith(BEYOND)
+    summary.verdicts += Counter(claim.finding.word for claim in claims if of_paper and not claim.own)
+    summary.own_verdicts += Counter(claim.finding.word for claim in claims if not of_paper or claim.own)
+    by_change = name in frozen.DECIDED_BY_CHANGE
+    summary.decided += [
+        Decided(figure.name, claim.stated, *claim.finding, of_paper and not claim.own, by_change)
+        for claim in claims
+        if claim.finding.word != INCONCLUSIVE
     ]
+    summary.undecided += _undecided(name, results, claims)
+    answer = figure.answer(results) or _answer(results, claims)
+    summary.answers[name] = answer
+    summary.hardware |= {run.hardware for run in results.runs if run.finished}
+    rule = frozen.row(figure.name, budget, results.runs)
+    summary.rules += [rule] if rule else []
+    link = f"[{figure.name}](#{figure.name})" if results.begun else figure.name
+    hours = sum(run.hours for run in results.runs if run.finished)
+    summary.figures.append(
+        [frozen.named(link, budget), figure.paper, figure.headline, answer, f"{hours:.1f}" if hours else "-"]
+    )
 
 
-def _of_paper(figure: Figure, claim: str) -> bool:
-    """Whether a finding is about a claim of the paper."""
-    return not figure.paper.startswith(BEYOND) and NO_CLAIM not in claim
-
-
-def _undecided(name: str, results: Results, found: list[tuple[str, ...]]) -> list[Undecided]:
-    """Group the findings that are undecided by their reason, with the time that the missing runs take."""
+def _undecided(name: str, results: Results, claims: list[Claim]) -> list[Undecided]:
+    """Group the claims that are undecided by their reason, with the time that the missing runs take."""
     by_reason: dict[str, list[str]] = {}
-    for claim, verdict, reason, _ in found:
-        if verdict == INCONCLUSIVE:
-            by_reason.setdefault(reason, []).append(" ".join(claim.split()))
+    for claim in claims:
+        if claim.finding.word == INCONCLUSIVE:
+            by_reason.setdefault(claim.finding.reason, []).append(claim.stated)
     seconds = sum(run.spec.seconds for run in results.runs if not run.finished and not run.diverged)
     missing = f"about {duration(seconds)}" if seconds else "none"
     return [
-        Undecided(name, claims, reason, "none" if _complete(reason) else missing)
-        for reason, claims in by_reason.items()
+        Undecided(name, texts, reason, "none" if _complete(reason) else missing) for reason, texts in by_reason.items()
     ]
 
 
 def _complete(reason: str) -> bool:
-    """Whether all runs of the findings that are undecided for this reason have been made."""
+    """Whether all runs of the claims that are undecided for this reason have been made."""
     return NO_DIFFERENCE.endswith(reason)
 
 
-def _answer(results: Results, found: list[tuple[str, ...]]) -> str:
-    """Count the findings by verdict, with the reasons of those that are undecided."""
+def _answer(results: Results, claims: list[Claim]) -> str:
+    """Count the claims by verdict, with the reasons of those that are undecided."""
     if not results.begun:
         return NOTHING
-    if not found:
+    if not claims:
         return "described in the section"
-    reasons = dict.fromkeys(reason for _, _, reason, _ in found if reason)
+    reasons = dict.fromkeys(claim.finding.reason for claim in claims if claim.finding.reason)
     why = f" ({'; '.join(reasons)})" if reasons else ""
-    return counted(Counter(verdict for _, verdict, _, _ in found)) + why
+    return counted(Counter(claim.finding.word for claim in claims)) + why
 
 
 def counted(verdicts: Counter[str]) -> str:
@@ -151,7 +153,7 @@ def counted(verdicts: Counter[str]) -> str:
     return ", ".join(f"{verdicts[word]} {word}" for word in VERDICTS if verdicts[word]) or "-"
 
 
-def budgets_shown(folder: ResultsFolder, figure: Figure) -> list[str]:
+def _budgets_shown(folder: ResultsFolder, figure: Figure) -> list[str]:
     """Return those with records; without any, the budget that would come first."""
     known = [budget for budget in reversed(BUDGETS) if folder.measured_file(figure, budget).exists()]
     if known:

@@ -130,22 +130,22 @@ def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
     results = made(folder, "pps")
     ratios = [pps.speed_ups(results, each, "a3c") for each in pps.networks(results)]
     assert [round(by_seed[2]) for by_seed in ratios] == list(speeds.values()) and set(ratios[0]) == {1, 2, 3, 4, 5}
-    text = "\n".join(pps.section(results))
+    text = "\n".join(pps.FIGURE.section(results))
     assert f"more predictions per second than A3C: **{HOLDS}** - small: 4 times [3.9" in text
     assert f"grows with the network: **{HOLDS}**" in text and "| large stride 1 | 4,5" in text
     assert "A2C: 32 agents, 5 states an update, cores 50 % busy" in text
     fast, *_ = pps.runs_of(results, "large stride 1", "ga3c")
     of_session(fast, SESSION)  # on the CPU, as A3C
-    text = "\n".join(pps.section(made(folder, "pps")))
+    text = "\n".join(pps.FIGURE.section(made(folder, "pps")))
     assert f"than A3C: **{HOLDS}**" in text and f"grows with the network: **{NEEDS_GPU}**" in text
     for slow in pps.runs_of(results, "large stride 1", "a3c")[:3]:
         of_session(slow, {**SESSION, "cpu": "another"})
     results = made(folder, "pps")
     assert set(pps.speed_ups(results, "large stride 1", "a3c")) == {4, 5}
-    assert f"than A3C: **{FEW_SEEDS}**" in "\n".join(pps.section(results))
+    assert f"than A3C: **{FEW_SEEDS}**" in "\n".join(pps.FIGURE.section(results))
     for run in pps.runs_of(results, "large stride 1", "a3c"):
         shutil.rmtree(run.path)
-    text = "\n".join(pps.section(made(folder, "pps")))
+    text = "\n".join(pps.FIGURE.section(made(folder, "pps")))
     assert f"than A3C: **{RUNS_MISSING}**" in text and f"grows with the network: **{RUNS_MISSING}**" in text
 
 
@@ -281,7 +281,7 @@ def test_queues_are_judged_by_the_room_of_each_setting(folder, session, queue, s
     for spec in FIGURES["tps"].specs("quick", "pong", 1):
         invent(folder.runs, spec, sessions=[session], queue=queue)
         assert queues.room_of(Run.of(spec, folder.runs)) == {8: 96, 16: 96, 32: 96, 64: 64}[spec.config.num_agents]
-    text = "\n".join(queues.section(made(folder, "queues")))
+    text = "\n".join(queues.FIGURE.section(made(folder, "queues")))
     assert f"far below its maximum: **{verdict}** - {share}% of" in text
     assert f"larger prediction batches: **{NO_DIFFERENCE}**" in text  # all batches are equal
 
@@ -293,7 +293,7 @@ def test_prediction_batches_of_the_fastest_third_are_compared_with_the_others(fo
         fast = spec.config.num_agents == 64
         sizes = (batch if fast else 5.0) * math.exp(0.2 * rng.normal())
         invent(folder.runs, spec, rate=100.0 if fast else 50.0, prediction=sizes)
-    assert f"larger prediction batches: **{verdict}**" in "\n".join(queues.section(made(folder, "queues")))
+    assert f"larger prediction batches: **{verdict}**" in "\n".join(queues.FIGURE.section(made(folder, "queues")))
 
 
 def test_few_games_of_table_3_are_named_and_many_counted(folder):
@@ -326,7 +326,7 @@ def ended(folder, game, ends):
 def test_other_environments_compare_the_systems_by_agent_steps(folder):
     ended(folder, "cartpole", {"ga3c": (51, 52, 53), "a3c": (52, 53, 54), "a2c": (91, 92, 93)})
     ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)})
-    text = "\n".join(environments.section(made(folder, "environments")))
+    text = "\n".join(environments.FIGURE.section(made(folder, "environments")))
     assert f"GA3C scores as much as A3C after the same agent steps: **{HOLDS}**" in text
     assert "in points of the normalized score, on average over cartpole (-3), minatar_breakout (+0)\n" in text
     assert f"GA3C scores as much as A2C after the same agent steps: **{FAILS}**" in text
@@ -355,10 +355,10 @@ def test_final_weights_are_judged_where_they_played(folder):
             invent(folder.runs, spec, scores=(0.0, last), training=training, evaluation=played, **random)
     results = made(folder, "environments", budget="tuned")
     assert environments.findings(results)["A2C"].verdict == HOLDS
-    text = "\n".join(environments.section(results))
+    text = "\n".join(environments.FIGURE.section(results))
     assert "the score is that of the final weights)" in text and "kinds of machines" not in text
     of_session(next(run for run in results.runs if run.finished), {**SESSION, "cpu": "another"})
-    text = "\n".join(environments.section(made(folder, "environments", budget="tuned")))
+    text = "\n".join(environments.FIGURE.section(made(folder, "environments", budget="tuned")))
     assert "The runs are from 2 kinds of machines, so do not compare the minutes of two systems." in text
 
 
@@ -435,7 +435,7 @@ def test_large_batches_are_held_against_the_smallest(folder):
     found = batch_size.findings(results)
     assert [found[size].verdict for size in (80, 320, 1280, 2560)] == [HOLDS, HOLDS, FAILS, FAILS]
     assert found[2560].because.startswith("0.4") and found[2560].because.endswith("(5 seeds)")
-    text = "\n".join(batch_size.section(results))
+    text = "\n".join(batch_size.FIGURE.section(results))
     assert f"- A batch of 2,560 states learns as much as a batch of 20 in the same agent steps: **{FAILS}**" in text
     assert "| 2,560 | 0.016 |" in text
     (folder.runs / results.runs[0].spec.id / "run.json").unlink()
@@ -495,7 +495,7 @@ def test_who_learns_sooner_by_the_clock(folder):
     results, finding = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
     assert finding.verdict == HOLDS and finding.because.endswith("(3 seeds)")
     assert 3 < float(finding.because.split()[0]) < 4.2  # the rolling score is behind by half a window
-    assert "| cartpole | 150 | A3C | 3 of 3 |" in "\n".join(wall_clock.section(results))
+    assert "| cartpole | 150 | A3C | 3 of 3 |" in "\n".join(wall_clock.FIGURE.section(results))
 
 
 def test_a_race_that_a3c_does_not_finish_gives_a_bound(folder):
@@ -583,12 +583,12 @@ def test_dynamic_adjustment_is_held_against_the_best(folder, dynamic, verdict):
         for label, spec in labelled(speed.specs, "quick", "minatar_breakout", seed).items():
             rate = {"1/1/1": 100.0, "16/1/1": 300.0, "dynamic from 1/1/1": dynamic * (1 + seed / 100)}.get(label, 400.0)
             invent(folder.runs, spec, rate=rate, scores=(0.0, rate + seed))
-    text = "\n".join(speed.section(made(folder, "speed")))
+    text = "\n".join(speed.FIGURE.section(made(folder, "speed")))
     assert f"faster convergence: **{HOLDS}** - 'fixed, 32/2/2' against '1/1/1': +" in text
     assert f"best fixed setting: **{verdict}** - 'dynamic from 1/1/1' against 'fixed, 32/2/2'" in text
     shutil.rmtree(folder.runs / spec.id)
     assert text.count(RUNS_MISSING) == 0
-    assert "\n".join(speed.section(made(folder, "speed"))).count(RUNS_MISSING) == 2
+    assert "\n".join(speed.FIGURE.section(made(folder, "speed"))).count(RUNS_MISSING) == 2
 
 
 def test_pong_is_held_against_what_others_published(folder):

@@ -108,7 +108,7 @@ def test_what_depends_on_time_is_not_judged_across_machines(folder, other):
 
 def test_the_table_has_lag_in_states_and_as_divergence(folder):
     results = invented_lags(folder, seeds=3)
-    text = "\n".join(policy_lag.section(results))
+    text = "\n".join(policy_lag.FIGURE.section(results))
     assert "| minimum 0 | large |" in text and "| 0 of 3 |" in text
     assert text.count("| 2 not run |") == 10  # seeds 4 and 5
     for run in (run for run in results.runs if run.finished):
@@ -256,7 +256,7 @@ def test_corrections_are_judged_where_there_is_lag(folder):
     assert found["v-trace", "epsilon"].because == "probability 1.00 [1.00, 1.00]"
     assert found["epsilon", "none"].verdict == NO_DIFFERENCE
     assert corrections.off_policy_fails(results).verdict == FAILS
-    text = "\n".join(corrections.section(results))
+    text = "\n".join(corrections.FIGURE.section(results))
     assert "v-trace scores more than epsilon: **supported**" in text and "lag 16, lag 256 and GA3C" in text
 
 
@@ -312,7 +312,7 @@ def test_a_correction_that_fails_at_one_lag_has_a_lower_interquartile_mean(folde
     results = invented_corrections(
         folder, lambda correction, setting: 0.0 if (correction, setting) == ("none", "lag 256") else 9.0, seeds=3
     )
-    text = "\n".join(corrections.section(results))
+    text = "\n".join(corrections.FIGURE.section(results))
     first = text.partition("<details>")[0]
     rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1] for line in first.splitlines()}
     # At lag 256 the invented scores are 9 % higher: they rise all the time, and are counted from the first update on.
@@ -357,7 +357,7 @@ def test_the_prediction_fails_where_lag_acts_the_other_way(folder):
         folder, lambda optimizer, *cell: (of_updates if optimizer == tolerance.AUTHORS else of_states)(None, *cell)
     )
     assert verdicts_of_boundary(results) == {"states": FAILS, "updates": FAILS, "rate": HOLDS}
-    text = "\n".join(lag_boundary.section(results))
+    text = "\n".join(lag_boundary.FIGURE.section(results))
     assert "| authors' (sum, epsilon 0.1) | 0.016 | 80 | 7.55 (5) |" in text
     assert "states decides): **not supported** - " in text
 
@@ -380,7 +380,7 @@ def test_a_shift_is_measured_in_octaves():
 def test_nothing_is_said_of_lag_that_costs_nothing(folder):
     results = invented_boundary(folder, lambda optimizer, rate, agents: 1e6)
     assert set(verdicts_of_boundary(results).values()) == {TOO_SHORT}
-    text = "\n".join(lag_boundary.section(results))
+    text = "\n".join(lag_boundary.FIGURE.section(results))
     assert "lag costs less than 20% of the gain" in text and lag_boundary.ten_batches(results).verdict == FAILS
 
 

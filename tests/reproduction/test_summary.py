@@ -5,7 +5,7 @@ from invented_runs import invent, made
 
 from ga3c_tf.reproduce.figures.learning import scores, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.measures.verdicts import INCONCLUSIVE
+from ga3c_tf.reproduce.measures.verdicts import NO_DIFFERENCE, RUNS_MISSING, Claim, Finding
 from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.pages.summary import _undecided, summarize
 
@@ -19,8 +19,8 @@ def test_every_figure_has_a_claim_of_one_line_and_a_row(folder):
     found = rows(folder)
     assert list(found) == list(FIGURES)
     for name, figure in FIGURES.items():
-        assert 20 < len(figure.claim) < 110 and "|" not in figure.claim
-        assert found[name][2:] == [figure.claim, "not run", "-"]
+        assert 20 < len(figure.headline) < 110 and "|" not in figure.headline
+        assert found[name][2:] == [figure.headline, "not run", "-"]
 
 
 def test_an_answer_says_in_words_what_is_decided(folder):
@@ -37,11 +37,27 @@ def test_an_answer_says_in_words_what_is_decided(folder):
     assert summarize(folder).undecided == []
 
 
+def test_claims_that_are_not_the_papers_are_counted_apart(folder):
+    made(folder, "policy-lag")
+    [spec, *_] = FIGURES["policy-lag"].all_specs("quick")
+    invent(folder.runs, spec)
+    made(folder, "policy-lag")
+    summary = summarize(folder)
+    assert summary.verdicts.total() == 8 and summary.own_verdicts.total() == 3
+    assert "a minimum batch lowers the policy lag in states (not a claim of the paper): **undecided" in page(folder)
+
+
+def test_a_rule_that_claims_share_stands_after_the_last_of_them(folder):
+    made(folder, "environments", ("cartpole",), seeds=1)
+    lines = FIGURES["environments"].section(made(folder, "environments", ("cartpole",), seeds=1))
+    assert [line[:5] for line in lines[:4]] == ["- GA3", "- GA3", "  (it", ""]
+
+
 def test_of_findings_without_a_significant_difference_no_run_is_left(folder):
     """Beside others of the same figure, of which runs are missing."""
     results = made(folder, "wall-clock", ("cartpole",))
-    found = [("a", INCONCLUSIVE, "no significant difference", ""), ("b", INCONCLUSIVE, "runs missing", "")]
-    complete, missing = _undecided("wall-clock", results, found)
+    claims = [Claim("a", Finding(NO_DIFFERENCE, "")), Claim("b", Finding(RUNS_MISSING, ""))]
+    complete, missing = _undecided("wall-clock", results, claims)
     assert complete.left == "none" and missing.left.startswith("about ")
 
 

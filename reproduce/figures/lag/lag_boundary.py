@@ -32,6 +32,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     LEAST_SEEDS,
     NO_DIFFERENCE,
     RUNS_MISSING,
+    Claim,
     Finding,
 )
 from ga3c_tf.reproduce.runs.run import Run
@@ -110,6 +111,36 @@ def findings(results: Results) -> dict[str, Finding]:
     return {name: Finding(RUNS_MISSING, finding.because) for name, finding in found.items()}
 
 
+def claims(results: Results) -> list[Claim]:
+    """Return the predictions of the three shifts, and BA3C's claim."""
+    found = findings(results)
+    small, large = (T_MAX * agents for agents in AGENTS)
+    confidence = f"{100 * CONFIDENCE:g}"
+    return [
+        Claim(
+            f"{AUTHORS}: a batch of {small} states tolerates more than twice the lag in updates of a batch of {large} "
+            "(four times, if the lag in states decides)",
+            found["states"],
+        ),
+        Claim(
+            f"{ADAPTIVE}: a batch of {small} states tolerates less than twice the lag in updates of a batch of {large} "
+            "(as much, if the lag in updates decides)",
+            found["updates"],
+        ),
+        Claim(
+            "a quarter of the learning rate tolerates more than twice the lag, on average over the two optimizers",
+            found["rate"],
+        ),
+        Claim(
+            "more than ten batches of delay stop learning (BA3C, arXiv 1705.06936)",
+            ten_batches(results),
+            f"relative to the gain without lag, at a lag of {DELAY}, over the rows of the table that learned; "
+            f"supported if all rows are below {KEPT:.0%}, not supported if any is above, by simultaneous {confidence} "
+            "% intervals",
+        ),
+    ]
+
+
 def ten_batches(results: Results) -> Finding:
     """Judge whether more than ten batches of delay stop learning, whatever the settings.
 
@@ -139,8 +170,8 @@ def ten_batches(results: Results) -> Finding:
     return Finding(NO_DIFFERENCE, because)
 
 
-def section(results: Results) -> list[str]:
-    """Return the gain at each lag, the share that is left on average, and the findings."""
+def details(results: Results) -> list[str]:
+    """Return the gain at each lag, and the share that is left on average."""
     found = gains(results)
     parts = shares(found)
     rows = []
@@ -156,16 +187,9 @@ def section(results: Results) -> list[str]:
         "lag-boundary.md",
         lags=[f"lag {lag}" for lag in LAGS],
         rows=rows,
-        findings=findings(results),
-        ten_batches=ten_batches(results),
-        kept=f"{KEPT:.0%}",
         steps=f"{STEPS:,}",
         first=LAGS[1],
         last=f"{LAGS[-1]:,}",
-        authors=AUTHORS,
-        adaptive=ADAPTIVE,
-        small=T_MAX * AGENTS[0],
-        large=T_MAX * AGENTS[1],
         halfway=number(HALFWAY),
         confidence=f"{100 * CONFIDENCE:g}",
         gain=number(GAIN),
@@ -193,13 +217,14 @@ FIGURE = Figure(
     place=15,
     paper="not in the paper",
     shows="the policy lag that learning tolerates, by learning rate, batch size and optimizer",
-    claim="does the lag in states or in updates decide?",
+    headline="does the lag in states or in updates decide?",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},
     seeds=seeds_by_budget(quick=5),
     specs=specs,
     measures=measures,
     main=(SCORE, "points"),
-    section=section,
+    claims=claims,
+    details=details,
     plot=plot,
     by_game=True,
 )

@@ -24,6 +24,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     RUNS_MISSING,
     SEVERAL_MACHINES,
     TOO_SHORT,
+    Claim,
     Finding,
     holds_if,
 )
@@ -34,6 +35,15 @@ GOOD = ("minimum 20", "minimum 40")
 """The minimum batches that the paper recommends."""
 LARGE_RATE_HARMS = {"pong": False, "breakout": True}
 """Whether the paper finds that runs of the game fail to learn at a large learning rate."""
+SCORE_CLAIMS = {
+    "faster": 'equal time: a minimum of 20 to 40 scores more than a minimum of 0, "generally faster" in the paper',
+    "better_steps": "equal steps: a minimum of 20 to 40 scores more than a minimum of 0",
+    "larger_is_slower": 'equal time: a minimum of 20 to 40 scores more than a minimum of 160, "slower" in the paper',
+    "without_lag": "equal steps: A2C, which has no lag, scores more than a minimum of 160, whose updates are as large",
+}
+"""Of the findings about scores, at each learning rate."""
+OWN = ("without_lag",)
+"""Those that are not claims of the paper, which has no A2C."""
 SCORE = "mean score over equal time"
 SCORE_AT_STEPS = "mean score over equal steps"
 END = "score at the end"
@@ -101,6 +111,44 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
     if game in LARGE_RATE_HARMS:
         found["large_rate"] = _large_rate(results, LARGE_RATE_HARMS[game], runs)
     return found
+
+
+def claims(results: Results) -> list[Claim]:
+    """Return what the paper says of the minimum batch, for one game, and what we ask."""
+    game = results.runs[0].spec.game
+    found = findings(results, game, groups(results))
+    rates = {name: f"learning rate {value:g}" for name, value in RATES.items()}
+    listed = [
+        Claim(
+            "a minimum batch lowers the policy lag in states",
+            found["lowers_lag"],
+            f"mean lag in states at minimum 0, minus that at 40, {rates['normal']}",
+            own=True,
+        ),
+        Claim(
+            "a minimum batch of 20 to 40 raises throughput",
+            found["raises_speed"],
+            f"PPS, mean of 20 and 40, over that at minimum 0, {rates['normal']}",
+        ),
+        Claim(
+            "a minimum batch of 20 to 40 stabilizes",
+            found["stabilizes"],
+            f"time lost at minimum 0, minus the mean of 20 and 40, {rates['large']}",
+        ),
+    ]
+    for name, rate in rates.items():
+        listed += [
+            Claim(f"{rate}, {text}", found[f"{key}_{name}"], own=key in OWN) for key, text in SCORE_CLAIMS.items()
+        ]
+    if game in LARGE_RATE_HARMS:
+        can = "can fail to learn" if LARGE_RATE_HARMS[game] else "is hardly affected, even"
+        some = "some" if LARGE_RATE_HARMS[game] else "no"
+        rule = (
+            f"{some} run collapsed, diverged or never learned at minimum 0, {rates['large']}; takes {LEAST_SEEDS} "
+            f"seeds, and that all at minimum 20, {rates['normal']}, learn in that time"
+        )
+        listed.append(Claim(f"{game.upper()} {can} at a large learning rate", found["large_rate"], rule))
+    return listed
 
 
 def _verdict(results: Results, metric: str, effect: Effect, corrected: float) -> str:

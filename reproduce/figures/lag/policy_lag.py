@@ -25,15 +25,14 @@ from ga3c_tf.reproduce.figures.lag.minimum_batch import (
     COLLAPSED,
     END,
     EQUAL_STEPS,
-    LARGE_RATE_HARMS,
     LOST,
     PPS,
     RATES,
     SCORE,
     SCORE_AT_STEPS,
     Label,
+    claims,
     failed_to_learn,
-    findings,
     groups,
     values,
 )
@@ -134,9 +133,8 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def section(results: Results) -> list[str]:
-    """Return two tables and the findings of one game."""
-    game = results.runs[0].spec.game
+def details(results: Results) -> list[str]:
+    """Return two tables of one game."""
     runs = groups(results)
     learning = []
     lags = []
@@ -154,10 +152,7 @@ def section(results: Results) -> list[str]:
         lag_columns=list(LAG_COLUMNS),
         lags=lags,
         rate_of={name: f"{value:g}" for name, value in RATES.items()},
-        game=game,
-        harms=LARGE_RATE_HARMS.get(game),
         equal_steps=f"{EQUAL_STEPS:,}",
-        findings=findings(results, game, runs),
         gain=number(GAIN),
     )
 
@@ -194,7 +189,7 @@ FIGURE = Figure(
     place=9,
     paper="Figure 7, slide 40",
     shows="learning curves without and with a minimum training batch, the measured lag beside them",
-    claim="a minimum batch of 20 to 40 is more stable and generally faster, a larger one slower",
+    headline="a minimum batch of 20 to 40 is more stable and generally faster, a larger one slower",
     games={
         "smoke": ("cartpole",),
         "quick": ("minatar_breakout",),
@@ -204,7 +199,8 @@ FIGURE = Figure(
     specs=specs,
     measures=measures,
     main=(SCORE, "points"),
-    section=section,
+    claims=claims,
+    details=details,
     plot=plot,
     by_game=True,
 )

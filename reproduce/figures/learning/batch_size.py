@@ -13,7 +13,7 @@ from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end
 from ga3c_tf.reproduce.measures.effects import described_ratio, judged, paired_ratio
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import FAILS, Finding
+from ga3c_tf.reproduce.measures.verdicts import FAILS, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run, made_together
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
@@ -69,6 +69,15 @@ def findings(results: Results) -> dict[int, Finding]:
     return found
 
 
+def claims(results: Results) -> list[Claim]:
+    """Return for each larger batch the claim that it learns as much as the smallest."""
+    smallest = min(groups(results))
+    return [
+        Claim(f"A batch of {size:,} states learns as much as a batch of {smallest} in the same agent steps", finding)
+        for size, finding in findings(results).items()
+    ]
+
+
 def as_much(scores: Mapping[int, Mapping[int, float]]) -> dict[int, Finding]:
     """Judge for each batch size but the smallest whether it scores more than `AS_MUCH` of what the smallest scores.
 
@@ -85,8 +94,8 @@ def _by_seed(results: Results, runs: list[Run]) -> dict[int, float]:
     return {run.spec.seed: value for run in runs if (value := results.value(run, SCORE) or 0.0) > 0}
 
 
-def section(results: Results) -> list[str]:
-    """Return the scores of each batch size, the minutes they took, and the findings."""
+def details(results: Results) -> list[str]:
+    """Return the scores of each batch size, and the minutes they took."""
     rows = []
     for size, runs in groups(results).items():
         minutes = [60 * run.hours for run in runs if run.finished]
@@ -96,8 +105,6 @@ def section(results: Results) -> list[str]:
     return lines_of(
         "batch-size.md",
         rows=rows,
-        findings={f"{size:,}": found for size, found in findings(results).items()},
-        smallest=min(groups(results)),
         as_much=number(AS_MUCH),
         t_max=T_MAX,
         together=made_together(results.runs),
@@ -120,13 +127,14 @@ FIGURE = Figure(
     place=16,
     paper="not in the paper",
     shows="what A2C learns from the same agent steps with training batches of 20 to 2,560 states",
-    claim="do large training batches learn as much from the same steps?",
+    headline="do large training batches learn as much from the same steps?",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},
     seeds=seeds_by_budget(quick=5),
     specs=specs,
     measures=measures,
     main=(SCORE, "points"),
-    section=section,
+    claims=claims,
+    details=details,
     plot=plot,
     by_game=True,
 )

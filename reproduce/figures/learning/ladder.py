@@ -128,7 +128,7 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
     return {game: grouped(runs, lambda run: ", ".join(run.spec.label)) for game, runs in games.items()}
 
 
-def section(results: Results) -> list[str]:
+def details(results: Results) -> list[str]:
     """Return both scores of each rung that has been run."""
     rows = [
         [
@@ -177,13 +177,13 @@ FIGURE = Figure(
     place=12,
     paper="not in the paper",
     shows="what options of later actor-critics bring, added one after the other",
-    claim="which options of later actor-critics help?",
+    headline="which options of later actor-critics help?",
     games={"smoke": ("cartpole",), "tuned": tuple(STEPS)},
     seeds=lambda budget, game: 1 if budget == "smoke" else SEEDS.get(game, 1),
     specs=specs,
     measures=measures,
     main=(FINAL, "points"),
-    section=section,
+    details=details,
     plot=plot,
     first_seed=FIRST_SEED,
 )

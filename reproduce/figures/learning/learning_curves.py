@@ -14,7 +14,7 @@ from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.effects import above_random, judged, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Finding
+from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, run_spec
 
@@ -77,13 +77,25 @@ def findings(results: Results) -> dict[str, Finding]:
     return found
 
 
+def claims(results: Results) -> list[Claim]:
+    """Return for each game the claim that GA3C scores more than A3C."""
+    return [
+        Claim(
+            f"{game}: GA3C scores more than A3C after the same time",
+            finding,
+            "final rolling score, first learning rate",
+        )
+        for game, finding in findings(results).items()
+    ]
+
+
 def _ends(results: Results, rates: dict[str, list[Run]], system: str) -> list[float]:
     """Return the final scores of a system at its first learning rate; runs that diverged count as the random policy."""
     runs = next((runs for runs in rates.values() if runs[0].spec.system == system), [])
     return results.scores(FINAL, [run for run in runs if run.ended], random_score(rates))
 
 
-def section(results: Results) -> list[str]:
+def details(results: Results) -> list[str]:
     """Return final and best rolling score by game, system and learning rate."""
     rows = [
         [
@@ -97,7 +109,7 @@ def section(results: Results) -> list[str]:
         for game, rates in groups(results).items()
         for rate, runs in rates.items()
     ]
-    return lines_of("learning-curves.md", rows=rows, findings=findings(results))
+    return lines_of("learning-curves.md", rows=rows)
 
 
 def plot(results: Results, stem: Path) -> None:
@@ -123,12 +135,13 @@ FIGURE = Figure(
     place=8,
     paper="Figure 6",
     shows="score against time and agent steps for several games and two learning rates, and A3C",
-    claim="does GA3C score more than A3C after the same time? (asked by reviewers)",
+    headline="does GA3C score more than A3C after the same time? (asked by reviewers)",
     games={"smoke": ("cartpole",), "quick": ("boxing", "pong"), "paper": NINE_GAMES},
     seeds=seeds_by_budget(),
     specs=specs,
     measures=measures,
     main=(FINAL, "points"),
-    section=section,
+    claims=claims,
+    details=details,
     plot=plot,
 )

@@ -10,8 +10,8 @@ from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, 
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.measures.curves import first_reaching, score_by
 from ga3c_tf.reproduce.measures.effects import judged, paired_effect
-from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
-from ga3c_tf.reproduce.measures.verdicts import Finding
+from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
+from ga3c_tf.reproduce.measures.verdicts import Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
@@ -83,7 +83,18 @@ def findings(results: Results) -> dict[str, Finding]:
     return {name: once_ended(found[name], runs.get(protocol, [])) for name, (protocol, _, _) in LIMITS.items()}
 
 
-def section(results: Results) -> list[str]:
+def claims(results: Results) -> list[Claim]:
+    """Return what the mean over the seeds is to be above."""
+    early, ppo, noops = (number(limit) for _, _, limit in LIMITS.values())
+    texts = {
+        "early": f"with sticky actions the training score after 3 million agent steps is at least {early}",
+        "ppo": f"with sticky actions 4 million agent steps bring more than 10 million of SLM-Lab's PPO, {ppo}",
+        "noops": f"without sticky actions 2.5 million agent steps bring at least {noops}",
+    }
+    return [Claim(texts[name], finding) for name, finding in findings(results).items()]
+
+
+def details(results: Results) -> list[str]:
     """Return the table of both protocols, and what others published."""
     rows = [
         [
@@ -97,8 +108,7 @@ def section(results: Results) -> list[str]:
         "sample-efficiency.md",
         rows=rows,
         header=[scores.SCORE, EARLY, STEPS_TO, MINUTES_TO],
-        findings=findings(results),
-        limits=LIMITS,
+        least=number(GOOD - 2.0),
     )
 
 
@@ -116,12 +126,13 @@ FIGURE = Figure(
     place=13,
     paper="not in the paper",
     shows="how soon Pong is learned with later actor-critics' settings, with and without sticky actions",
-    claim="how many steps does Pong take?",
+    headline="how many steps does Pong take?",
     games={"smoke": ("pong",), "tuned": ("pong",)},
     seeds=lambda budget, game: 1 if budget == "smoke" else 3,
     specs=specs,
     measures=measures,
     main=(scores.SCORE, "points"),
-    section=section,
+    claims=claims,
+    details=details,
     plot=plot,
 )

@@ -99,7 +99,7 @@ def verdict(results: Results, game: str) -> str:
     return score_verdict(scored(results, game), papers_scores(results, game)[PAPERS], random_score(results, game))
 
 
-def section(results: Results) -> list[str]:
+def details(results: Results) -> list[str]:
     """Return the table, with a verdict for each game, and remarks on runs."""
     rows = []
     repeated = []
@@ -233,13 +233,13 @@ FIGURE = Figure(
     place=1,
     paper="Table 3",
     shows="score of the trained agent on nine games, beside human, random policy and A3C",
-    claim="GA3C scores more than A3C on 4 of 9 games, as much on 1",
+    headline="GA3C scores more than A3C on 4 of 9 games, as much on 1",
     games={"smoke": ("pong",), "quick": NINE_GAMES, "tuned": NINE_GAMES, "paper": NINE_GAMES},
     seeds=seeds,
     specs=specs,
     measures=measures,
     main=(SCORE, "points"),
-    section=section,
+    details=details,
     plot=plot,
     answer=answer,
 )

@@ -17,7 +17,7 @@ from ga3c_tf.reproduce.measures.effects import (
 )
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Finding
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
@@ -97,14 +97,30 @@ def findings(results: Results, runs: dict[str, list[Run]]) -> dict[str, Finding]
     }
 
 
+def claims(results: Results) -> list[Claim]:
+    """Return the paper's claims about frames and about dynamic adjustment."""
+    found = findings(results, groups(results))
+    return [
+        Claim(
+            "more frames in the same time mean faster convergence",
+            found["more_frames"],
+            "the mean score over the time, of the setting with most frames, minus that of the one with fewest",
+        ),
+        Claim(
+            "dynamic adjustment is nearly as good as the best fixed setting",
+            found["nearly_best"],
+            f"more than {NEARLY:.0%} of the frames in the same time, as a ratio of runs of one seed on one machine",
+        ),
+    ]
+
+
 def _by_machine(results: Results, runs: list[Run]) -> dict[tuple[int, str], float]:
     """Return the frames by seed and machine: only those of one machine are compared."""
     return {(run.spec.seed, run.machine): value for run in runs if (value := results.value(run, FRAMES))}
 
 
-def section(results: Results) -> list[str]:
-    """Return score and frames of each setting, and the findings."""
-    runs = groups(results)
+def details(results: Results) -> list[str]:
+    """Return score and frames of each setting."""
     rows = [
         [
             label,
@@ -113,9 +129,9 @@ def section(results: Results) -> list[str]:
             mean_ci(results.values(SCORE, each)),
             results.unfinished(each),
         ]
-        for label, each in runs.items()
+        for label, each in groups(results).items()
     ]
-    return lines_of("speed.md", rows=rows, nearly=f"{NEARLY:.0%}", **findings(results, runs))
+    return lines_of("speed.md", rows=rows)
 
 
 def plot(results: Results, stem: Path) -> None:
@@ -135,13 +151,14 @@ FIGURE = Figure(
     place=6,
     paper="Figure 5, slide 35",
     shows="score against time for four settings of agents, predictors and trainers",
-    claim="more frames mean faster convergence, and dynamic adjustment is nearly as good as the best setting",
+    headline="more frames mean faster convergence, and dynamic adjustment is nearly as good as the best setting",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",), "paper": ("pong",)},
     seeds=seeds_by_budget(quick=3),
     specs=specs,
     measures=measures,
     main=(SCORE, "points"),
-    section=section,
+    claims=claims,
+    details=details,
     plot=plot,
     by_game=True,
 )

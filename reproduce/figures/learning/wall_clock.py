@@ -15,7 +15,7 @@ from ga3c_tf.reproduce.measures.curves import first_reaching
 from ga3c_tf.reproduce.measures.effects import described_ratio, effect_verdict, holm, paired_ratio
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, SEVERAL_MACHINES, TOO_SHORT, Finding
+from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, SEVERAL_MACHINES, TOO_SHORT, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 
@@ -102,6 +102,14 @@ def findings(results: Results) -> dict[str, Finding]:
     return found
 
 
+def claims(results: Results) -> list[Claim]:
+    """Return for each game the claim that GA3C is sooner."""
+    return [
+        Claim(f"{game}: GA3C reaches a score of {number(GOALS[game].score)} sooner than A3C", finding)
+        for game, finding in findings(results).items()
+    ]
+
+
 def _times(results: Results, runs: list[Run]) -> dict[int, float]:
     """Return the seconds to the score by seed; where it is not reached, those of the run."""
     return {run.spec.seed: results.value(run, TIME) or _length(run) for run in runs if run.ended}
@@ -146,18 +154,16 @@ def _verdict(results: Results, game: str, verdict: str) -> str:
     return SEVERAL_MACHINES if len({run.hardware for run in ended if run.finished}) > 1 else verdict
 
 
-def section(results: Results) -> list[str]:
-    """Return times and steps to the score by game and system, and the findings."""
+def details(results: Results) -> list[str]:
+    """Return times and steps to the score by game and system, of the games that are judged."""
     rows = []
-    judged = findings(results)
-    for game in judged:
+    for game in findings(results):
         for system, runs in groups(results)[game].items():
             reached = results.values(TIME, runs)
             ended = sum(run.ended for run in runs)
             cells = [mean_ci(reached), *(mean_ci(results.values(metric, runs)) for metric in (STEPS, END))]
             rows.append([game, number(GOALS[game].score), SYSTEMS[system], f"{len(reached)} of {ended}", *cells])
-    goals = {game: number(GOALS[game].score) for game in judged}
-    return lines_of("wall-clock.md", rows=rows, findings=judged, goals=goals)
+    return lines_of("wall-clock.md", rows=rows)
 
 
 def plot(results: Results, stem: Path) -> None:
@@ -179,12 +185,13 @@ FIGURE = Figure(
     place=7,
     paper="Figure 6, Table 3",
     shows="time to a score of GA3C and A3C",
-    claim="GA3C learns sooner than A3C by the clock",
+    headline="GA3C learns sooner than A3C by the clock",
     games={"smoke": ("cartpole",), "quick": tuple(GOALS)},
     seeds=seeds_by_budget(quick=3),
     specs=specs,
     measures=measures,
     main=(END, "points"),
-    section=section,
+    claims=claims,
+    details=details,
     plot=plot,
 )

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, once_ended, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.effects import described, holm, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
-from ga3c_tf.reproduce.measures.verdicts import CHANCE, FEW_SEEDS, HOLDS, LEAST_SEEDS, NO_DIFFERENCE, Finding
+from ga3c_tf.reproduce.measures.verdicts import CHANCE, FEW_SEEDS, HOLDS, LEAST_SEEDS, NO_DIFFERENCE, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, env_id_of, run_spec
 
@@ -99,20 +99,29 @@ def different_optimum(found: dict[str, np.ndarray]) -> Finding:
     return Finding(verdict, f"{clearest}: {described(effects[clearest], corrected[clearest])}")
 
 
-def section(results: Results) -> list[str]:
-    """Return the settings found, and whether they differ between games more than between seeds."""
-    rows = []
-    found = {}
-    for game in dict.fromkeys(run.spec.game for run in results.runs):
-        runs = [run for run in results.runs if run.spec.game == game]
+def claims(results: Results) -> list[Claim]:
+    """Return the paper's claim that games differ in the best numbers of workers."""
+    optima = {}
+    for game, runs in grouped(results.runs, lambda run: run.spec.game).items():
         workers = [results.values(f"final {name}", runs) for name in WORKERS]
-        rates = [results.values(metric, runs) for metric in ("first rate", "final rate")]
-        found[game] = np.log2(list(zip(*workers, strict=True))).reshape(-1, len(WORKERS))
+        optima[game] = np.log2(list(zip(*workers, strict=True))).reshape(-1, len(WORKERS))
+    return [
+        Claim(
+            "each game has another optimum",
+            once_ended(different_optimum(optima), results.runs),
+            "the mean log2 of N_A, N_P or N_T differs between two games; the most significant difference is shown",
+        )
+    ]
+
+
+def details(results: Results) -> list[str]:
+    """Return the settings found, and the speeds with them."""
+    rows = []
+    for game, runs in grouped(results.runs, lambda run: run.spec.game).items():
+        metrics = [*(f"final {name}" for name in WORKERS), "first rate", "final rate"]
         reasons = sorted({results.status(run) for run in runs if not run.finished})
-        rows.append([game, *map(mean_ci, workers + rates), "; ".join(reasons)])
-    quick = results.budget == "quick"
-    different = once_ended(different_optimum(found), results.runs)
-    return lines_of("adjustment.md", rows=rows, quick=quick, different_optimum=different)
+        rows.append([game, *(mean_ci(results.values(metric, runs)) for metric in metrics), "; ".join(reasons)])
+    return lines_of("adjustment.md", rows=rows, quick=results.budget == "quick")
 
 
 def plot(results: Results, stem: Path) -> None:
@@ -127,12 +136,13 @@ FIGURE = Figure(
     place=3,
     paper="Figure 2, slide 34",
     shows="agents, predictors, trainers and TPS over time under dynamic adjustment",
-    claim="each game has another best number of agents, predictors and trainers",
+    headline="each game has another best number of agents, predictors and trainers",
     games={"smoke": ("cartpole",), "quick": ("boxing", "pong"), "paper": ("boxing", "pong")},
     seeds=seeds_by_budget(),
     specs=specs,
     measures=measures,
     main=("final agents", "workers"),
-    section=section,
+    claims=claims,
+    details=details,
     plot=plot,
 )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.effects import Effect, holm, judged_together, paired_ratio, pooled_effect
 from ga3c_tf.reproduce.measures.text import lines_of
-from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, NOT_TRIED, RUNS_MISSING, TIE, Finding
+from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, NOT_TRIED, RUNS_MISSING, TIE, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec, workers_of
 
@@ -173,6 +173,34 @@ def findings(known: Rates, planned: int) -> dict[str, Finding]:
     return found
 
 
+def claims(results: Results) -> list[Claim]:
+    """Return the paper's claims about the numbers of workers."""
+    found = findings(rates(results), len(results.runs))
+    where = "" if _on_gpu(results) else "without a GPU, "
+    return [
+        Claim(
+            "TPS is highest with the most agents",
+            found["most_agents"],
+            "higher than with every smaller number of agents",
+        ),
+        Claim(
+            f"{where}more than {PAPERS_PREDICTORS} predictors bring nothing",
+            found["few_predictors"],
+            f"more predictors are less than {TIE:.0%} faster than {PAPERS_PREDICTORS}",
+        ),
+        Claim(
+            f"{where}the number of agents matters little",
+            found["close_together"],
+            f"the fastest three settings of the slowest number are less than {PAPERS_GAP:.0%} below those of the "
+            "fastest, on average over the schedulings",
+        ),
+    ]
+
+
+def _on_gpu(results: Results) -> bool:
+    return all(run.on_gpu for run in results.runs if run.finished)
+
+
 def _ratio(known: Rates, place: int, ours: int, other: int, limit: float = 1.0) -> Effect:
     """Compare the TPS at two numbers of a kind of workers, by pairs of runs that differ in nothing else.
 
@@ -217,8 +245,8 @@ def _mean(values: Iterable[float]) -> float:
     return sum(listed) / len(listed)
 
 
-def section(results: Results) -> list[str]:
-    """Return the fastest three for each number of agents, and the findings."""
+def details(results: Results) -> list[str]:
+    """Return the fastest three for each number of agents."""
     tps = by_setting(results, "tps")
     rows = []
     for scheduling in dict.fromkeys(each.scheduling for each in tps):
@@ -231,11 +259,8 @@ def section(results: Results) -> list[str]:
         rows=rows,
         measured=len(tps),
         planned=len({setting_of(run) for run in results.runs}),
-        papers_gap=f"{PAPERS_GAP:.0%}",
-        papers_predictors=PAPERS_PREDICTORS,
         failed=results.failed,
-        findings=findings(rates(results), len(results.runs)),
-        on_gpu=all(run.on_gpu for run in results.runs if run.finished),
+        on_gpu=_on_gpu(results),
     )
 
 
@@ -251,13 +276,14 @@ FIGURE = Figure(
     place=4,
     paper="Figure 3",
     shows="updates per second for combinations of agents, predictors and trainers",
-    claim="128 agents are fastest, more than 4 predictors bring nothing, and the number of agents matters little",
+    headline="128 agents are fastest, more than 4 predictors bring nothing, and the number of agents matters little",
     games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
     seeds=seeds_by_budget(paper=1),
     specs=specs,
     measures=measures,
     main=("tps", "updates/s"),
-    section=section,
+    claims=claims,
+    details=details,
     plot=plot,
     by_game=True,
 )

@@ -8,7 +8,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.effects import described_ratio, growth, judged
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
-from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Finding
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
@@ -49,20 +49,29 @@ def findings(results: Results) -> dict[str, Finding]:
     return found
 
 
+def claims(results: Results) -> list[Claim]:
+    """Return the paper's claims about the use of GPU and CPU."""
+    found = findings(results)
+    return [
+        Claim("GPU use rises as the network grows", found["gpu_rises"]),
+        Claim("CPU use falls as the network grows", found["cpu_falls"]),
+    ]
+
+
 def _of_networks(results: Results, metric: str, power: int) -> list[list[float]]:
     """Return the shares by network, or their reciprocals; one that is 0 counts as `LEAST_SHARE`."""
     networks = (pps.runs_of(results, network, "ga3c") for network in pps.networks(results))
     return [[max(share, LEAST_SHARE) ** power for share in results.values(metric, runs)] for runs in networks]
 
 
-def section(results: Results) -> list[str]:
-    """Return the shares, and what is to be seen in them."""
+def details(results: Results) -> list[str]:
+    """Return the shares by network."""
     rows = []
     for network in pps.networks(results):
         runs = pps.runs_of(results, network, "ga3c")
         rows.append([network, mean_ci(results.values(CPU, runs)), mean_ci(results.values(GPU, runs))])
     measured = bool(results.values(GPU, results.runs))
-    return lines_of("utilization.md", rows=rows, measured=measured, **findings(results))
+    return lines_of("utilization.md", rows=rows, measured=measured)
 
 
 def plot(results: Results, stem: Path) -> None:
@@ -81,13 +90,14 @@ FIGURE = Figure(
     place=10,
     paper="slide 38",
     shows="how busy CPU and GPU are, for five networks",
-    claim="GPU use rises and CPU use falls as the network grows",
+    headline="GPU use rises and CPU use falls as the network grows",
     games=pps.FIGURE.games,
     seeds=pps.FIGURE.seeds,
     specs=specs,
     measures=measures,
     main=(CPU, "share"),
-    section=section,
+    claims=claims,
+    details=details,
     plot=plot,
     by_game=True,
 )
