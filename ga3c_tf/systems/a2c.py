@@ -23,6 +23,9 @@ from ga3c_tf.workers.predictor import answer
 from ga3c_tf.workers.supervisor import AgentSupervisor
 from ga3c_tf.workers.trainer import BatchBuilder, train
 
+LAST_ROUND_SECONDS = 1.0
+"""At the end of a run, for the agents to send the round that they are in."""
+
 
 class A2C(System):
     """All agents step, on one prediction for all of them; after t_max steps, one update on all their segments.
@@ -50,6 +53,7 @@ class A2C(System):
         self._waiting: deque[Batch] = deque()  # with --lag
         self._asked = np.full(config.num_agents, -1, np.int64)  # each agent's waiting request
         self._sent = np.zeros(config.num_agents, np.int64)  # steps of this round that are in sent segments
+        self._steps_before = np.zeros(config.num_agents, np.int64)  # each agent's steps before this round
 
     def start(self) -> None:
         session = self.session
@@ -74,13 +78,16 @@ class A2C(System):
             session.training_queue.reader,
             *sentinels,
         ]
-        while (left := deadline - time.monotonic()) > 0 and not session.ended():
+        while (left := deadline - time.monotonic() + (LAST_ROUND_SECONDS if session.ended() else 0)) > 0:
             for sentinel in sentinels.keys() & set(connection.wait(readers, left)):
                 raise self._processes.error_of(sentinels[sentinel])
             self._take_in()
             if self._asked.min() >= 0:
-                self._answer()
+                self._update()
                 session.collect_episodes()
+                if session.ended() and self._would_step():  # else the round has no bootstrap values yet
+                    break
+                self._answer()
 
     def stop(self) -> None:
         for number in self._processes:
@@ -106,16 +113,27 @@ class A2C(System):
             self._batch = self._builder.add(slot)
             self._answers.released(slot)
 
-    def _answer(self) -> None:
-        """Predict for all agents that are to step, after the update if the round is over."""
+    def _update(self) -> None:
+        """Train if the round is over."""
         session = self.session
-        if self._batch is not None:
-            self._waiting.append(self._batch)
-            if len(self._waiting) > session.config.lag:
-                for part in session.minibatches.of(self._waiting.popleft()):
-                    train(part, session.model, session.stats, session.refused, *session.rates())
-            self._batch = None
-            self._sent[:] = 0
+        if self._batch is None:
+            return
+        self._waiting.append(self._batch)
+        if len(self._waiting) > session.config.lag:
+            for part in session.minibatches.of(self._waiting.popleft()):
+                train(part, session.model, session.stats, session.refused, *session.rates())
+        self._batch = None
+        self._sent[:] = 0
+        self._steps_before[:] = session.memory.steps
+
+    def _would_step(self) -> bool:
+        """Whether an agent steps once it is answered; the others only wait for the value of their last state."""
+        steps = self.session.memory.steps - self._steps_before
+        return bool((steps < self.session.config.t_max).any())
+
+    def _answer(self) -> None:
+        """Predict for all agents that are to step."""
+        session = self.session
         agents = np.flatnonzero(self._sent < session.config.t_max)
         requests = self._asked[agents].astype(INDEX)
         self._asked[agents] = -1
