@@ -1,5 +1,6 @@
 """What several tests use: an environment that counts, and a model that checks what it is handed."""
 
+import os
 import pickle
 import random
 import struct
@@ -16,6 +17,7 @@ from ga3c_tf.remote.bridge import Bridge
 from ga3c_tf.rollouts.divergence import UNKNOWN
 from ga3c_tf.systems.a3c.shared_weights import rmsprop_step
 from ga3c_tf.workers.agent import errors_told
+from ga3c_tf.workers.supervisor import DIVERGED
 
 NUM_ACTIONS = 3
 CODE = struct.Struct("<qqq")
@@ -143,6 +145,15 @@ class HangingEnvironment(CountingEnvironment):
         return super().reset(seed=seed, options=options)
 
 
+class ExitingEnvironment(CountingEnvironment):
+    """Ends its process in its second episode, with the exit code of an A3C agent that diverged."""
+
+    def reset(self, *, seed=None, options=None):
+        if self._episode == 1:
+            os._exit(DIVERGED)
+        return super().reset(seed=seed, options=options)
+
+
 class BrokenPipeEnvironment(ShortIsBad):
     """Loses its simulator in its second episode."""
 
@@ -171,6 +182,7 @@ gymnasium.register("Hanging-v0", HangingEnvironment)
 gymnasium.register("Counting-v0", CountingEnvironment)
 gymnasium.register("PacedCounting-v0", PacedCountingEnvironment)
 gymnasium.register("Failing-v0", FailingEnvironment)
+gymnasium.register("Exiting-v0", ExitingEnvironment)
 
 
 def update_result(version):

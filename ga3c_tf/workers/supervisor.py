@@ -36,13 +36,15 @@ class AgentSupervisor:
         modules: loaded once, in the forkserver, and shared by all processes; loading them may not start TensorFlow,
             whose threads a fork would lose.
         objects: settings that may name functions passed as Python objects, which the processes use.
+        training: whether the processes train by themselves, so that one may end as DIVERGED.
 
     Attributes:
         errors: where a process writes its traceback before it ends.
     """
 
-    def __init__(self, modules: Sequence[str], objects: Sequence[str] = ()):
+    def __init__(self, modules: Sequence[str], objects: Sequence[str] = (), training: bool = False):
         self._modules = modules
+        self._training = training
         self._objects = objects
         self._tracebacks, self.errors = connection.Pipe(duplex=False)
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
@@ -78,7 +80,7 @@ class AgentSupervisor:
         """Return the error of a process that has ended by itself, and forget the process.
 
         Returns:
-            FloatingPointError: its exit code is DIVERGED; with the text that it left.
+            FloatingPointError: it was training, and its exit code is DIVERGED; with the text that it left.
             AlsoLostWithForkserver: the forkserver has died, which an AgentError has said before.
             AgentError: it ended in any other way.
         """
@@ -87,7 +89,7 @@ class AgentSupervisor:
         process.join()
         left = (process.exitcode or 0) > 0 and self._tracebacks.poll()
         text = self._tracebacks.recv_bytes().decode(errors="replace") if left else ""
-        if process.exitcode == DIVERGED:
+        if self._training and process.exitcode == DIVERGED:
             return FloatingPointError(text)
         if process.exitcode == FORKSERVER_DIED:
             kind = AlsoLostWithForkserver if number in self._without_forkserver else AgentError

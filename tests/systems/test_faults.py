@@ -40,7 +40,7 @@ from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.workers.agent import errors_told
 from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.stall_detector import StallDetector
-from ga3c_tf.workers.supervisor import AgentError, Watchdog
+from ga3c_tf.workers.supervisor import AgentError, AgentSupervisor, Watchdog
 
 # 1. an agent dies
 
@@ -77,6 +77,31 @@ def test_no_agent_is_started_once_the_run_has_ended(tmp_path, monkeypatch):
     agents.resize(3)
     agents.resize(4)
     assert agents.count == 3
+
+
+def test_no_process_is_left_of_agents_that_are_started_while_the_run_ends(tmp_path, monkeypatch):
+    def stop_meanwhile(self):
+        thread = threading.Thread(target=self.agents.resize, args=(8,))
+        thread.start()
+        assert starting.wait(10)
+        stop(self)
+        thread.join()
+        processes.extend(self.agents.processes._processes.values())
+
+    def start_slowly(self, *args, **options):
+        if threading.current_thread() is not threading.main_thread():
+            starting.set()
+            time.sleep(0.2)
+        start(self, *args, **options)
+
+    starting = threading.Event()
+    processes = []
+    stop, start = GA3C.stop, AgentSupervisor.start
+    monkeypatch.setattr(GA3C, "stop", stop_meanwhile)
+    monkeypatch.setattr(AgentSupervisor, "start", start_slowly)
+    settings = {"num_agents": 4, "agent_processes": 8, "adjustment": "fast", "max_agents": 8}
+    run_counting(tmp_path, monkeypatch, GA3C, **settings, adjustment_seconds=1000.0, steps=300)
+    assert len(processes) == 5 and all(process.exitcode is not None for process in processes)
 
 
 def test_thousands_of_episodes_may_end_in_one_round_of_the_serial_mode(tmp_path):
@@ -132,6 +157,13 @@ def test_agents_that_fail_again_and_again_end_the_run_with_their_traceback(tmp_p
         run_counting(tmp_path, monkeypatch, GA3C, env_id="helpers:Failing-v0", max_failures=3)
     assert len(read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)) == 3
     assert len(list((tmp_path / "run" / "checkpoints").glob("0*"))) == 2  # of the start and of the end
+
+
+@pytest.mark.parametrize("kind", [GA3C, A2C])
+def test_an_environment_may_end_its_process_with_any_exit_code(tmp_path, monkeypatch, kind):
+    """Also with the one by which an A3C agent says that it diverged."""
+    with pytest.raises(AgentError, match="ended by itself, exit code 3"):
+        run_counting(tmp_path, monkeypatch, kind, env_id="helpers:Exiting-v0", max_failures=3)
 
 
 def test_workers_come_and_go_while_agents_die(tmp_path, monkeypatch):

@@ -50,7 +50,9 @@ class A3C(System):
         self._weights = SharedWeights(shapes, config.num_agents)
         self._update_queue = RecordQueue(UPDATE)
         self._processes = AgentSupervisor(
-            ["ga3c_tf.systems.a3c.process", *modules_used(config)], [config.env_id, config.network, config.loss]
+            ["ga3c_tf.systems.a3c.process", *modules_used(config)],
+            [config.env_id, config.network, config.loss],
+            training=True,
         )
         self._pipes: list[connection.Connection] = []
         self._stopped = False

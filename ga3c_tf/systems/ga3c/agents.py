@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 from ga3c_tf.environments.environment import modules_used
@@ -39,6 +40,8 @@ class AgentProcesses:
         self.answers = ReplyPipes(session.memory, assigned_processes(config, self._local_processes))
         self.replacing: set[int] = set()
         self._stopped = False
+        self._starting = threading.Lock()
+        """Held while a thread starts a process, so that none is started after `stop` has ended all."""
         self._queues = AgentQueues(
             prediction_queue, session.training_queue, session.episode_queue, self.processes.errors
         )
@@ -50,8 +53,11 @@ class AgentProcesses:
 
     def resize(self, count: int) -> None:
         """Have `count` agents on this machine. Those that end give up their segment and episode."""
-        while self.count < count and not self._stopped:
-            self._add(self.count)
+        while self.count < count:
+            with self._starting:
+                if self._stopped:
+                    break
+                self._add(self.count)
             self.count += 1
         while self.count > count:
             self.count -= 1
@@ -66,8 +72,9 @@ class AgentProcesses:
     def stop(self) -> None:
         """End all, within a deadline, and start none any more."""
         self._stopped = True
-        for number in self.processes:
-            self.answers.close(number)
+        with self._starting:
+            for number in self.processes:
+                self.answers.close(number)
         self.processes.join(self._session.collect_episodes)
 
     def lose(self, number: int) -> None:
