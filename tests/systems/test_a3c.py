@@ -104,7 +104,7 @@ def systems_of(config):
         synchronous.session.training_queue.put(0)
         synchronous._prediction_queue.put(synchronous.session.memory.state_index(1, 0))
         synchronous._take_in()
-        synchronous._answer()
+        synchronous._update()
 
     def step_replica():
         builder = BatchBuilder(server.session.memory, config.min_training_batch)

@@ -128,14 +128,14 @@ def test_the_divergence_is_nothing_without_lag_and_something_with_it(tmp_path, l
 class WithoutLag(A2C):
     """A2C as it is without the batches that wait."""
 
-    def _answer(self):
+    def _update(self):
         session = self.session
         if self._batch is not None:
             for part in session.minibatches.of(self._batch):
                 train(part, session.model, session.stats, session.refused, *session.rates())
             self._batch = None
             self._sent[:] = 0
-        super()._answer()
+            self._steps_before[:] = session.memory.steps
 
 
 def weights_of(folder, system, lag):
