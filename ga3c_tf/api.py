@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import secrets
 import signal
 import sys
@@ -30,8 +31,8 @@ from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.host.scheduling import scheduling_restored
-from ga3c_tf.plugins import OBJECT, check_trust, keep_object, name_of
-from ga3c_tf.presets import USUAL_PRESET
+from ga3c_tf.plugins import OBJECT, check_trust, name_of, objects_called
+from ga3c_tf.presets import BUDGETS, USUAL_PRESET
 from ga3c_tf.runner import new_training, resumed_training
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import RunFolder, read_config
@@ -100,6 +101,8 @@ class Agent:
     def make_environment(self, render_mode: str | None = None):
         """Make the agent's Gymnasium environment, with the preprocessing that it was trained with.
 
+        A state is valid until the environment's next step: copy it to keep it.
+
         Args:
             render_mode: None, 'rgb_array' or 'human'.
         """
@@ -126,9 +129,21 @@ class Agent:
         return Scores(found["mean"], found["std"], found["median"], (low, high), found["scores"], found["protocol"])
 
     def record(self, file: str | Path, episodes: int = 1, seed: int = 0) -> list[float]:
-        """Write a video, .mp4 or .gif, of whole episodes and return their scores."""
+        """Write a video, .mp4 or .gif, of whole episodes and return their scores.
+
+        Args:
+            file: to write.
+            episodes: how many.
+            seed: of the environment and of the sampled actions: the same episodes each time.
+
+        Raises:
+            UserError: another kind of file, one that cannot be written, or an environment that gives no pictures.
+        """
         from ga3c_tf.evaluation import record
 
+        _check_range("episodes", episodes, 1)
+        _check_range("seed", seed, 0)
+        self._trained.seed_actions(seed)
         return record(self._trained, episodes, seed, Path(file))
 
     def export(self, file: str | Path, form: str = "onnx") -> dict[str, Any]:
@@ -156,6 +171,8 @@ class Run:
         path: the folder.
         summary: of its last session, as below.
         trust_code: whether to import custom code that the run's settings name.
+        functions: `env`, `network` and `loss` of a run that was trained with functions, where this program has not
+            trained it.
 
     Attributes:
         path: the folder.
@@ -164,9 +181,16 @@ class Run:
             checkpoint. It is empty if there was none.
     """
 
-    def __init__(self, path: str | Path, summary: dict[str, Any] | None = None, trust_code: bool = False):
+    def __init__(
+        self,
+        path: str | Path,
+        summary: dict[str, Any] | None = None,
+        trust_code: bool = False,
+        functions: dict[str, Callable[..., Any]] | None = None,
+    ):
         self.path = Path(path)
         self._trust_code = trust_code
+        self._functions = functions or {}
         self.summary = summary or {}
         self.config = read_config(self.path)
 
@@ -175,7 +199,8 @@ class Run:
 
     def agent(self, checkpoint: str | int = "best", **options: Any) -> Agent:
         """Load the agent of a checkpoint; arguments as of `load_agent`."""
-        return load_agent(self.path, checkpoint=checkpoint, trust_code=self._trust_code, **options)
+        given = {**self._functions, **options}
+        return load_agent(self.path, checkpoint=checkpoint, trust_code=self._trust_code, **given)
 
     def evaluate(self, episodes: int = 30, checkpoint: str | int = "best", seed: int = 0) -> Scores:
         """Play whole episodes with the agent of a checkpoint and return their raw scores.
@@ -189,7 +214,7 @@ class Run:
 
     def resume(self, **changes: Any) -> Run:
         """Continue the training; arguments as of `ga3c_tf.resume`."""
-        return resume(self.path, trust_code=self._trust_code, **changes)
+        return resume(self.path, trust_code=self._trust_code, **{**self._functions, **changes})
 
     def metrics(self) -> dict[str, np.ndarray]:
         """Return the columns of metrics.csv, one float64 array each; not-a-number where a cell is empty."""
@@ -221,9 +246,8 @@ def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress
         raise UserError("train needs an environment, such as 'CartPole-v1'")
     given = _by_name({"env": env, **{name: value for name, value in settings.items() if value is not None}})
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given})
-    config.check_effect(set(given) - {"env_id"})
     _free_ended_trainings()
-    return _run(*new_training(config, _command("train"), _warn), progress, trust_code=True)
+    return _run(*new_training(config, _command("train"), _warn, given=given), progress, trust_code=True)
 
 
 def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False, **changes: Any) -> Run:
@@ -234,16 +258,20 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
         progress: whether to print a line every few seconds.
         trust_code: whether to import custom code that the run's settings name.
         changes: settings that the run goes on with, such as a new budget (`steps`, `minutes` or `episodes`, those done
-            included) or `learning_rate`; and `env`, `network` or `loss` again where they were functions. Settings
-            that hold for a whole run (`ga3c_tf.config.HELD`), such as the environment or the network, are rejected.
+            included; None keeps the run's own) or `learning_rate`; and `env`, `network` or `loss` again where they
+            were functions. Settings that hold for a whole run (`ga3c_tf.config.HELD`), such as the environment or the
+            network, are rejected.
 
     Raises:
         UserError, FloatingPointError: as `train`.
     """
-    left = _keep_objects(read_config(path), changes)
+    config = read_config(path)
+    given = {name: value for name, value in changes.items() if value is not None or name not in BUDGETS}
+    functions, left = _functions_of(config, given)
     _free_ended_trainings()
-    training, folder = resumed_training(Path(path), _by_name(left), _command("resume"), _warn, trust_code)
-    return _run(training, folder, progress, trust_code)
+    with objects_called({getattr(config, CODE[name]): function for name, function in functions.items()}):
+        training, folder = resumed_training(Path(path), _by_name(left), _command("resume"), _warn, trust_code)
+        return _run(training, folder, progress, trust_code, functions)
 
 
 def load_agent(
@@ -270,10 +298,13 @@ def load_agent(
     Raises:
         UserError: there is no such agent.
     """
-    folder = Path(source) if (Path(source) / "config.json").exists() else weights_called(str(source))
+    folder = Path(source) if os.path.exists(Path(source) / "config.json") else weights_called(str(source))
     config = read_config(folder)
-    if left := _keep_objects(config, functions):
+    given, left = _functions_of(config, functions)
+    if left:
         raise UserError(f"load_agent has no argument {next(iter(left))!r} for this agent")
+    names = _by_name(given)
+    config = config.replace(**names)
     check_trust(config, folder, trust_code)
     _check_range("seed", seed, 0)
 
@@ -283,7 +314,7 @@ def load_agent(
     from ga3c_tf.evaluation import TrainedAgent
     from ga3c_tf.model.device import configure_device
 
-    return Agent(TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), _warn), greedy)
+    return Agent(TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), _warn, names), greedy)
 
 
 def _by_name(settings: dict[str, Any]) -> dict[str, Any]:
@@ -296,14 +327,14 @@ def _by_name(settings: dict[str, Any]) -> dict[str, Any]:
     return named
 
 
-def _keep_objects(config: Config, given: dict[str, Any]) -> dict[str, Any]:
-    """Keep the functions that a run was trained with, by their names there; return what else was given."""
-    left = dict(given)
-    for argument, name in CODE.items():
-        recorded = getattr(config, name)
-        if callable(given.get(argument)) and recorded.startswith(f"{OBJECT}:"):
-            keep_object(recorded, left.pop(argument))
-    return left
+def _functions_of(config: Config, given: dict[str, Any]) -> tuple[dict[str, Callable[..., Any]], dict[str, Any]]:
+    """Return the functions among what was given that the run was trained with, and the rest."""
+    functions = {
+        argument: given[argument]
+        for argument, name in CODE.items()
+        if callable(given.get(argument)) and getattr(config, name).startswith(f"{OBJECT}:")
+    }
+    return functions, {name: value for name, value in given.items() if name not in functions}
 
 
 def _check_range(name: str, value: int, low: int) -> None:
@@ -328,13 +359,19 @@ def _free_ended_trainings() -> None:
     gc.collect()
 
 
-def _run(training: Training, folder: RunFolder, progress: bool, trust_code: bool) -> Run:
+def _run(
+    training: Training,
+    folder: RunFolder,
+    progress: bool,
+    trust_code: bool,
+    functions: dict[str, Callable[..., Any]] | None = None,
+) -> Run:
     from ga3c_tf.status import beginning, line
 
     with closing(folder), scheduling_restored(), _interrupts(training):
         say(beginning(folder.config, folder.path))
         summary = training.run((lambda row: say(line(row))) if progress else (lambda row: None))
-    return Run(folder.path, summary, trust_code)
+    return Run(folder.path, summary, trust_code, functions)
 
 
 @contextlib.contextmanager

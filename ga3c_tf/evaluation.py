@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import gymnasium
@@ -55,6 +56,9 @@ class TrainedAgent:
         checkpoint: 'best', 'latest' or the agent steps of one; handed-on weights are the only ones there.
         greedy: take the most probable action instead of sampling.
         seed: seed of the sampled actions.
+        device: as `configure_device` returns it.
+        warn: called with one line about something that is dealt with.
+        changes: settings in place of the run's, such as names of functions in this program.
 
     Attributes:
         folder: `run`.
@@ -68,10 +72,17 @@ class TrainedAgent:
     """
 
     def __init__(
-        self, run: Path | str, checkpoint: str | int, greedy: bool, seed: int, device: str, warn: Callable[[str], None]
+        self,
+        run: Path | str,
+        checkpoint: str | int,
+        greedy: bool,
+        seed: int,
+        device: str,
+        warn: Callable[[str], None],
+        changes: Mapping[str, Any] = MappingProxyType({}),
     ):
         self.folder = Path(run)
-        self.config: Config = read_config(run).replace(terminal_on_life_loss=False)
+        self.config: Config = read_config(run).replace(**changes, terminal_on_life_loss=False)
         spec = describe_environment(self.config)
         in_float32 = self.config.replace(dtype_policy="float32")  # the same scores and exports on every processor
         self.model = Model(in_float32, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)

@@ -6,15 +6,16 @@ them: whoever resumes such a run passes them again.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import itertools
 import os
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
@@ -22,9 +23,14 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.settings import did_you_mean
 
+if TYPE_CHECKING:
+    from gymnasium.envs.registration import EnvSpec
+
 OBJECT = "object"
 """Stands for the module in the name of a function that was passed as a Python object."""
 _objects: dict[str, Callable[..., Any]] = {}
+KNOWN_EVERYWHERE = ("gymnasium", "ale_py", "minatar")
+"""Packages whose environments a new process registers by itself."""
 PLACES = "GA3C_TF_PLACES"
 """Environment variable with folders in which modules of the user are looked for, besides the current one."""
 
@@ -42,21 +48,36 @@ def name_of(function: Callable[..., Any]) -> str:
     called = f"{OBJECT}:{getattr(function, '__name__', type(function).__name__)}"
     names = (called if number == 1 else f"{called}-{number}" for number in itertools.count(1))
     name = next(name for name in names if _objects.get(name, function) is function)
-    keep_object(name, function)
+    _check_copyable(name, function)
+    _objects[name] = function
     return name
 
 
-def keep_object(name: str, function: Callable[..., Any]) -> None:
-    """Keep a function by the name that the settings of a run have for it.
+@contextlib.contextmanager
+def objects_called(functions: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
+    """Let names in the settings of a run mean these functions during the block, whatever they meant before.
 
     Raises:
-        UserError: it cannot be handed to another process.
+        UserError: one cannot be handed to another process.
     """
+    for name, function in functions.items():
+        _check_copyable(name, function)
+    before = dict(_objects)
+    _objects.update(functions)
     try:
-        cloudpickle.dumps(function)
+        yield
+    finally:
+        for name in functions:
+            del _objects[name]
+        _objects.update({name: before[name] for name in functions if name in before})
+
+
+def _check_copyable(name: str, thing: Any) -> None:
+    """Refuse, with a UserError, what cannot be handed to another process."""
+    try:
+        cloudpickle.dumps(thing)
     except Exception as error:  # whatever keeps an object from being copied
         raise UserError(f"{name} cannot be handed to another process: {one_line(error)}") from None
-    _objects[name] = function
 
 
 def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
@@ -71,13 +92,37 @@ def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
 
 
 def installer(names: Iterable[str]) -> Callable[[], None] | None:
-    """Return what a new process calls first, so that it knows those of these names that are objects; None for none."""
+    """Return what a new process calls first, so that it knows what only this program knows; None for nothing.
+
+    Args:
+        names: settings that may name a function passed as an object, or an environment that this program registered.
+
+    Raises:
+        UserError: an environment that cannot be handed to another process.
+    """
     wanted = {name: _objects[name] for name in names if name in _objects}
-    return functools.partial(_install, wanted) if wanted else None
+    registered = {name: spec for name in names if (spec := _registered_here(name))}
+    for name, spec in registered.items():
+        _check_copyable(name, spec)
+    return functools.partial(_install, wanted, registered) if wanted or registered else None
 
 
-def _install(objects: dict[str, Callable[..., Any]]) -> None:
+def _registered_here(env_id: str) -> EnvSpec | None:
+    """Return Gymnasium's entry of an environment; None for one that every process knows, or that there is not."""
+    import gymnasium  # an agent's process has it, the help texts of the command do without
+
+    spec = gymnasium.registry.get(env_id)
+    entry = getattr(spec, "entry_point", None)
+    known = isinstance(entry, str) and entry.partition(".")[0] in KNOWN_EVERYWHERE
+    return None if known else spec
+
+
+def _install(objects: dict[str, Callable[..., Any]], registered: dict[str, EnvSpec]) -> None:
     _objects.update(objects)
+    if registered:
+        import gymnasium
+
+        gymnasium.registry.update(registered)
 
 
 def import_users_module(module: str, wanted_by: str) -> types.ModuleType:

@@ -181,6 +181,58 @@ def test_functions_of_one_name_are_told_apart(tmp_path):
     assert agent.evaluate(episodes=1).scores == [6.0]
 
 
+def test_agents_that_were_trained_with_functions_of_one_name_play_their_own_environments(tmp_path):
+    """Both runs are of other processes, and their environments have one name."""
+    program = (
+        "import sys, gymnasium, ga3c_tf\n"
+        "def make(render_mode=None):\n"
+        "    return gymnasium.wrappers.TimeLimit(gymnasium.make('CartPole-v1').unwrapped, int(sys.argv[1]))\n"
+        "ga3c_tf.train(make, run_dir=sys.argv[1], steps=300, num_agents=1, device='cpu', progress=False)\n"
+    )
+
+    def limited(steps):
+        def make(render_mode=None):
+            return gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1").unwrapped, steps)
+
+        return make
+
+    for steps in (5, 8):
+        subprocess.run([sys.executable, "-c", program, str(steps)], cwd=tmp_path, check=True, capture_output=True)
+    agents = [ga3c_tf.load_agent(tmp_path / str(steps), env=limited(steps), device="cpu") for steps in (5, 8)]
+    assert [agent.evaluate(episodes=1).scores for agent in agents] == [[5.0], [8.0]]
+    again = ga3c_tf.resume(tmp_path / "5", steps=600, env=limited(6), progress=False)
+    assert again.evaluate(episodes=1).scores == [6.0]
+    assert [agent.evaluate(episodes=1).scores for agent in agents] == [[5.0], [8.0]]
+
+
+def test_an_environment_that_the_program_registers_is_known_to_its_agents(tmp_path):
+    program = (
+        "import gymnasium, ga3c_tf\n"
+        "class Short(gymnasium.Wrapper):\n"
+        "    def __init__(self, render_mode=None):\n"
+        "        super().__init__(gymnasium.wrappers.TimeLimit(gymnasium.make('CartPole-v1').unwrapped, 5))\n"
+        "gymnasium.register('Short-v0', Short)\n"
+        "run = ga3c_tf.train('Short-v0', run_dir='run', steps=300, num_agents=2, device='cpu', progress=False)\n"
+        "print(run.evaluate(episodes=2).scores)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1:] == ["[5.0, 5.0]"], done.stderr
+
+
+def test_a_recording_is_the_same_for_the_same_seed(tmp_path):
+    agent = ga3c_tf.load_agent("minatar_breakout", device="cpu")
+    first, again, other = (agent.record(tmp_path / "game.gif", seed=seed) for seed in (3, 3, 4))
+    assert first == again and len(other) == 1
+    with pytest.raises(ga3c_tf.UserError, match="episodes is 0; it must be at least 1"):
+        agent.record(tmp_path / "game.gif", episodes=0)
+
+
+def test_a_budget_of_none_is_none_that_was_given(tmp_path):
+    run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=300, **SMALL)
+    with pytest.raises(ga3c_tf.UserError, match="has reached its budget"):
+        run.resume(steps=None)
+
+
 def test_code_that_somebody_elses_folder_names_is_not_run_unasked(tmp_path, monkeypatch):
     run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=300, **SMALL)
     config = run.path / "config.json"
