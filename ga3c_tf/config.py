@@ -20,20 +20,18 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.presets import BUDGETS, PRESETS, USUAL_PRESET, preset_beside
 from ga3c_tf.settings import NOT_SERIAL, SYSTEMS, checked, declare, did_you_mean, option_name, plain_text
 
+ATARI = (
+    "preprocessing",
+    "frame_skip",
+    "frame_stack",
+    "repeat_action_probability",
+    "full_action_space",
+    "noop_max",
+    "terminal_on_life_loss",
+)
+"""Settings of Atari games, without effect on other environments."""
 HELD: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            "env_id",
-            "preprocessing",
-            "frame_skip",
-            "frame_stack",
-            "repeat_action_probability",
-            "full_action_space",
-            "noop_max",
-            "terminal_on_life_loss",
-        ),
-        "with another the run's scores would be of two environments",
-    ),
+    **dict.fromkeys(("env_id", *ATARI), "with another the run's scores would be of two environments"),
     **dict.fromkeys(("network", "dual_rmsprop", "optimizer"), "the checkpoint holds the variables that it gives"),
     **dict.fromkeys(
         ("initialization", "normalize_images", "normalize_observations"), "the run's weights began with it"
@@ -522,7 +520,7 @@ class Config:
         """Return the settings that a run with these goes on with.
 
         Args:
-            changes: new values by name. A budget among them replaces the run's whole budget.
+            changes: new values by name. A budget among them replaces the run's whole budget; None ends only its own.
 
         Raises:
             UserError: an unknown setting, one that holds for a whole run or has no effect here, or a bad value.
@@ -532,7 +530,7 @@ class Config:
         for name in given:
             if name in HELD:
                 raise UserError(f"{name} (--{option_of(name)}) cannot change within a run: {HELD[name]}")
-        dropped = dict.fromkeys(BUDGETS) if any(budget in changes for budget in BUDGETS) else {}
+        dropped = dict.fromkeys(BUDGETS) if any(changes.get(budget) is not None for budget in BUDGETS) else {}
         after = self.replace(**{**dropped, **changes})
         after.check_effect(given)
         adjusted = [name for name in ("num_agents", "num_predictors", "num_trainers") if name in given]

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ga3c_tf.config import Config
-from ga3c_tf.environments.environment import EnvironmentSpec, describe_environment
+from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, describe_environment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.host.onednn import enable_onednn
+from ga3c_tf.host.onednn import SWITCH, enable_onednn, enabled_too_late
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, read_rows
@@ -34,7 +34,11 @@ SERIAL = "ga3c_tf.systems.serial:SerialGA3C"
 
 
 def new_training(
-    config: Config, command: Sequence[str], warn: Callable[[str], None], ray: str | None = None
+    config: Config,
+    command: Sequence[str],
+    warn: Callable[[str], None],
+    ray: str | None = None,
+    given: Iterable[str] = (),
 ) -> tuple[Training, RunFolder]:
     """Make a run folder and the training that will fill it.
 
@@ -43,17 +47,21 @@ def new_training(
         command: what was called, for the record.
         warn: called with one line about something that is dealt with.
         ray: address of the Ray cluster that remote agents live in.
+        given: names of the settings that the user gave; those that have no effect are refused.
 
     Raises:
         UserError: the settings do not fit the environment, or the folder is taken.
     """
+    given = set(given) - {"env_id"}
+    config.check_effect(given)
     env_id, note = resolve_env_id(config.env_id)
     if note:
         warn(note)
     config = config.replace(env_id=env_id)
     spec = describe_environment(config)
+    check_effects(config, given, spec)
     run = RunFolder.plan(config)
-    origin = weights_called(config.initial_weights) if config.initial_weights else None
+    origin = weights_called(config.initial_weights) if config.initial_weights is not None else None
     _check_cluster(config, ray)
     check_tracker(config)
     training, hardware = _training(run, spec, warn, ray)
@@ -163,6 +171,8 @@ def _training(
     from ga3c_tf.model.tensorflow import ONEDNN
     from ga3c_tf.systems.training import Training
 
+    if spec.is_screen and enabled_too_late(ONEDNN):
+        warn(f"TensorFlow has started without oneDNN, with which screens are trained faster: set {SWITCH}=1 before")
     config = run.config
     if config.serial:
         make_deterministic(config.seed or 0)

@@ -376,3 +376,15 @@ def test_the_adjustment_may_start_128_agents_or_as_many_as_there_are():
     assert Config(adjustment="fast", max_agents=64).most_agents == 64
     with pytest.raises(UserError, match="--agents 32 is more than --max-agents 16"):
         Config(adjustment="fast", max_agents=16)
+
+
+def test_no_budget_given_leaves_the_others():
+    config = Config(steps=100, minutes=3.0)
+    assert config.changed({"minutes": None}).steps == 100
+    assert config.changed({"steps": 200}).minutes is None
+    assert config.changed({"steps": None, "minutes": 4.0}).steps is None
+
+
+def test_none_is_a_correction():
+    """And clears a setting only where it is no value of it."""
+    assert Config(correction="v-trace").changed({"correction": "none"}).correction_used == "none"

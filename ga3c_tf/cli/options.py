@@ -65,9 +65,9 @@ def run_argument(command):
 def changes_option(command):
     """Add the option that changes settings of a run: a dict of values by name."""
     text = (
-        "Change a setting, named as in the run's config.json ('learning_rate=3e-4'); 'none' clears an optional one. "
-        "May be given several times. Settings that hold for a whole run, such as the environment, the system, the "
-        "network and the seed, cannot be changed."
+        "Change a setting, named as in the run's config.json ('learning_rate=3e-4'); 'none' clears an optional one, "
+        "except the correction, which has a value of this name. May be given several times. Settings that hold for a "
+        "whole run, such as the environment, the system, the network and the seed, cannot be changed."
     )
     return click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", callback=_changes, help=text)(command)
 
@@ -79,10 +79,10 @@ def _changes(context: click.Context, parameter: click.Parameter, words: Sequence
         name, equals, text = word.partition("=")
         if not equals:
             raise click.BadParameter(f"{word!r} is not NAME=VALUE.", context, parameter)
-        known = name in Config.__dataclass_fields__
-        if known and text == "none" and is_optional(name):
+        setting = Config.__dataclass_fields__.get(name)
+        if setting and text == "none" and is_optional(name) and text not in (setting.metadata["choices"] or ()):
             changes[name] = None
-        elif known:
+        elif setting:
             changes[name] = convert_type(setting_type(name)).convert(text, parameter, context)
         else:
             changes[name] = text

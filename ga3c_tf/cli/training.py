@@ -62,8 +62,7 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
 
     given = {name: value for name, value in settings.items() if value is not None}
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given, "env_id": env_id})
-    config.check_effect(given)
-    return _run(*new_training(config, command_line(), warn, ray), as_json)
+    return _run(*new_training(config, command_line(), warn, ray, given), as_json)
 
 
 @click.command()

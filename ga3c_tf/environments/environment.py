@@ -9,7 +9,7 @@ keep it. Importing this module loads neither OpenCV nor the emulator, so a CartP
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from ga3c_tf.config import Config
+from ga3c_tf.config import ATARI, Config, option_of
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.environments.registered import make_passed, make_registered
@@ -97,6 +97,26 @@ def describe_environment(config: Config) -> EnvironmentSpec:
         env.close()
 
 
+def check_effects(config: Config, given: Iterable[str], spec: EnvironmentSpec) -> None:
+    """Refuse settings that a user gave and that have no effect on the environment.
+
+    Args:
+        config: with all settings, and the environment's id of today.
+        given: names of those that the user gave.
+        spec: of the environment.
+
+    Raises:
+        UserError: which one, and what it is for.
+    """
+    for name in given:
+        if name in ATARI and not config.env_id.startswith("ALE/"):
+            raise UserError(
+                f"--{option_of(name)} has no effect on {config.env_id}; it is for Atari games, such as ALE/Pong-v5"
+            )
+        if name == "normalize_images" and not spec.is_screen:
+            raise UserError(f"--normalize-images has no effect on {config.env_id}, whose states are no screens")
+
+
 class StateEnvironment(gymnasium.Wrapper):
     """Any other environment, its observations as states and its actions from 0."""
 
@@ -126,8 +146,10 @@ class StateEnvironment(gymnasium.Wrapper):
         try:
             observation, _ = self.env.reset(seed=0)
             self._check(observation, "reset")
+            self._to_state(observation)
             observation, reward, _, _, _ = self.env.step(self._first_action)
             self._check(observation, "step")
+            self._to_state(observation)
             float(reward)
         except UserError:
             raise
@@ -187,6 +209,12 @@ def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callabl
         return vector, lambda value: np.asarray(spaces.flatten(space, value), np.float32)
     if space.dtype not in (np.uint8, np.bool_):
         return vector, lambda values: np.asarray(values, np.float32).reshape(-1)
+    states, read = _byte_reader(space)
+    return states, lambda values: read(np.asarray(values, space.dtype))
+
+
+def _byte_reader(space: spaces.Box) -> tuple[spaces.Box, Callable[[np.ndarray], np.ndarray]]:
+    """Return the same for a space of bytes or bools, whose observations are arrays of its type."""
     highest = float(space.high.max())
     shape = {2: (*space.shape, 1), 3: space.shape}.get(len(space.shape), (space.high.size,))
     if len(shape) == 3 and shape[0] < SMALLEST_SCREEN <= min(shape[1:]):  # such as frames that Gymnasium stacks

@@ -21,6 +21,16 @@ def enable_onednn() -> None:
         os.environ.setdefault(SWITCH, "1")
 
 
+def enabled_too_late(decided: str) -> bool:
+    """Whether TensorFlow was imported, and does without oneDNN, before it was enabled.
+
+    Args:
+        decided: what `onednn` said when TensorFlow was imported.
+    """
+    by_itself = "avx512_vnni" in processor()["flags"]
+    return onednn() == "on" and decided != "on" and not by_itself
+
+
 def onednn() -> str:
     """Return what `SWITCH` says: 'on', 'off' or 'as TensorFlow decides'."""
     return WORDS.get(os.environ.get(SWITCH, "").lower(), "as TensorFlow decides")

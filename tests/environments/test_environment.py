@@ -416,6 +416,8 @@ class Old(Wrong):
         (lambda: Wrong(spaces.Box(-1, 1, (4,)), lambda: np.zeros(1)), r"shape \(1,\) and type float64; its .* \(4,\)"),
         (lambda: Wrong(spaces.Box(0, 255, (40, 40, 3), np.uint8), lambda: np.zeros((40, 40, 3))), "says .* and uint8"),
         (lambda: Wrong(spaces.Box(-1, 1, (4,)), lambda: 1 / 0), "does not work as a Gymnasium .*: ZeroDivisionError"),
+        (lambda: Wrong(spaces.Discrete(3), lambda: 5), "IndexError"),
+        (lambda: Wrong(spaces.Dict(a=spaces.Discrete(3)), lambda: {"b": 1}), "KeyError: 'a'"),
         (lambda: Old(spaces.Box(-1, 1, (4,)), lambda: np.zeros(4)), "TypeError: .*unexpected keyword argument 'seed'"),
     ],
 )
@@ -426,8 +428,18 @@ def test_an_environment_that_does_not_work_is_refused_before_the_training(make, 
 
 
 def test_an_environment_may_give_numbers_that_fit_its_space():
-    for space, given in ((spaces.Box(-1, 1, (4,)), np.zeros(4)), (spaces.Box(0, 9, (3,), np.uint8), np.arange(3))):
-        StateEnvironment(Wrong(space, lambda given=given: given), "Mine-v0").try_out()
+    fitting = (
+        (spaces.Box(-1, 1, (4,)), np.zeros(4)),
+        (spaces.Box(0, 9, (3,), np.uint8), [0, 1, 2]),
+        (spaces.Box(0, 1, (10, 10, 4), np.uint8), np.ones((10, 10, 4), int)),
+        (spaces.Box(0, 255, (40, 40, 3), np.uint8), np.ones((40, 40, 3), int)),
+        (spaces.Box(0, 1, (84, 84), bool), np.ones((84, 84), int)),
+    )
+    for space, given in fitting:
+        env = StateEnvironment(Wrong(space, lambda given=given: given), "Mine-v0")
+        env.try_out()
+        state, _ = env.reset()
+        assert state in env.observation_space and state.dtype == env.observation_space.dtype
 
 
 def test_channels_come_last():

@@ -10,6 +10,7 @@ from ga3c_tf.environments.environment import EnvironmentSpec
 from ga3c_tf.host import onednn
 
 ON_AVX2 = {"flags": ["avx2"]}
+ON_AVX512 = {"flags": ["avx2", "avx512_vnni"]}
 ELSEWHERE = {"flags": []}
 
 
@@ -17,6 +18,7 @@ ELSEWHERE = {"flags": []}
     ("machine", "users", "decided"),
     [
         (ON_AVX2, None, "on"),
+        (ON_AVX512, None, "on"),
         (ELSEWHERE, None, "as TensorFlow decides"),
         (ON_AVX2, "0", "off"),
         (ON_AVX2, "False", "off"),
@@ -28,8 +30,11 @@ def test_onednn_is_on_with_avx2_unless_the_user_decides(monkeypatch, machine, us
     monkeypatch.setenv(onednn.SWITCH, users or "")  # put back afterwards as it was
     if users is None:
         monkeypatch.delenv(onednn.SWITCH)
+    before = onednn.onednn()
     onednn.enable_onednn()
     assert onednn.onednn() == decided
+    assert onednn.enabled_too_late(before) is (machine is ON_AVX2 and users is None)
+    assert not onednn.enabled_too_late(onednn.onednn())
 
 
 TRAINING = """
