@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,10 +37,12 @@ def check_export(file: Path, form: str) -> None:
     """
     if form not in SUFFIXES:
         raise UserError(f"format is {form!r}; it must be one of {', '.join(SUFFIXES)}")
+    if not file.name:
+        raise UserError(f"{str(file)!r} is no file to write to; name one")
     if form != "savedmodel" and file.suffix != SUFFIXES[form]:
         raise UserError(f"{file} does not end in {SUFFIXES[form]}, as a file of the format {form} does")
     for each in (file, metadata_of(file)):
-        if each.exists():
+        if os.path.lexists(each):
             raise UserError(f"{each} exists; name another file to write to, or remove it")
     if form == "onnx":
         check_packages("--format onnx", ["onnx", "tf2onnx"])

@@ -28,16 +28,21 @@ def atomic_write(file: Path, mode: str = "w", **options) -> Iterator[IO]:
         OSError: it cannot be written; `file` is unchanged.
     """
     aside = file.with_name(file.name + ".new")
-    with aside.open(mode, **options) as stream:
-        yield stream
-        stream.flush()
-        os.fsync(stream.fileno())
-    aside.rename(file)
+    try:
+        with aside.open(mode, **options) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        aside.rename(file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+        raise
 
 
-def write_aside(file: Path, text: str) -> None:
+def write_aside(file: Path, text: str, **options) -> None:
     """Write `text` to a new file and rename it to `file`, so that a reader sees the old one or the new."""
-    with atomic_write(file) as stream:
+    with atomic_write(file, **options) as stream:
         stream.write(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, tru
 from ga3c_tf.cli.terminal import command_line, exit_on_signals, warn
 from ga3c_tf.errors import UserError
 from ga3c_tf.settings import did_you_mean
+
+MOST_DIGITS = 18
+"""Of the agent steps of a checkpoint."""
 
 
 @click.command()
@@ -37,6 +41,10 @@ def evaluate(
     output: Path | None,
 ) -> None:
     """Evaluate the trained agent of the folder RUN, or published weights, over whole episodes with raw scores."""
+    if output is not None and not output.name:
+        raise UserError(f"--output {str(output)!r} is no file to write to; name one")
+    if random and (checkpoint != "best" or not sample):
+        raise UserError("--random is a policy of its own; it does not go with --checkpoint or --greedy")
     run = _agent_folder(run, pretrained)
     _check_agent(run, checkpoint, trust_code)
 
@@ -181,7 +189,7 @@ def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
     from ga3c_tf.runs.weights import published_folder, published_names
 
     if run is not None and pretrained is None:
-        if run.exists():
+        if os.path.lexists(run):  # unlike `exists` of a path, it fails for none
             return run
         names = published_names()
         close = "" if str(run) in names else did_you_mean(str(run), names)
@@ -200,7 +208,7 @@ def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
     from ga3c_tf.plugins import check_trust
     from ga3c_tf.runs.folder import read_config
 
-    if checkpoint not in ("best", "latest") and not checkpoint.isdecimal():
+    if checkpoint not in ("best", "latest") and not (checkpoint.isdecimal() and len(checkpoint) <= MOST_DIGITS):
         raise UserError(f"--checkpoint is {checkpoint!r}; it must be 'best', 'latest' or the agent steps of one")
     config = read_config(run)
     check_trust(config, run, trust_code)

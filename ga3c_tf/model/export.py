@@ -5,6 +5,7 @@ All three take `states` [B, *state_shape] and give `policy` float32 [B, A] and `
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import shutil
@@ -40,10 +41,20 @@ def write_network(model: Model, min_policy: float, file: Path, form: str, metada
         if form == "onnx":
             _finish_onnx(file, metadata)
     except OSError as error:
+        _remove(file)
         raise UserError(f"cannot write {file}: {error.strerror or error}") from None
+    except tf.errors.ResourceExhaustedError as error:
+        _remove(file)
+        raise UserError(f"cannot write {file}: {one_line(error)}") from None
     except Exception as error:  # whatever a converter raises at layers that it does not know
-        shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
+        _remove(file)
         raise UserError(f"network {model.network.name!r} cannot be exported as {form}: {one_line(error)}") from error
+
+
+def _remove(file: Path) -> None:
+    """Remove what has been written of an export, so that it can be tried again."""
+    with contextlib.suppress(OSError):
+        shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
 
 
 def _exported(network: keras.Model, spec: tf.TensorSpec, min_policy: float) -> keras.Model:

@@ -211,7 +211,7 @@ class Checkpoints:
     def _score(self, step: int) -> float | None:
         try:
             score = json.loads((self._path(step) / "score.json").read_text())["rolling_score"]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return score if isinstance(score, float) and score == score else None
 

@@ -68,7 +68,7 @@ class RunFolder:
             if (self.path / "config.json").exists():
                 raise UserError(f"{self.path} has become another run's meanwhile; name another --run-dir")
             self._record_session(command, hardware, 0.0)
-            write_aside(self.path / "command.txt", shlex.join(command) + "\n")
+            write_aside(self.path / "command.txt", shlex.join(command) + "\n", errors="surrogateescape")
             write_aside(self.path / "config.json", self.config.to_json())
         except OSError as error:
             raise UserError(f"cannot write the run folder {self.path}: {error.strerror}") from None
@@ -173,8 +173,9 @@ class RunFolder:
 def read_sessions(path: Path) -> list[dict]:
     """Return the sessions in meta.json; an empty list where it is missing or damaged."""
     try:
-        return [dict(session) for session in json.loads((path / "meta.json").read_text())["sessions"]]
-    except (OSError, ValueError, KeyError, TypeError):
+        sessions = [dict(session) for session in json.loads((path / "meta.json").read_text())["sessions"]]
+        return sessions if all(isinstance(each.get("config_digests", []), list) for each in sessions) else []
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
 
 
@@ -212,9 +213,10 @@ def read_config(path: Path | str) -> Config:
         text = file.read_text()
     except UnicodeDecodeError:
         raise UserError(f"{file} is damaged: not a text file") from None
-    except OSError:
-        reason = "it has no readable config.json" if Path(path).exists() else "there is no such folder"
-        raise UserError(f"{path} is not a run folder: {reason}") from None
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+        reason = "it has no readable config.json" if os.path.exists(path) else "there is no such folder"
+        raise UserError(f"{path} is not a run folder: {reason if missing else error.strerror}") from None
     try:
         config = Config.from_json(text)
     except UserError as error:

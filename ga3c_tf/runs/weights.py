@@ -6,9 +6,11 @@ slots stay behind: such a folder is for playing and scoring, not for resuming.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import json
+import os
 import shutil
 import types
 from pathlib import Path
@@ -18,7 +20,7 @@ import numpy as np
 
 from ga3c_tf.config import option_of
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import write_aside
+from ga3c_tf.files import atomic_write
 from ga3c_tf.runs.folder import check_no_links, read_config
 from ga3c_tf.settings import did_you_mean
 
@@ -44,7 +46,7 @@ PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 
 def file_of(folder: Path) -> Path | None:
     """Return the file of the weights in a folder, None where there is none."""
-    return next((folder / name for name in (FILE, SAFETENSORS) if (folder / name).is_file()), None)
+    return next((folder / name for name in (FILE, SAFETENSORS) if os.path.isfile(folder / name)), None)
 
 
 def published_names() -> list[str]:
@@ -71,7 +73,7 @@ def weights_called(name: str) -> Path:
     Raises:
         UserError: there is neither, or something in the folder is a link.
     """
-    if (Path(name) / "checkpoints").is_dir():
+    if os.path.isdir(Path(name) / "checkpoints"):
         raise UserError(
             f"{name} is a run folder; make weights of it with ga3c-tf publish, or go on with ga3c-tf resume"
         )
@@ -95,8 +97,11 @@ def keep_origin(folder: Path, run: Path) -> None:
 
 def check_free(folder: Path) -> None:
     """Refuses, with a UserError, to write weights over anything but weights that were written before."""
-    there = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    if folder.is_symlink() or (there and (not {FILE, SAFETENSORS} & {*there} or "checkpoints" in there)):
+    try:
+        there = [path.name for path in folder.iterdir()] if os.path.isdir(folder) else []
+    except OSError as error:
+        raise UserError(f"cannot write to {folder}: {error.strerror}") from None
+    if os.path.islink(folder) or (there and (not {FILE, SAFETENSORS} & {*there} or "checkpoints" in there)):
         raise UserError(f"{folder} has something else in it; name a new folder for the weights")
 
 
@@ -111,16 +116,20 @@ def save_weights(folder: Path, model: Model, config_json: str, score: dict, name
         name: of the file of the weights, `FILE` or `SAFETENSORS`.
 
     Raises:
-        UserError: the folder cannot be written, or the NumPy archive is over 5 MB; nothing is written then.
+        UserError: the folder cannot be written, or the NumPy archive is over 5 MB; what was there stands.
     """
     content = _safetensors_of(model) if name == SAFETENSORS else _archive_of(model)
+    score_json = json.dumps(score, indent=2) + "\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for earlier in (FILE, SAFETENSORS):
+        contents = {name: content, "config.json": config_json.encode(), SCORE: score_json.encode()}
+        with contextlib.ExitStack() as stack:  # at its end, when all are written, they replace what was there
+            for each, whole in contents.items():
+                stream = stack.enter_context(atomic_write(folder / each, "wb"))
+                stream.write(whole)
+                stream.flush()
+        for earlier in {FILE, SAFETENSORS} - {name}:
             (folder / earlier).unlink(missing_ok=True)
-        (folder / name).write_bytes(content)
-        write_aside(folder / "config.json", config_json)
-        write_aside(folder / SCORE, json.dumps(score, indent=2) + "\n")
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}") from None
     return folder / name
@@ -156,6 +165,8 @@ def load_weights(folder: Path, model: Model) -> int:
         named = read(file)
         arrays = [named[name] for name in sorted(named, key=lambda name: int(name.partition(".")[0]))]
         shapes = [array.shape for array in arrays]
+        if not all(np.isfinite(array).all() for array in arrays):
+            raise ValueError
         agent_steps = int(json.loads((folder / SCORE).read_text())["agent_steps"])
     except Exception as error:  # damage shows in as many ways as there are bytes
         raise UserError(f"{folder} is damaged: {type(error).__name__}") from None

@@ -13,6 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.files import atomic_write
 from ga3c_tf.runs import log as run_log
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder, read_config
@@ -69,6 +70,28 @@ def test_a_second_process_is_refused_until_the_first_lets_go(tmp_path):
         RunFolder.open(run.path)
     run.close()
     RunFolder.open(run.path).close()
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_read_says_so(tmp_path):
+    (tmp_path / "private").mkdir(mode=0)
+    with pytest.raises(UserError, match="is not a run folder: Permission denied"):
+        read_config(tmp_path / "private" / "run")
+
+
+@pytest.mark.parametrize("meta", ['{"sessions": [{"config_digests": 5}]}', "[" * 10**5])
+def test_a_damaged_meta_json_counts_as_missing(tmp_path, meta):
+    (tmp_path / "config.json").write_text(Config(seed=1).to_json())
+    (tmp_path / "meta.json").write_text(meta)
+    assert read_config(tmp_path).seed == 1
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_and_what_was_there(tmp_path):
+    (tmp_path / "file").write_text("before")
+    with pytest.raises(OSError, match="full"), atomic_write(tmp_path / "file") as stream:
+        stream.write("half")
+        raise OSError("full")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_text() == "before"
 
 
 @pytest.mark.parametrize("text", [None, "", "{}x", '{"num_agents": -1}', b"\xff\xfe"])

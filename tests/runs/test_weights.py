@@ -235,6 +235,25 @@ def test_pickled_objects_are_not_loaded(copy):
         TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, "text"])
+def test_weights_that_are_no_numbers_are_damaged(copy, value):
+    with np.load(copy / weights.FILE) as archive:
+        arrays = dict(archive)
+    arrays["0"] = np.full(arrays["0"].shape, value)
+    np.savez(copy / weights.FILE, **arrays)
+    with pytest.raises(UserError, match="is damaged"):
+        TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
+
+
+def test_weights_that_cannot_be_written_leave_the_earlier_ones_with_their_score(copy, monkeypatch):
+    model = TrainedAgent(copy, "best", True, 0, "/CPU:0", print).model
+    before = {path.name: path.read_bytes() for path in copy.iterdir() if path.is_file()}
+    monkeypatch.setattr(weights, "SCORE", "no such folder/score.json")
+    with pytest.raises(UserError, match="cannot write to"):
+        weights.save_weights(copy, model, "{}", {"mean": 1.0})
+    assert {path.name: path.read_bytes() for path in copy.iterdir() if path.is_file()} == before
+
+
 def test_weights_of_another_network_are_refused(copy):
     with pytest.raises(UserError, match=r"another network: the shape of its array 0 is \(4, 64\), and here \(5, 64\)"):
         weights.load_weights(copy, Model(Config(network="mlp"), (5,), np.float32, 2, seed=0))
