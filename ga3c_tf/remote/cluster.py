@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import site
 import socket
 import sys
+import sysconfig
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -121,9 +123,9 @@ def environment_of_processes() -> dict[str, str]:
     The current folder is not among the places that come before the standard library: a file `queue.py` in it would be
     taken for Python's own. `ga3c_tf.plugins` looks there last, as it does here.
     """
-    installed = (sys.prefix, sys.base_prefix)
+    installed = [*(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")), *site.getsitepackages()]
     here = os.getcwd()
     ours = str(Path(ga3c_tf.__file__).parents[1])  # a checkout, which may be the current folder
-    places = [path for path in sys.path if os.path.isabs(path) and path != here]
-    places = [path for path in (ours, *places) if not path.startswith(installed)]
+    places = [path for path in sys.path if os.path.isabs(path) and os.path.exists(path) and path != here]
+    places = [path for path in (ours, *places) if not any(Path(path).is_relative_to(each) for each in installed)]
     return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(places)), PLACES: here}

@@ -45,18 +45,26 @@ class ServerGone(Exception):
 
 
 class RecordQueue:
-    """A pipe of records of one dtype. Another process that is handed the queue may only write to it."""
+    """A pipe of records of one dtype. Another process that is handed the queue may only write to it.
 
-    def __init__(self, dtype: np.dtype):
+    Args:
+        dtype: of a record.
+        room: bytes that may wait, where the system allows it; else 64 KiB.
+    """
+
+    def __init__(self, dtype: np.dtype, room: int = 0):
         self.dtype = dtype
         self.reader, self.writer = connection.Pipe(duplex=False)
+        if room:
+            with contextlib.suppress(OSError):  # more than a user may have
+                fcntl.fcntl(self.writer.fileno(), fcntl.F_SETPIPE_SZ, room)
 
     def __getstate__(self):
         # a process that held the reading end too would never learn that the server has died
         return {"dtype": self.dtype, "writer": self.writer}
 
     def put(self, record) -> None:
-        """Write one record (or an array of them), whole; it does not block before 64 KiB wait.
+        """Write one record (or an array of them), whole; it blocks only while there is no room.
 
         Raises:
             ServerGone: no process reads this queue any more.

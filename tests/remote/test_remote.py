@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from checks import Killed, alive, check_nothing_lost_or_repeated, check_segment, descendants, run_counting
 
+import ga3c_tf
 import ga3c_tf.systems.ga3c.agents
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
@@ -281,3 +282,12 @@ def test_a_file_of_the_users_is_not_taken_for_a_module_of_pythons_own_elsewhere(
     program = "import queue; from ga3c_tf.plugins import users_function; users_function('only_here:loss', 'loss')"
     environment = {**os.environ, **environment_of_processes()}
     subprocess.run([sys.executable, "-c", program], cwd=elsewhere, env=environment, check=True)
+
+
+def test_a_checkout_beside_the_folder_of_python_is_found_elsewhere(monkeypatch):
+    """Its name may begin as that of Python's own folder does."""
+    ours = str(Path(ga3c_tf.__file__).parents[1])
+    monkeypatch.setattr(sys, "prefix", ours[:-1])
+    monkeypatch.setattr(sys, "base_prefix", ours[:-1])
+    places = environment_of_processes()["PYTHONPATH"].split(os.pathsep)
+    assert places[0] == ours and not any("site-packages" in place for place in places)

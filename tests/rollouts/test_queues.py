@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -139,6 +140,13 @@ def test_writing_to_a_queue_nobody_reads_is_an_error():
     queue.reader.close()
     with pytest.raises(queues.ServerGone):
         queue.put(1)
+
+
+def test_a_queue_has_the_room_that_it_was_given():
+    queue = RecordQueue(np.dtype(np.uint64), 2**20)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: [queue.put(np.arange(512)) for _ in range(256)]).result(10)  # 1 MiB that nobody reads
+    assert len(queue) == 2**17
 
 
 def test_records_of_many_fields():

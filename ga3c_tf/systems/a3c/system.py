@@ -22,6 +22,8 @@ from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.supervisor import AgentSupervisor
 
 POLL_SECONDS = 0.05
+UPDATE_BYTES = 2**20
+"""What may wait to be counted: agents that make 200,000 updates a second in all are not held up."""
 PROCESS_BYTES = 100 * 2**20
 """Memory an agent process is reckoned with beside the network: with 16 agents on Pong (small network) each had 62 to 68
 MiB of its own and its share of 130 MiB that all have from the forkserver (TensorFlow 2.21, PSS of /proc)."""
@@ -48,7 +50,7 @@ class A3C(System):
         self._check_memory(sum(variable.shape.num_elements() * 4 for variable in objects["weights"]))
         shapes = {group: [tuple(variable.shape) for variable in variables] for group, variables in objects.items()}
         self._weights = SharedWeights(shapes, config.num_agents)
-        self._update_queue = RecordQueue(UPDATE)
+        self._update_queue = RecordQueue(UPDATE, UPDATE_BYTES)
         self._processes = AgentSupervisor(
             ["ga3c_tf.systems.a3c.process", *modules_used(config)],
             [config.env_id, config.network, config.loss],
