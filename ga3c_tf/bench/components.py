@@ -243,11 +243,11 @@ def _random_batch(size: int, spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _bare_step(config: Config) -> Callable[[], None]:
     """Return a step of the environment with a random action, for Atari of the emulator without reading its screen."""
-    env: Any = make_environment(config).unwrapped
-    env.reset(seed=config.seed)
+    made: Any = make_environment(config)
+    made.reset(seed=config.seed)
     random = np.random.default_rng(config.seed)
-    if isinstance(env, AtariEnvironment):
-        emulator = env.ale
+    if isinstance(made, AtariEnvironment):
+        emulator = made.ale
         emulator_actions = emulator.getMinimalActionSet()
 
         def step_emulator() -> None:
@@ -259,6 +259,8 @@ def _bare_step(config: Config) -> Callable[[], None]:
 
         return step_emulator
 
+    unwrapped = made.unwrapped  # a wrapper may have other actions
+    env = unwrapped if unwrapped.action_space == made.env.action_space else made.env
     actions = np.arange(env.action_space.n) + env.action_space.start
 
     def step() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ga3c_tf.bench.advice import advice
+from ga3c_tf.config import Config
 from ga3c_tf.host.calibration import TOLERANCE
 
 CELL = 27  # characters
@@ -32,13 +33,14 @@ def heading(result: dict) -> str:
     there = result["machine"]
     versions = result["versions"]
     settings = result["settings"]
+    processes = Config.from_values(settings).processes(there["cores"])
     commit = f"{(result['commit'] or 'unknown')[:9]}{' (changed since)' if result['dirty'] else ''}"
     tensorflow = versions.get("tensorflow") or versions.get("tensorflow-cpu")
     return (
         f"{there['cores']} cores of {there['cpu']}, GPU: {', '.join(there['gpus']) or 'none'}, "
         f"oneDNN: {there['onednn']}; commit {commit}, TensorFlow {tensorflow}, Python {versions['python']}\n"
         f"{settings['env_id']}, network {result['network']}, {settings['num_agents']} agents "
-        f"in {settings['agent_processes'] or there['cores']} processes, {settings['num_predictors']} predictors, "
+        f"in {processes} processes, {settings['num_predictors']} predictors, "
         f"{settings['num_trainers']} trainers, minimum training batch {settings['min_training_batch']}, "
         f"t_max {settings['t_max']}\n"
         f"medians of {result['rounds']} rounds of the components, in turn with {result['windows']} windows of "

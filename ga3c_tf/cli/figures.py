@@ -122,8 +122,11 @@ def report(out: Path, check: bool) -> int:
 def plot(runs: tuple[Path, ...], output: Path | None) -> None:
     """Draw score, PPS, TPS, policy lag, its divergence and queues of one or more run folders RUNS."""
     from ga3c_tf.reproduce.drawing.run_plots import plot_runs
+    from ga3c_tf.runs.folder import check_no_links
 
-    output = output or runs[0] / "curves.png"
+    if output is None:
+        check_no_links(runs[0])
+        output = runs[0] / "curves.png"
     plot_runs(list(runs), output)
     print(output)
 

@@ -141,6 +141,9 @@ def _adjustment(run: Path) -> dict[str, np.ndarray]:
 
 def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
     """Draw y against x, averaged over runs of points where there are more than the picture can show."""
+    if not len(x):
+        axis.plot(x, y, **style)  # for the legend
+        return
     width = -(-len(x) // MOST_POINTS)
     starts = np.arange(0, len(x), width)
     axis.plot(*(np.add.reduceat(values, starts) / np.diff(np.append(starts, len(x))) for values in (x, y)), **style)

@@ -155,6 +155,7 @@ def _plot(curve: Columns, config: Config, stem: Path) -> None:
 
 def _record_start(agent: TrainedAgent, seed: int, file: Path, most_steps: int) -> bool:
     """Write the start of an episode; return whether the environment draws pictures."""
+    agent.seed_actions(seed)  # the same episode in each picture
     try:
         record(agent, 1, seed, file, most_steps)
     except UserError:

@@ -19,6 +19,7 @@ from commands import ENVIRONMENT, ga3c_tf
 from helpers import SUMMARY
 from PIL import Image, ImageSequence
 
+from ga3c_tf.cli import options
 from ga3c_tf.cli import training as training_commands
 from ga3c_tf.cli.main import cli
 from ga3c_tf.config import Config
@@ -154,7 +155,19 @@ def test_games_lists_the_atari_ids():
             ["train", "CartPole-v1", "--system", "a2c", "--min-training-batch", "0"],
             "--min-training-batch has no effect with --system a2c; it is for ga3c",
         ),
+        (["train", "CartPole-v1", "--frame-skip", "2"], "--frame-skip has no effect on CartPole-v1; it is for Atari"),
+        (
+            ["train", "MinAtar/Breakout-v1", "--repeat-action-probability", "0"],
+            "--repeat-action-probability has no effect on MinAtar/Breakout-v1",
+        ),
+        (["train", "CartPole-v1", "--normalize-images"], "no effect on CartPole-v1, whose states are no screens"),
+        (["train", "CartPole-v1", "--initial-weights", ""], "no pretrained weights ''"),
         (["resume", "nowhere"], "nowhere is not a run folder"),
+        (["resume", "x" * 300], "is not a run folder: File name too long"),
+        (["evaluate", "x" * 300], "is not a run folder: File name too long"),
+        (["evaluate", "pong", "--checkpoint", "9" * 5000], "it must be 'best', 'latest' or the agent steps"),
+        (["evaluate", "pong", "--random", "--greedy"], "--random is a policy of its own; it does not go with"),
+        (["evaluate", "pong", "--output", ""], "'.' is no file to write to; name one"),
         (["evaluate", "nowhere"], "nowhere is not a run folder: there is no such folder"),
         (["evaluate", "pongg"], "pongg is not a run folder, and no published weights have this name; close: pong"),
         (["evaluate", "nowhere", "--episodes", "0"], "0 is not in the range"),
@@ -321,6 +334,11 @@ def test_a_change_that_cannot_be_is_one_line_and_changes_nothing(copy, change, w
     assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
 
 
+def test_none_as_a_value_of_a_choice_is_that_value():
+    words = ("correction=none", "max_policy_lag=none")
+    assert options._changes(None, None, words) == {"correction": "none", "max_policy_lag": None}
+
+
 def test_without_its_adjustment_a_run_goes_on_with_the_workers_that_were_kept_last_or_are_set(tmp_path):
     """The checkpoint names four agents, which the memory of two has no room for."""
     folder = tmp_path / "run"
@@ -465,6 +483,19 @@ def test_plot_shows_policy_lag_as_a_divergence(run, tmp_path):
 def test_plot_has_a_place_for_its_picture(copy):
     assert ga3c_tf("plot", copy).stdout.strip() == str(copy / "curves.png")
     assert (copy / "curves.png").stat().st_size > 10_000
+
+
+def test_plot_draws_a_run_without_a_whole_episode(copy):
+    header = (copy / "episodes.csv").read_text().splitlines()[0]
+    (copy / "episodes.csv").write_text(header + "\n")
+    assert ga3c_tf("plot", copy).returncode == 0
+
+
+def test_plot_follows_no_link_in_a_run_folder(copy, tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    (copy / "curves.png").symlink_to(tmp_path / "mine.txt")
+    assert "curves.png is a link" in refused("plot", copy)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
 def test_plot_shows_what_was_adjusted(copy, tmp_path):
