@@ -182,6 +182,7 @@ def details(results: Results) -> list[str]:
         systems=list(SYSTEMS.values()),
         rows=rows,
         evaluated=_evaluated(results),
+        tuned=results.budget == "tuned",
         together=made_together(results.runs),
         machines=len({run.machine for run in results.runs if run.finished}),
     )
