@@ -141,7 +141,7 @@ class Figure:
         details: lines of Markdown: tables, and how they are to be read.
         plot: draws what is there into the files of this stem (.svg and .png).
         claims: what its runs are to decide, and what they found; none where it only describes.
-        by_game: claims, details and plot are made for each game by itself, where there are several of those with a run.
+        by_game: claims, details and plot are made for each game by itself; of several games, for those with a run.
         first_seed: of its runs.
         answer: one line for the summary, of a figure whose answer is not in its claims; empty where there is none.
     """

@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 
 from ga3c_tf.reproduce.measures.intervals import mean_interval
-from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, TIE
+from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS
 
 SINGLE_PRECISION = 1e-7
 TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
@@ -19,7 +19,7 @@ TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
 
 
 def lines_of(template: str, **values: Any) -> list[str]:
-    """Fill in a template of `TEMPLATES`, which can use `table`, `number`, `tie` and `least_seeds`.
+    """Fill in a template of `TEMPLATES`, which can use `table`, `number` and `least_seeds`.
 
     Args:
         template: its file's name.
@@ -42,7 +42,6 @@ def _environment() -> jinja2.Environment:
     )
     environment.globals["number"] = number
     environment.globals["least_seeds"] = LEAST_SEEDS
-    environment.globals["tie"] = f"{TIE:.0%}"
     environment.globals["table"] = lambda header, rows: "\n".join(table(header, rows))
     return environment
 

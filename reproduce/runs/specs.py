@@ -155,10 +155,9 @@ class RunSpec:
         """Return the words after `ga3c-tf` that score it, by the name of what they give: 'evaluation' and 'random'."""
         if not self.evaluation_episodes:
             return {}
-        words = ["evaluate", str(folder), "--episodes", str(self.evaluation_episodes), "--json"]
-        words += ["--checkpoint", self.checkpoint] if self.checkpoint != "best" else []
-        words += self.trust
-        return {"evaluation": words, **({"random": [*words, "--random"]} if self.random_play else {})}
+        words = ["evaluate", str(folder), "--episodes", str(self.evaluation_episodes), "--json", *self.trust]
+        which = ["--checkpoint", self.checkpoint] if self.checkpoint != "best" else []
+        return {"evaluation": [*words, *which], **({"random": [*words, "--random"]} if self.random_play else {})}
 
     def to_json(self) -> str:
         """Everything it says, in one line that is the same for equal specifications."""

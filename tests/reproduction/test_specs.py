@@ -1,5 +1,6 @@
 """Specifications of runs: an identity that depends on what they say and on nothing else."""
 
+import dataclasses
 import itertools
 import json
 import re
@@ -10,8 +11,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ga3c_tf.cli.agents import evaluate
 from ga3c_tf.cli.training import train
 from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import check_effects
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.learning import ladder
 from ga3c_tf.reproduce.figures.registry import FIGURES, figures_with
@@ -55,6 +58,29 @@ def test_equal_ids_mean_equal_runs(one, other):
 @given(SPECS)
 def test_an_id_is_a_file_name(spec):
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,200}", spec.id) and spec.id.startswith(re.split("[_:]", spec.game)[0])
+
+
+def specs_of(figure):
+    """The runs of a figure's first seed at all budgets, also with environments that are not its own."""
+    for budget in figure.games:
+        yield from figure.all_specs(budget, 1)
+        for game in ("CartPole-v1", "MinAtar/Breakout-v1"):
+            if figure.takes_games(budget, [game]):
+                yield from figure.all_specs(budget, 1, [game])
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_commands_of_every_figure_are_accepted(name, tmp_path):
+    """A setting without effect, or options that do not go together, would fail a run, in part after hours."""
+    for spec in {*specs_of(FIGURES[name])}:
+        words = spec.train_command(tmp_path)
+        settings = train.make_context("train", words[1:]).params
+        given = {each for each, value in settings.items() if value is not None}
+        check_effects(settings["env_id"], given)
+        spec.config.check_effect(given & {*dataclasses.asdict(spec.config)} - {"env_id"})
+        for scored in spec.evaluate_commands(tmp_path).values():
+            options = evaluate.make_context("evaluate", scored[1:]).params
+            assert not options["random"] or (options["checkpoint"] == "best" and options["sample"])
 
 
 def test_the_id_does_not_depend_on_order_or_on_how_a_number_is_written():

@@ -191,9 +191,7 @@ def details(results: Results) -> list[str]:
         first=LAGS[1],
         last=f"{LAGS[-1]:,}",
         halfway=number(HALFWAY),
-        confidence=f"{100 * CONFIDENCE:g}",
         gain=number(GAIN),
-        delay=DELAY,
     )
 
 
