@@ -24,7 +24,7 @@ from ga3c_tf.workers.supervisor import AgentSupervisor
 from ga3c_tf.workers.trainer import BatchBuilder, train
 
 LAST_ROUND_SECONDS = 1.0
-"""At the end of a run, for the agents to send the round that they are in."""
+"""At the end of a run, for the agents to send a round that they have stepped through."""
 
 
 class A2C(System):
@@ -68,24 +68,23 @@ class A2C(System):
         for agent in range(config.num_agents):
             session.memory.streams[agent] = session.new_stream()
             self._answers.added(agent)
+        self._sentinels = self._processes.sentinels()
+        self._readers = [self._prediction_queue.reader, session.training_queue.reader, *self._sentinels]
 
     def poll(self, seconds: float) -> None:
-        session = self.session
         deadline = time.monotonic() + seconds
-        sentinels = self._processes.sentinels()
-        readers: list[connection.Connection | int] = [
-            self._prediction_queue.reader,
-            session.training_queue.reader,
-            *sentinels,
-        ]
-        while (left := deadline - time.monotonic() + (LAST_ROUND_SECONDS if session.ended() else 0)) > 0:
-            for sentinel in sentinels.keys() & set(connection.wait(readers, left)):
-                raise self._processes.error_of(sentinels[sentinel])
-            self._take_in()
-            if self._asked.min() >= 0:
+        while (left := deadline - time.monotonic()) > 0 and not self.session.ended():
+            if self._all_have_asked(left):
                 self._update()
-                session.collect_episodes()
-                if session.ended() and self._would_step():  # else the round has no bootstrap values yet
+                self._answer()
+                self.session.collect_episodes()
+
+    def finish(self) -> None:
+        deadline = time.monotonic() + LAST_ROUND_SECONDS
+        while (left := deadline - time.monotonic()) > 0:
+            if self._all_have_asked(left):
+                self._update()
+                if self._would_step():
                     break
                 self._answer()
 
@@ -100,6 +99,13 @@ class A2C(System):
     def counts(self) -> Counts:
         requests = int(np.count_nonzero(self._asked >= 0))
         return Counts(agents=self.session.config.num_agents, requests=requests, gathered=self._builder.states)
+
+    def _all_have_asked(self, seconds: float) -> bool:
+        """Wait for agents, up to `seconds`, and take in what they send; return whether all wait for an answer."""
+        for ended in self._sentinels.keys() & set(connection.wait(self._readers, seconds)):
+            raise self._processes.error_of(self._sentinels[ended])
+        self._take_in()
+        return bool(self._asked.min() >= 0)
 
     def _take_in(self) -> None:
         """Note requests and copy segments. Requests first: whoever asks has sent its segments before."""

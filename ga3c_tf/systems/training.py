@@ -169,6 +169,7 @@ class Training:
             rows.write_if_due()
             if time.monotonic() >= save_at:
                 save_at = time.monotonic() + self._save_or_wait()
+        self.system.finish()
         rows.write_last()
         return ended
 

@@ -23,7 +23,7 @@ from ga3c_tf.workers.supervisor import AgentSupervisor
 
 POLL_SECONDS = 0.05
 UPDATE_BYTES = 2**20
-"""What may wait to be counted: agents that make 200,000 updates a second in all are not held up."""
+"""What may wait to be counted. With a look every POLL_SECONDS, 200,000 updates a second in all are not held up."""
 PROCESS_BYTES = 100 * 2**20
 """Memory an agent process is reckoned with beside the network: with 16 agents on Pong (small network) each had 62 to 68
 MiB of its own and its share of 130 MiB that all have from the forkserver (TensorFlow 2.21, PSS of /proc)."""
