@@ -69,12 +69,13 @@ def export_agent(agent: TrainedAgent, file: Path, form: str, score: dict[str, An
     check_export(file, form)
 
     from ga3c_tf.metadata import describe_agent
-    from ga3c_tf.model.export import write_network
+    from ga3c_tf.model.export import remove_export, write_network
 
     metadata = {"format": form, **describe_agent(agent, score)}
     write_network(agent.model, agent.config.min_policy, file, form, metadata)
     try:
         write_aside(metadata_of(file), json.dumps(metadata, indent=2) + "\n")
     except OSError as error:
+        remove_export(file)
         raise UserError(f"cannot write {metadata_of(file)}: {error.strerror}") from None
     return metadata

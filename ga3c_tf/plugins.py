@@ -55,21 +55,19 @@ def name_of(function: Callable[..., Any]) -> str:
 
 @contextlib.contextmanager
 def objects_called(functions: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
-    """Let names in the settings of a run mean these functions during the block, whatever they meant before.
+    """Let names in the settings of a run mean these functions during the block; those that were free keep them.
 
     Raises:
         UserError: one cannot be handed to another process.
     """
     for name, function in functions.items():
         _check_copyable(name, function)
-    before = dict(_objects)
+    before = {name: _objects[name] for name in functions if name in _objects}
     _objects.update(functions)
     try:
         yield
     finally:
-        for name in functions:
-            del _objects[name]
-        _objects.update({name: before[name] for name in functions if name in before})
+        _objects.update(before)
 
 
 def _check_copyable(name: str, thing: Any) -> None:

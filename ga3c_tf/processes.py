@@ -38,11 +38,12 @@ def forkserver_with(modules: Sequence[str]):
 
 
 def with_objects(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:
-    """Return `function` as another process can call it that needs functions passed as Python objects.
+    """Return `function` as another process can call it that needs what only this program knows.
 
     Args:
         function: what the process runs.
-        names: settings that may name such functions; the fewer, the less a process has to load.
+        names: settings that may name functions passed as Python objects, or an environment that this program has
+            registered; the fewer, the less a process has to load.
     """
     install = installer(names)
     return functools.partial(_call, CloudpickleWrapper(install), function) if install else function  # type: ignore[type-var]

@@ -18,7 +18,7 @@ from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.onednn import SWITCH, enable_onednn, enabled_too_late
-from ga3c_tf.plugins import check_trust
+from ga3c_tf.plugins import check_trust, installer
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, read_rows
 from ga3c_tf.runs.trackers import check_tracker
@@ -58,13 +58,19 @@ def new_training(
     if note:
         warn(note)
     config = config.replace(env_id=env_id)
+    check_effects(env_id, given)
     spec = describe_environment(config)
-    check_effects(config, given, spec)
+    installer([env_id])  # refuses an environment that no other process can be handed
     run = RunFolder.plan(config)
     origin = weights_called(config.initial_weights) if config.initial_weights is not None else None
     _check_cluster(config, ray)
     check_tracker(config)
     training, hardware = _training(run, spec, warn, ray)
+    if training.session.model.network.losses:
+        raise UserError(
+            f"network {config.network!r} has losses of its own, such as regularizers, which are not trained on; leave "
+            "them out"
+        )
     if origin:
         check_same_scaling(origin, config)
         load_weights(origin, training.session.model)
@@ -172,7 +178,10 @@ def _training(
     from ga3c_tf.systems.training import Training
 
     if spec.is_screen and enabled_too_late(ONEDNN):
-        warn(f"TensorFlow has started without oneDNN, with which screens are trained faster: set {SWITCH}=1 before")
+        warn(
+            "TensorFlow has started without oneDNN, with which screens are trained faster; set "
+            f"{SWITCH}=1 before Python starts"
+        )
     config = run.config
     if config.serial:
         make_deterministic(config.seed or 0)

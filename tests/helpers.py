@@ -146,12 +146,15 @@ class HangingEnvironment(CountingEnvironment):
 
 
 class ExitingEnvironment(CountingEnvironment):
-    """Ends its process in its second episode, with the exit code of an A3C agent that diverged."""
+    """Takes any action, and ends its process in its second episode, as an A3C agent that diverged does."""
 
     def reset(self, *, seed=None, options=None):
         if self._episode == 1:
             os._exit(DIVERGED)
         return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        return super().step(action_at(self._identity, self._episode, self._step))
 
 
 class BrokenPipeEnvironment(ShortIsBad):

@@ -383,8 +383,3 @@ def test_no_budget_given_leaves_the_others():
     assert config.changed({"minutes": None}).steps == 100
     assert config.changed({"steps": 200}).minutes is None
     assert config.changed({"steps": None, "minutes": 4.0}).steps is None
-
-
-def test_none_is_a_correction():
-    """And clears a setting only where it is no value of it."""
-    assert Config(correction="v-trace").changed({"correction": "none"}).correction_used == "none"

@@ -189,7 +189,7 @@ def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
     from ga3c_tf.runs.weights import published_folder, published_names
 
     if run is not None and pretrained is None:
-        if os.path.lexists(run):  # unlike `exists` of a path, it fails for none
+        if os.path.lexists(run):  # raises nothing for names that are too long or may not be read
             return run
         names = published_names()
         close = "" if str(run) in names else did_you_mean(str(run), names)

@@ -97,24 +97,21 @@ def describe_environment(config: Config) -> EnvironmentSpec:
         env.close()
 
 
-def check_effects(config: Config, given: Iterable[str], spec: EnvironmentSpec) -> None:
-    """Refuse settings that a user gave and that have no effect on the environment.
+def check_effects(env_id: str, given: Iterable[str]) -> None:
+    """Refuse settings of Atari games that a user gave for another environment, where they have no effect.
 
     Args:
-        config: with all settings, and the environment's id of today.
-        given: names of those that the user gave.
-        spec: of the environment.
+        env_id: the environment's id of today.
+        given: names of the settings that the user gave.
 
     Raises:
         UserError: which one, and what it is for.
     """
     for name in given:
-        if name in ATARI and not config.env_id.startswith("ALE/"):
+        if name in ATARI and not env_id.startswith("ALE/"):
             raise UserError(
-                f"--{option_of(name)} has no effect on {config.env_id}; it is for Atari games, such as ALE/Pong-v5"
+                f"--{option_of(name)} has no effect on {env_id}; it is for Atari games, such as ALE/Pong-v5"
             )
-        if name == "normalize_images" and not spec.is_screen:
-            raise UserError(f"--normalize-images has no effect on {config.env_id}, whose states are no screens")
 
 
 class StateEnvironment(gymnasium.Wrapper):

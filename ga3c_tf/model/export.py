@@ -41,17 +41,17 @@ def write_network(model: Model, min_policy: float, file: Path, form: str, metada
         if form == "onnx":
             _finish_onnx(file, metadata)
     except OSError as error:
-        _remove(file)
+        remove_export(file)
         raise UserError(f"cannot write {file}: {error.strerror or error}") from None
     except tf.errors.ResourceExhaustedError as error:
-        _remove(file)
+        remove_export(file)
         raise UserError(f"cannot write {file}: {one_line(error)}") from None
     except Exception as error:  # whatever a converter raises at layers that it does not know
-        _remove(file)
+        remove_export(file)
         raise UserError(f"network {model.network.name!r} cannot be exported as {form}: {one_line(error)}") from error
 
 
-def _remove(file: Path) -> None:
+def remove_export(file: Path) -> None:
     """Remove what has been written of an export, so that it can be tried again."""
     with contextlib.suppress(OSError):
         shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)

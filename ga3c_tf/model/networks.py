@@ -309,11 +309,6 @@ def _check_outputs(name: str, network: keras.Model, shape: tuple[int, ...], dtyp
         raise UserError(
             f"network {name!r} cannot take {dtype.name} states of shape {shape}: {one_line(error)}"
         ) from error
-    if network.losses:
-        raise UserError(
-            f"network {name!r} has losses of its own, such as regularizers, which are not trained on; leave them out, "
-            "or compute them in --loss"
-        )
     found = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
     if not isinstance(outputs, list | tuple) or found != [((2, num_actions), "float32"), ((2,), "float32")]:
         text = ", ".join(f"{kind} {list(size)}" for size, kind in found)

@@ -165,11 +165,12 @@ def load_weights(folder: Path, model: Model) -> int:
         named = read(file)
         arrays = [named[name] for name in sorted(named, key=lambda name: int(name.partition(".")[0]))]
         shapes = [array.shape for array in arrays]
-        if not all(np.isfinite(array).all() for array in arrays):
-            raise ValueError
+        finite = all(np.isfinite(array).all() for array in arrays)
         agent_steps = int(json.loads((folder / SCORE).read_text())["agent_steps"])
     except Exception as error:  # damage shows in as many ways as there are bytes
         raise UserError(f"{folder} is damaged: {type(error).__name__}") from None
+    if not finite:
+        raise UserError(f"{folder} is damaged: {file.name} has weights that are not finite")
     expected = [array.shape for array in model.network.get_weights()]
     if shapes != expected:
         pairs = itertools.zip_longest(shapes, expected, fillvalue="missing")

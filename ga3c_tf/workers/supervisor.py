@@ -35,7 +35,8 @@ class AgentSupervisor:
     Args:
         modules: loaded once, in the forkserver, and shared by all processes; loading them may not start TensorFlow,
             whose threads a fork would lose.
-        objects: settings that may name functions passed as Python objects, which the processes use.
+        objects: settings that may name what only this program knows and the processes use: functions passed as Python
+            objects, and an environment that it has registered.
         training: whether the processes train by themselves, so that one may end as DIVERGED.
 
     Attributes:
@@ -80,7 +81,7 @@ class AgentSupervisor:
         """Return the error of a process that has ended by itself, and forget the process.
 
         Returns:
-            FloatingPointError: it was training, and its exit code is DIVERGED; with the text that it left.
+            FloatingPointError: it was training, its exit code is DIVERGED, and it left a text.
             AlsoLostWithForkserver: the forkserver has died, which an AgentError has said before.
             AgentError: it ended in any other way.
         """
@@ -89,7 +90,7 @@ class AgentSupervisor:
         process.join()
         left = (process.exitcode or 0) > 0 and self._tracebacks.poll()
         text = self._tracebacks.recv_bytes().decode(errors="replace") if left else ""
-        if self._training and process.exitcode == DIVERGED:
+        if self._training and text and process.exitcode == DIVERGED:
             return FloatingPointError(text)
         if process.exitcode == FORKSERVER_DIED:
             kind = AlsoLostWithForkserver if number in self._without_forkserver else AgentError

@@ -160,7 +160,6 @@ def test_games_lists_the_atari_ids():
             ["train", "MinAtar/Breakout-v1", "--repeat-action-probability", "0"],
             "--repeat-action-probability has no effect on MinAtar/Breakout-v1",
         ),
-        (["train", "CartPole-v1", "--normalize-images"], "no effect on CartPole-v1, whose states are no screens"),
         (["train", "CartPole-v1", "--initial-weights", ""], "no pretrained weights ''"),
         (["resume", "nowhere"], "nowhere is not a run folder"),
         (["resume", "x" * 300], "is not a run folder: File name too long"),

@@ -246,12 +246,6 @@ def other_shape(state_shape, state_dtype, num_actions):
 def no_model(state_shape, state_dtype, num_actions):
     return 3
 
-def regularized(state_shape, state_dtype, num_actions):
-    states = keras.Input(state_shape)
-    hidden = keras.layers.Dense(5, kernel_regularizer="l2")(states)
-    values = keras.ops.squeeze(keras.layers.Dense(1)(hidden), -1)
-    return keras.Model(states, (keras.layers.Dense(num_actions)(hidden), values))
-
 def failing(state_shape, state_dtype, num_actions):
     raise RuntimeError("two\\nlines")
 
@@ -288,7 +282,6 @@ def test_a_users_network(user_module):
         ("my_networks:no_model", "returned int; it must return a keras.Model"),
         ("my_networks:failing", "failed: RuntimeError: two lines"),
         ("my_networks:column_of_values", r"must return .*it returned float32 \[2, 3\], float32 \[2, 1\]"),
-        ("my_networks:regularized", "has losses of its own, such as regularizers, which are not trained on"),
         ("my_networks:logits_only", r"must return .*it returned float32 \[2, 3\]"),
         ("my_networks:other_shape", r"cannot take float32 states of shape \(4,\)"),
     ],
