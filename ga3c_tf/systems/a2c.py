@@ -49,6 +49,8 @@ class A2C(System):
         self._builder = BatchBuilder(session.memory, round_steps - 1)
         columns = [session.memory.states, *session.memory.step_columns.values()]
         _check_room(config.lag, round_steps * sum(column[0, 0].nbytes for column in columns))
+        self._sentinels: dict[int, int] = {}
+        self._readers: list[connection.Connection | int] = []
         self._batch: Batch | None = None
         self._waiting: deque[Batch] = deque()  # with --lag
         self._asked = np.full(config.num_agents, -1, np.int64)  # each agent's waiting request
@@ -69,7 +71,7 @@ class A2C(System):
             session.memory.streams[agent] = session.new_stream()
             self._answers.added(agent)
         self._sentinels = self._processes.sentinels()
-        self._readers = [self._prediction_queue.reader, session.training_queue.reader, *self._sentinels]
+        self._readers += [self._prediction_queue.reader, session.training_queue.reader, *self._sentinels]
 
     def poll(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
