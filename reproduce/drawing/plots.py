@@ -25,6 +25,9 @@ MARKS = {  # of Table 3's methods: marker, color
 SYSTEM_COLORS = {"a3c": COLORS[4], "a2c": COLORS[2], "ga3c": COLORS[0]}
 SYSTEM_NAMES = {"a3c": "A3C", "a2c": "A2C", "ga3c": "GA3C"}
 GRID = 75
+LINE_STYLES = ("-", "--", "-.", ":")
+SYSTEM_STYLES = {"GA3C": "-", "A3C": "--", "A2C": "-."}
+"""The same in all panels, also in those without some system."""
 RANDOM_LINE: dict[str, Any] = {"color": "#7F7F7F", "linewidth": 0.7, "linestyle": ":"}
 NO_SCORES: Mapping[str, float | None] = MappingProxyType({})
 FAR_APART = 5
@@ -319,7 +322,7 @@ def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
     """Draw the mean over seeds and their range, on an axis against time and on one against agent steps."""
     for number, (label, seeds) in enumerate(curves.items()):
         color = color_of(label, number, curves)
-        style = ("-", "--", "-.", ":")[number % 4]
+        style = SYSTEM_STYLES.get(label, LINE_STYLES[number % len(LINE_STYLES)])
         for axis, column, unit in ((time, "time_s", 60.0), (steps, "agent_steps", 1e6)):
             drawn = [curve for seed in seeds if len((curve := _settled(seed))[column]) > 1]
             if drawn:
