@@ -176,6 +176,18 @@ class OneStepEnvironment(ShortIsBad):
         return np.zeros(2, np.float32), 1.0, True, False, {}
 
 
+class ContinuousEnvironment(ShortIsBad):
+    """Has actions that a wrapper makes discrete."""
+
+    action_space = spaces.Box(-1, 1, (1,), np.float32)
+
+
+def make_discrete(**options):
+    """Return an environment whose innermost one has other actions."""
+    return gymnasium.wrappers.TransformAction(ContinuousEnvironment(), lambda action: [action], spaces.Discrete(3))
+
+
+gymnasium.register("Discretized-v0", make_discrete)
 gymnasium.register("BrokenPipe-v0", BrokenPipeEnvironment)
 gymnasium.register("OneStep-v0", OneStepEnvironment)
 gymnasium.register("ShortIsBad-v0", ShortIsBad)

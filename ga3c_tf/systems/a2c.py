@@ -71,7 +71,7 @@ class A2C(System):
             session.memory.streams[agent] = session.new_stream()
             self._answers.added(agent)
         self._sentinels = self._processes.sentinels()
-        self._readers += [self._prediction_queue.reader, session.training_queue.reader, *self._sentinels]
+        self._readers = [self._prediction_queue.reader, session.training_queue.reader, *self._sentinels]
 
     def poll(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

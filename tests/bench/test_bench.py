@@ -13,6 +13,7 @@ import pytest
 import warm
 from commands import children_of
 
+from ga3c_tf.bench import components
 from ga3c_tf.bench import run as bench
 from ga3c_tf.bench.advice import advice, compared
 from ga3c_tf.bench.components import (
@@ -329,6 +330,12 @@ def test_a_components_troubles_reach_the_caller():
         component.measure(0.1)
     with pytest.raises(RuntimeError, match="ending ended by itself, exit code 7"):
         ComponentProcess(ending)
+
+
+def test_a_wrapper_may_change_the_actions_of_the_bare_environment():
+    step = components._bare_step(Config(env_id="helpers:Discretized-v0", seed=1))
+    for _ in range(100):
+        step()
 
 
 def test_agents_and_queue_are_timed_even_with_two_slots_each():

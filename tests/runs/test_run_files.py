@@ -1,10 +1,12 @@
 """The run folder, its curves and its checkpoints: written, continued, damaged, refused."""
 
+import errno
 import json
 import os
 import resource
 import shutil
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,9 +74,11 @@ def test_a_second_process_is_refused_until_the_first_lets_go(tmp_path):
     RunFolder.open(run.path).close()
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
-def test_a_folder_that_may_not_be_read_says_so(tmp_path):
-    (tmp_path / "private").mkdir(mode=0)
+def test_a_folder_that_may_not_be_read_says_so(tmp_path, monkeypatch):
+    def refuse(self):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "read_text", refuse)
     with pytest.raises(UserError, match="is not a run folder: Permission denied"):
         read_config(tmp_path / "private" / "run")
 
