@@ -19,11 +19,12 @@ from ga3c_tf.errors import UserError
 )
 @click.option(
     "--budget",
-    type=click.Choice(("smoke", "quick", "tuned", "paper")),
+    type=click.Choice(("smoke", "quick", "gpu", "tuned", "paper")),
     default="quick",
     show_default=True,
-    help="smoke: seconds, to see that everything works (no results); quick: minutes a run on 2 cores; tuned: up to "
-    "hours a run, with settings of later actor-critics instead of the paper's; paper: about what the paper spent.",
+    help="smoke: seconds, to see that everything works (no results); quick: minutes a run on 2 cores; gpu: seconds "
+    "a run, for claims that need a GPU; tuned: up to hours a run, with settings of later actor-critics instead of the "
+    "paper's; paper: about what the paper spent.",
 )
 @click.option("--seeds", type=click.IntRange(1, 1000), help="Seeds of each run [default: the figure's own].")
 @click.option(

@@ -87,6 +87,11 @@ class Results:
         """Whether all runs have come to an end; before that a verdict could still turn."""
         return all(run.ended for run in self.runs)
 
+    @property
+    def judges_gpu(self) -> bool:
+        """Whether claims that need a GPU are judged: not by runs at `quick`, which is for two cores, without a GPU."""
+        return self.budget != "quick" or any(run.on_gpu for run in self.runs if run.finished)
+
     def values(self, metric: str, runs: Iterable[Run]) -> list[float]:
         """Return the numbers of these runs that have one."""
         return [value for run in runs if (value := self.value(run, metric)) is not None]
@@ -307,9 +312,12 @@ def once_ended(finding: Finding, runs: Iterable[Run]) -> Finding:
     return finding if all(run.ended for run in runs) else Finding(RUNS_MISSING, finding.because)
 
 
-def seeds_by_budget(smoke: int = 1, quick: int = 1, tuned: int = 3, paper: int = 3) -> Callable[[str, str], int]:
+def seeds_by_budget(
+    smoke: int = 1, quick: int = 1, gpu: int = 3, tuned: int = 3, paper: int = 3
+) -> Callable[[str, str], int]:
     """Return a function that gives as many seeds at each budget, whatever the game."""
-    return lambda budget, game: {"smoke": smoke, "quick": quick, "tuned": tuned, "paper": paper}[budget]
+    counts = {"smoke": smoke, "quick": quick, "gpu": gpu, "tuned": tuned, "paper": paper}
+    return lambda budget, game: counts[budget]
 
 
 def read_paper(folder: Path) -> list[Record]:

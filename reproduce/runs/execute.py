@@ -7,6 +7,7 @@ import ctypes
 import dataclasses
 import itertools
 import json
+import math
 import os
 import signal
 import statistics
@@ -39,6 +40,7 @@ from ga3c_tf.runs.folder import read_sessions
 POLL_SECONDS = 0.25
 SAMPLE_SECONDS = 2.0
 CLOSE_SECONDS = 60.0
+FRESH_SECONDS = 5.0
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 
@@ -179,17 +181,34 @@ def _calibrated_training(spec: RunSpec, folder: Path, log: Path) -> dict:
     """Train, and calibrate the machine before and after where speed is measured in one session."""
     if not spec.measures_speed or folder.exists():
         return _train(spec, folder, log)
-    before = _calibrations()
+    before = CALIBRATIONS.latest()
     trained = _train(spec, folder, log)
-    return {**trained, "calibrations": before + _calibrations()}
+    return {**trained, "calibrations": before + CALIBRATIONS.now()}
 
 
-def _calibrations() -> list[dict]:
-    """Return the machine's calibration of now; none where it fails, which is no reason to lose a run."""
-    try:
-        return [dataclasses.asdict(calibrate())]
-    except RuntimeError:
-        return []
+class _Calibrations:
+    """The machine's calibration of now; the one after a run serves as the one before the next."""
+
+    def __init__(self) -> None:
+        self._taken_at = -math.inf
+        self._taken: list[dict] = []
+
+    def latest(self) -> list[dict]:
+        """Return the last calibration if it is fresh, else one of now."""
+        fresh = time.monotonic() - self._taken_at < FRESH_SECONDS
+        return self._taken if fresh else self.now()
+
+    def now(self) -> list[dict]:
+        """Calibrate; return nothing where it fails, which is no reason to lose a run."""
+        try:
+            self._taken = [dataclasses.asdict(calibrate())]
+        except RuntimeError:
+            self._taken = []
+        self._taken_at = time.monotonic()
+        return self._taken
+
+
+CALIBRATIONS = _Calibrations()
 
 
 def _train(spec: RunSpec, folder: Path, log: Path) -> dict:

@@ -15,8 +15,9 @@ from ga3c_tf.config import Config, has_effect
 from ga3c_tf.errors import UserError
 from ga3c_tf.settings import did_you_mean, plain_text
 
-BUDGETS = ("smoke", "quick", "tuned", "paper")
-"""Seconds, to see that everything works; minutes on 2 cores; settings of later work; what the paper spent."""
+BUDGETS = ("smoke", "quick", "gpu", "tuned", "paper")
+"""Seconds, to see that everything works; minutes on 2 cores; seconds on a GPU; settings of later work; what the paper
+spent."""
 SYSTEMS = {"ga3c": "GA3C", "a3c": "A3C", "a2c": "A2C"}
 GAMES = {
     "amidar": "ALE/Amidar-v5",

@@ -138,6 +138,12 @@ def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
     of_session(fast, SESSION)  # on the CPU, as A3C
     text = "\n".join(pps.FIGURE.section(made(folder, "pps")))
     assert f"than A3C: **{HOLDS}**" in text and f"grows with the network: **{NEEDS_GPU}**" in text
+    for run in results.runs:
+        of_session(run, SESSION)  # none on a GPU
+    text = "\n".join(pps.FIGURE.section(made(folder, "pps")))
+    assert f"than A3C: **{HOLDS}**" in text and "grows with the network: **" not in text
+    assert "grows with the network is judged at the `gpu` budget" in text
+    of_session(pps.runs_of(results, "small", "ga3c")[0], ON_GPU)
     for slow in pps.runs_of(results, "large stride 1", "a3c")[:3]:
         of_session(slow, {**SESSION, "cpu": "another"})
     results = made(folder, "pps")
@@ -184,9 +190,25 @@ def test_a_run_is_calibrated_before_and_after_if_the_clock_ends_it(tmp_path, mon
     course = []
     monkeypatch.setattr(execute, "_train", lambda *arguments: course.append("training") or {"ended": "minutes"})
     monkeypatch.setattr(execute, "calibrate", lambda: course.append("calibration") or Calibration(1.0, 2.0, 3.0))
+    monkeypatch.setattr(execute, "CALIBRATIONS", execute._Calibrations())
     run = execute.execute_run(spec, tmp_path / "runs")
     assert run.finished and run.calibrations == [Calibration(1.0, 2.0, 3.0)] * calibrations
     assert course == ["calibration"] * (calibrations // 2) + ["training"] + ["calibration"] * (calibrations // 2)
+
+
+def test_the_calibration_after_a_run_serves_as_the_one_before_the_next(tmp_path, monkeypatch):
+    taken = iter(range(1, 10))
+    monkeypatch.setattr(execute, "_train", lambda *arguments: {"ended": "minutes"})
+    monkeypatch.setattr(execute, "calibrate", lambda: Calibration(float(next(taken)), 2.0, 3.0))
+    monkeypatch.setattr(execute, "CALIBRATIONS", execute._Calibrations())
+
+    def speeds(seed):
+        run = execute.execute_run(run_spec("cartpole", seed, minutes=1.0), tmp_path / "runs")
+        return [each.gflops for each in run.calibrations]
+
+    assert [speeds(1), speeds(2)] == [[1.0, 2.0], [2.0, 3.0]]
+    monkeypatch.setattr(execute, "FRESH_SECONDS", 0.0)
+    assert speeds(3) == [4.0, 5.0]
 
 
 def sweep(tps_of, scatter=0.0, rng=None):
@@ -275,15 +297,39 @@ def test_shares_of_busy_time_are_judged_on_a_gpu_once_all_runs_are_made(folder):
 
 @pytest.mark.parametrize(
     ("session", "queue", "share", "verdict"),
-    [(SESSION, 1.0, 1, NEEDS_GPU), (ON_GPU, 1.0, 1, HOLDS), (ON_GPU, 60.0, 70, FAILS)],
+    [(SESSION, 1.0, 1, None), (ON_GPU, 1.0, 1, HOLDS), (ON_GPU, 60.0, 70, FAILS)],
 )
 def test_queues_are_judged_by_the_room_of_each_setting(folder, session, queue, share, verdict):
     for spec in FIGURES["tps"].specs("quick", "pong", 1):
         invent(folder.runs, spec, sessions=[session], queue=queue)
         assert queues.room_of(Run.of(spec, folder.runs)) == {8: 96, 16: 96, 32: 96, 64: 64}[spec.config.num_agents]
     text = "\n".join(queues.FIGURE.section(made(folder, "queues")))
-    assert f"far below its maximum: **{verdict}** - {share}% of" in text
+    finding = f"far below its maximum: **{verdict}** - {share}% of"
+    assert finding in text if verdict else "far below its maximum: **" not in text and "at the `gpu` budget" in text
     assert f"larger prediction batches: **{NO_DIFFERENCE}**" in text  # all batches are equal
+
+
+@pytest.mark.parametrize(
+    ("session", "queue", "verdict"), [(SESSION, 1.0, NEEDS_GPU), (ON_GPU, 1.0, HOLDS), (ON_GPU, 90.0, FAILS)]
+)
+def test_six_settings_on_a_gpu_decide_about_the_queue_alone(folder, session, queue, verdict):
+    specs = FIGURES["queues"].all_specs("gpu")
+    assert len(specs) == 6
+    for spec in specs:
+        invent(folder.runs, spec, sessions=[session], queue=queue)
+    text = "\n".join(queues.FIGURE.section(made(folder, "queues", budget="gpu")))
+    assert f"far below its maximum: **{verdict}**" in text and "larger prediction batches: **" not in text
+
+
+def test_short_runs_on_a_gpu_are_measured_once_their_agents_have_started(folder):
+    specs = FIGURES["pps"].all_specs("gpu")
+    assert len(specs) == 30 and {spec.system for spec in specs} == {"ga3c", "a3c"}
+    for spec in (specs[0], FIGURES["queues"].all_specs("gpu")[0]):
+        invent(folder.runs, spec, sessions=[ON_GPU])
+    (speed,) = pps.measures(Run.of(specs[0], folder.runs))
+    assert "over the last 9 s, 128 agents" in speed.protocol
+    queue, *_ = queues.measures(Run.of(FIGURES["queues"].all_specs("gpu")[0], folder.runs))
+    assert "of the last 9 s" in queue.protocol
 
 
 @pytest.mark.parametrize(("batch", "verdict"), [(20.0, HOLDS), (5.0, NO_DIFFERENCE), (2.0, FAILS)])

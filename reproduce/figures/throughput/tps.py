@@ -14,13 +14,14 @@ from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, NOT_TRIED, RUNS_MIS
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec, workers_of
 
-AGENTS = {"quick": (8, 16, 32, 64), "paper": (16, 32, 64, 128)}
-PREDICTORS = {"quick": (1, 2, 4, 8), "paper": (1, 2, 4, 8, 16)}
-TRAINERS = {"quick": (1, 2, 4), "paper": (1, 2, 4, 8, 16)}
-SCHEDULINGS = {"quick": ("plain", "tuned"), "paper": ("plain",)}
-WARM_UP_S = {"quick": 15.0, "paper": 60.0}
-MEASURED_S = {"quick": 30.0, "paper": 16 * 60.0}
+AGENTS = {"quick": (8, 16, 32, 64), "gpu": (32, 128), "paper": (16, 32, 64, 128)}
+PREDICTORS = {"quick": (1, 2, 4, 8), "gpu": (2,), "paper": (1, 2, 4, 8, 16)}
+TRAINERS = {"quick": (1, 2, 4), "gpu": (1, 2, 4), "paper": (1, 2, 4, 8, 16)}
+SCHEDULINGS = {"quick": ("plain", "tuned"), "gpu": ("plain",), "paper": ("plain",)}
+WARM_UP_S = {"quick": 15.0, "gpu": 6.0, "paper": 60.0}
+MEASURED_S = {"quick": 30.0, "gpu": 9.0, "paper": 16 * 60.0}
 MINUTES = {budget: (WARM_UP_S[budget] + MEASURED_S[budget]) / 60 for budget in WARM_UP_S}
+LOG_SECONDS = {"quick": 2.5, "gpu": 3.0, "paper": 5.0}
 WARM_UP_OF: dict[float | None, float] = {MINUTES[budget]: WARM_UP_S[budget] for budget in MINUTES}
 PLOTTED = 3
 """Settings that the paper plots for each number of agents."""
@@ -54,7 +55,7 @@ Rates = Mapping[Conditions, float]
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return every combination; `queues` is made of the same runs."""
+    """Return every combination; `queues` is made of the same runs, and has a budget of its own: `gpu`."""
     if budget == "smoke":
         return [smoke_spec(game, seed), smoke_spec(game, seed, num_agents=8, num_predictors=2, num_trainers=2)]
     return [
@@ -68,7 +69,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
             network="small",
             min_training_batch=0,
             minutes=MINUTES[budget],
-            log_seconds=2.5 if budget == "quick" else 5.0,
+            log_seconds=LOG_SECONDS[budget],
             checkpoint_minutes=60.0,
         )
         for agents in AGENTS[budget]
@@ -278,7 +279,7 @@ FIGURE = Figure(
     shows="updates per second for combinations of agents, predictors and trainers",
     headline="128 agents are fastest, more than 4 predictors bring nothing, and the number of agents matters little",
     games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
-    seeds=seeds_by_budget(paper=1),
+    seeds=seeds_by_budget(gpu=1, paper=1),
     specs=specs,
     measures=measures,
     main=("tps", "updates/s"),

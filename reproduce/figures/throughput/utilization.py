@@ -51,6 +51,8 @@ def findings(results: Results) -> dict[str, Finding]:
 
 def claims(results: Results) -> list[Claim]:
     """Return the paper's claims about the use of GPU and CPU."""
+    if not results.judges_gpu:
+        return []
     found = findings(results)
     return [
         Claim("GPU use rises as the network grows", found["gpu_rises"]),
