@@ -30,10 +30,10 @@ AGENTS = {
     "gpu": {"ga3c": 128, "a3c": 16},
     "paper": {"ga3c": 128, "a3c": 16, "a2c": 128},
 }
-MINUTES = {"quick": 0.75, "gpu": 0.25, "paper": 30.0}
+MINUTES = {"quick": 0.75, "gpu": 0.3, "paper": 30.0}
 LOG_SECONDS = {"quick": 5.0, "gpu": 3.0, "paper": 5.0}
 WARM_UP_SHARE = 0.25
-WARM_UP_SHARES: dict[float | None, float] = {MINUTES["gpu"]: 0.4}
+WARM_UP_SHARES: dict[float | None, float] = {MINUTES["gpu"]: 0.45}
 """Of the minutes of a run that are too few for the usual share: agents take seconds to start."""
 
 
