@@ -19,7 +19,7 @@ class Frozen(NamedTuple):
 SPEEDS = Frozen("0703b9d", "2026-11-24T02:33:52+00:00")
 ERRORS = Frozen("29c629f", "2026-11-25T01:16:53+00:00")
 AUDIT = Frozen("4c087a6", "2026-11-25T14:16:43+00:00")
-ON_GPU = Frozen("c1abb1f", "2026-11-26T05:46:49+00:00")
+ON_GPU = Frozen("11a9789", "2026-11-26T05:51:46+00:00")
 RULES = {
     "scores": Frozen("5fac22b", "2026-11-23T09:26:50+00:00"),
     "pps": Frozen("b670e6e", "2026-11-25T18:45:45+00:00"),

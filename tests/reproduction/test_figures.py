@@ -327,7 +327,7 @@ def test_short_runs_on_a_gpu_are_measured_once_their_agents_have_started(folder)
     for spec in (specs[0], FIGURES["queues"].all_specs("gpu")[0]):
         invent(folder.runs, spec, sessions=[ON_GPU])
     (speed,) = pps.measures(Run.of(specs[0], folder.runs))
-    assert "over the last 9 s, 128 agents" in speed.protocol
+    assert "over the last 10 s, 128 agents" in speed.protocol
     queue, *_ = queues.measures(Run.of(FIGURES["queues"].all_specs("gpu")[0], folder.runs))
     assert "of the last 9 s" in queue.protocol
 
