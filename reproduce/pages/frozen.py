@@ -42,7 +42,7 @@ RULES = {
     "lag-boundary": Frozen("2f0657f", "2026-11-25T04:41:35+00:00"),
 }
 """Of every figure with findings, by name; a budget of its own follows a comma."""
-DECIDED_BY_CHANGE = ("pps", "environments")
+DECIDED_BY_CHANGE = ("pps", "pps, gpu", "environments")
 """Figures of which a finding is decided now, and undecided by the rule that held when its runs were made."""
 
 

@@ -83,22 +83,23 @@ def runs_of(results: Results, network: str, system: str) -> list[Run]:
 def speed_ups(results: Results, network: str, other: str) -> dict[int, float]:
     """Return the PPS of GA3C over that of the other system, by seed.
 
-    Both ran on the same machine at calibrations that agree. A3C never uses the GPU that GA3C may have.
+    Both ran on the same machine, at calibrations that agree. Where the figure's runs were made together, calibrations
+    do not count: they tell what ran beside them. A3C never uses the GPU that GA3C may have.
     """
+    together = made_together(results.runs)
     ratios = {}
     for ours in runs_of(results, network, "ga3c"):
         for theirs in runs_of(results, network, other):
             pps = results.value(ours, "pps")
             others = results.value(theirs, "pps")
-            if pps and others and _comparable(ours, theirs):
+            if pps and others and _one_seed_and_machine(ours, theirs) and (together or comparable([ours, theirs])):
                 ratios[ours.spec.seed] = pps / others
     return ratios
 
 
-def _comparable(ours: Run, theirs: Run) -> bool:
-    """Return whether two finished runs have one seed and ran on one machine, at calibrations that agree."""
-    one_machine = ours.processor == theirs.processor and comparable([ours, theirs])
-    return one_machine and ours.spec.seed == theirs.spec.seed
+def _one_seed_and_machine(ours: Run, theirs: Run) -> bool:
+    """Return whether two finished runs have one seed and ran on one machine."""
+    return ours.spec.seed == theirs.spec.seed and ours.processor == theirs.processor
 
 
 def findings(results: Results) -> dict[str, Finding]:
@@ -167,7 +168,7 @@ def details(results: Results) -> list[str]:
         finished=bool(finished),
         on_gpu=any(run.on_gpu for run in finished),
         judges_gpu=results.judges_gpu,
-        together=results.budget == "gpu" and made_together(finished),
+        together=made_together(finished),
         first_submission=_first_submission(results),
         conditions=_conditions(finished),
         failed=results.failed,
