@@ -230,6 +230,7 @@ def against_speed(rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[s
                     color=COLORS[number % len(COLORS)],
                     markersize=3,
                     markerfacecolor="none",
+                    clip_on=False,  # a queue can be full
                     label=f"$N_A$ = {count}",
                 )
             axis.set_title(title)

@@ -42,6 +42,12 @@ def texts(folder: ResultsFolder, summary: Summary) -> dict[Path, tuple[str, str]
     return {file: (text, "\n".join([before + begin, "", *_lines(folder, summary), "", END]) + after)}
 
 
+def _machines(hardware: set[str]) -> list[str]:
+    """Return the machines in words; one whose GPU was used by some runs only is named once, with its GPU."""
+    names = {each.removesuffix(f", {NO_GPU}") for each in hardware}
+    return sorted(name for name in names if not any(other.startswith(f"{name}, ") for other in names))
+
+
 def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
     name = folder.path.resolve().name
     weights = folder.path / "weights"
@@ -54,7 +60,7 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
         card=PRETRAINED if (weights / PRETRAINED / "curve.svg").exists() else None,
         verdicts=counted(summary.verdicts),
         own_verdicts=counted(summary.own_verdicts),
-        hardware=sorted(hardware.removesuffix(f", {NO_GPU}") for hardware in summary.hardware),
+        hardware=_machines(summary.hardware),
         scores=summary.answers.get(SCORES),
         tuned_scores=summary.answers.get(f"{SCORES}, tuned"),
         decided=sorted(of_paper, key=lambda finding: finding.figure != MAIN),
