@@ -89,7 +89,7 @@ class Results:
 
     @property
     def judges_gpu(self) -> bool:
-        """Whether claims that need a GPU are judged: not by runs at `quick`, which is for two cores, without a GPU."""
+        """Whether claims that need a GPU are judged: not by runs at `quick` without one, which is for two cores."""
         return self.budget != "quick" or any(run.on_gpu for run in self.runs if run.finished)
 
     def values(self, metric: str, runs: Iterable[Run]) -> list[float]:

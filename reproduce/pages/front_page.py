@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from ga3c_tf.errors import UserError
@@ -48,6 +49,11 @@ def _machines(hardware: set[str]) -> list[str]:
     return sorted(name for name in names if not any(other.startswith(f"{name}, ") for other in names))
 
 
+def _brief(because: str) -> str:
+    """Return what decided a finding without p value and numbers of runs, which are on the page of the results."""
+    return re.sub(r", p = [^ ()]+|,? \(\d+ \w+\)", "", because)
+
+
 def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
     name = folder.path.resolve().name
     weights = folder.path / "weights"
@@ -63,6 +69,7 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
         hardware=_machines(summary.hardware),
         scores=summary.answers.get(SCORES),
         tuned_scores=summary.answers.get(f"{SCORES}, tuned"),
+        brief=_brief,
         decided=sorted(of_paper, key=lambda finding: finding.figure != MAIN),
         own=list(dict.fromkeys(finding.figure for finding in summary.decided if not finding.of_paper)),
         on_gpu=any(NO_GPU not in hardware for hardware in summary.hardware),

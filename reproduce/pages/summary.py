@@ -38,6 +38,7 @@ class Decided(NamedTuple):
     """A finding that is decided."""
 
     figure: str
+    name: str  # of the figure, with the budget unless it is `quick`
     claim: str
     verdict: str
     because: str
@@ -102,7 +103,7 @@ def _add(summary: Summary, chapter: Chapter) -> None:
     summary.own_verdicts += Counter(claim.finding.word for claim in claims if not of_paper or claim.own)
     by_change = name in frozen.DECIDED_BY_CHANGE
     summary.decided += [
-        Decided(figure.name, claim.stated, *claim.finding, of_paper and not claim.own, by_change)
+        Decided(figure.name, name, claim.stated, *claim.finding, of_paper and not claim.own, by_change)
         for claim in claims
         if claim.finding.word != INCONCLUSIVE
     ]

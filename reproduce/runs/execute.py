@@ -196,7 +196,7 @@ class _Calibrations:
     def latest(self) -> list[dict]:
         """Return the last calibration if it is fresh, else one of now."""
         fresh = time.monotonic() - self._taken_at < FRESH_SECONDS
-        return self._taken if fresh else self.now()
+        return self._taken if self._taken and fresh else self.now()
 
     def now(self) -> list[dict]:
         """Calibrate; return nothing where it fails, which is no reason to lose a run."""

@@ -144,6 +144,11 @@ class Run:
         return any(session["dirty"] or session["commit"] != self.commit for session in self.sessions)
 
     @property
+    def started_s(self) -> float:
+        """When its first session began, in seconds since 1970."""
+        return datetime.fromisoformat(self.sessions[0]["started"]).timestamp()
+
+    @property
     def hardware(self) -> str:
         """The machine in words; several where it was resumed on another."""
         return "; ".join(dict.fromkeys(machine_of(session) for session in self.sessions))
@@ -265,8 +270,7 @@ def made_together(runs: Iterable[Run]) -> bool:
     starts_and_ends = []
     for run in runs:
         if run.finished and len(run.sessions) == 1:
-            start = datetime.fromisoformat(run.sessions[0]["started"]).timestamp()
-            starts_and_ends.append((start, start + 3600 * run.hours))
+            starts_and_ends.append((run.started_s, run.started_s + 3600 * run.hours))
     starts_and_ends.sort()
     return any(later[0] < earlier[1] - STARTING_S for earlier, later in itertools.pairwise(starts_and_ends))
 

@@ -16,8 +16,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.settings import did_you_mean, plain_text
 
 BUDGETS = ("smoke", "quick", "gpu", "tuned", "paper")
-"""Seconds, to see that everything works; minutes on 2 cores; seconds on a GPU; settings of later work; what the paper
-spent."""
+"""Seconds, as a test; minutes on 2 cores; seconds on a GPU; settings of later work; what the paper spent."""
 SYSTEMS = {"ga3c": "GA3C", "a3c": "A3C", "a2c": "A2C"}
 GAMES = {
     "amidar": "ALE/Amidar-v5",

@@ -170,10 +170,15 @@ def calibrated(*speeds):
     return [{"gflops": 26.7 * speed, "copy_gb_s": 5.0 * speed, "frames_s": 4000.0 * speed} for speed in speeds]
 
 
+A_MINUTE_LATER = {**SESSION, "started": "2026-11-22T10:01:00+0000"}
+LATER = {**SESSION, "started": "2026-11-22T10:01:01+0000"}
+
+
 def test_speeds_are_compared_where_calibrations_agree_and_stated_by_the_unit(folder):
     for spec in FIGURES["pps"].all_specs("quick"):
         speeds = (1.0, 2.0) if (spec.system, spec.config.network) == ("a3c", "large-1") else (1.0, 1.1)
-        invent(folder.runs, spec, rate=1050.0, calibrations=calibrated(*speeds))
+        session = LATER if spec.system == "a3c" else SESSION
+        invent(folder.runs, spec, rate=1050.0, calibrations=calibrated(*speeds), sessions=[session])
     results = made(folder, "pps")
     assert pps.speed_ups(results, "large stride 1", "a3c") == {}
     assert pps.speed_ups(results, "small", "a3c") == pytest.approx(dict.fromkeys(range(1, 6), 1.0))
@@ -181,6 +186,9 @@ def test_speeds_are_compared_where_calibrations_agree_and_stated_by_the_unit(fol
     assert "Calibrations differ by more than 15 %" in text
     row, *_ = [line for line in text.splitlines() if line.startswith("| pong-ga3c-32x2x2-small-m0-0.75min")]
     assert row.split(" | ")[1:4] == ["1,050", "2", "-"]  # a unit at 1.05 times 500
+    for run in pps.runs_of(results, "large stride 1", "a3c")[:2]:
+        of_session(run, A_MINUTE_LATER)
+    assert set(pps.speed_ups(made(folder, "pps"), "large stride 1", "a3c")) == {1, 2}
     assert "Processor not identified: 75 of 75 finished runs" in text
 
 
@@ -202,6 +210,9 @@ def test_the_calibration_after_a_run_serves_as_the_one_before_the_next(tmp_path,
     monkeypatch.setattr(execute, "calibrate", lambda: Calibration(float(next(taken)), 2.0, 3.0))
     monkeypatch.setattr(execute, "CALIBRATIONS", execute._Calibrations())
 
+    def failing():
+        raise RuntimeError
+
     def speeds(seed):
         run = execute.execute_run(run_spec("cartpole", seed, minutes=1.0), tmp_path / "runs")
         return [each.gflops for each in run.calibrations]
@@ -209,6 +220,11 @@ def test_the_calibration_after_a_run_serves_as_the_one_before_the_next(tmp_path,
     assert [speeds(1), speeds(2)] == [[1.0, 2.0], [2.0, 3.0]]
     monkeypatch.setattr(execute, "FRESH_SECONDS", 0.0)
     assert speeds(3) == [4.0, 5.0]
+    monkeypatch.setattr(execute, "FRESH_SECONDS", 60.0)
+    monkeypatch.setattr(execute, "calibrate", failing)
+    assert speeds(4) == [5.0]
+    monkeypatch.setattr(execute, "calibrate", lambda: Calibration(float(next(taken)), 2.0, 3.0))
+    assert speeds(5) == [6.0, 7.0]  # the one that failed is not reused
 
 
 def sweep(tps_of, scatter=0.0, rng=None):

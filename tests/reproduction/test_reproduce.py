@@ -589,7 +589,7 @@ def test_a_damaged_result_is_refused_by_name(tmp_path):
         (["reproduce", "--figure", "pps", "--network", "large-1"], "compares settings of --network; it does not go"),
         (
             ["reproduce", "--figure", "pps", "--budget", "tiny"],
-            "'tiny' is not one of 'smoke', 'quick', 'tuned', 'paper'",
+            "'tiny' is not one of 'smoke', 'quick', 'gpu', 'tuned', 'paper'",
         ),
         (["report", "--out", "nowhere"], "nowhere is no results folder"),
         (["report", "--out", "nowhere", "--check"], "nowhere is no results folder"),

@@ -67,8 +67,7 @@ def claims(results: Results) -> list[Claim]:
             "the training queue settles far below its maximum",
             found["short_queue"],
             f"its mean over all settings is below {FAR_BELOW:.0%} of the segments that may wait (D9), with its 97.5 % "
-            "interval; judged with the model on a GPU only, as in the paper: on a CPU training is the slowest part, "
-            "and the queue fills",
+            "interval; judged with the model on a GPU only, as in the paper",
         ),
         Claim(
             "fast settings have larger prediction batches",

@@ -55,7 +55,7 @@ Rates = Mapping[Conditions, float]
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return every combination; `queues` is made of the same runs, and has a budget of its own: `gpu`."""
+    """Return every combination; `queues` is made of the same runs, and only it has the budget `gpu`."""
     if budget == "smoke":
         return [smoke_spec(game, seed), smoke_spec(game, seed, num_agents=8, num_predictors=2, num_trainers=2)]
     return [

@@ -73,7 +73,7 @@ def details(results: Results) -> list[str]:
         runs = pps.runs_of(results, network, "ga3c")
         rows.append([network, mean_ci(results.values(CPU, runs)), mean_ci(results.values(GPU, runs))])
     measured = bool(results.values(GPU, results.runs))
-    return lines_of("utilization.md", rows=rows, measured=measured)
+    return lines_of("utilization.md", rows=rows, measured=measured, short=measured and results.budget == "gpu")
 
 
 def plot(results: Results, stem: Path) -> None:
