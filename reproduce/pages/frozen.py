@@ -36,7 +36,7 @@ RULES = {
     "sample-efficiency": Frozen("5f6c7c3", "2026-11-24T02:41:22+00:00"),
     "corrections": AUDIT,
     "batch-size": ERRORS,
-    "pps, gpu": Frozen("ba179cc", "2026-11-26T06:09:46+00:00"),
+    "pps, gpu": Frozen("2e7ad1b", "2026-11-26T06:27:58+00:00"),
     "queues, gpu": ON_GPU,
     "utilization, gpu": ON_GPU,
     "lag-boundary": Frozen("2f0657f", "2026-11-25T04:41:35+00:00"),
