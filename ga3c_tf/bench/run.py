@@ -173,10 +173,10 @@ class System:
             self._process.wait()
 
     def warm_up(self, seconds: float) -> None:
-        """Let it work until its agents step, and for `seconds` more."""
+        """Let it work until its first update, which on a GPU takes longest, and for `seconds` more."""
         deadline = time.monotonic() + START_SECONDS
-        while not any(float(row["agent_steps"]) for row in self._rows()):
-            self._wait(deadline, "no agent has stepped")
+        while not any(float(row["updates"]) for row in self._rows()):
+            self._wait(deadline, "no update was made")
         time.sleep(seconds)
         self._signal(signal.SIGSTOP)
 
@@ -212,10 +212,7 @@ class System:
         }
 
     def _windows_since(self, first: int) -> list[dict]:
-        """Return the windows of this phase. The row of index `first` still covers the stop before it."""
-        rows = self._rows()[first:]
-        windows = [window(before, after) for before, after in itertools.pairwise(rows)]
-        return [each for each in windows if each["seconds"] > self._window_s / 2]
+        return windows_of(self._rows()[first:], self._window_s)
 
     def _rows(self) -> list[dict[str, str]]:
         return read_rows(self._run / "metrics.csv", METRIC_COLUMNS)
@@ -237,6 +234,17 @@ class System:
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
+
+
+def windows_of(rows: Sequence[Mapping[str, str]], window_s: float) -> list[dict[str, Any]]:
+    """Return the windows between the rows since a stop, each as of `window`; short ones are left out.
+
+    The first row covers the stop. If it was on its way when the system was stopped, it is the second that does.
+    """
+    windows = [window(before, after) for before, after in itertools.pairwise(rows)]
+    if windows and windows[0]["seconds"] > 2 * window_s:
+        windows = windows[1:]
+    return [each for each in windows if each["seconds"] > window_s / 2]
 
 
 def window(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.model.networks import build_network
+from ga3c_tf.runs.log import METRIC_COLUMNS
 
 CARTPOLE = Config(env_id="CartPole-v1", seed=0, num_agents=4, agent_processes=2, min_training_batch=0)
 
@@ -417,6 +418,20 @@ def test_the_system_works_only_while_it_is_measured_and_leaves_nothing(tmp_path)
     assert phase["memory"]["agent_processes"] == 2
     assert 1 < phase["memory"]["agent_process_pss_mib"] < 60 < phase["memory"]["server_pss_mib"]
     assert gone(group)
+
+
+@pytest.mark.parametrize(
+    ("times", "seconds"),
+    [
+        ([3.0, 3.2, 3.4, 3.6], [0.2, 0.2, 0.2]),  # the first row covers the stop
+        ([1.0, 3.0, 3.2, 3.4], [0.2, 0.2]),  # it was on its way when the system was stopped: the second does
+        ([3.0, 3.05, 3.25], [0.2]),  # short ones say little
+        ([3.0], []),
+    ],
+)
+def test_no_window_covers_a_stop(times, seconds):
+    rows = [dict.fromkeys(METRIC_COLUMNS, "1") | {"time_s": str(time_s)} for time_s in times]
+    assert [window["seconds"] for window in bench.windows_of(rows, 0.2)] == pytest.approx(seconds)
 
 
 def test_a_system_that_ends_tells_why(tmp_path):
