@@ -43,8 +43,8 @@ def evaluate(
     """Evaluate the trained agent of the folder RUN, or published weights, over whole episodes with raw scores."""
     if output is not None and not output.name:
         raise UserError(f"--output {str(output)!r} is no file to write to; name one")
-    if random and (checkpoint != "best" or not sample):
-        raise UserError("--random is a policy of its own; it does not go with --checkpoint or --greedy")
+    if random and (checkpoint != "best" or not sample or device != "auto"):
+        raise UserError("--random is a policy of its own; it does not go with --checkpoint, --greedy or --device")
     run = _agent_folder(run, pretrained)
     _check_agent(run, checkpoint, trust_code)
 

@@ -166,6 +166,7 @@ def test_games_lists_the_atari_ids():
         (["evaluate", "x" * 300], "is not a run folder: File name too long"),
         (["evaluate", "pong", "--checkpoint", "9" * 5000], "it must be 'best', 'latest' or the agent steps"),
         (["evaluate", "pong", "--random", "--greedy"], "--random is a policy of its own; it does not go with"),
+        (["evaluate", "pong", "--random", "--device", "cpu"], "--checkpoint, --greedy or --device"),
         (["evaluate", "pong", "--output", ""], "'.' is no file to write to; name one"),
         (["evaluate", "nowhere"], "nowhere is not a run folder: there is no such folder"),
         (["evaluate", "pongg"], "pongg is not a run folder, and no published weights have this name; close: pong"),
