@@ -188,7 +188,12 @@ class Config:
         choices=("off", "fast", "paper", "nvlabs"),
     )
     adjustment_seconds: float = declare(
-        20.0, "adjustment", "Seconds for which each setting is measured.", low=1, high=MOST, systems=("ga3c",)
+        20.0,
+        "adjustment",
+        "Seconds for which each choice of N_A, N_P and N_T is measured.",
+        low=1,
+        high=MOST,
+        systems=("ga3c",),
     )
     max_agents: int | None = declare(
         None,
@@ -212,7 +217,7 @@ class Config:
         "'paper', or 'module:function' returning (policy loss, value loss, entropy), each summed over the batch.",
     )
     initial_weights: str | None = declare(
-        None, "model", "Start from published weights: their folder, or their name as in play --pretrained."
+        None, "model", "Start from published weights: their folder, or their name, such as 'pong'."
     )
     device: str = declare("auto", "model", "'auto' (GPU when present), 'cpu', 'gpu' or 'gpu:N'.")
     learning_rate: float = declare(1e-3, "model", "The optimizer's learning rate at the start.", above=0)
@@ -247,8 +252,8 @@ class Config:
     grad_clip_norm: float | None = declare(
         None,
         "model",
-        "Clip each variable's gradient to this average norm, ||g|| / size, as the authors' code does; with "
-        "--dual-rmsprop to this norm (default: off).",
+        "Maximum average norm, ||g|| / size, of each variable's gradient, as in the authors' code; with "
+        "--dual-rmsprop, maximum norm ||g|| (default: off).",
         above=0,
     )
     rmsprop_decay: float = declare(0.99, "model", "RMSProp: decay of the mean square.", low=0, high=1)

@@ -51,7 +51,7 @@ def check_export(file: Path, form: str) -> None:
 def check_packages(wanted_by: str, packages: Sequence[str]) -> None:
     """Refuse, with a UserError, to go on without packages of the extra `export`."""
     if any(importlib.util.find_spec(package) is None for package in packages):
-        raise UserError(f"{wanted_by} needs pip install 'ga3c-tf[export]'")
+        raise UserError(f"{wanted_by} needs pip install '.[export]' in a clone")
 
 
 def export_agent(agent: TrainedAgent, file: Path, form: str, score: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -282,6 +282,6 @@ def test_what_cannot_be_exported_is_one_line(tmp_path, words, line):
 def test_a_missing_package_is_one_line_before_anything_is_loaded(tmp_path, monkeypatch):
     there = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "tf2onnx" else there(name))
-    with pytest.raises(UserError, match=re.escape("--format onnx needs pip install 'ga3c-tf[export]'")):
+    with pytest.raises(UserError, match=re.escape("--format onnx needs pip install '.[export]' in a clone")):
         check_export(tmp_path / "agent.onnx", "onnx")
     check_export(tmp_path / "agent.keras", "keras")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import rich_click as click
+from click.core import ParameterSource
 
 from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, trust_option
 from ga3c_tf.cli.terminal import command_line, exit_on_signals, warn
@@ -21,11 +22,15 @@ MOST_DIGITS = 18
 
 @click.command()
 @agent_argument
-@click.option("--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Whole episodes.")
+@click.option(
+    "--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Number of whole episodes."
+)
 @agent_options
 @click.option("--random", is_flag=True, help="Score a uniformly random policy in the run's environment instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write this object to a file too.")
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Also write the result to this file, as JSON."
+)
 def evaluate(
     run: Path | None,
     pretrained: str | None,
@@ -43,7 +48,8 @@ def evaluate(
     """Evaluate the trained agent of the folder RUN, or published weights, over whole episodes with raw scores."""
     if output is not None and not output.name:
         raise UserError(f"--output {str(output)!r} is no file to write to; name one")
-    if random and (checkpoint != "best" or not sample or device != "auto"):
+    given_device = click.get_current_context().get_parameter_source("device") != ParameterSource.DEFAULT
+    if random and (checkpoint != "best" or not sample or given_device):
         raise UserError("--random is a policy of its own; it does not go with --checkpoint, --greedy or --device")
     run = _agent_folder(run, pretrained)
     _check_agent(run, checkpoint, trust_code)
@@ -64,7 +70,9 @@ def evaluate(
 @agent_argument
 @click.option("--video", type=click.Path(path_type=Path, dir_okay=False), help="File to write: .mp4 or .gif.")
 @click.option("--window", is_flag=True, help="Show a window instead; needs a display.")
-@click.option("--episodes", type=click.IntRange(1, 1000), default=1, show_default=True, help="Whole episodes.")
+@click.option(
+    "--episodes", type=click.IntRange(1, 1000), default=1, show_default=True, help="Number of whole episodes."
+)
 @agent_options
 def play(
     run: Path | None,
@@ -101,8 +109,10 @@ def play(
 @click.command()
 @run_argument
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Whole episodes.")
-@click.option("--checkpoint", default="best", show_default=True, help="'best', 'latest', or the agent steps of one.")
+@click.option(
+    "--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Number of whole episodes."
+)
+@click.option("--checkpoint", default="best", show_default=True, help="'best', 'latest', or a number of agent steps.")
 @click.option(
     "--format",
     "form",
@@ -153,9 +163,9 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
     type=click.IntRange(0, 100_000),
     default=0,
     show_default=True,
-    help="Score the agent over so many episodes for the metadata; published weights have their score.",
+    help="Episodes to play for a score in the metadata; published weights already have one.",
 )
-@click.option("--checkpoint", default="best", show_default=True, help="'best', 'latest', or the agent steps of one.")
+@click.option("--checkpoint", default="best", show_default=True, help="'best', 'latest', or a number of agent steps.")
 @trust_option
 def export(
     run: Path | None,

@@ -39,10 +39,10 @@ from ga3c_tf.errors import UserError
     type=click.Path(path_type=Path, file_okay=False),
     help="Results folder [default: results; with --budget smoke, runs/smoke].",
 )
-@click.option("--force", is_flag=True, help="Repeat all runs, whatever came of them.")
+@click.option("--force", is_flag=True, help="Repeat all runs, even finished ones.")
 @cluster_options
 @click.option("--dry-run", is_flag=True, help="Print the commands of the runs that are left, and run nothing.")
-@click.option("--list", "show_list", is_flag=True, help="Say what each figure shows, what it costs, what is measured.")
+@click.option("--list", "show_list", is_flag=True, help="List the figures with their content, cost and finished runs.")
 def reproduce(
     name: str | None,
     everything: bool,
@@ -57,7 +57,7 @@ def reproduce(
     show_list: bool,
     **cluster,
 ) -> int:
-    """Run what tables or figures of the paper need, record it, draw it and write the results page.
+    """Make the runs of tables or figures, record and draw them, and write the results page.
 
     Finished runs are not repeated, interrupted ones are resumed, and a failed one does not end the rest.
     """
@@ -97,9 +97,9 @@ def reproduce(
     show_default=True,
     help="Results folder.",
 )
-@click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a page is not what it should be.")
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a page is out of date.")
 def report(out: Path, check: bool) -> int:
-    """Write the results page, and the generated part of the front page, from the records and the runs."""
+    """Write the results page, and the generated part of README.md, from the records and the runs."""
     from ga3c_tf.reproduce.pages.report import stale_pages, write_pages
     from ga3c_tf.reproduce.results.folder import ResultsFolder
 
@@ -121,7 +121,7 @@ def report(out: Path, check: bool) -> int:
     help="Picture to write: .png, .svg or .pdf.  [default: curves.png in the first run folder]",
 )
 def plot(runs: tuple[Path, ...], output: Path | None) -> None:
-    """Draw score, PPS, TPS, policy lag, its divergence and queues of one or more run folders RUNS."""
+    """Draw score, PPS, TPS, policy lag, policy divergence and queues of one or more run folders RUNS."""
     from ga3c_tf.reproduce.drawing.run_plots import plot_runs
     from ga3c_tf.runs.folder import check_no_links
 
@@ -170,5 +170,5 @@ def _executor(say, address, storage, cpus_per_run, gpus_per_run, detach):
     except ModuleNotFoundError as error:
         if error.name not in ("ray", "fsspec"):
             raise
-        raise UserError("--ray needs pip install 'ga3c-tf[ray]'") from None
+        raise UserError("--ray needs pip install '.[ray]' in a clone") from None
     return RayExecutor(address, storage, cpus_per_run, gpus_per_run, detach, say)

@@ -136,7 +136,7 @@ def agent_options(command):
             "--checkpoint",
             default="best",
             show_default=True,
-            help="'best' by rolling score, 'latest', or the agent steps of one.",
+            help="'best' by rolling score, 'latest', or a number of agent steps.",
         ),
     ):
         command = option(command)
@@ -154,7 +154,7 @@ def cluster_options(command):
         click.option(
             "--gpus-per-run",
             type=click.FloatRange(0),
-            help="With --ray: GPUs, or the share of one, for each run [default: 1 where it uses one and there is one].",
+            help="With --ray: GPUs, or the share of one, for each run [default: 1 if run and cluster can use one].",
         ),
         click.option(
             "--cpus-per-run",
@@ -165,7 +165,7 @@ def cluster_options(command):
             "--storage", help="With --ray: path or URL that all nodes see, for the runs [default: the results folder]."
         ),
         click.option(
-            "--ray", "address", help="Run on the Ray cluster at this host:port or 'auto'; 'local' begins one here."
+            "--ray", "address", help="Run on the Ray cluster at this host:port or 'auto'; 'local' starts one here."
         ),
     ):
         command = option(command)

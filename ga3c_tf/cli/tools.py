@@ -56,7 +56,7 @@ def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -
 
 @click.command()
 def games() -> None:
-    """List the Atari ids that can be played here."""
+    """List the installed Atari environment ids."""
     from ga3c_tf.environments.ids import atari_ids
 
     print("\n".join(atari_ids()))

@@ -57,7 +57,10 @@ def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
 @config_options
 @_refusals_as_json
 def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) -> int:
-    """Train an agent on the Gymnasium environment ENV_ID, such as ALE/Pong-v5 or CartPole-v1."""
+    """Train an agent on the Gymnasium environment ENV_ID, such as ALE/Pong-v5 or CartPole-v1.
+
+    Without a budget (--steps, --minutes or --episodes, or the preset's own), training continues until Ctrl-C.
+    """
     from ga3c_tf.runner import new_training
 
     given = {name: value for name, value in settings.items() if value is not None}
@@ -112,11 +115,11 @@ def _run(training, run, as_json: bool) -> int:
         raise
     except FloatingPointError as error:
         _print_ended(outcomes.DIVERGED, as_json)
-        warn(f"the training diverged and was stopped, the last checkpoint stands. {error}")
+        warn(f"the training diverged and was stopped, the last checkpoint remains. {error}")
         return 1
     except NotSaved as error:
         _print_ended(outcomes.NOT_SAVED, as_json)
-        warn(f"{error}; what was saved before stands")
+        warn(f"{error}; what was saved before remains")
         return 1
     except Exception:
         _print_ended(outcomes.FAILED, as_json)

@@ -24,7 +24,7 @@ def register_minatar() -> None:
     if "MinAtar/Breakout-v1" in gymnasium.registry:
         return
     if importlib.util.find_spec("minatar") is None:
-        raise UserError("MinAtar environments need the package minatar: pip install ga3c_tf[minatar]")
+        raise UserError("MinAtar environments need the package minatar: pip install '.[minatar]' in a clone")
     with _without_plotting():
         from minatar.gym import register_envs
     register_envs()

@@ -37,7 +37,7 @@ def connect(address: str, **options) -> None:
     try:
         import ray
     except ImportError:
-        raise UserError("--ray needs pip install 'ga3c-tf[ray]'") from None
+        raise UserError("--ray needs pip install '.[ray]' in a clone") from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -139,7 +139,7 @@ TRACKERS: dict[str, Callable[[Path, Config, str | None], Tracker]] = {"wandb": W
 def check_tracker(config: Config) -> None:
     """Refuse, with a UserError, a tracker that is not installed."""
     if config.track and importlib.util.find_spec(config.track) is None:
-        raise UserError(f"--track {config.track} needs the package {config.track}: pip install ga3c_tf[track]")
+        raise UserError(f"--track {config.track} needs the package {config.track}: pip install '.[track]' in a clone")
 
 
 class Tracking:

@@ -189,7 +189,7 @@ def _safetensors() -> types.ModuleType:
     try:
         import safetensors.numpy
     except ImportError:
-        raise UserError(f"{SAFETENSORS} needs pip install 'ga3c-tf[export]'") from None
+        raise UserError(f"{SAFETENSORS} needs pip install '.[export]' in a clone") from None
     return safetensors.numpy
 
 

@@ -24,7 +24,7 @@ RETRY_SECONDS = 30.0
 
 
 class NotSaved(RuntimeError):
-    """What a run has done cannot be written; what was saved before stands. The text is one line."""
+    """What a run has done cannot be written; what was saved before remains. The text is one line."""
 
 
 class Training:
@@ -91,8 +91,8 @@ class Training:
 
         Raises:
             AgentError: agent processes ended by themselves, more than are replaced.
-            FloatingPointError: too many updates were refused, or a weight is not finite; the last checkpoint stands.
-            NotSaved: the last checkpoint cannot be written; the one before stands.
+            FloatingPointError: too many updates were refused, or a weight is not finite; the last checkpoint remains.
+            NotSaved: the last checkpoint cannot be written; the one before remains.
             Exception: whatever a predictor or trainer raised.
         """
         tracking = Tracking(self._run.path, self.session.config, self.session.warn)
@@ -202,7 +202,7 @@ class Training:
                 self.system.check()  # an error of a worker leaves the last checkpoint as it is
                 self._save()
         except NotSaved as error:
-            self.session.tell("not saved", f"{error}; the training goes on, the last checkpoint stands")
+            self.session.tell("not saved", f"{error}; the training goes on, the last checkpoint remains")
             return min(seconds, RETRY_SECONDS)
         return seconds
 

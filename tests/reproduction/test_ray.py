@@ -699,7 +699,7 @@ def test_without_ray_the_command_says_what_to_install(tmp_path):
     program = "import sys; sys.path.insert(0, sys.argv.pop(1)); from ga3c_tf.cli.main import main; main()"
     words = [sys.executable, "-c", program, tmp_path, "reproduce", "--figure", "scores", "--budget", "smoke"]
     done = subprocess.run([*words, "--ray", "local"], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 2 and done.stderr == "ga3c-tf: --ray needs pip install 'ga3c-tf[ray]'\n"
+    assert done.returncode == 2 and done.stderr == "ga3c-tf: --ray needs pip install '.[ray]' in a clone\n"
 
 
 @pytest.mark.slow

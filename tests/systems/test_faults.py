@@ -445,7 +445,7 @@ def test_a_full_disk_holds_up_saving_but_not_the_training(small_disk):
     assert {row["event"] for row in events} == {"not saved"}
     assert all(
         "No space left on device" in row["why"]
-        and row["why"].endswith("the training goes on, the last checkpoint stands")
+        and row["why"].endswith("the training goes on, the last checkpoint remains")
         for row in events
     )
 
@@ -483,7 +483,7 @@ def test_a_disk_that_stays_full_ends_in_one_line_and_the_last_checkpoint_stands(
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=20)
     assert process.returncode == 1 and "Traceback" not in output
-    assert "what was saved before stands" in output.splitlines()[-1]
+    assert "what was saved before remains" in output.splitlines()[-1]
     assert max(path.name for path in (run / "checkpoints").glob("0*")) == newest
 
 
