@@ -50,8 +50,9 @@ def _machines(hardware: set[str]) -> list[str]:
 
 
 def _brief(because: str) -> str:
-    """Return what decided a finding without p value and numbers of runs, which are on the page of the results."""
-    return re.sub(r", p = [^ ()]+|,? \(\d+ \w+\)", "", because)
+    """Return the effect that decided a finding, without p value and numbers of runs, which the results page has."""
+    effect = because.rpartition("; ")[2]
+    return re.sub(r", p = [^ ()]+|,? \(\d+ \w+\)", "", effect)
 
 
 def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:

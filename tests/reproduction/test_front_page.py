@@ -65,7 +65,7 @@ def test_published_weights_stand_beside_the_papers_score(checkout):
     assert f"| [pong](results/weights/pong) {row}" in (checkout / "README.md").read_text()
     assert f"| [pong](weights/pong) {row}" in (folder.path / "README.md").read_text()
     text = (checkout / "README.md").read_text()
-    assert "![Score of pong against time and agent steps](results/weights/pong/curve.svg)" in text
+    assert "![Score of pong](results/weights/pong/curve.svg)" in text
     assert "(results/weights/pong/episode.gif)](results/weights/pong)" in text
 
 
@@ -109,6 +109,20 @@ def test_a_damaged_score_is_named(checkout):
     (checkout / "results" / "weights" / "pong" / "score.json").write_text("{}")
     with pytest.raises(UserError, match=r"score\.json is damaged"):
         write_pages(ResultsFolder(checkout / "results"), print)
+
+
+@pytest.mark.parametrize(
+    ("because", "shown"),
+    [
+        ("small: 4 times [3.9, 4.1], p = 4.6e-05 (5 seeds)", "small: 4 times [3.9, 4.1]"),
+        ("0.96 times [0.92, 1.02], p = 0.005 against 0.86 (6 settings)", "0.96 times [0.92, 1.02] against 0.86"),
+        ("ratios 1, 2; the paper's 4, 11; 1.5 times [1.3, 1.7], p = 0.01 (3 seeds)", "1.5 times [1.3, 1.7]"),
+        ("2.6 times [2.2, 3], p = 0.01 (32 settings), not independent", "2.6 times [2.2, 3], not independent"),
+        ("100% of the maximum (6 settings)", "100% of the maximum"),
+    ],
+)
+def test_the_readme_has_effects_and_limits_without_p_values(because, shown):
+    assert front_page._brief(because) == shown
 
 
 def test_every_picture_of_the_readme_is_there():
