@@ -10,6 +10,7 @@ from typing import Any
 
 import rich_click as click
 from click.core import ParameterSource
+from click.globals import get_current_context
 
 from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, trust_option
 from ga3c_tf.cli.terminal import command_line, exit_on_signals, warn
@@ -48,7 +49,7 @@ def evaluate(
     """Evaluate the trained agent of the folder RUN, or published weights, over whole episodes with raw scores."""
     if output is not None and not output.name:
         raise UserError(f"--output {str(output)!r} is no file to write to; name one")
-    given_device = click.get_current_context().get_parameter_source("device") != ParameterSource.DEFAULT
+    given_device = get_current_context().get_parameter_source("device") != ParameterSource.DEFAULT
     if random and (checkpoint != "best" or not sample or given_device):
         raise UserError("--random is a policy of its own; it does not go with --checkpoint, --greedy or --device")
     run = _agent_folder(run, pretrained)
