@@ -582,7 +582,7 @@ def test_missing_minatar_says_how_to_get_it(monkeypatch):
     for name in [name for name in gymnasium.registry if name.startswith("MinAtar/")]:
         monkeypatch.delitem(gymnasium.registry, name)
     monkeypatch.setattr(minatar.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install ga3c_tf\[minatar\]"):
+    with pytest.raises(UserError, match=r"pip install '.\[minatar\]'"):
         make_environment(settings(env_id="MinAtar/Breakout-v1"))
 
 

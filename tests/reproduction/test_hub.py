@@ -99,7 +99,7 @@ def test_the_other_format_takes_the_place_of_the_first(published, tmp_path):
 
 def test_without_the_package_it_is_one_line(published, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(UserError, match=r"model.safetensors needs pip install 'ga3c-tf\[export\]'"):
+    with pytest.raises(UserError, match=r"model.safetensors needs pip install '.\[export\]'"):
         TrainedAgent(published, "best", True, 0, "/CPU:0", print)
 
 
