@@ -89,7 +89,7 @@ class Results:
 
     @property
     def judges_gpu(self) -> bool:
-        """Whether claims that need a GPU are judged: not by runs at `quick` without one, which is for two cores."""
+        """Whether claims that need a GPU are judged: at `quick`, which needs none, only if a run had one."""
         return self.budget != "quick" or any(run.on_gpu for run in self.runs if run.finished)
 
     def values(self, metric: str, runs: Iterable[Run]) -> list[float]:

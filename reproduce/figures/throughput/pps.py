@@ -33,8 +33,8 @@ AGENTS = {
 MINUTES = {"quick": 0.75, "gpu": 0.3, "paper": 30.0}
 LOG_SECONDS = {"quick": 5.0, "gpu": 3.0, "paper": 5.0}
 WARM_UP_SHARE = 0.25
-ONE_TIME_S = 60.0
-"""How far apart two runs may begin to be compared whatever their calibrations, which guard against other hours."""
+AT_ONE_TIME_S = 60.0
+"""Runs that begin so close together are compared whatever their calibrations, which guard against other hours."""
 WARM_UP_SHARES: dict[float | None, float] = {MINUTES["gpu"]: 0.45}
 """Of the minutes of a run that are too few for the usual share: agents take seconds to start."""
 
@@ -102,7 +102,7 @@ def _comparable(ours: Run, theirs: Run) -> bool:
     """Return whether two finished runs have one seed and ran on one machine, at one speed of it or at one time."""
     if ours.spec.seed != theirs.spec.seed or ours.processor != theirs.processor:
         return False
-    return comparable([ours, theirs]) or abs(ours.started_s - theirs.started_s) <= ONE_TIME_S
+    return comparable([ours, theirs]) or abs(ours.started_s - theirs.started_s) <= AT_ONE_TIME_S
 
 
 def findings(results: Results) -> dict[str, Finding]:
