@@ -173,7 +173,7 @@ class System:
             self._process.wait()
 
     def warm_up(self, seconds: float) -> None:
-        """Let it work until its first update, which on a GPU takes longest, and for `seconds` more."""
+        """Let it work until its first update, which can take seconds on a GPU, and for `seconds` more."""
         deadline = time.monotonic() + START_SECONDS
         while not any(float(row["updates"]) for row in self._rows()):
             self._wait(deadline, "no update was made")
@@ -195,7 +195,7 @@ class System:
         deadline = start + 5 * count * self._window_s + START_SECONDS
         self._signal(signal.SIGCONT)
         gpu_busy: list[float] = []
-        while len(windows := self._windows_since(first)) < count:
+        while len(windows := windows_of(self._rows()[first:], self._window_s)) < count:
             self._wait(deadline, f"only {len(windows)} of {count} windows were logged")
             if gpu is not None:
                 gpu_busy += gpu_utilization(gpu)
@@ -210,9 +210,6 @@ class System:
             "gpu_utilization": gpu_busy,
             "memory": memory(self._process.pid, process_group(self._process.pid)),
         }
-
-    def _windows_since(self, first: int) -> list[dict]:
-        return windows_of(self._rows()[first:], self._window_s)
 
     def _rows(self) -> list[dict[str, str]]:
         return read_rows(self._run / "metrics.csv", METRIC_COLUMNS)

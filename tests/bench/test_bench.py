@@ -434,6 +434,17 @@ def test_no_window_covers_a_stop(times, seconds):
     assert [window["seconds"] for window in bench.windows_of(rows, 0.2)] == pytest.approx(seconds)
 
 
+def test_a_system_is_warm_once_it_has_made_an_update(monkeypatch):
+    system = object.__new__(bench.System)
+    course = []
+    rows = iter([[], [{"agent_steps": "640", "updates": "0"}], [{"agent_steps": "645", "updates": "1"}]])
+    monkeypatch.setattr(system, "_rows", lambda: next(rows))
+    monkeypatch.setattr(system, "_wait", lambda deadline, problem: course.append(problem))
+    monkeypatch.setattr(system, "_signal", course.append)
+    system.warm_up(0.0)
+    assert course == ["no update was made", "no update was made", signal.SIGSTOP]
+
+
 def test_a_system_that_ends_tells_why(tmp_path):
     with (
         children_of(bench),
