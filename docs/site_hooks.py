@@ -14,8 +14,8 @@ import mermaidx
 from mkdocs.structure.files import File, Files
 
 from ga3c_tf.config import Config, option_of
+from ga3c_tf.config.declaration import SYSTEMS, plain_text
 from ga3c_tf.rollouts import columns
-from ga3c_tf.settings import SYSTEMS, plain_text
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTENT = (
@@ -36,7 +36,7 @@ CONTENT = (
 NOTEBOOK = "examples/quickstart.ipynb"
 SHOWN_ON = {
     "ga3c_tf/api.py": "docs/reference/python.md",
-    "ga3c_tf/config.py": "docs/reference/settings.md",
+    "ga3c_tf/config/settings.py": "docs/reference/settings.md",
     NOTEBOOK: "examples/quickstart.md",
 }
 """Pages of the site that show what links to these files are for."""

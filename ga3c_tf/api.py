@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ga3c_tf.config import MOST_EPISODE_STEPS, Config
+from ga3c_tf.config.presets import BUDGETS, USUAL_PRESET
 from ga3c_tf.console import say
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.host.scheduling import scheduling_restored
 from ga3c_tf.plugins import OBJECT, check_trust, name_of, objects_called
-from ga3c_tf.presets import BUDGETS, USUAL_PRESET
 from ga3c_tf.runner import new_training, resumed_training
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import RunFolder, read_config

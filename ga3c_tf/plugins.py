@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 
 from ga3c_tf.config import Config
-from ga3c_tf.errors import UserError
-from ga3c_tf.settings import did_you_mean
+from ga3c_tf.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ga3c_tf.config import Config
+from ga3c_tf.config.declaration import SYSTEM_CLASSES
 from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, describe_environment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.environments.statistics import observation_statistics
@@ -23,7 +24,6 @@ from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, read_rows
 from ga3c_tf.runs.trackers import check_tracker
 from ga3c_tf.runs.weights import check_same_scaling, keep_origin, load_weights, weights_called
-from ga3c_tf.settings import SYSTEM_CLASSES
 
 if TYPE_CHECKING:
     from ga3c_tf.systems.session import Session

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 
 from ga3c_tf.config import Config
+from ga3c_tf.config.presets import BUDGETS
 from ga3c_tf.console import say, write_errors_ignored
-from ga3c_tf.presets import BUDGETS
 
 
 def line(row: dict) -> str:

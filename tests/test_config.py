@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ga3c_tf.config import HELD, Config, option_of
+from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.errors import UserError
-from ga3c_tf.presets import PRESETS
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import rich_click as click
 from click.types import convert_type
 
 from ga3c_tf.config import MOST_EPISODE_STEPS, Config, is_optional, option_of, setting_type
-from ga3c_tf.presets import USUAL_PRESET
-from ga3c_tf.settings import SYSTEMS
+from ga3c_tf.config.declaration import SYSTEMS
+from ga3c_tf.config.presets import USUAL_PRESET
 
 
 def config_options(command):

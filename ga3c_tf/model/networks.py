@@ -14,10 +14,9 @@ from typing import Literal
 
 import numpy as np
 
-from ga3c_tf.errors import UserError
+from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.plugins import one_line, users_function
-from ga3c_tf.settings import did_you_mean
 
 MOST_DEVIATIONS = 5.0
 LEAST_VARIANCE = 1e-5

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ga3c_tf.config import option_of
-from ga3c_tf.errors import UserError
+from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.files import atomic_write
 from ga3c_tf.runs.folder import check_no_links, read_config
-from ga3c_tf.settings import did_you_mean
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights need none of it
     from ga3c_tf.config import Config

@@ -6,10 +6,9 @@ import importlib
 import pkgutil
 from collections.abc import Sequence
 
-from ga3c_tf.errors import UserError
+from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.reproduce import figures
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.settings import did_you_mean
 
 
 def _found() -> list[Figure]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ga3c_tf.config import Config, has_effect
-from ga3c_tf.errors import UserError
-from ga3c_tf.settings import did_you_mean, plain_text
+from ga3c_tf.config.declaration import plain_text
+from ga3c_tf.errors import UserError, did_you_mean
 
 BUDGETS = ("smoke", "quick", "gpu", "tuned", "paper")
 """Seconds, as a test; minutes on 2 cores; seconds on a GPU; settings of later work; what the paper spent."""

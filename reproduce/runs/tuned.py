@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ga3c_tf.presets import preset_beside
+from ga3c_tf.config.presets import preset_beside
 from ga3c_tf.reproduce.runs.specs import RunSpec, env_id_of, run_spec
 
 EVALUATION_EPISODES = 100

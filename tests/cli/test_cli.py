@@ -23,7 +23,7 @@ from ga3c_tf.cli import options
 from ga3c_tf.cli import training as training_commands
 from ga3c_tf.cli.main import cli
 from ga3c_tf.config import Config
-from ga3c_tf.presets import USUAL_PRESET
+from ga3c_tf.config.presets import USUAL_PRESET
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 
 COMMANDS = sorted(cli.commands)

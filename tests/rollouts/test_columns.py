@@ -8,10 +8,10 @@ import pytest
 from checks import batch_of, run_counting
 
 from ga3c_tf.config import Config
+from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.model import losses
 from ga3c_tf.model.model import Model
 from ga3c_tf.model.tensorflow import tf
-from ga3c_tf.presets import PRESETS
 from ga3c_tf.rollouts.columns import NO_VERSION, SEGMENT_COLUMNS, STEP_COLUMNS, Batch
 from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue, RolloutBuffers
 from ga3c_tf.systems.a2c import A2C

@@ -10,7 +10,7 @@ import pytest
 from gymnasium import spaces
 
 from ga3c_tf.config import Config
-from ga3c_tf.presets import PRESETS
+from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue, RolloutBuffers
 from ga3c_tf.workers.agent import Agent, sample_action
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import numbers
 import os
@@ -102,9 +101,3 @@ def _plain(kind: type, value: Any) -> Any:
 def plain_text(value: Any) -> str:
     """Format a value as on a command line, a whole number without a point."""
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
-
-
-def did_you_mean(name: str, known: list[str], count: int = 3) -> str:
-    """Return a hint such as '; close: a, b', or an empty text."""
-    close = difflib.get_close_matches(name, known, n=count, cutoff=0.5)
-    return f"; close: {', '.join(close)}" if close else ""

@@ -27,7 +27,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "default": {"adjustment": "fast"},
     # The same with the paper's own adjustment.
     "paper": {"adjustment": "paper"},
-    # The authors' code as published (its settings and its traits, ../shared/paper).
+    # The authors' code as published (NVlabs/GA3C).
     "nvlabs": {
         "preprocessing": "nvlabs",
         "learning_rate": 3e-4,

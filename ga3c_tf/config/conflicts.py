@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from ga3c_tf.config.declaration import NOT_SERIAL, option_name
+from ga3c_tf.config.settings import Settings
 from ga3c_tf.errors import UserError
-from ga3c_tf.settings import NOT_SERIAL, option_name
-
-if TYPE_CHECKING:
-    from ga3c_tf.config import Config
-
 
 READ_BY = {
     "importance_clip": ("correction", ("clipped-is",)),
@@ -31,7 +27,7 @@ RATIOS = ("clipped-is", "one-step", "v-trace")
 """Corrections by ratios of the current policy's probability to that of the policy which chose the action."""
 
 
-def check_conflicts(config: Config) -> None:
+def check_conflicts(config: Settings) -> None:
     """Refuse settings that conflict with one another.
 
     Raises:
@@ -50,7 +46,7 @@ def check_conflicts(config: Config) -> None:
         _check_baseline(config)
 
 
-def check_effects(config: Config, given: Iterable[str]) -> None:
+def check_effects(config: Settings, given: Iterable[str]) -> None:
     """Refuse settings that a user gave and that have no effect. Those of a preset may be without one.
 
     Args:
@@ -86,12 +82,12 @@ def check_effects(config: Config, given: Iterable[str]) -> None:
             raise UserError("--log-epsilon is the floor that --log-softmax leaves out")
 
 
-def _chosen(config: Config, choice: str) -> str:
+def _chosen(config: Settings, choice: str) -> str:
     """Return the value of a choice, also where it follows from other settings."""
     return config.correction_used if choice == "correction" else getattr(config, choice)
 
 
-def _check_annealing(config: Config) -> None:
+def _check_annealing(config: Settings) -> None:
     """Check that what is annealed says how long it takes, and the other way round."""
     ends = [name for name in ("learning_rate_end", "beta_end") if getattr(config, name) is not None]
     durations = [name for name in ("anneal_steps", "anneal_fraction") if getattr(config, name) is not None]
@@ -110,7 +106,7 @@ def _check_annealing(config: Config) -> None:
         )
 
 
-def _check_learning(config: Config) -> None:
+def _check_learning(config: Settings) -> None:
     """Check what goes together of the options beyond the paper."""
     if config.epochs > 1 and not config.clip_ratio:
         raise UserError(f"--epochs {config.epochs} needs --clip-ratio: without it a batch can be trained on only once")
@@ -136,7 +132,7 @@ def _check_learning(config: Config) -> None:
         raise UserError("--dual-rmsprop goes with --optimizer rmsprop and without --grad-clip-global")
 
 
-def _check_scaling(config: Config) -> None:
+def _check_scaling(config: Settings) -> None:
     """Check what goes with the network: its initial weights, and how states enter it."""
     normalized = config.normalize_images or config.normalize_observations
     if ":" in config.network and (config.initialization != "fan-in" or normalized):
@@ -148,7 +144,7 @@ def _check_scaling(config: Config) -> None:
         raise UserError("--normalize-images and --normalize-observations exclude each other")
 
 
-def _check_baseline(config: Config) -> None:
+def _check_baseline(config: Settings) -> None:
     """Check what goes with GA3C only."""
     system = f"--system {config.system}"
     if config.remote_agents:
@@ -171,5 +167,5 @@ def _check_baseline(config: Config) -> None:
         )
 
 
-def _option(config: Config, name: str) -> str:
+def _option(config: Settings, name: str) -> str:
     return option_name(config.__dataclass_fields__[name])

@@ -1,0 +1,182 @@
+"""The settings of a run, checked; from a preset, from JSON, and changed when a run is resumed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ga3c_tf.config.conflicts import check_conflicts, check_effects
+from ga3c_tf.config.declaration import NOT_SERIAL, checked, option_name, plain_text
+from ga3c_tf.config.presets import BUDGETS, PRESETS, USUAL_PRESET, preset_beside
+from ga3c_tf.config.settings import ATARI, Settings
+from ga3c_tf.errors import UserError, did_you_mean
+
+HELD: dict[str, str] = {
+    **dict.fromkeys(("env_id", *ATARI), "with another the run's scores would be of two environments"),
+    **dict.fromkeys(("network", "dual_rmsprop", "optimizer"), "the checkpoint holds the variables that it gives"),
+    **dict.fromkeys(
+        ("initialization", "normalize_images", "normalize_observations"), "the run's weights began with it"
+    ),
+    **dict.fromkeys(("system", "serial"), "the run's speeds and lags would be of two systems"),
+    "seed": "the run has begun with it",
+    "rolling_episodes": "checkpoints are compared by means over so many episodes",
+    "initial_weights": "the run has begun with them",
+    "run_dir": "the run is in its folder, which may be moved or renamed",
+    "max_agents": "the adjustment may have started as many",
+}
+"""Settings that hold for a whole run, and why."""
+
+
+@dataclass(frozen=True)
+class Config(Settings):
+    """The settings of one run. Section and table numbers refer to the paper (ICLR 2017).
+
+    Raises:
+        UserError: a value outside its bounds, of the wrong type, or in conflict with another.
+    """
+
+    def __post_init__(self):
+        for setting in dataclasses.fields(self):
+            value = getattr(self, setting.name)
+            if value is None and is_optional(setting.name):
+                continue
+            object.__setattr__(self, setting.name, checked(setting, setting_type(setting.name), value))
+        check_conflicts(self)
+
+    def check_effect(self, given: Iterable[str]) -> None:
+        """Refuse settings that a user gave and that have no effect, as `conflicts.check_effects` does."""
+        check_effects(self, given)
+
+    @classmethod
+    def from_preset(cls, preset: str, given: dict[str, Any]) -> Config:
+        """Return the settings of a preset with `given` ones on top; the preset gives way where they conflict.
+
+        Any budget that is given replaces the preset's. Where nothing can be adjusted, nothing is, and what has no
+        effect on the system keeps its default.
+
+        Raises:
+            UserError: as `from_values`.
+        """
+        if preset not in PRESETS:
+            hint = did_you_mean(preset, list(PRESETS)) or f"; it must be one of {', '.join(PRESETS)}"
+            raise UserError(f"unknown preset {preset!r}{hint}")
+        given = {name: value for name, value in given.items() if value is not None}
+        system = given.get("system", cls.system)
+        dropped = {"adjustment"} if given.get("serial") or system != cls.system else set()
+        dropped.update(NOT_SERIAL if given.get("serial") else ())
+        values = {
+            name: value
+            for name, value in preset_beside(preset, given).items()
+            if name in given or (has_effect(name, system) and name not in dropped)
+        }
+        return cls.from_values(values)
+
+    def changed(self, changes: dict[str, Any]) -> Config:
+        """Return the settings that a run with these goes on with.
+
+        Args:
+            changes: new values by name. A budget among them replaces the run's whole budget; None ends only its own.
+
+        Raises:
+            UserError: an unknown setting, one that holds for a whole run or has no effect here, or a bad value.
+        """
+        _check_known(changes)
+        given = {name: value for name, value in changes.items() if value != getattr(self, name)}
+        for name in given:
+            if name in HELD:
+                raise UserError(f"{name} (--{option_of(name)}) cannot change within a run: {HELD[name]}")
+        dropped = dict.fromkeys(BUDGETS) if any(changes.get(budget) is not None for budget in BUDGETS) else {}
+        after = self.replace(**{**dropped, **changes})
+        after.check_effect(given)
+        adjusted = [name for name in ("num_agents", "num_predictors", "num_trainers") if name in given]
+        if adjusted and "off" not in (self.adjustment, after.adjustment):
+            raise UserError(
+                f"{adjusted[0]} (--{option_of(adjusted[0])}) is what the run's dynamic adjustment has found; "
+                "set adjustment=off with it"
+            )
+        return after
+
+    def replace(self, **changes) -> Config:
+        """Return a copy with other values, checked again."""
+        return dataclasses.replace(self, **changes)
+
+    def arguments(self) -> list[str]:
+        """Return the arguments of `ga3c-tf train` that give this config: the environment and the necessary options."""
+        usual = self.from_preset(USUAL_PRESET, {"system": self.system, "serial": self.serial})
+        words = [self.env_id]
+        for setting in dataclasses.fields(self):
+            value = getattr(self, setting.name)
+            option = option_of(setting.name)
+            named = setting.name in ("system", "serial") and value != setting.default
+            if setting.name == "env_id" or (value == getattr(usual, setting.name) and not named):
+                continue
+            if isinstance(value, bool):
+                words.append(f"--{option}" if value else f"--no-{option}")
+            else:
+                words += [f"--{option}", plain_text(value)]
+        return words
+
+    def to_json(self) -> str:
+        """Format all settings as indented JSON, the text of a run's config.json."""
+        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Config:
+        """Read the settings in `text`, as `to_json` wrote them.
+
+        Raises:
+            UserError: not a JSON object, an unknown setting, or a bad value.
+        """
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"not valid JSON ({error})") from None
+        if not isinstance(values, dict):
+            raise UserError("not a JSON object of settings")
+        return cls.from_values(values)
+
+    @classmethod
+    def from_values(cls, values: dict[str, Any]) -> Config:
+        """Make a Config from `values`; fields not named keep their defaults.
+
+        Raises:
+            UserError: an unknown setting (close names are given), or a bad value.
+        """
+        _check_known(values)
+        return cls(**values)
+
+
+def option_of(name: str) -> str:
+    """Return the command-line option (without dashes) of the setting `name`."""
+    return option_name(Config.__dataclass_fields__[name])
+
+
+def has_effect(name: str, system: str) -> bool:
+    """Return whether the setting `name` has an effect on this system; unknown names are refused elsewhere."""
+    setting = Config.__dataclass_fields__.get(name)
+    return setting is None or system in setting.metadata["systems"]
+
+
+_TYPES = {name: tuple(typing.get_args(hint)) or (hint,) for name, hint in typing.get_type_hints(Config).items()}
+
+
+def _check_known(names: Iterable[str]) -> None:
+    """Refuse names that are no settings, with close ones."""
+    known = [setting.name for setting in dataclasses.fields(Config)]
+    for name in names:
+        if name not in known:
+            raise UserError(f"unknown setting {name!r}{did_you_mean(name, known)}")
+
+
+def is_optional(name: str) -> bool:
+    """Return whether a setting may be None."""
+    return type(None) in _TYPES[name]
+
+
+def setting_type(name: str) -> type:
+    """Return the type of a setting's value other than None: bool, int, float or str."""
+    return next(kind for kind in _TYPES[name] if kind is not type(None))
