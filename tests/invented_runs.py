@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.runs.run import Run, curve_of, write_curve
+from ga3c_tf.reproduce.runs.curve import curve_of, write_curve
+from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS
 
 SESSION = {

@@ -14,7 +14,8 @@ from matplotlib.ticker import LogLocator
 
 from ga3c_tf.reproduce.drawing.canvas import COLORS, FONT, canvas, handles, legend_above, save
 from ga3c_tf.reproduce.measures.intervals import mean_interval
-from ga3c_tf.reproduce.runs.run import Columns, Run
+from ga3c_tf.reproduce.runs.curve import Columns
+from ga3c_tf.reproduce.runs.run import Run
 
 MARKS = {  # of Table 3's methods: marker, color
     "random": ("x", "#7F7F7F"),

@@ -16,7 +16,8 @@ from ga3c_tf.evaluation import TrainedAgent, evaluate, record, summary
 from ga3c_tf.files import write_aside
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.results import hub
-from ga3c_tf.reproduce.runs.run import Columns, curve_of, machine_of, read_curve, write_curve
+from ga3c_tf.reproduce.runs.curve import Columns, curve_of, read_curve, write_curve
+from ga3c_tf.reproduce.runs.run import machine_of
 from ga3c_tf.runs.folder import check_no_links, commit_of, read_config
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.weights import EPISODE, FILE, ORIGIN, SAFETENSORS, SCORE, check_free, save_weights

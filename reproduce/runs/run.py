@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import math
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,26 +14,24 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import write_aside
 from ga3c_tf.host.calibration import Calibration, agree
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
+from ga3c_tf.reproduce.runs.curve import Columns, read_curve
 from ga3c_tf.reproduce.runs.specs import RunSpec
+from ga3c_tf.reproduce.runs.steady import steady_rates
 from ga3c_tf.runs import outcomes
-from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, read_columns
 
 FINISHED = "finished"
 FAILED = "failed"
 INTERRUPTED = "interrupted"
 NOT_FINISHED = "not finished"
 """Of a run that was killed, so that it has no run.json."""
-CURVE_COLUMNS = ("time_s", "agent_steps", "episodes", "rolling_score")
-CURVE_POINTS = 300
 RUN_FILE = "run.json"
 """What is kept of a run besides its curves: how it ended, its specification, settings, sessions and scores."""
 STARTING_S = 5.0
 """By so much two runs may seem to overlap that followed one another."""
-Columns = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -217,44 +214,8 @@ class Run:
             'policy_lag_p95' and of the columns of `Divergence` and `SegmentLag`, not-a-number where nothing was logged.
             A run without two such rows of one session is taken as a whole.
         """
-        metrics = self.metrics
-        times = metrics["time_s"]
-        # 1. Find the rows of each session after its start.
         starts = [float(session.get("time_s", 0.0)) for session in self.sessions]
-        ends = [*starts[1:], math.inf]
-        parts = [
-            np.flatnonzero((times >= start + after_s) & (times <= end)) for start, end in zip(starts, ends, strict=True)
-        ]
-        parts = [rows for rows in parts if len(rows) > 1]
-        # 2. Count what happened between the first and the last row of each part.
-        counted = ("time_s", "agent_steps", "updates")
-        if parts:
-            seconds, steps, updates = (
-                sum(metrics[name][rows[-1]] - metrics[name][rows[0]] for rows in parts) for name in counted
-            )
-            # A row is about the time since the one before, so the first of a part is only where that begins.
-            inside = np.concatenate([rows[1:] for rows in parts])
-        else:
-            seconds, steps, updates = (metrics[name][-1] for name in counted)
-            inside = np.arange(len(times))
-        # 3. Average what each row says of the time since the one before.
-        averaged = (
-            "prediction_batch",
-            "training_batch",
-            "training_queue",
-            "prediction_queue",
-            "policy_lag_mean",
-            "policy_lag_p95",
-            "kl",
-            "total_variation",
-            "effective_sample_size",
-            "clipped",
-            "floored",
-            "version_spread",
-            "bootstrap_lag",
-        )
-        means = {name: _mean(metrics[name][inside]) for name in averaged}
-        return {"seconds": float(seconds), "pps": float(steps / seconds), "tps": float(updates / seconds), **means}
+        return steady_rates(self.metrics, starts, after_s)
 
 
 def comparable(runs: Iterable[Run]) -> bool:
@@ -306,47 +267,8 @@ def remove_run(folder: Path) -> None:
     shutil.rmtree(aside)
 
 
-def read_curve(folder: Path) -> Columns:
-    """Return the columns of curve.csv in a folder: the rolling score over time and agent steps."""
-    return read_columns(folder / "curve.csv", CURVE_COLUMNS)
-
-
-def curve_of(run: Path, rolling_episodes: int) -> Columns:
-    """Return the columns of a curve.csv: the rolling score at evenly spaced times, few where episodes.csv has many.
-
-    Args:
-        run: the run folder.
-        rolling_episodes: episodes that the rolling score is the mean of; of fewer at the start.
-    """
-    episodes = read_columns(run / "episodes.csv", EPISODE_COLUMNS)
-    times = episodes["time_s"]
-    count = len(episodes["time_s"])
-    places = np.linspace(times[0], times[-1], min(CURVE_POINTS, count)) if count else times
-    ends = np.unique(np.searchsorted(times, places, side="right"))
-    scores = [episodes["score"][max(0, end - rolling_episodes) : end].mean() for end in ends]
-    return {
-        "time_s": times[ends - 1],
-        "agent_steps": episodes["agent_steps"][ends - 1],
-        "episodes": ends.astype(float),
-        "rolling_score": np.array(scores),
-    }
-
-
-def write_curve(folder: Path, curve: Columns) -> None:
-    """Write curve.csv to a folder."""
-    lines = [
-        f"{time_s:.6g},{int(agent_steps)},{int(episodes)},{score:.6g}"
-        for time_s, agent_steps, episodes, score in zip(*(curve[name] for name in CURVE_COLUMNS), strict=True)
-    ]
-    write_aside(folder / "curve.csv", "\n".join([",".join(CURVE_COLUMNS), *lines]) + "\n")
-
-
 def _last(values: np.ndarray) -> float:
     return float(values[-1]) if len(values) else 0.0
-
-
-def _mean(values: np.ndarray) -> float:
-    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
 
 
 def machine_of(session: dict) -> str:

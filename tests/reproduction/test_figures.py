@@ -34,7 +34,8 @@ from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.pages.summary import summarize
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.runs import execute
-from ga3c_tf.reproduce.runs.run import Run, curve_of, made_together, write_curve
+from ga3c_tf.reproduce.runs.curve import curve_of, write_curve
+from ga3c_tf.reproduce.runs.run import Run, made_together
 from ga3c_tf.reproduce.runs.specs import GAMES, run_spec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS

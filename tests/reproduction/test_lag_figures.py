@@ -21,7 +21,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     SEVERAL_MACHINES,
     TOO_SHORT,
 )
-from ga3c_tf.reproduce.runs.run import write_curve
+from ga3c_tf.reproduce.runs.curve import write_curve
 from ga3c_tf.runs import outcomes
 
 GAME = "minatar_breakout"

@@ -13,7 +13,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.evaluation import TrainedAgent
 from ga3c_tf.model.model import Model
 from ga3c_tf.reproduce.results import publish
-from ga3c_tf.reproduce.runs.run import curve_of, read_curve
+from ga3c_tf.reproduce.runs.curve import curve_of, read_curve
 from ga3c_tf.runs import weights
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import EPISODE_COLUMNS, read_rows
