@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -11,6 +12,7 @@ from scipy.stats import linregress, ttest_1samp
 from scipy.stats import t as t_dist
 
 from ga3c_tf.reproduce.measures.intervals import mean_interval, student_interval
+from ga3c_tf.reproduce.measures.planning import times_the_runs
 from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.measures.verdicts import (
     CHANCE,
@@ -39,6 +41,7 @@ class Effect(NamedTuple):
     chance: float  # p of the t test, two-sided; not-a-number below three seeds
     seeds: int  # of the smaller group; pairs if it is paired
     limit: float = 0.0  # the difference that it is tested against
+    freedom: float = math.nan  # degrees of freedom of the t test; not-a-number below three seeds or if nothing varies
 
 
 NOTHING = Effect(math.nan, math.nan, math.nan, math.nan, 0)
@@ -62,10 +65,13 @@ def paired_effect(ours: Mapping[Pair, float], others: Mapping[Pair, float], limi
         return NOTHING
     low, high = student_interval(differences)
     chance = math.nan
-    if len(differences) >= LEAST_SEEDS:
-        varies = np.ptp(differences) > ROUNDING
-        chance = float(ttest_1samp(differences, limit).pvalue) if varies else _sign_test(differences - limit)
-    return Effect(float(np.mean(differences)), low, high, chance, len(differences), limit)
+    freedom = math.nan
+    if len(differences) >= LEAST_SEEDS and np.ptp(differences) > ROUNDING:
+        chance = float(ttest_1samp(differences, limit).pvalue)
+        freedom = len(differences) - 1
+    elif len(differences) >= LEAST_SEEDS:
+        chance = _sign_test(differences - limit)
+    return Effect(float(np.mean(differences)), low, high, chance, len(differences), limit, freedom)
 
 
 def paired_ratio(ours: Mapping[Pair, float], others: Mapping[Pair, float], limit: float = 1.0) -> Effect:
@@ -119,7 +125,7 @@ def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limi
     error = math.sqrt(total)
     reach = float(t_dist.ppf(0.975, freedom)) * error
     chance = 2 * float(t_dist.sf(abs(difference - limit) / error, freedom))
-    return Effect(difference, difference - reach, difference + reach, chance, seeds, limit)
+    return Effect(difference, difference - reach, difference + reach, chance, seeds, limit, freedom)
 
 
 def growth(groups: Sequence[Sequence[float]]) -> Effect:
@@ -135,9 +141,10 @@ def growth(groups: Sequence[Sequence[float]]) -> Effect:
     if np.ptp(logarithms) <= ROUNDING:
         return Effect(0.0, 0.0, 0.0, 1.0, min(map(len, groups)))
     line = linregress(places, logarithms)
-    reach = float(t_dist.ppf(0.975, len(places) - 2)) * line.stderr
+    freedom = len(places) - 2
+    reach = float(t_dist.ppf(0.975, freedom)) * line.stderr
     least = min(map(len, groups))
-    return Effect(line.slope, line.slope - reach, line.slope + reach, line.pvalue, least)
+    return Effect(line.slope, line.slope - reach, line.slope + reach, line.pvalue, least, freedom=freedom)
 
 
 def judged_together(effects: Mapping[str, Effect], corrected: Mapping[str, float], of: str = "seed") -> Finding:
@@ -154,7 +161,8 @@ def judged_together(effects: Mapping[str, Effect], corrected: Mapping[str, float
     verdict = next(each for each in (FAILS, FEW_SEEDS, NO_DIFFERENCE, HOLDS) if each in verdicts.values())
     deciding = [name for name in effects if verdicts[name] == verdict]
     least = min(deciding, key=lambda name: effects[name].mean)
-    return Finding(verdict, f"{least}: {described_ratio(effects[least], corrected[least], of)}")
+    because = f"{least}: {described_ratio(effects[least], corrected[least], of)}"
+    return judgment(effects[least], corrected[least], len(corrected), because)
 
 
 def described(effect: Effect, corrected: float) -> str:
@@ -189,10 +197,27 @@ def judged(effects: Mapping[Key, Effect], describe: Callable[[Effect, float], st
         describe: `described`, or `described_ratio` for effects of logarithms.
     """
     corrected = holm([effect.chance for effect in effects.values()])
-    return {
-        key: Finding(effect_verdict(effect, chance) if effect.seeds else RUNS_MISSING, describe(effect, chance))
-        for (key, effect), chance in zip(effects.items(), corrected, strict=True)
-    }
+    found = {}
+    for (key, effect), chance in zip(effects.items(), corrected, strict=True):
+        finding = judgment(effect, chance, len(effects), describe(effect, chance))
+        found[key] = finding if effect.seeds else Finding(RUNS_MISSING, finding.because)
+    return found
+
+
+def judgment(effect: Effect, corrected: float, findings: int, because: str) -> Finding:
+    """Judge whether an effect is above its limit, and estimate the runs that decide it if these do not.
+
+    Args:
+        effect: as in `effect_verdict`.
+        corrected: its p value, as `holm` gives it.
+        findings: how many p values were corrected together.
+        because: the numbers of the finding, in words.
+    """
+    verdict = effect_verdict(effect, corrected)
+    if verdict != NO_DIFFERENCE:
+        return Finding(verdict, because)
+    error = (effect.high - effect.low) / 2 / float(t_dist.ppf(0.975, effect.freedom))
+    return Finding(verdict, because, times_the_runs(effect.mean - effect.limit, error, effect.freedom, findings))
 
 
 def _in_words(mean: str, low: str, high: str, chance: str, count: int, of: str) -> str:
@@ -200,6 +225,16 @@ def _in_words(mean: str, low: str, high: str, chance: str, count: int, of: str) 
     if count < LEAST_SEEDS:
         return f"{mean} {counted}"
     return f"{mean} [{low}, {high}], p = {chance} {counted}"
+
+
+def without_test(because: str) -> str:
+    """Return only the effect and its interval of what a finding says, without p value and numbers of runs.
+
+    Args:
+        because: a text with one of `described` or `described_ratio`; what comes before its last semicolon is left out.
+    """
+    effect = because.rpartition("; ")[2]
+    return re.sub(r", p = [^ ()]+|,? \(\d+ \w+\)", "", effect)
 
 
 def above_random(scores: Sequence[float], random: float | None) -> bool:

@@ -33,10 +33,18 @@ Scores = Sequence[float] | np.ndarray
 
 
 class Finding(NamedTuple):
-    """Whether a claim is so here, and the numbers that decided."""
+    """Whether a claim is so here, and the numbers that decided.
+
+    Attributes:
+        verdict: with the reason if it is undecided.
+        because: the numbers, in words.
+        times_the_runs: how many times as many runs would decide it, of `planning.times_the_runs`; None if it is not
+            estimated.
+    """
 
     verdict: str
     because: str
+    times_the_runs: float | None = None
 
     def __str__(self) -> str:
         return f"**{self.verdict}** - {self.because}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.measures.effects import without_test
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.pages.summary import Summary, counted
 from ga3c_tf.reproduce.results import pretrained
@@ -49,12 +49,6 @@ def _machines(hardware: set[str]) -> list[str]:
     return sorted(name for name in names if not any(other.startswith(f"{name}, ") for other in names))
 
 
-def _brief(because: str) -> str:
-    """Return the effect that decided a finding, without p value and numbers of runs, which the results page has."""
-    effect = because.rpartition("; ")[2]
-    return re.sub(r", p = [^ ()]+|,? \(\d+ \w+\)", "", effect)
-
-
 def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
     name = folder.path.resolve().name
     weights = folder.path / "weights"
@@ -70,7 +64,7 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
         hardware=_machines(summary.hardware),
         scores=summary.answers.get(SCORES),
         tuned_scores=summary.answers.get(f"{SCORES}, tuned"),
-        brief=_brief,
+        brief=without_test,
         decided=sorted(of_paper, key=lambda finding: finding.figure != MAIN),
         own=list(dict.fromkeys(finding.figure for finding in summary.decided if not finding.of_paper)),
         on_gpu=any(NO_GPU not in hardware for hardware in summary.hardware),

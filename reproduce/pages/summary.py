@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import Figure, Results
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.planning import MOST
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.text import duration
-from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, NO_DIFFERENCE, Claim
+from ga3c_tf.reproduce.measures.verdicts import (
+    FAILS,
+    FEW_SEEDS,
+    HOLDS,
+    INCONCLUSIVE,
+    LEAST_SEEDS,
+    NO_DIFFERENCE,
+    Claim,
+    Finding,
+)
 from ga3c_tf.reproduce.pages import frozen
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import Run
@@ -47,12 +58,12 @@ class Decided(NamedTuple):
 
 
 class Undecided(NamedTuple):
-    """The findings of a figure that are undecided for the same reason."""
+    """A finding that is undecided."""
 
-    figure: str
-    claims: list[str]
+    figure: str  # its name, with the budget unless it is `quick`
+    claim: str
     reason: str
-    left: str  # how long the runs take that are missing, in words
+    left: str  # the runs that would decide it and their time, in words
 
 
 @dataclass
@@ -67,7 +78,7 @@ class Summary:
         verdicts: how many findings about claims of the paper have which verdict.
         own_verdicts: the same for questions that are not in the paper.
         decided: the findings that are decided.
-        undecided: those that are not, by figure and reason.
+        undecided: those that are not.
         answers: our answer to each figure's claim or question, by name and budget.
         hardware: of the finished runs.
     """
@@ -103,11 +114,23 @@ def _add(summary: Summary, chapter: Chapter) -> None:
     summary.own_verdicts += Counter(claim.finding.word for claim in claims if not of_paper or claim.own)
     by_change = name in frozen.DECIDED_BY_CHANGE
     summary.decided += [
-        Decided(figure.name, name, claim.stated, *claim.finding, of_paper and not claim.own, by_change)
+        Decided(
+            figure=figure.name,
+            name=name,
+            claim=claim.stated,
+            verdict=claim.finding.verdict,
+            because=claim.finding.because,
+            of_paper=of_paper and not claim.own,
+            by_change=by_change,
+        )
         for claim in claims
         if claim.finding.word != INCONCLUSIVE
     ]
-    summary.undecided += _undecided(name, results, claims)
+    summary.undecided += [
+        Undecided(name, claim.stated, claim.finding.reason, _left(results, claim.finding))
+        for claim in claims
+        if claim.finding.word == INCONCLUSIVE
+    ]
     answer = figure.answer(results) or _answer(results, claims)
     summary.answers[name] = answer
     summary.hardware |= {run.hardware for run in results.runs if run.finished}
@@ -120,22 +143,21 @@ def _add(summary: Summary, chapter: Chapter) -> None:
     )
 
 
-def _undecided(name: str, results: Results, claims: list[Claim]) -> list[Undecided]:
-    """Group the claims that are undecided by their reason, with the time that the missing runs take."""
-    by_reason: dict[str, list[str]] = {}
-    for claim in claims:
-        if claim.finding.word == INCONCLUSIVE:
-            by_reason.setdefault(claim.finding.reason, []).append(claim.stated)
-    seconds = sum(run.spec.seconds for run in results.runs if not run.finished and not run.diverged)
-    missing = f"about {duration(seconds)}" if seconds else "none"
-    return [
-        Undecided(name, texts, reason, "none" if _complete(reason) else missing) for reason, texts in by_reason.items()
-    ]
-
-
-def _complete(reason: str) -> bool:
-    """Whether all runs of the claims that are undecided for this reason have been made."""
-    return NO_DIFFERENCE.endswith(reason)
+def _left(results: Results, finding: Finding) -> str:
+    """Return in words the runs that would decide a finding that is undecided, and their time."""
+    missing = sum(run.spec.seconds for run in results.runs if not run.ended)
+    if missing and finding.verdict != NO_DIFFERENCE:
+        return f"those missing: about {duration(missing)}"
+    seeds = len({run.spec.seed for run in results.runs})
+    needed = LEAST_SEEDS
+    if finding.verdict != FEW_SEEDS:
+        if finding.times_the_runs is None:
+            return "not estimated"
+        if math.isinf(finding.times_the_runs):
+            return f"more than {MOST * seeds:.0f} seeds"
+        needed = math.ceil(finding.times_the_runs * seeds)
+    more = (needed / seeds - 1) * sum(3600 * run.hours for run in results.runs)
+    return f"{needed} seeds instead of {seeds}: about {duration(more)} more"
 
 
 def _answer(results: Results, claims: list[Claim]) -> str:

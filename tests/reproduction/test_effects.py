@@ -22,7 +22,7 @@ from ga3c_tf.reproduce.measures.effects import (
     pooled_effect,
     welch_effect,
 )
-from ga3c_tf.reproduce.measures.verdicts import FAILS, FEW_SEEDS, HOLDS, NO_DIFFERENCE, RUNS_MISSING
+from ga3c_tf.reproduce.measures.verdicts import FAILS, FEW_SEEDS, HOLDS, NO_DIFFERENCE, RUNS_MISSING, Finding
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -76,7 +76,7 @@ def test_what_must_be_so_everywhere_is_judged_by_all_comparisons():
     scattered = Effect(-2, -5, 1, 0.5, 3)  # lower than the one that decides, and not significant
     found = judged_together({"a": low, "b": scattered}, {"a": 0.01, "b": 0.5})
     assert found.verdict == FAILS and found.because.startswith("a: ")
-    assert judged_together({}, {}) == (RUNS_MISSING, "nothing to compare yet")
+    assert judged_together({}, {}) == Finding(RUNS_MISSING, "nothing to compare yet")
 
 
 def test_what_never_changes_does_not_grow():

@@ -29,6 +29,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     NOT_TRIED,
     RUNS_MISSING,
     TOO_SHORT,
+    Finding,
 )
 from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.pages.summary import summarize
@@ -402,7 +403,7 @@ def test_systems_are_not_judged_before_the_games_they_have_begun_are_complete(fo
     ended(folder, "cartpole", {"ga3c": (51, 52, 53), "a2c": (51, 52, 53)})
     found = environments.findings(made(folder, "environments"))
     assert found["A2C"].verdict == HOLDS
-    assert found["A3C"] == (RUNS_MISSING, "nothing measured")
+    assert found["A3C"] == Finding(RUNS_MISSING, "nothing measured")
     ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a2c": (9.9, 10)})
     assert environments.findings(made(folder, "environments"))["A2C"].verdict == RUNS_MISSING
 

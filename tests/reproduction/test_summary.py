@@ -1,13 +1,15 @@
 """The top of the results page: for each figure what is claimed, and our answer."""
 
+import math
+
 import pytest
 from invented_runs import invent, made
 
 from ga3c_tf.reproduce.figures.learning import scores, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.measures.verdicts import NO_DIFFERENCE, RUNS_MISSING, Claim, Finding
+from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, NO_DIFFERENCE, RUNS_MISSING, Finding
 from ga3c_tf.reproduce.pages.report import page
-from ga3c_tf.reproduce.pages.summary import _undecided, summarize
+from ga3c_tf.reproduce.pages.summary import _left, summarize
 
 
 def rows(folder):
@@ -53,12 +55,22 @@ def test_a_rule_that_claims_share_stands_after_the_last_of_them(folder):
     assert [line[:5] for line in lines[:4]] == ["- GA3", "- GA3", "  (it", ""]
 
 
-def test_of_findings_without_a_significant_difference_no_run_is_left(folder):
-    """Beside others of the same figure, of which runs are missing."""
+@pytest.mark.parametrize(
+    ("finding", "left"),
+    [
+        (Finding(RUNS_MISSING, ""), "those missing: about 40 min"),
+        (Finding(FEW_SEEDS, ""), "those missing: about 40 min"),
+        (Finding(NO_DIFFERENCE, "", 2.1), "7 seeds instead of 3: about 80 s more"),
+        (Finding(NO_DIFFERENCE, "", math.inf), "more than 300 seeds"),
+        (Finding(NO_DIFFERENCE, ""), "not estimated"),
+    ],
+)
+def test_of_an_undecided_finding_the_runs_are_said_that_would_decide_it(folder, finding, left):
+    """Of six runs on CartPole, two are made, which take a minute in all."""
+    for spec in wall_clock.specs("quick", "cartpole", 1):
+        invent(folder.runs, spec, scores=(20.0, 200.0))
     results = made(folder, "wall-clock", ("cartpole",))
-    claims = [Claim("a", Finding(NO_DIFFERENCE, "")), Claim("b", Finding(RUNS_MISSING, ""))]
-    complete, missing = _undecided("wall-clock", results, claims)
-    assert complete.left == "none" and missing.left.startswith("about ")
+    assert _left(results, finding) == left
 
 
 def test_an_answer_says_why_nothing_is_decided(folder):
@@ -69,10 +81,10 @@ def test_an_answer_says_why_nothing_is_decided(folder):
     [undecided] = summarize(folder).undecided
     assert undecided[:3] == (
         "wall-clock",
-        ["cartpole: GA3C reaches a score of 150 sooner than A3C"],
+        "cartpole: GA3C reaches a score of 150 sooner than A3C",
         "fewer than 3 seeds",
     )
-    assert undecided.left.startswith("about ") and undecided.left.endswith("min")
+    assert undecided.left.startswith("those missing: about ") and undecided.left.endswith("min")
 
 
 def test_the_page_of_a_user_is_about_what_was_run(folder):

@@ -11,8 +11,8 @@ from ga3c_tf.reproduce.measures.effects import (
     Effect,
     described,
     described_ratio,
-    effect_verdict,
     holm,
+    judgment,
     paired_effect,
     paired_ratio,
     welch_effect,
@@ -102,10 +102,7 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
         }
     corrected = holm([effect.chance for _, effect in compared.values()])
     found = {
-        name: Finding(
-            _verdict(results, metric, effect, chance),
-            (described_ratio if metric == PPS else described)(effect, chance),
-        )
+        name: _finding(results, metric, effect, chance, len(compared))
         for (name, (metric, effect)), chance in zip(compared.items(), corrected, strict=True)
     }
     if game in LARGE_RATE_HARMS:
@@ -151,13 +148,14 @@ def claims(results: Results) -> list[Claim]:
     return listed
 
 
-def _verdict(results: Results, metric: str, effect: Effect, corrected: float) -> str:
+def _finding(results: Results, metric: str, effect: Effect, corrected: float, findings: int) -> Finding:
+    because = (described_ratio if metric == PPS else described)(effect, corrected)
     if not results.ended:
-        return RUNS_MISSING
+        return Finding(RUNS_MISSING, because)
     by_seed = grouped(results.runs, lambda run: run.spec.seed)
     if metric in OF_TIME and any(len({run.machine for run in each if run.finished}) > 1 for each in by_seed.values()):
-        return SEVERAL_MACHINES
-    return effect_verdict(effect, corrected)
+        return Finding(SEVERAL_MACHINES, because)
+    return judgment(effect, corrected, findings, because)
 
 
 def values(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ga3c_tf.reproduce.measures.effects import NOTHING, Effect, described, effect_verdict, holm, paired_effect
+from ga3c_tf.reproduce.measures.effects import NOTHING, Effect, described, holm, judgment, paired_effect
 from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, TOO_SHORT, Finding
 
 LAGS = (0, 4, 16, 64, 256, 1024)
@@ -163,7 +163,7 @@ def _finding(effect: Effect | None, chance: float, predicted: float) -> Finding:
     """Judge whether an effect is surely on the side of `HALFWAY` that was predicted."""
     if effect is None:
         return Finding(TOO_SHORT, f"a setting did not learn, or lag costs less than {LEAST_DROP:.0%} of the gain")
-    verdict = effect_verdict(effect, chance)
+    finding = judgment(effect, chance, len(QUESTIONS) + 1, f"{described(effect, chance)}, predicted {predicted:g}")
     if predicted < HALFWAY:
-        verdict = {HOLDS: FAILS, FAILS: HOLDS}.get(verdict, verdict)
-    return Finding(verdict, f"{described(effect, chance)}, predicted {predicted:g}")
+        finding = finding._replace(verdict={HOLDS: FAILS, FAILS: HOLDS}.get(finding.verdict, finding.verdict))
+    return finding

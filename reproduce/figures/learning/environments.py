@@ -111,7 +111,7 @@ def findings(results: Results) -> dict[str, Finding]:
         elif _missing(results, other):
             found[other] = Finding(RUNS_MISSING, because)
         else:
-            found[other] = Finding(finding.verdict, because)
+            found[other] = finding._replace(because=because)
     return found
 
 

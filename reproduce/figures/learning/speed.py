@@ -10,8 +10,8 @@ from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.effects import (
     described,
     described_ratio,
-    effect_verdict,
     holm,
+    judgment,
     paired_ratio,
     welch_effect,
 )
@@ -92,8 +92,8 @@ def findings(results: Results, runs: dict[str, list[Run]]) -> dict[str, Finding]
     more_frames = f"'{most}' against '{least}': {described(scores, of_scores)}"
     nearly_best = f"'{dynamic}' against '{fixed}', which stands for the best (D20): {described_ratio(ratio, of_ratio)}"
     return {
-        "more_frames": Finding(effect_verdict(scores, of_scores), more_frames),
-        "nearly_best": Finding(effect_verdict(ratio, of_ratio), nearly_best),
+        "more_frames": judgment(scores, of_scores, 2, more_frames),
+        "nearly_best": judgment(ratio, of_ratio, 2, nearly_best),
     }
 
 

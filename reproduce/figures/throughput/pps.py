@@ -7,10 +7,10 @@ from pathlib import Path
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.effects import (
     described_ratio,
-    effect_verdict,
     growth,
     holm,
     judged_together,
+    judgment,
     paired_ratio,
 )
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
@@ -117,14 +117,14 @@ def findings(results: Results) -> dict[str, Finding]:
     *chances, of_rise = holm([*(effect.chance for effect in effects.values()), rise.chance])
     faster = judged_together(effects, dict(zip(names, chances, strict=True)))
     on_gpu = all(run.on_gpu for run in results.runs if run.finished and run.spec.system == "ga3c")
-    grows = effect_verdict(rise, of_rise) if results.ended else RUNS_MISSING
     papers = ", ".join(number(papers_ratio(results, network)) for network in names)
     means = ", ".join(number(sum(by_seed.values()) / len(by_seed)) for by_seed in ratios.values())
     because = f"ratios {means}; the paper's {papers}; from one to the next {described_ratio(rise, of_rise)}"
-    return {
-        "faster": faster if results.ended else Finding(RUNS_MISSING, faster.because),
-        "grows": Finding(grows if on_gpu else NEEDS_GPU, because),
-    }
+    grows = judgment(rise, of_rise, len(effects) + 1, because) if on_gpu else Finding(NEEDS_GPU, because)
+    if not results.ended:
+        faster = Finding(RUNS_MISSING, faster.because)
+        grows = Finding(RUNS_MISSING if on_gpu else NEEDS_GPU, because)
+    return {"faster": faster, "grows": grows}
 
 
 def claims(results: Results) -> list[Claim]:
