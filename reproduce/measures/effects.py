@@ -12,7 +12,7 @@ from scipy.stats import linregress, ttest_1samp
 from scipy.stats import t as t_dist
 
 from ga3c_tf.reproduce.measures.intervals import mean_interval, student_interval
-from ga3c_tf.reproduce.measures.planning import times_the_runs
+from ga3c_tf.reproduce.measures.planning import OpenTest
 from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.measures.verdicts import (
     CHANCE,
@@ -205,7 +205,7 @@ def judged(effects: Mapping[Key, Effect], describe: Callable[[Effect, float], st
 
 
 def judgment(effect: Effect, corrected: float, findings: int, because: str) -> Finding:
-    """Judge whether an effect is above its limit, and estimate the runs that decide it if these do not.
+    """Judge whether an effect is above its limit; what is undecided keeps its test.
 
     Args:
         effect: as in `effect_verdict`.
@@ -217,7 +217,7 @@ def judgment(effect: Effect, corrected: float, findings: int, because: str) -> F
     if verdict != NO_DIFFERENCE:
         return Finding(verdict, because)
     error = (effect.high - effect.low) / 2 / float(t_dist.ppf(0.975, effect.freedom))
-    return Finding(verdict, because, times_the_runs(effect.mean - effect.limit, error, effect.freedom, findings))
+    return Finding(verdict, because, OpenTest(effect.mean - effect.limit, error, effect.freedom, CHANCE / findings))
 
 
 def _in_words(mean: str, low: str, high: str, chance: str, count: int, of: str) -> str:

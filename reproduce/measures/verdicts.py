@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ga3c_tf.reproduce.measures.intervals import mean_interval
+from ga3c_tf.reproduce.measures.planning import OpenTest
 
 HOLDS = "supported"
 FAILS = "not supported"
@@ -38,13 +39,12 @@ class Finding(NamedTuple):
     Attributes:
         verdict: with the reason if it is undecided.
         because: the numbers, in words.
-        times_the_runs: how many times as many runs would decide it, of `planning.times_the_runs`; None if it is not
-            estimated.
+        test: the t test that found no significant difference; None if another test decides, or none did.
     """
 
     verdict: str
     because: str
-    times_the_runs: float | None = None
+    test: OpenTest | None = None
 
     def __str__(self) -> str:
         return f"**{self.verdict}** - {self.because}"

@@ -151,11 +151,12 @@ def _left(results: Results, finding: Finding) -> str:
     seeds = len({run.spec.seed for run in results.runs})
     needed = LEAST_SEEDS
     if finding.verdict != FEW_SEEDS:
-        if finding.times_the_runs is None:
+        if finding.test is None:
             return "not estimated"
-        if math.isinf(finding.times_the_runs):
+        times = finding.test.times_the_runs()
+        if math.isinf(times):
             return f"more than {MOST * seeds:.0f} seeds"
-        needed = math.ceil(finding.times_the_runs * seeds)
+        needed = math.ceil(times * seeds)
     more = (needed / seeds - 1) * sum(3600 * run.hours for run in results.runs)
     return f"{needed} seeds instead of {seeds}: about {duration(more)} more"
 

@@ -1,12 +1,11 @@
 """The top of the results page: for each figure what is claimed, and our answer."""
 
-import math
-
 import pytest
 from invented_runs import invent, made
 
 from ga3c_tf.reproduce.figures.learning import scores, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.planning import OpenTest
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, NO_DIFFERENCE, RUNS_MISSING, Finding
 from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.pages.summary import _left, summarize
@@ -60,8 +59,8 @@ def test_a_rule_that_claims_share_stands_after_the_last_of_them(folder):
     [
         (Finding(RUNS_MISSING, ""), "those missing: about 40 min"),
         (Finding(FEW_SEEDS, ""), "those missing: about 40 min"),
-        (Finding(NO_DIFFERENCE, "", 2.1), "7 seeds instead of 3: about 80 s more"),
-        (Finding(NO_DIFFERENCE, "", math.inf), "more than 300 seeds"),
+        (Finding(NO_DIFFERENCE, "", OpenTest(1.0, 0.5, 4, 0.05)), "8 seeds instead of 3: about 2 min more"),
+        (Finding(NO_DIFFERENCE, "", OpenTest(0.0, 0.5, 4, 0.05)), "more than 300 seeds"),
         (Finding(NO_DIFFERENCE, ""), "not estimated"),
     ],
 )
