@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.reproduce.drawing.canvas import COLORS, canvas, handles, legend_above, save
-from ga3c_tf.reproduce.drawing.plots import color_of, draw_curves, draw_random_policy
+from ga3c_tf.reproduce.drawing.score_plots import color_of, draw_curves, draw_random_policy
 from ga3c_tf.reproduce.runs.run import Run
 
 SHOWN = (0.0, 1.5)

@@ -47,7 +47,7 @@ def _values(results: Results, figure: Figure, runs: Iterable[Run]) -> list[float
 
 def plot(paper: Results, own: Results, stem: Path) -> None:
     """Draw the score against time and agent steps by both methods, a row for each setting."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import score_plots
 
     papers = by_setting(paper.runs)
     rows = {
@@ -57,4 +57,4 @@ def plot(paper: Results, own: Results, stem: Path) -> None:
         }
         for setting, runs in by_setting(own.runs).items()
     }
-    plots.score_curves(rows, stem)
+    score_plots.score_curves(rows, stem)

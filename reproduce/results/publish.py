@@ -148,10 +148,10 @@ def _minutes(run: Path, agent_steps: int) -> float | None:
 
 
 def _plot(curve: Columns, config: Config, stem: Path) -> None:
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import score_plots
 
     label = f"mean of the last {config.rolling_episodes} episodes of training, seed {config.seed}"
-    plots.score_curves({config.env_id: {label: [curve]}}, stem)
+    score_plots.score_curves({config.env_id: {label: [curve]}}, stem)
 
 
 def _record_start(agent: TrainedAgent, seed: int, file: Path, most_steps: int) -> bool:

@@ -114,12 +114,12 @@ def details(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw the score against time and against agent steps for each size."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import score_plots
 
     curves = {
         f"batches of {size:,}": [run.curve for run in runs if run.finished] for size, runs in groups(results).items()
     }
-    plots.score_curves({"": curves}, stem, {"": RANDOM_SCORES.get(results.runs[0].spec.game)})
+    score_plots.score_curves({"": curves}, stem, {"": RANDOM_SCORES.get(results.runs[0].spec.game)})
 
 
 FIGURE = Figure(

@@ -246,7 +246,7 @@ def _minutes(runs: list[Run]) -> str:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw the score against time and against agent steps, a row for each game."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import score_plots
 
     curves = {}
     random = {}
@@ -258,7 +258,7 @@ def plot(results: Results, stem: Path) -> None:
             random[title] = _before(results, game)
     if curves:
         reach = {title: score if score is None else score + LEAST_SHOWN for title, score in random.items()}
-        plots.score_curves(curves, stem, random, reach)
+        score_plots.score_curves(curves, stem, random, reach)
 
 
 FIGURE = Figure(

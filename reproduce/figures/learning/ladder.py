@@ -153,7 +153,7 @@ def _minutes(runs: list[Run]) -> str:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw of each rung the runs with the learning rate of the highest score over all steps."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import score_plots
 
     curves: dict[str, dict[str, list]] = {}
     games = groups(results)
@@ -169,7 +169,7 @@ def plot(results: Results, stem: Path) -> None:
         curves[game.replace("_", " ")] = {
             rung: [run.curve for run in runs if run.finished] for rung, (_, runs) in best.items()
         }
-    plots.score_curves(curves, stem, {game.replace("_", " "): RANDOM_SCORES.get(game) for game in games})
+    score_plots.score_curves(curves, stem, {game.replace("_", " "): RANDOM_SCORES.get(game) for game in games})
 
 
 FIGURE = Figure(

@@ -114,14 +114,16 @@ def details(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw the score against time and against agent steps, a row for each game."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import score_plots
 
     finished = {
         game: {rate: [run.curve for run in runs if run.finished] for rate, runs in rates.items()}
         for game, rates in groups(results).items()
     }
     random = {game: random_score(rates) for game, rates in groups(results).items()}
-    plots.score_curves(finished, stem, random, {game: _least_shown(results, game, random[game]) for game in random})
+    score_plots.score_curves(
+        finished, stem, random, {game: _least_shown(results, game, random[game]) for game in random}
+    )
 
 
 def _least_shown(results: Results, game: str, random: float | None) -> float | None:

@@ -114,11 +114,11 @@ def details(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw the score against time and against agent steps for both protocols."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import score_plots
 
     curves = {protocol: [run.curve for run in runs if run.finished] for protocol, runs in groups(results).items()}
     random = results.values(scores.RANDOM, results.runs)
-    plots.score_curves({"pong": curves}, stem, {"pong": random[0] if random else None})
+    score_plots.score_curves({"pong": curves}, stem, {"pong": random[0] if random else None})
 
 
 FIGURE = Figure(

@@ -216,7 +216,7 @@ def seeds(budget: str, game: str) -> int:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw a small panel for each game: the paper's methods as marks, ours with an interval over seeds or episodes."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import score_plots
 
     panels = []
     for game in NINE_GAMES:
@@ -225,7 +225,7 @@ def plot(results: Results, stem: Path) -> None:
         ours = scored(results, game)
         sample = ours if len(ours) > 1 else episodes(runs)
         panels.append((game.replace("_", " "), papers_scores(results, game), random, ours, sample))
-    plots.score_panels(panels, stem)
+    score_plots.score_panels(panels, stem)
 
 
 FIGURE = Figure(

@@ -136,14 +136,14 @@ def details(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw the score against time and against agent steps, with the frames in the legend."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import score_plots
 
     curves = {}
     for label, runs in groups(results).items():
         frames = results.values(FRAMES, runs)
         total = f" ({sum(frames) / len(frames) / 1e6:.1f} M frames)" if frames else ""
         curves[f"{label}{total}"] = [run.curve for run in runs if run.finished]
-    plots.score_curves({"": curves}, stem, {"": RANDOM_SCORES.get(results.runs[0].spec.game)})
+    score_plots.score_curves({"": curves}, stem, {"": RANDOM_SCORES.get(results.runs[0].spec.game)})
 
 
 FIGURE = Figure(

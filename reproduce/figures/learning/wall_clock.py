@@ -169,7 +169,7 @@ def details(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw the score against time and against agent steps, a row for each game."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import score_plots
 
     curves = {
         game.replace("_", " "): {
@@ -178,7 +178,7 @@ def plot(results: Results, stem: Path) -> None:
         for game, by_system in groups(results).items()
     }
     random = {game.replace("_", " "): RANDOM_SCORES.get(game) for game in groups(results)}
-    plots.score_curves(curves, stem, random)
+    score_plots.score_curves(curves, stem, random)
 
 
 FIGURE = Figure(

@@ -126,9 +126,9 @@ def details(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw N_A, N_P, N_T and TPS over time, a column for each game."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import speed_plots
 
-    plots.adjustment_courses([run for run in results.runs if run.finished], stem)
+    speed_plots.adjustment_courses([run for run in results.runs if run.finished], stem)
 
 
 FIGURE = Figure(

@@ -215,14 +215,14 @@ def _first_submission(results: Results) -> list[list[str]]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw bars on a log axis, the speed-up above each pair; the paper's ratio beside ours."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import speed_plots
 
     groups = []
     for network in networks(results):
         speeds = {system: results.values("pps", runs_of(results, network, system)) for system in ("a3c", "a2c", "ga3c")}
         ratios = list(speed_ups(results, network, "a3c").values())
         groups.append((network, speeds, ratios, papers_ratio(results, network)))
-    plots.speed_bars(groups, stem)
+    speed_plots.speed_bars(groups, stem)
 
 
 FIGURE = Figure(

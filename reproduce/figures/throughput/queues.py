@@ -155,13 +155,13 @@ def details(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw how full the queue is, and the prediction batch, of every setting against its speed."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import speed_plots
 
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
     room = rooms(results)
     full = {each: 100 * length / room[each] for each, length in queue.items()}
     rows = tps.by_scheduling(speed)
-    plots.against_speed(rows, {"training queue (% of room)": full, "prediction batch (states)": batch}, stem)
+    speed_plots.against_speed(rows, {"training queue (% of room)": full, "prediction batch (states)": batch}, stem)
 
 
 FIGURE = Figure(

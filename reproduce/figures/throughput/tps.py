@@ -267,9 +267,9 @@ def details(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw the TPS of every setting as a share of the best, by number of agents, a panel for each scheduling."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import speed_plots
 
-    plots.normalized_tps(by_scheduling(by_setting(results, "tps")), PLOTTED, stem)
+    speed_plots.normalized_tps(by_scheduling(by_setting(results, "tps")), PLOTTED, stem)
 
 
 FIGURE = Figure(

@@ -78,13 +78,13 @@ def details(results: Results) -> list[str]:
 
 def plot(results: Results, stem: Path) -> None:
     """Draw the shares by network."""
-    from ga3c_tf.reproduce.drawing import plots
+    from ga3c_tf.reproduce.drawing import speed_plots
 
     bars = {
         metric: [results.values(metric, pps.runs_of(results, network, "ga3c")) for network in pps.networks(results)]
         for metric in (CPU, GPU)
     }
-    plots.utilization_lines(pps.networks(results), bars, stem)
+    speed_plots.utilization_lines(pps.networks(results), bars, stem)
 
 
 FIGURE = Figure(

@@ -1,0 +1,155 @@
+"""Pictures of scores: against time and agent steps, and game by game."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.ticker import LogLocator
+
+from ga3c_tf.reproduce.drawing.canvas import (
+    COLORS,
+    FONT,
+    SYSTEM_COLORS,
+    SYSTEM_NAMES,
+    canvas,
+    handles,
+    legend_above,
+    save,
+    short_number,
+)
+from ga3c_tf.reproduce.measures.intervals import mean_interval
+from ga3c_tf.reproduce.runs.curve import Columns
+
+MARKS = {  # of Table 3's methods: marker, color
+    "random": ("x", "#7F7F7F"),
+    "human": ("^", "#7F7F7F"),
+    "A3C (4 days, CPU)": ("s", COLORS[4]),
+    "GA3C (1 day, GPU)": ("D", COLORS[1]),
+}
+GRID = 75
+LINE_STYLES = ("-", "--", "-.", ":")
+SYSTEM_STYLES = {"GA3C": "-", "A3C": "--", "A2C": "-."}
+"""The same in all panels, also in those without some system."""
+RANDOM_LINE: dict[str, Any] = {"color": "#7F7F7F", "linewidth": 0.7, "linestyle": ":"}
+NO_SCORES: Mapping[str, float | None] = MappingProxyType({})
+FAR_APART = 5
+"""Times that differ by more than this factor stand on a logarithmic axis."""
+
+
+def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], list[float]]], stem: Path) -> None:
+    """One small panel a game.
+
+    Args:
+        panels: name, the paper's score by method (None where it has none), ours of the random policy and of each seed,
+            and what the interval is of: seeds, or episodes of one.
+        stem: of the files.
+    """
+    figure, axes = canvas(3, 3, 3.9)
+    for axis, (name, marks, random, ours, sample) in zip(axes.flat, panels, strict=True):
+        for place, (method, value) in enumerate(marks.items()):
+            if value is not None:
+                marker, color = MARKS[method]
+                axis.plot(place, value, marker, color=color, label=f"{method}, paper")
+        if random:
+            axis.plot(4, np.mean(random), "x", color=COLORS[0], label="random, ours")
+        known = [*random, *ours, *(value for value in marks.values() if value is not None)]
+        if ours:
+            if len(sample) > 1:
+                low, high = mean_interval(sample)
+                known.append(low)
+                axis.vlines(5, low, high, color=COLORS[0], linewidth=2, alpha=0.5)
+            axis.plot([5] * len(ours), ours, "_", color=COLORS[0], markersize=6, label="GA3C, ours (seeds; bar: 95 %)")
+        axis.set_title(name)
+        if min(known, default=0.0) > 0:
+            axis.set_yscale("log")
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+            axis.minorticks_off()
+        axis.set_xlim(-0.7, 5.7)
+        axis.set_xticks([])
+        axis.margins(y=0.15)
+        if axis.get_yscale() == "linear":
+            axis.yaxis.set_major_locator(plt.MaxNLocator(4))
+        axis.yaxis.set_major_formatter(lambda value, _: short_number(value))
+    figure.supylabel("score (log axis where all are positive)", fontsize=FONT)
+    legend_above(figure, handles(axes.flat), 2)
+    save(figure, stem)
+
+
+def score_curves(
+    groups: dict[str, dict[str, list[Columns]]],
+    stem: Path,
+    random: Mapping[str, float | None] = NO_SCORES,
+    reach: Mapping[str, float | None] = NO_SCORES,
+) -> None:
+    """Score against time and against agent steps: the mean over seeds, and the range of them.
+
+    Args:
+        groups: the curves of runs by the title of a row of panels, and by what a line is called.
+        stem: of the files.
+        random: the score of the random policy by title, where it is known.
+        reach: a score that the axis shows at least, by title, lest it magnify the noise of runs that learned nothing.
+    """
+    figure, axes = canvas(len(groups), 2, 0.6 + 1.4 * len(groups), sharey="row")
+    for (time, steps), (title, curves) in zip(axes, groups.items(), strict=True):
+        draw_curves(time, steps, curves)
+        ends = [line.get_xdata()[-1] for line in time.get_lines()]
+        draw_random_policy([time, steps], random.get(title))
+        least = reach.get(title)
+        if least is not None:
+            time.set_ylim(top=max(least, time.get_ylim()[1]))
+        if ends and max(ends) > FAR_APART * min(ends):
+            time.set_xscale("log")
+            time.xaxis.set_major_formatter("{x:g}")
+        time.set_ylabel(f"{title}\nscore" if title else "score")
+    axes[-1, 0].set_xlabel("time (minutes)")
+    axes[-1, 1].set_xlabel("agent steps (millions)")
+    legend_above(figure, handles(axes.flat), 2)
+    save(figure, stem)
+
+
+def draw_random_policy(axes: Iterable, score: float | None) -> None:
+    """Draw a line at the score of the random policy on each axis, where it is known."""
+    if score is not None:
+        for axis in axes:
+            axis.axhline(score, label="random policy", **RANDOM_LINE)
+
+
+def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
+    """Draw the mean over seeds and their range, on an axis against time and on one against agent steps."""
+    for number, (label, seeds) in enumerate(curves.items()):
+        color = color_of(label, number, curves)
+        style = SYSTEM_STYLES.get(label, LINE_STYLES[number % len(LINE_STYLES)])
+        for axis, column, unit in ((time, "time_s", 60.0), (steps, "agent_steps", 1e6)):
+            drawn = [curve for seed in seeds if len((curve := _settled(seed))[column]) > 1]
+            if drawn:
+                # Seeds are compared where all of them have scores.
+                start = max(curve[column][0] for curve in drawn)
+                end = min(curve[column][-1] for curve in drawn)
+                end = max(start, end)
+                grid = np.union1d(np.linspace(start, end, GRID), np.geomspace(max(start, 1e-3), max(end, 1e-3), GRID))
+                scores = np.array([np.interp(grid, curve[column], curve["rolling_score"]) for curve in drawn])
+                axis.fill_between(
+                    grid / unit, scores.min(axis=0), scores.max(axis=0), color=color, alpha=0.2, linewidth=0
+                )
+                axis.plot(grid / unit, scores.mean(axis=0), style, color=color, label=label)
+
+
+def color_of(label: str, number: int, labels: Iterable[str]) -> str:
+    """Return the color of a line: that of its system, where no other line is of the same; else one of no such line."""
+    systems = {name: SYSTEM_COLORS[system] for system, name in SYSTEM_NAMES.items()}
+    counts = Counter(other.split(",")[0] for other in labels)
+    taken = {first: color for first, color in systems.items() if counts[first] == 1}
+    free = [color for color in COLORS if color not in taken.values()]
+    return taken.get(label.split(",")[0], free[number % len(free)])
+
+
+def _settled(curve: Columns) -> Columns:
+    """Return the part of a curve whose rolling score is over ten episodes at least, or all where there is none."""
+    kept = curve["episodes"] >= 10
+    return {name: values[kept] for name, values in curve.items()} if kept.any() else curve
