@@ -1,0 +1,352 @@
+"""Figures of learning made of invented runs, in run folders as training writes them: numbers, findings, reasons."""
+
+import contextlib
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+from invented_runs import SESSION, failed, invent, labelled, made, of_session
+
+from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures.learning import batch_size, environments, sample_efficiency, speed, wall_clock
+from ga3c_tf.reproduce.figures.learning import scores as scores_figure
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
+from ga3c_tf.reproduce.measures.verdicts import (
+    FAILS,
+    FEW_SEEDS,
+    HOLDS,
+    NO_DIFFERENCE,
+    RUNS_MISSING,
+    TOO_SHORT,
+    Finding,
+)
+from ga3c_tf.reproduce.runs.curve import write_curve
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import GAMES
+from ga3c_tf.runs import outcomes
+
+
+def test_few_games_of_table_3_are_named_and_many_counted(folder):
+    """The paper's GA3C scores 18 on Pong, and 14,966 on Qbert."""
+    training = {"time_s": 60.0, "agent_steps": 4000}
+    for game, score in (("pong", 17.0), ("qbert", 7500.0), ("boxing", 90.0), ("seaquest", 100.0)):
+        [spec] = FIGURES["scores"].specs("quick", game, 1)
+        played = {"scores": [score] * 30, "protocol": "30 episodes", "agent_steps": 4000}
+        random = {**played, "scores": [{"pong": -20.0}.get(game, 0.0)] * 30}
+        invent(folder.runs, spec, training=training, evaluation=played, random=random)
+        if game == "qbert":
+            answer = FIGURES["scores"].answer(made(folder, "scores"))
+            pong = "pong: reached, n = 1, normalized score 97 %"
+            assert answer == f"against the paper's GA3C: {pong}; qbert: short by 50 %, n = 1, normalized score 50 %"
+    answer = FIGURES["scores"].answer(made(folder, "scores"))
+    assert answer.startswith("against the paper's GA3C: its score is reached in 2 of 4 games")
+
+
+def ended(folder, game, ends):
+    """Runs of `environments` on a game that end at these scores, by system and seed, after they began at 0."""
+    for system, scores in ends.items():
+        for seed, score in enumerate(scores, 1):
+            [spec] = [spec for spec in environments.specs("quick", game, seed) if spec.system == system]
+            training = {"time_s": {"ga3c": 60.0, "a3c": 240.0, "a2c": 120.0}[system], "agent_steps": 4000}
+            run = invent(folder.runs, spec, scores=(0.0, *[score] * 8), training=training)  # rises within 100 episodes
+            reached = environments.measures(run)[-1].agent_steps
+            assert 100 <= reached / (spec.config.steps / 801) < 110  # of 801 episodes
+
+
+def test_other_environments_compare_the_systems_by_agent_steps(folder):
+    ended(folder, "cartpole", {"ga3c": (51, 52, 53), "a3c": (52, 53, 54), "a2c": (91, 92, 93)})
+    ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)})
+    text = "\n".join(environments.FIGURE.section(made(folder, "environments")))
+    assert f"GA3C scores as much as A3C after the same agent steps: **{HOLDS}**" in text
+    assert "in points of the normalized score, on average over cartpole (-3), minatar_breakout (+0)\n" in text
+    assert f"GA3C scores as much as A2C after the same agent steps: **{FAILS}**" in text
+    assert "| minatar_freeway | - | - | - | - | - / - / - | 9 not run |" in text
+    [row] = [line.split(" | ") for line in text.splitlines() if line.startswith("| cartpole |")]
+    assert 0.45 < float(row[1].split()[0]) / np.mean([52, 53, 92]) < 0.6 and row[5] == "1 / 4 / 2"
+
+
+def test_systems_are_not_judged_before_the_games_they_have_begun_are_complete(folder):
+    ended(folder, "cartpole", {"ga3c": (51, 52, 53), "a2c": (51, 52, 53)})
+    found = environments.findings(made(folder, "environments"))
+    assert found["A2C"].verdict == HOLDS
+    assert found["A3C"] == Finding(RUNS_MISSING, "nothing measured")
+    ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a2c": (9.9, 10)})
+    assert environments.findings(made(folder, "environments"))["A2C"].verdict == RUNS_MISSING
+
+
+def test_final_weights_are_judged_where_they_played(folder):
+    """In training GA3C ended far below A2C; its final weights score as much."""
+    for seed in (1, 2, 3):
+        for spec in environments.specs("tuned", "minatar_asterix", seed):
+            played = {"scores": [20 + seed / 10] * 100, "protocol": "100 episodes", "agent_steps": spec.config.steps}
+            last = {"ga3c": 5.0, "a2c": 20.0}[spec.system]
+            random = {"random": {**played, "scores": [0.5] * 100}} if spec.random_play else {}
+            training = {"time_s": 60.0, "agent_steps": spec.config.steps}
+            invent(folder.runs, spec, scores=(0.0, last), training=training, evaluation=played, **random)
+    results = made(folder, "environments", budget="tuned")
+    assert environments.findings(results)["A2C"].verdict == HOLDS
+    text = "\n".join(environments.FIGURE.section(results))
+    assert "the score is that of the final weights)" in text and "kinds of machines" not in text
+    of_session(next(run for run in results.runs if run.finished), {**SESSION, "cpu": "another"})
+    text = "\n".join(environments.FIGURE.section(made(folder, "environments", budget="tuned")))
+    assert "The runs are from 2 kinds of machines, so do not compare the minutes of two systems." in text
+
+
+def test_a_game_that_no_system_learned_is_left_out(folder):
+    ended(folder, "cartpole", {"ga3c": (-1, 0, 1), "a2c": (-1, 0, 1)})
+    assert environments.findings(made(folder, "environments"))["A2C"] == Finding(TOO_SHORT, "no game was learned")
+    ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)})
+    found = environments.findings(made(folder, "environments"))["A2C"]
+    assert found.verdict == HOLDS and found.because.endswith("over minatar_breakout (+0)")
+
+
+def test_a_run_that_diverged_counts_as_the_random_policy(folder):
+    ended(folder, "minatar_breakout", {"ga3c": (9.9, 10), "a2c": (9.9, 10, 10.1)})
+    [diverged] = [spec for spec in environments.specs("quick", "minatar_breakout", 3) if spec.system == "ga3c"]
+    failed(folder, diverged, "train: the training diverged", outcomes.DIVERGED)
+    found = environments.findings(made(folder, "environments"))["A2C"]
+    assert found.verdict == NO_DIFFERENCE and "minatar_breakout (-34)" in found.because
+
+
+def test_a_game_in_which_nothing_was_gained_is_left_out(folder):
+    """With fewer than three seeds it cannot be told from the random policy, and has no way to divide by."""
+    for system in ("ga3c", "a2c"):
+        [spec] = [spec for spec in environments.specs("quick", "minatar_seaquest", 1) if spec.system == system]
+        invent(folder.runs, spec, scores=(RANDOM_SCORES["minatar_seaquest"], RANDOM_SCORES["minatar_seaquest"]))
+    found = environments.findings(made(folder, "environments", ("minatar_seaquest",), 1))
+    assert found["A2C"] == Finding(TOO_SHORT, "no game was learned")
+
+
+def test_a_score_of_table_3_is_that_of_all_seeds(folder):
+    """The paper's GA3C scores 18 on Pong, and its random policy -20.7."""
+    for seed, score in ((1, 18.5), (2, 18.5)):
+        [spec] = FIGURES["scores"].specs("quick", "pong", seed)
+        played = {"scores": [score] * 30, "protocol": "30 episodes", "agent_steps": 4000}
+        invent(folder.runs, spec, training={"time_s": 60.0, "agent_steps": 4000}, evaluation=played)
+    results = made(folder, "scores", seeds=2)
+    assert scores_figure.verdict(results, "pong") == "reached, n = 2"
+    [spec] = FIGURES["scores"].specs("quick", "pong", 3)
+    failed(folder, spec, "train: the training diverged", outcomes.DIVERGED)
+    results = made(folder, "scores", seeds=3)
+    assert scores_figure.scored(results, "pong") == [18.5, 18.5, scores_figure.random_score(results, "pong")]
+    assert scores_figure.verdict(results, "pong") == NO_DIFFERENCE
+
+
+@pytest.mark.parametrize("game", RANDOM_SCORES)
+def test_the_line_of_the_random_policy_is_what_random_actions_score(game):
+    config = Config.from_values({"env_id": GAMES[game], "steps": 1})
+    with contextlib.closing(make_environment(config)) as env:
+        env.reset(seed=1)
+        scores = [played_at_random(env, np.random.default_rng(seed)) for seed in range(100)]
+    assert abs(np.mean(scores) - RANDOM_SCORES[game]) < 4 * np.std(scores) / math.sqrt(len(scores))
+
+
+def played_at_random(env, random):
+    """The score of one episode of uniformly random actions."""
+    env.reset()
+    score = 0.0
+    while True:
+        _, reward, terminated, truncated, _ = env.step(int(random.integers(env.action_space.n)))
+        score += reward
+        if terminated or truncated:
+            return score
+
+
+def batches(folder, score_of):
+    """Runs of `batch-size` that end at a score by batch size, with a scatter."""
+    for seed in range(1, 6):
+        for label, spec in labelled(batch_size.specs, "quick", "minatar_breakout", seed).items():
+            invent(folder.runs, spec, scores=(0.0, score_of(int(label)) * (1 + int(label) * seed % 7 / 300)))
+    return made(folder, "batch-size").of_game("minatar_breakout")
+
+
+def test_large_batches_are_held_against_the_smallest(folder):
+    results = batches(folder, lambda size: 10.0 if size <= 320 else 4.0)
+    found = batch_size.findings(results)
+    assert [found[size].verdict for size in (80, 320, 1280, 2560)] == [HOLDS, HOLDS, FAILS, FAILS]
+    assert found[2560].because.startswith("0.4") and found[2560].because.endswith("(5 seeds)")
+    text = "\n".join(batch_size.FIGURE.section(results))
+    assert f"- A batch of 2,560 states learns as much as a batch of 20 in the same agent steps: **{FAILS}**" in text
+    assert "| 2,560 | 0.016 |" in text
+    (folder.runs / results.runs[0].spec.id / "run.json").unlink()
+    half = made(folder, "batch-size").of_game("minatar_breakout")
+    assert {finding.verdict for finding in batch_size.findings(half).values()} == {RUNS_MISSING}
+
+
+def test_a_batch_size_that_diverges_once_does_not_learn_as_much(folder):
+    results = batches(folder, lambda size: 10.0)
+    diverged = next(run.spec for run in results.runs if run.spec.label == ("320",))
+    shutil.rmtree(folder.runs / diverged.id)
+    failed(folder, diverged, "train: the training diverged", outcomes.DIVERGED)
+    found = batch_size.findings(made(folder, "batch-size").of_game("minatar_breakout"))
+    assert found[320] == Finding(FAILS, "1 of 5 runs diverged or scored nothing")
+    assert found[80].verdict == HOLDS
+
+
+def test_scores_below_zero_have_no_ratio(folder):
+    for seed in (1, 2, 3, 4, 5):
+        for spec in batch_size.specs("quick", "pong", seed):
+            invent(folder.runs, spec, scores=(-21.0, -20.0))
+    results = made(folder, "batch-size", ("pong",)).of_game("pong")
+    found = batch_size.findings(results)
+    assert len(found) == 4 and {finding.verdict for finding in found.values()} == {FAILS}
+
+
+def test_batches_at_the_limit_are_seldom_judged_and_others_mostly():
+    """Five seeds that scatter by 8 %: verdicts at the limit by chance alone, 85 % or more at 0.7 and 1.15."""
+    rng = np.random.default_rng(1)
+
+    def verdicts(ratio):
+        for _ in range(400):
+            scores = {
+                size: {seed: share * math.exp(0.08 * rng.normal()) for seed in range(5)}
+                for size, share in zip((20, 80, 320, 1280, 2560), (1, ratio, ratio, ratio, ratio), strict=True)
+            }
+            yield [finding.verdict for finding in batch_size.as_much(scores).values()]
+
+    at_limit = list(verdicts(batch_size.AS_MUCH))
+    wrong = np.mean([any(verdict != NO_DIFFERENCE for verdict in each) for each in at_limit])
+    assert wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / len(at_limit))
+    assert np.mean([each.count(HOLDS) / 4 for each in verdicts(1.15)]) >= 0.85
+    assert np.mean([each.count(FAILS) / 4 for each in verdicts(0.7)]) >= 0.85
+
+
+def raced(folder, times):
+    """Runs of `wall-clock` on CartPole that reach the score after these shares of their time, by system and seed."""
+    for system, shares in times.items():
+        for seed, share in enumerate(shares, 1):
+            [spec] = [spec for spec in wall_clock.specs("quick", "cartpole", seed) if spec.system == system]
+            invent(folder.runs, spec, scores=(0.0, 150.0 / share) if share < 1 else (0.0, 100.0))
+    results = made(folder, "wall-clock", ("cartpole",)).of_game("cartpole")
+    return results, wall_clock.findings(results)["cartpole"]
+
+
+def test_who_learns_sooner_by_the_clock(folder):
+    results, finding = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
+    assert finding.verdict == HOLDS and finding.because.endswith("(3 seeds)")
+    assert 3 < float(finding.because.split()[0]) < 4.2  # the rolling score is behind by half a window
+    assert "| cartpole | 150 | A3C | 3 of 3 |" in "\n".join(wall_clock.FIGURE.section(results))
+
+
+def test_a_race_that_a3c_does_not_finish_gives_a_bound(folder):
+    results, finding = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (1.0, 1.0, 1.0)})
+    assert finding.verdict == HOLDS and finding.because.startswith("at least ")
+    ends = {run.spec.seed: run.curve["time_s"] for run in results.runs if run.spec.system == "a3c"}
+    ratios = [
+        (ends[run.spec.seed][-1] - ends[run.spec.seed][0]) / results.value(run, wall_clock.TIME)
+        for run in results.runs
+        if run.spec.system == "ga3c"
+    ]
+    geometric = math.exp(np.mean(np.log(ratios)))
+    assert float(finding.because.split()[2]) == pytest.approx(geometric, rel=0.01)  # without the time to start
+
+
+@pytest.mark.parametrize(
+    ("ga3c", "a3c", "verdict"),
+    [
+        ((0.8, 0.81, 0.85), (0.2, 0.22, 0.21), FAILS),
+        ((0.2, 0.5, 0.8), (0.3, 0.4, 0.7), NO_DIFFERENCE),
+        ((0.2, 0.21, 1.0), (0.9, 0.91, 0.92), TOO_SHORT),
+        ((0.2, 0.21), (0.9, 0.91), FEW_SEEDS),
+    ],
+)
+def test_a_race_that_ga3c_does_not_win(folder, ga3c, a3c, verdict):
+    assert raced(folder, {"ga3c": ga3c, "a3c": a3c})[1].verdict == verdict
+
+
+@pytest.mark.parametrize(("reason", "verdict"), [("", RUNS_MISSING), (outcomes.DIVERGED, TOO_SHORT)])
+def test_a_race_is_not_won_if_a_run_of_ga3c_failed(folder, reason, verdict):
+    ours, theirs = wall_clock.specs("quick", "cartpole", 4)
+    invent(folder.runs, theirs, scores=(0.0, 180.0))
+    failed(folder, ours, "train: whatever it says", reason)
+    made(folder, "wall-clock", ("cartpole",), 4)
+    assert raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})[1].verdict == verdict
+
+
+def test_a_run_of_a3c_that_diverged_has_not_reached_the_score(folder):
+    _, theirs = wall_clock.specs("quick", "cartpole", 4)
+    [ours] = [spec for spec in wall_clock.specs("quick", "cartpole", 4) if spec.system == "ga3c"]
+    invent(folder.runs, ours, scores=(0.0, 150.0 / 0.2))
+    failed(folder, theirs, "train: the training diverged", outcomes.DIVERGED)
+    made(folder, "wall-clock", ("cartpole",), 4)
+    _, finding = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
+    assert finding.verdict == HOLDS and finding.because.startswith("at least ") and "(4 seeds)" in finding.because
+
+
+def test_the_start_of_later_sessions_does_not_count_in_a_race(folder):
+    """The second session takes 6 of 30 s to start: no episode ends between 10 and 16 s."""
+    [spec] = [spec for spec in wall_clock.specs("quick", "cartpole", 1) if spec.system == "ga3c"]
+    run = invent(folder.runs, spec, sessions=[SESSION, {**SESSION, "time_s": 10.0}])
+    times = [1.0, 5.0, 10.0, 16.0, 20.0]
+    curve = {"time_s": times, "agent_steps": times, "episodes": [100] * 5, "rolling_score": [1, 50, 90, 100, 160]}
+    write_curve(run.path, curve)
+    [seconds, *_] = wall_clock.measures(Run.of(spec, folder.runs))
+    assert seconds.value == 20.0 - 1.0 - 6.0
+    sessions = [SESSION, *({**SESSION, "time_s": start} for start in (10.0, 12.0, 12.0))]  # two ended before an episode
+    (run.path / "run.json").write_text(json.dumps({**run.result, "sessions": sessions}))
+    [seconds, *_] = wall_clock.measures(Run.of(spec, folder.runs))
+    assert seconds.value == 20.0 - 1.0 - 6.0
+
+
+def test_other_games_have_no_score_to_reach():
+    with pytest.raises(UserError, match="no score to reach for pong; it has one for cartpole"):
+        wall_clock.specs("quick", "pong", 1)
+
+
+@pytest.mark.parametrize(("dynamic", "verdict"), [(290.0, FAILS), (321.0, NO_DIFFERENCE), (360.0, HOLDS)])
+def test_dynamic_adjustment_is_held_against_the_best(folder, dynamic, verdict):
+    for seed in (1, 2, 3):
+        for label, spec in labelled(speed.specs, "quick", "minatar_breakout", seed).items():
+            rate = {"1/1/1": 100.0, "16/1/1": 300.0, "dynamic from 1/1/1": dynamic * (1 + seed / 100)}.get(label, 400.0)
+            invent(folder.runs, spec, rate=rate, scores=(0.0, rate + seed))
+    text = "\n".join(speed.FIGURE.section(made(folder, "speed")))
+    assert f"faster convergence: **{HOLDS}** - 'fixed, 32/2/2' against '1/1/1': +" in text
+    assert f"best fixed setting: **{verdict}** - 'dynamic from 1/1/1' against 'fixed, 32/2/2'" in text
+    shutil.rmtree(folder.runs / spec.id)
+    assert text.count(RUNS_MISSING) == 0
+    assert "\n".join(speed.FIGURE.section(made(folder, "speed"))).count(RUNS_MISSING) == 2
+
+
+def test_pong_is_held_against_what_others_published(folder):
+    for seed in (1, 2, 3):
+        sticky, noops = FIGURES["sample-efficiency"].specs("tuned", "pong", seed)
+        for spec, score in ((sticky, 16.7), (noops, 19.0)):
+            played = {"scores": [score + seed / 10] * 100, "protocol": "100 episodes", "agent_steps": spec.config.steps}
+            invent(folder.runs, spec, scores=(-21.0, *[18.0 + seed / 10] * 8), evaluation=played)
+    results = made(folder, "sample-efficiency", budget="tuned")
+    found = sample_efficiency.findings(results)
+    assert found["early"].verdict == found["noops"].verdict == HOLDS
+    assert found["ppo"][:2] == (NO_DIFFERENCE, "+0.2 [-0.0484, 0.448], p = 0.074 (3 seeds)")
+    shutil.rmtree(folder.runs / noops.id)
+    again = sample_efficiency.findings(made(folder, "sample-efficiency", budget="tuned"))
+    assert again["noops"].verdict == RUNS_MISSING and again["early"].verdict == HOLDS
+    failed(folder, noops, "train: the training diverged", outcomes.DIVERGED)
+    write_curve(folder.runs / noops.id, {"time_s": [9], "agent_steps": [9], "episodes": [3], "rolling_score": [-20.5]})
+    diverged = sample_efficiency.findings(made(folder, "sample-efficiency", budget="tuned"))
+    assert diverged["noops"].verdict == NO_DIFFERENCE and diverged["noops"].because.startswith("-10.1 [")
+
+
+def test_a_score_is_of_its_checkpoint_and_says_where_the_policy_repeats_itself(folder):
+    for spec in FIGURES["scores"].all_specs("quick"):
+        scores = [7.0] * 15 + list(range(15)) if spec.game == "amidar" else list(range(30))
+        played = {"protocol": "30 whole episodes", "agent_steps": 1234, "scores": scores}
+        invent(folder.runs, spec, evaluation=played)
+    results = made(folder, "scores")
+    text = "\n".join(FIGURES["scores"].section(results))
+    assert text.count("episodes scored") == 1 and "- amidar: 16 of the 30 episodes scored 7." in text
+    assert {record.agent_steps for record in results.records} == {1234}
+
+
+def test_learning_curves_stand_beside_random_play_and_their_best_is_of_full_windows(folder):
+    for spec in FIGURES["learning-curves"].all_specs("quick"):
+        played = {"random": {"scores": [1.0, 3.0]}} if spec.game == "boxing" and spec.system == "ga3c" else {}
+        run = invent(folder.runs, spec, **played)
+        rows = ["1.0,10,8,99.0", "2.0,900,99,50.0", "3.0,1000,100,4.0", "4.0,2000,200,3.0"]
+        (run.path / "curve.csv").write_text("\n".join(["time_s,agent_steps,episodes,rolling_score", *rows]) + "\n")
+    text = "\n".join(FIGURES["learning-curves"].section(made(folder, "learning-curves")))
+    assert text.count("| 2 | 3 (1 seed) | 4 (1 seed) |") == text.count("| - | 3 (1 seed) | 4 (1 seed) |") == 3

@@ -1,0 +1,165 @@
+"""The results folder: failed and superseded runs, and methods of the user's own."""
+
+import json
+import shutil
+
+import pytest
+from invented_runs import SESSION, failed, invent, labelled, made
+
+from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce import command
+from ga3c_tf.reproduce.figures.learning import batch_size, speed
+from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.verdicts import (
+    HOLDS,
+    NO_DIFFERENCE,
+    RUNS_MISSING,
+)
+from ga3c_tf.reproduce.pages.report import page
+from ga3c_tf.reproduce.pages.summary import summarize
+from ga3c_tf.reproduce.results import comparison
+from ga3c_tf.reproduce.runs.run import Run
+
+
+def test_what_failed_and_what_was_not_run_stays_on_the_page(folder):
+    [spec, *_] = FIGURES["adjustment"].all_specs("quick")
+    failed(folder, spec, "train: no | power")
+    results = made(folder, "adjustment")
+    text = "\n".join(FIGURES["adjustment"].sections(results))
+    assert "failed: train: no \\| power" in text and "not run" in text
+
+
+def test_the_summary_names_the_game_of_a_finding_where_there_are_several(folder):
+    for game in ("minatar_breakout", "cartpole"):
+        for seed in (1, 2, 3, 4, 5):
+            for spec in batch_size.specs("quick", game, seed):
+                invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
+    made(folder, "batch-size", ("cartpole",))
+    claims = [each.claim for each in summarize(folder).undecided if each.figure == "batch-size"]
+    assert len(claims) == 8
+    assert {claim.split(":")[0] for claim in claims} == {"minatar_breakout", "cartpole"}
+
+
+def test_what_a_fault_has_falsified_is_superseded_until_it_is_measured_again(folder):
+    spec = next(spec for spec in FIGURES["pps"].all_specs("quick") if spec.system == "a3c")
+    others = next(spec for spec in FIGURES["pps"].all_specs("quick") if spec.system == "ga3c")
+    for each in (spec, others):
+        invent(folder.runs, each, sessions=[{**SESSION, "commit": "before"}])
+    entry = {"reason": "The steps of other agents were applied.", "runs": {spec.id: "before"}}
+    same_reason = {**entry, "runs": {"another run": "before"}}
+    (folder.path / "superseded.json").write_text(json.dumps([entry, same_reason]))
+    note = "**Superseded: 1 run of A3C, to be measured again.** The steps of other agents were applied."
+    results = made(folder, "pps")
+    assert note in page(folder) and "1 measured, 1 superseded, 73 not run" in page(folder)
+    assert {run.spec.id for run in results.runs if run.finished} == {others.id}
+    assert [record.run_id for record in results.records if record.value is not None] == [others.id]
+    shutil.rmtree(folder.runs / spec.id)
+    invent(folder.runs, spec, sessions=[{**SESSION, "commit": "after"}])
+    made(folder, "pps")
+    assert "**Superseded" not in page(folder) and "2 measured, 73 not run" in page(folder)
+
+
+def test_what_is_superseded_is_run_again_and_nothing_else(folder):
+    specs = FIGURES["wall-clock"].all_specs("quick", 1, ["cartpole"])
+    runs = [invent(folder.runs, spec, sessions=[{**SESSION, "commit": "before"}]) for spec in specs]
+    falsified, *sound = runs
+    entries = [{"reason": reason, "runs": {falsified.spec.id: "before"}} for reason in ("A fault.", "Another fault.")]
+    (folder.path / "superseded.json").write_text(json.dumps(entries))
+    figures = [FIGURES["wall-clock"]]
+    listed = command.commands(figures, "quick", 1, ["cartpole"], {}, folder.path)
+    assert len(listed) == 1 and falsified.spec.id in listed[0]
+    missing = []
+    said = []
+
+    class Executor:
+        def execute(self, specs, runs, force):
+            missing.extend(spec for spec in specs if not Run.of(spec, runs).finished)
+            return [Run.of(spec, runs) for spec in specs]
+
+    command.reproduce(figures, "quick", 1, ["cartpole"], {}, folder.path, False, Executor(), said.append)
+    assert missing == [falsified.spec] and len(sound) == len(specs) - 1 > 0
+    assert "1 of the runs are superseded: removed, to be measured again" in said
+
+
+def test_a_run_without_a_commit_is_not_superseded_unless_it_is_listed(folder):
+    """As from a wheel, or a zip of the source, which know of no commit."""
+    one, other, *_ = FIGURES["wall-clock"].all_specs("quick", 1, ["cartpole", "minatar_breakout"])
+    for spec in (one, other):
+        invent(folder.runs, spec, sessions=[{**SESSION, "commit": None}])
+    (folder.path / "superseded.json").write_text(json.dumps([{"reason": "A fault.", "runs": {one.id: None}}]))
+    folder.remove_superseded([one, other], print)
+    assert not (folder.runs / one.id).exists() and (folder.runs / other.id).exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[3]", '[{"reason": "none"}]', '[{"reason": "", "runs": 3}]'])
+def test_a_damaged_list_of_what_is_superseded_is_refused_by_name(folder, text):
+    (folder.path / "superseded.json").write_text(text)
+    with pytest.raises(UserError, match=r"superseded\.json is damaged"):
+        page(folder)
+
+
+def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
+    """Better in one setting, level in the others; what was run by it alone is its own section's."""
+    huber = {"loss": "mine:huber"}
+    for seed in (1, 2, 3):
+        for label, spec in labelled(speed.specs, "quick", "minatar_breakout", seed).items():
+            invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
+            invent(folder.runs, spec.changed(huber), scores=(0.0, (30.0 if label == "1/1/1" else 10.0) + seed))
+    folder.add_method(huber, print)
+    folder.add_method(huber, print)
+    assert folder.methods() == [huber]
+    folder.update(FIGURES["speed"], "quick", (), 3, print)
+    folder.draw(FIGURES["speed"], "quick", print)
+    methods = {record.method for record in folder.records(FIGURES["speed"], "quick")}
+    assert methods == {"GA3C", "GA3C with loss mine:huber"}
+    paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
+    assert len(paper.runs) == len(own.runs) == 12
+    lines = comparison.section(FIGURES["speed"], paper, own)
+    [better] = [line for line in lines if "1x1x1" in line and "paper" not in line]
+    assert f"| {HOLDS} |" in better and 15 < float(better.split(" | ")[3]) < 20
+    assert sum(f"| {NO_DIFFERENCE} |" in line for line in lines) == 3
+    text = page(folder)
+    plain, huber_part = text.split("### speed, quick budget, loss mine:huber\n")
+    assert "`ga3c-tf reproduce --figure speed --budget quick --loss mine:huber`" in huber_part
+    pictures = folder.pictures(FIGURES["speed"], "quick", huber)
+    assert [picture.as_posix() for picture in pictures] == [
+        "figures/mine.huber/speed-quick-comparison",
+        "figures/mine.huber/speed-quick-minatar-breakout",
+    ]
+    assert all(f"({picture}.svg)" in huber_part and f"({picture}.svg)" not in plain for picture in pictures)
+
+
+def test_a_method_is_not_judged_before_all_its_runs_have_ended(folder):
+    """What belongs to it is known from the figure, not from the folders that are there."""
+    huber = {"loss": "mine:huber"}
+    for spec in speed.specs("quick", "minatar_breakout", 1):
+        invent(folder.runs, spec.changed(huber))
+    folder.add_method(huber, print)
+    folder.update(FIGURES["speed"], "quick", (), 0, print)
+    paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
+    assert len(own.runs) == 12 and sum(run.finished for run in own.runs) == 4 and not own.ended
+    rows = [line for line in comparison.section(FIGURES["speed"], paper, own) if line.startswith("| minatar")]
+    assert len(rows) == 4 and all(f"| {RUNS_MISSING} |" in row for row in rows)
+    assert not folder.results(FIGURES["pps"], "quick", changes=huber).runs
+
+
+def test_all_seeds_of_a_setting_are_compared_with_a_method_of_the_users_own(folder):
+    """The first seed also plays at random, which is another run and the same setting."""
+    huber = {"loss": "mine:huber"}
+    for seed in (1, 2, 3):
+        [spec] = FIGURES["scores"].specs("quick", "pong", seed)
+        for each, score in ((spec, 5.0), (spec.changed(huber), 15.0)):
+            played = {"scores": [score + seed] * 30, "protocol": "30 episodes", "agent_steps": 4000}
+            invent(folder.runs, each, training={"time_s": 60.0, "agent_steps": 4000}, evaluation=played)
+    folder.add_method(huber, print)
+    folder.update(FIGURES["scores"], "quick", ("pong",), 3, print)
+    paper, own = (folder.results(FIGURES["scores"], "quick", changes=changes) for changes in ({}, huber))
+    [row] = [line for line in comparison.section(FIGURES["scores"], paper, own) if "(3 seeds)" in line]
+    assert row.count("(3 seeds)") == 2 and f"| {HOLDS} |" in row
+
+
+def test_a_damaged_list_of_methods_is_refused_by_name(folder):
+    for text in ("{", '{"loss": 3}', '[{"los": "mine:huber"}]', "[3]"):
+        (folder.path / "methods.json").write_text(text)
+        with pytest.raises(UserError, match=r"methods\.json is damaged"):
+            folder.methods()

@@ -1,0 +1,138 @@
+"""What a run says of itself: rates, curve, machines, calibrations."""
+
+import numpy as np
+import pytest
+from invented_runs import SESSION, invent, write_table
+
+from ga3c_tf.host.calibration import Calibration
+from ga3c_tf.reproduce.figures.learning import wall_clock
+from ga3c_tf.reproduce.figures.throughput import tps
+from ga3c_tf.reproduce.runs import execute
+from ga3c_tf.reproduce.runs.curve import curve_of, write_curve
+from ga3c_tf.reproduce.runs.run import Run, made_together
+from ga3c_tf.reproduce.runs.specs import run_spec
+from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS
+
+
+def test_the_rates_are_those_after_the_warm_up(tmp_path):
+    [spec, *_] = tps.specs("quick", "pong", 1)
+    steady = invent(tmp_path, spec, rate=100.0, batch=4).steady(15.0)
+    assert steady["pps"] == pytest.approx(100, rel=0.02) and steady["tps"] == pytest.approx(25, rel=0.05)
+    assert 28 < steady["seconds"] <= 30
+
+
+def test_the_start_of_a_resumed_session_is_left_out_too(tmp_path):
+    """100 steps/s in both sessions, and in the first 10 s of each none, since processes start."""
+    [spec, *_] = tps.specs("quick", "pong", 1)
+    run = invent(tmp_path, spec, sessions=[SESSION, {**SESSION, "time_s": 25.0}])
+    steps = {time: 100 * (max(0, min(time, 25) - 10) + max(0, time - 35)) for time in range(5, 51, 5)}
+    rows = [
+        {"time_s": time, "agent_steps": count, "updates": count / 4, "training_batch": 4 if count else 1}
+        for time, count in steps.items()
+    ]
+    write_table(run.path / "metrics.csv", METRIC_COLUMNS, rows)
+    steady = Run.of(spec, tmp_path).steady(10.0)
+    assert steady["pps"] == 100 and steady["tps"] == 25 and steady["training_batch"] == 4
+    assert steady["seconds"] == 15 + 15
+
+
+def test_a_run_with_one_row_is_taken_as_a_whole(tmp_path):
+    [spec, *_] = tps.specs("quick", "pong", 1)
+    run = invent(tmp_path, spec)
+    row = {"time_s": 10.0, "agent_steps": 500, "updates": 100, "training_batch": ""}
+    write_table(run.path / "metrics.csv", METRIC_COLUMNS, [row])
+    steady = Run.of(spec, tmp_path).steady(15.0)
+    assert (steady["seconds"], steady["pps"], steady["tps"]) == (10.0, 50.0, 10.0)
+    assert np.isnan(steady["training_batch"])
+
+
+def test_the_curve_is_the_rolling_mean(tmp_path):
+    rng = np.random.default_rng(1)
+    times = np.sort(rng.uniform(0, 1000, 700))
+    scores = rng.normal(size=700)
+    rows = [
+        {"time_s": time, "agent_steps": 10 * number, "episode": number, "score": score}
+        for number, (time, score) in enumerate(zip(times, scores, strict=True), 1)
+    ]
+    write_table(tmp_path / "episodes.csv", EPISODE_COLUMNS, rows)
+    write_curve(tmp_path, curve_of(tmp_path, 100))
+    [spec, *_] = tps.specs("quick", "pong", 1)
+    curve = Run(spec, tmp_path, {}).curve
+    assert 100 < len(curve["time_s"]) <= 300 and (np.diff(curve["episodes"]) > 0).all()
+    assert curve["episodes"][-1] == 700 and curve["agent_steps"][-1] == 7000
+    for count, score in zip(curve["episodes"].astype(int), curve["rolling_score"], strict=True):
+        assert score == pytest.approx(scores[max(0, count - 100) : count].mean(), rel=1e-4, abs=1e-5)
+
+
+def test_a_run_of_two_sources_or_machines_says_so(tmp_path):
+    [one, other, *_] = tps.specs("quick", "pong", 1)
+    assert invent(tmp_path, one).dirty is False
+    changed = {**SESSION, "commit": "d" * 40, "cpu": "two abaci"}
+    run = invent(tmp_path, other, sessions=(SESSION, changed))
+    assert run.dirty is True and run.commit == "d" * 40
+    assert run.hardware == "2 cores of an abacus, no GPU used; 2 cores of two abaci, no GPU used"
+
+
+def test_how_busy_a_run_is(tmp_path, monkeypatch):
+    clock = [0.0]
+    cpu = [0.0]
+    monkeypatch.setattr(execute.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(execute, "process_group", lambda leader: {leader: {"cpu_s": cpu[0]}})
+    monkeypatch.setattr(execute, "usable_cores", lambda: 4)
+    watch = execute._Watch(tmp_path, "cpu")
+    for second, cpu_s, lines in ((10, 50, 0), (20, 60, 1), (30, 80, 2), (40, 100, 3), (50, 110, 4), (60, 1, 4)):
+        clock[0] = second
+        cpu[0] = cpu_s
+        (tmp_path / "metrics.csv").write_text("line\n" * lines)
+        watch(1)
+    assert watch.utilization()["cpu_utilization"] == (110 - 80) / (20 * 4)  # from the first row until agents ended
+    assert execute._Watch(tmp_path, "cpu").utilization()["cpu_utilization"] is None
+
+
+@pytest.mark.parametrize(("settings", "calibrations"), [({"minutes": 1.0}, 2), ({"steps": 100}, 0)])
+def test_a_run_is_calibrated_before_and_after_if_the_clock_ends_it(tmp_path, monkeypatch, settings, calibrations):
+    spec = run_spec("cartpole", 1, **settings)
+    course = []
+    monkeypatch.setattr(execute, "_train", lambda *arguments: course.append("training") or {"ended": "minutes"})
+    monkeypatch.setattr(execute, "calibrate", lambda: course.append("calibration") or Calibration(1.0, 2.0, 3.0))
+    monkeypatch.setattr(execute, "CALIBRATIONS", execute._Calibrations())
+    run = execute.execute_run(spec, tmp_path / "runs")
+    assert run.finished and run.calibrations == [Calibration(1.0, 2.0, 3.0)] * calibrations
+    assert course == ["calibration"] * (calibrations // 2) + ["training"] + ["calibration"] * (calibrations // 2)
+
+
+def test_the_calibration_after_a_run_serves_as_the_one_before_the_next(tmp_path, monkeypatch):
+    taken = iter(range(1, 10))
+    monkeypatch.setattr(execute, "_train", lambda *arguments: {"ended": "minutes"})
+    monkeypatch.setattr(execute, "calibrate", lambda: Calibration(float(next(taken)), 2.0, 3.0))
+    monkeypatch.setattr(execute, "CALIBRATIONS", execute._Calibrations())
+
+    def failing():
+        raise RuntimeError
+
+    def speeds(seed):
+        run = execute.execute_run(run_spec("cartpole", seed, minutes=1.0), tmp_path / "runs")
+        return [each.gflops for each in run.calibrations]
+
+    assert [speeds(1), speeds(2)] == [[1.0, 2.0], [2.0, 3.0]]
+    monkeypatch.setattr(execute, "FRESH_SECONDS", 0.0)
+    assert speeds(3) == [4.0, 5.0]
+    monkeypatch.setattr(execute, "FRESH_SECONDS", 60.0)
+    monkeypatch.setattr(execute, "calibrate", failing)
+    assert speeds(4) == [5.0]
+    monkeypatch.setattr(execute, "calibrate", lambda: Calibration(float(next(taken)), 2.0, 3.0))
+    assert speeds(5) == [6.0, 7.0]  # the one that failed is not reused
+
+
+def test_runs_that_shared_the_machine_are_noticed(folder):
+    """Each takes a minute."""
+    specs = [spec for seed in (1, 2, 3) for spec in wall_clock.specs("smoke", "cartpole", seed)]
+    training = {"time_s": 60.0, "agent_steps": 4000}
+    starts = ("10:00:00", "10:01:05", "10:02:10")
+    runs = [
+        invent(folder.runs, spec, sessions=({**SESSION, "started": f"2026-11-22T{start}+0000"},), training=training)
+        for spec, start in zip(specs, starts, strict=False)
+    ]
+    assert not made_together(runs)
+    late = {**SESSION, "started": "2026-11-22T10:01:30+0000"}
+    assert made_together([*runs, invent(folder.runs, specs[3], sessions=(late,), training=training)])
