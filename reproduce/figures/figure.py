@@ -231,7 +231,7 @@ class Figure:
         """Return the claims of all games; the text names the game where there are several."""
         games = {run.spec.game for run in results.runs} if self.by_game else {}
         return [
-            claim._replace(text=f"{game}: {claim.text}") if len(games) > 1 else claim
+            claim._replace(text=f"{game}: {claim.text}", game=game) if len(games) > 1 else claim
             for game, part in self.parts(results).items()
             for claim in self.claims(part)
         ]

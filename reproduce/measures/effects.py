@@ -41,7 +41,7 @@ class Effect(NamedTuple):
     chance: float  # p of the t test, two-sided; not-a-number below three seeds
     seeds: int  # of the smaller group; pairs if it is paired
     limit: float = 0.0  # the difference that it is tested against
-    freedom: float = math.nan  # degrees of freedom of the t test; not-a-number below three seeds or if nothing varies
+    freedom: float = math.nan  # degrees of freedom of the t test; not-a-number if there is none
 
 
 NOTHING = Effect(math.nan, math.nan, math.nan, math.nan, 0)
@@ -147,12 +147,15 @@ def growth(groups: Sequence[Sequence[float]]) -> Effect:
     return Effect(line.slope, line.slope - reach, line.slope + reach, line.pvalue, least, freedom=freedom)
 
 
-def judged_together(effects: Mapping[str, Effect], corrected: Mapping[str, float], of: str = "seed") -> Finding:
+def judged_together(
+    effects: Mapping[str, Effect], corrected: Mapping[str, float], level: float, of: str = "seed"
+) -> Finding:
     """Judge whether ratios are above their limits in every comparison, by the least favorable one, which is described.
 
     Args:
         effects: of `paired_ratio`, by what is compared.
         corrected: their p values, as `holm` gives them.
+        level: as `open_level` gives it.
         of: what their pairs are.
     """
     if not effects:
@@ -162,7 +165,17 @@ def judged_together(effects: Mapping[str, Effect], corrected: Mapping[str, float
     deciding = [name for name in effects if verdicts[name] == verdict]
     least = min(deciding, key=lambda name: effects[name].mean)
     because = f"{least}: {described_ratio(effects[least], corrected[least], of)}"
-    return judgment(effects[least], corrected[least], len(corrected), because)
+    if verdict != NO_DIFFERENCE:
+        return Finding(verdict, because)
+    return Finding(verdict, because, _slowest([_open_test(effects[name], level) for name in deciding]))
+
+
+def _slowest(tests: Sequence[OpenTest | None]) -> OpenTest | None:
+    """Return the test that decides several comparisons last; one that is below its limit decides alone."""
+    known = [test for test in tests if test is not None]
+    below = [test for test in known if test.distance < 0]
+    surest = max(below, default=None, key=lambda test: -test.distance / test.error)
+    return surest or min(known, default=None, key=lambda test: test.distance / test.error)
 
 
 def described(effect: Effect, corrected: float) -> str:
@@ -199,25 +212,39 @@ def judged(effects: Mapping[Key, Effect], describe: Callable[[Effect, float], st
     corrected = holm([effect.chance for effect in effects.values()])
     found = {}
     for (key, effect), chance in zip(effects.items(), corrected, strict=True):
-        finding = judgment(effect, chance, len(effects), describe(effect, chance))
+        finding = finding_of(effect, chance, open_level(corrected), describe(effect, chance))
         found[key] = finding if effect.seeds else Finding(RUNS_MISSING, finding.because)
     return found
 
 
-def judgment(effect: Effect, corrected: float, findings: int, because: str) -> Finding:
+def finding_of(effect: Effect, corrected: float, level: float, because: str) -> Finding:
     """Judge whether an effect is above its limit; what is undecided keeps its test.
 
     Args:
         effect: as in `effect_verdict`.
         corrected: its p value, as `holm` gives it.
-        findings: how many p values were corrected together.
+        level: as `open_level` gives it.
         because: the numbers of the finding, in words.
     """
     verdict = effect_verdict(effect, corrected)
-    if verdict != NO_DIFFERENCE:
-        return Finding(verdict, because)
+    return Finding(verdict, because, _open_test(effect, level) if verdict == NO_DIFFERENCE else None)
+
+
+def open_level(corrected: Sequence[float]) -> float:
+    """Return the level that Holm's method leaves to the findings that are not significant yet.
+
+    Args:
+        corrected: all p values, as `holm` gives them.
+    """
+    return CHANCE / max(1, sum(not chance < CHANCE for chance in corrected))
+
+
+def _open_test(effect: Effect, level: float) -> OpenTest | None:
+    """Return the t test of an effect; None where nothing varies, so that a t test says nothing."""
+    if math.isnan(effect.freedom):
+        return None
     error = (effect.high - effect.low) / 2 / float(t_dist.ppf(0.975, effect.freedom))
-    return Finding(verdict, because, OpenTest(effect.mean - effect.limit, error, effect.freedom, CHANCE / findings))
+    return OpenTest(effect.mean - effect.limit, error, effect.freedom, level)
 
 
 def _in_words(mean: str, low: str, high: str, chance: str, count: int, of: str) -> str:
@@ -227,8 +254,8 @@ def _in_words(mean: str, low: str, high: str, chance: str, count: int, of: str) 
     return f"{mean} [{low}, {high}], p = {chance} {counted}"
 
 
-def without_test(because: str) -> str:
-    """Return only the effect and its interval of what a finding says, without p value and numbers of runs.
+def effect_alone(because: str) -> str:
+    """Return the effect and its interval from the text of a finding, without p value and numbers of runs.
 
     Args:
         because: a text with one of `described` or `described_ratio`; what comes before its last semicolon is left out.

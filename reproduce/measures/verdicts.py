@@ -39,7 +39,8 @@ class Finding(NamedTuple):
     Attributes:
         verdict: with the reason if it is undecided.
         because: the numbers, in words.
-        test: the t test that found no significant difference; None if another test decides, or none did.
+        test: the t test that found no significant difference; None if another rule decides, or more seeds would not
+            make the test surer.
     """
 
     verdict: str
@@ -68,12 +69,14 @@ class Claim(NamedTuple):
         finding: what was found.
         rule: how it is judged, in a few words; empty where the text says enough.
         own: it is a question of ours in a figure of the paper.
+        game: the only game that it is about; empty if it is about all of the figure's.
     """
 
     text: str
     finding: Finding
     rule: str = ""
     own: bool = False
+    game: str = ""
 
     @property
     def stated(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.measures.effects import without_test
+from ga3c_tf.reproduce.measures.effects import effect_alone
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.pages.summary import Summary, counted
 from ga3c_tf.reproduce.results import pretrained
@@ -64,7 +64,7 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
         hardware=_machines(summary.hardware),
         scores=summary.answers.get(SCORES),
         tuned_scores=summary.answers.get(f"{SCORES}, tuned"),
-        brief=without_test,
+        brief=effect_alone,
         decided=sorted(of_paper, key=lambda finding: finding.figure != MAIN),
         own=list(dict.fromkeys(finding.figure for finding in summary.decided if not finding.of_paper)),
         on_gpu=any(NO_GPU not in hardware for hardware in summary.hardware),

@@ -19,6 +19,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     INCONCLUSIVE,
     LEAST_SEEDS,
     NO_DIFFERENCE,
+    RUNS_MISSING,
     Claim,
     Finding,
 )
@@ -60,10 +61,10 @@ class Decided(NamedTuple):
 class Undecided(NamedTuple):
     """A finding that is undecided."""
 
-    figure: str  # its name, with the budget unless it is `quick`
+    name: str  # of the figure, with the budget unless it is `quick`
     claim: str
     reason: str
-    left: str  # the runs that would decide it and their time, in words
+    needed: str  # the runs that would decide it and their time, in words
 
 
 @dataclass
@@ -127,7 +128,12 @@ def _add(summary: Summary, chapter: Chapter) -> None:
         if claim.finding.word != INCONCLUSIVE
     ]
     summary.undecided += [
-        Undecided(name, claim.stated, claim.finding.reason, _left(results, claim.finding))
+        Undecided(
+            name=name,
+            claim=claim.stated,
+            reason=claim.finding.reason,
+            needed=_needed(results.of_game(claim.game) if claim.game else results, claim.finding),
+        )
         for claim in claims
         if claim.finding.word == INCONCLUSIVE
     ]
@@ -143,22 +149,40 @@ def _add(summary: Summary, chapter: Chapter) -> None:
     )
 
 
-def _left(results: Results, finding: Finding) -> str:
-    """Return in words the runs that would decide a finding that is undecided, and their time."""
-    missing = sum(run.spec.seconds for run in results.runs if not run.ended)
-    if missing and finding.verdict != NO_DIFFERENCE:
-        return f"those missing: about {duration(missing)}"
+def _needed(results: Results, finding: Finding) -> str:
+    """Return in words the runs that would decide an undecided finding, and how long they train one after another.
+
+    Args:
+        results: of the games that it is about.
+        finding: what is undecided.
+    """
+    if finding.verdict in (RUNS_MISSING, FEW_SEEDS):
+        return _more_seeds(results)
+    if finding.verdict != NO_DIFFERENCE:
+        return "-"
+    if finding.test is None:
+        return "not estimated"
     seeds = len({run.spec.seed for run in results.runs})
-    needed = LEAST_SEEDS
-    if finding.verdict != FEW_SEEDS:
-        if finding.test is None:
-            return "not estimated"
-        times = finding.test.times_the_runs()
-        if math.isinf(times):
-            return f"more than {MOST * seeds:.0f} seeds"
-        needed = math.ceil(times * seeds)
-    more = (needed / seeds - 1) * sum(3600 * run.hours for run in results.runs)
-    return f"{needed} seeds instead of {seeds}: about {duration(more)} more"
+    times = finding.test.times_the_runs()
+    if math.isinf(times):
+        return f"more than {MOST * seeds:.0f} new seeds"
+    needed = math.ceil(times * seeds)
+    seconds = needed / seeds * sum(_seconds(run) for run in results.runs)
+    return f"about {needed} new seeds ({duration(seconds)})"
+
+
+def _more_seeds(results: Results) -> str:
+    """Return in words how many seeds there must be at least, and how long the runs take that are missing."""
+    seeds = len({run.spec.seed for run in results.runs})
+    least = max(seeds, LEAST_SEEDS)
+    missing = sum(_seconds(run) for run in results.runs if not run.ended)
+    further = (least / seeds - 1) * sum(_seconds(run) for run in results.runs)
+    return f"at least {least} seeds ({duration(missing + further)} more)" if missing + further else "not estimated"
+
+
+def _seconds(run: Run) -> float:
+    """Return how long a run has trained, or is to take."""
+    return 3600 * run.hours if run.ended else run.spec.seconds
 
 
 def _answer(results: Results, claims: list[Claim]) -> str:

@@ -28,7 +28,7 @@ AVERAGED = (
 
 
 def steady_rates(metrics: Columns, starts: Sequence[float], after_s: float) -> dict[str, float]:
-    """Return rates and means of a run as `Run.steady` does.
+    """Return the rates and means that `Run.steady` describes.
 
     Args:
         metrics: the columns of metrics.csv.

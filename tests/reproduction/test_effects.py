@@ -70,13 +70,13 @@ def test_what_must_be_so_everywhere_is_judged_by_all_comparisons():
     for pair, verdict in cases:
         effects = dict(zip("ab", pair, strict=True))
         corrected = {name: 0.5 if effect is level else 0.01 for name, effect in effects.items()}
-        found = judged_together(effects, corrected)
+        found = judged_together(effects, corrected, 0.025)
         least = "ab"[pair[1].mean < pair[0].mean]
         assert found.verdict == verdict and found.because.startswith(f"{least}: ")
     scattered = Effect(-2, -5, 1, 0.5, 3)  # lower than the one that decides, and not significant
-    found = judged_together({"a": low, "b": scattered}, {"a": 0.01, "b": 0.5})
+    found = judged_together({"a": low, "b": scattered}, {"a": 0.01, "b": 0.5}, 0.05)
     assert found.verdict == FAILS and found.because.startswith("a: ")
-    assert judged_together({}, {}) == Finding(RUNS_MISSING, "nothing to compare yet")
+    assert judged_together({}, {}, 0.05) == Finding(RUNS_MISSING, "nothing to compare yet")
 
 
 def test_what_never_changes_does_not_grow():

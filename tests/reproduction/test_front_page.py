@@ -9,7 +9,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.measures.effects import without_test
+from ga3c_tf.reproduce.measures.effects import effect_alone
 from ga3c_tf.reproduce.measures.text import TEMPLATES, lines_of
 from ga3c_tf.reproduce.pages import front_page
 from ga3c_tf.reproduce.pages.report import stale_pages, write_pages
@@ -123,7 +123,7 @@ def test_a_damaged_score_is_named(checkout):
     ],
 )
 def test_the_readme_has_effects_and_limits_without_p_values(because, shown):
-    assert without_test(because) == shown
+    assert effect_alone(because) == shown
 
 
 def test_every_picture_of_the_readme_is_there():

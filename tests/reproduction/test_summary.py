@@ -6,9 +6,9 @@ from invented_runs import invent, made
 from ga3c_tf.reproduce.figures.learning import scores, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.planning import OpenTest
-from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, NO_DIFFERENCE, RUNS_MISSING, Finding
+from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, NO_DIFFERENCE, RUNS_MISSING, TOO_SHORT, Finding
 from ga3c_tf.reproduce.pages.report import page
-from ga3c_tf.reproduce.pages.summary import _left, summarize
+from ga3c_tf.reproduce.pages.summary import _needed, summarize
 
 
 def rows(folder):
@@ -55,21 +55,32 @@ def test_a_rule_that_claims_share_stands_after_the_last_of_them(folder):
 
 
 @pytest.mark.parametrize(
-    ("finding", "left"),
+    ("finding", "needed"),
     [
-        (Finding(RUNS_MISSING, ""), "those missing: about 40 min"),
-        (Finding(FEW_SEEDS, ""), "those missing: about 40 min"),
-        (Finding(NO_DIFFERENCE, "", OpenTest(1.0, 0.5, 4, 0.05)), "8 seeds instead of 3: about 2 min more"),
-        (Finding(NO_DIFFERENCE, "", OpenTest(0.0, 0.5, 4, 0.05)), "more than 300 seeds"),
+        (Finding(RUNS_MISSING, ""), "at least 3 seeds (3 min more)"),
+        (Finding(FEW_SEEDS, ""), "at least 3 seeds (3 min more)"),
+        (Finding(NO_DIFFERENCE, "", OpenTest(0.0, 0.5, 4, 0.05)), "more than 300 new seeds"),
         (Finding(NO_DIFFERENCE, ""), "not estimated"),
+        (Finding(TOO_SHORT, ""), "-"),
     ],
 )
-def test_of_an_undecided_finding_the_runs_are_said_that_would_decide_it(folder, finding, left):
-    """Of six runs on CartPole, two are made, which take a minute in all."""
+def test_of_an_undecided_finding_the_runs_are_said_that_would_decide_it(folder, finding, needed):
+    """Of the three seeds of a game one is made; other games of the figure do not count."""
     for spec in wall_clock.specs("quick", "cartpole", 1):
         invent(folder.runs, spec, scores=(20.0, 200.0))
-    results = made(folder, "wall-clock", ("cartpole",))
-    assert _left(results, finding) == left
+    results = made(folder, "wall-clock").of_game("cartpole")
+    assert _needed(results, finding) == needed
+
+
+def test_new_seeds_take_the_time_of_those_that_were_made(folder):
+    for seed in (1, 2, 3):
+        for spec in wall_clock.specs("quick", "cartpole", seed):
+            invent(folder.runs, spec, scores=(20.0, 200.0))
+    results = made(folder, "wall-clock").of_game("cartpole")
+    assert [run.hours * 3600 for run in results.runs] == [30.0] * 6
+    finding = Finding(NO_DIFFERENCE, "", OpenTest(1.0, 0.5, 4, 0.05))
+    assert _needed(results, finding) == "about 8 new seeds (8 min)"
+    assert _needed(results, Finding(FEW_SEEDS, "")) == "not estimated"  # seeds are not what it lacks
 
 
 def test_an_answer_says_why_nothing_is_decided(folder):
@@ -83,7 +94,7 @@ def test_an_answer_says_why_nothing_is_decided(folder):
         "cartpole: GA3C reaches a score of 150 sooner than A3C",
         "fewer than 3 seeds",
     )
-    assert undecided.left.startswith("those missing: about ") and undecided.left.endswith("min")
+    assert undecided.needed.startswith("at least 3 seeds (")
 
 
 def test_the_page_of_a_user_is_about_what_was_run(folder):

@@ -11,8 +11,9 @@ from ga3c_tf.reproduce.measures.effects import (
     Effect,
     described,
     described_ratio,
+    finding_of,
     holm,
-    judgment,
+    open_level,
     paired_effect,
     paired_ratio,
     welch_effect,
@@ -102,7 +103,7 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
         }
     corrected = holm([effect.chance for _, effect in compared.values()])
     found = {
-        name: _finding(results, metric, effect, chance, len(compared))
+        name: _finding(results, metric, effect, chance, open_level(corrected))
         for (name, (metric, effect)), chance in zip(compared.items(), corrected, strict=True)
     }
     if game in LARGE_RATE_HARMS:
@@ -148,14 +149,14 @@ def claims(results: Results) -> list[Claim]:
     return listed
 
 
-def _finding(results: Results, metric: str, effect: Effect, corrected: float, findings: int) -> Finding:
+def _finding(results: Results, metric: str, effect: Effect, corrected: float, level: float) -> Finding:
     because = (described_ratio if metric == PPS else described)(effect, corrected)
     if not results.ended:
         return Finding(RUNS_MISSING, because)
     by_seed = grouped(results.runs, lambda run: run.spec.seed)
     if metric in OF_TIME and any(len({run.machine for run in each if run.finished}) > 1 for each in by_seed.values()):
         return Finding(SEVERAL_MACHINES, because)
-    return judgment(effect, corrected, findings, because)
+    return finding_of(effect, corrected, level, because)
 
 
 def values(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ga3c_tf.reproduce.measures.effects import NOTHING, Effect, described, holm, judgment, paired_effect
+from ga3c_tf.reproduce.measures.effects import NOTHING, Effect, described, finding_of, holm, open_level, paired_effect
 from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, TOO_SHORT, Finding
 
 LAGS = (0, 4, 16, 64, 256, 1024)
@@ -152,18 +152,19 @@ def judged(found: dict[Cell, dict[int, float]]) -> dict[str, Finding]:
     """
     effects = {name: contrast(found, question) for name, question in QUESTIONS.items()}
     chances = [effect.chance if effect else math.nan for effect in effects.values()]
-    corrected = holm([*chances, math.nan])[:-1]  # the fourth finding is judged by intervals and keeps its place
+    *corrected, fourth = holm([*chances, math.nan])  # the fourth finding is judged by intervals and keeps its place
+    level = open_level([*corrected, fourth])
     return {
-        name: _finding(effect, chance, QUESTIONS[name].predicted)
+        name: _finding(effect, chance, level, QUESTIONS[name].predicted)
         for (name, effect), chance in zip(effects.items(), corrected, strict=True)
     }
 
 
-def _finding(effect: Effect | None, chance: float, predicted: float) -> Finding:
+def _finding(effect: Effect | None, chance: float, level: float, predicted: float) -> Finding:
     """Judge whether an effect is surely on the side of `HALFWAY` that was predicted."""
     if effect is None:
         return Finding(TOO_SHORT, f"a setting did not learn, or lag costs less than {LEAST_DROP:.0%} of the gain")
-    finding = judgment(effect, chance, len(QUESTIONS) + 1, f"{described(effect, chance)}, predicted {predicted:g}")
+    finding = finding_of(effect, chance, level, f"{described(effect, chance)}, predicted {predicted:g}")
     if predicted < HALFWAY:
         finding = finding._replace(verdict={HOLDS: FAILS, FAILS: HOLDS}.get(finding.verdict, finding.verdict))
     return finding

@@ -84,6 +84,7 @@ def claims(results: Results) -> list[Claim]:
             f"{game}: GA3C scores more than A3C after the same time",
             finding,
             "final rolling score, first learning rate",
+            game=game,
         )
         for game, finding in findings(results).items()
     ]

@@ -10,8 +10,9 @@ from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.effects import (
     described,
     described_ratio,
+    finding_of,
     holm,
-    judgment,
+    open_level,
     paired_ratio,
     welch_effect,
 )
@@ -89,11 +90,12 @@ def findings(results: Results, runs: dict[str, list[Run]]) -> dict[str, Finding]
     scores = welch_effect(results.scores(MEAN, runs[most]), results.scores(MEAN, runs[least]))
     ratio = paired_ratio(_by_machine(results, runs[dynamic]), _by_machine(results, runs[fixed]), NEARLY)
     of_scores, of_ratio = holm([scores.chance, ratio.chance])
+    level = open_level([of_scores, of_ratio])
     more_frames = f"'{most}' against '{least}': {described(scores, of_scores)}"
     nearly_best = f"'{dynamic}' against '{fixed}', which stands for the best (D20): {described_ratio(ratio, of_ratio)}"
     return {
-        "more_frames": judgment(scores, of_scores, 2, more_frames),
-        "nearly_best": judgment(ratio, of_ratio, 2, nearly_best),
+        "more_frames": finding_of(scores, of_scores, level, more_frames),
+        "nearly_best": finding_of(ratio, of_ratio, level, nearly_best),
     }
 
 

@@ -12,7 +12,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import first_reaching
-from ga3c_tf.reproduce.measures.effects import described_ratio, holm, judgment, paired_ratio
+from ga3c_tf.reproduce.measures.effects import described_ratio, finding_of, holm, open_level, paired_ratio
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, SEVERAL_MACHINES, TOO_SHORT, Claim, Finding
@@ -97,7 +97,7 @@ def findings(results: Results) -> dict[str, Finding]:
     found = {}
     for (game, effect), chance in zip(effects.items(), corrected, strict=True):
         bound = _bound(results, groups(results)[game]["a3c"]) if effect.seeds else ""
-        finding = judgment(effect, chance, len(effects), bound + described_ratio(effect, chance))
+        finding = finding_of(effect, chance, open_level(corrected), bound + described_ratio(effect, chance))
         verdict = _verdict(results, game, finding.verdict)
         found[game] = finding if verdict == finding.verdict else Finding(verdict, finding.because)
     return found
@@ -106,7 +106,7 @@ def findings(results: Results) -> dict[str, Finding]:
 def claims(results: Results) -> list[Claim]:
     """Return for each game the claim that GA3C is sooner."""
     return [
-        Claim(f"{game}: GA3C reaches a score of {number(GOALS[game].score)} sooner than A3C", finding)
+        Claim(f"{game}: GA3C reaches a score of {number(GOALS[game].score)} sooner than A3C", finding, game=game)
         for game, finding in findings(results).items()
     ]
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.effects import (
     described_ratio,
+    finding_of,
     growth,
     holm,
     judged_together,
-    judgment,
+    open_level,
     paired_ratio,
 )
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
@@ -115,12 +116,13 @@ def findings(results: Results) -> dict[str, Finding]:
     effects = {network: paired_ratio(by_seed, dict.fromkeys(by_seed, 1.0)) for network, by_seed in ratios.items()}
     rise = growth([list(by_seed.values()) for by_seed in ratios.values()])
     *chances, of_rise = holm([*(effect.chance for effect in effects.values()), rise.chance])
-    faster = judged_together(effects, dict(zip(names, chances, strict=True)))
+    level = open_level([*chances, of_rise])
+    faster = judged_together(effects, dict(zip(names, chances, strict=True)), level)
     on_gpu = all(run.on_gpu for run in results.runs if run.finished and run.spec.system == "ga3c")
     papers = ", ".join(number(papers_ratio(results, network)) for network in names)
     means = ", ".join(number(sum(by_seed.values()) / len(by_seed)) for by_seed in ratios.values())
     because = f"ratios {means}; the paper's {papers}; from one to the next {described_ratio(rise, of_rise)}"
-    grows = judgment(rise, of_rise, len(effects) + 1, because) if on_gpu else Finding(NEEDS_GPU, because)
+    grows = finding_of(rise, of_rise, level, because) if on_gpu else Finding(NEEDS_GPU, because)
     if not results.ended:
         faster = Finding(RUNS_MISSING, faster.because)
         grows = Finding(RUNS_MISSING if on_gpu else NEEDS_GPU, because)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
 from ga3c_tf.reproduce.figures.throughput import tps
-from ga3c_tf.reproduce.measures.effects import Effect, described_ratio, judgment, pooled_effect
+from ga3c_tf.reproduce.measures.effects import Effect, described_ratio, effect_verdict, pooled_effect
 from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, NEEDS_GPU, RUNS_MISSING, Claim, Finding, interval_verdict
@@ -97,7 +97,7 @@ def _large_batch(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting,
     corrected = min(1.0, FINDINGS * effect.chance)
     ratio = described_ratio(effect, corrected, "setting")
     because = f"the fastest third against the others: {ratio}, not independent of each other"
-    return Finding(RUNS_MISSING, because) if missing else judgment(effect, corrected, FINDINGS, because)
+    return Finding(RUNS_MISSING if missing else effect_verdict(effect, corrected), because)
 
 
 def fast_against_slow(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float]) -> Effect:

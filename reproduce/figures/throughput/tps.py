@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.measures.effects import Effect, holm, judged_together, paired_ratio, pooled_effect
+from ga3c_tf.reproduce.measures.effects import Effect, holm, judged_together, open_level, paired_ratio, pooled_effect
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, NOT_TRIED, RUNS_MISSING, TIE, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
@@ -162,12 +162,14 @@ def findings(known: Rates, planned: int) -> dict[str, Finding]:
     }
     gap = {"the slowest three against the fastest": _gap(known)}
     effects = {**agents, **predictors, **gap}
-    corrected = dict(zip(effects, holm([effect.chance for effect in effects.values()]), strict=True))
+    chances = holm([effect.chance for effect in effects.values()])
+    corrected = dict(zip(effects, chances, strict=True))
+    level = open_level(chances)
     # 2. Of each finding its comparisons.
     found = {
-        "most_agents": judged_together(agents, corrected, "pair"),
-        "few_predictors": judged_together(predictors, corrected, "pair") if more else NOT_MORE,
-        "close_together": judged_together(gap, corrected, "setting"),
+        "most_agents": judged_together(agents, corrected, level, "pair"),
+        "few_predictors": judged_together(predictors, corrected, level, "pair") if more else NOT_MORE,
+        "close_together": judged_together(gap, corrected, level, "setting")._replace(test=None),
     }
     if len(known) < planned:
         return {name: Finding(RUNS_MISSING, finding.because) for name, finding in found.items()}
