@@ -25,6 +25,8 @@ METHODS = {
     "GA3C (1 day, GPU)": "GA3C, 1 day on a GPU",
 }
 PAPERS = "GA3C (1 day, GPU)"
+PUBLISHED = ("A2C with GAE, SLM-Lab", "PPO, SLM-Lab")
+"""Methods of others whose scores stand beside those of the tuned budget: sticky actions, 10 million agent steps."""
 SWAPPED = ("name_this_game", "ms_pacman")
 FEW_GAMES = 3
 """Of which the answer names each."""
@@ -119,8 +121,22 @@ def details(results: Results) -> list[str]:
         hours=_range([record.hours for record in measured if record.hours]),
         failed=_failed(results),
         tuned=results.budget == "tuned",
+        others=list(PUBLISHED),
+        published=_published(results) if results.budget == "tuned" else [],
         repeated=repeated,
     )
+
+
+def _published(results: Results) -> list[list[str]]:
+    """Return for each game with a score of ours the scores that others published."""
+    rows = []
+    for game in NINE_GAMES:
+        ours = scored(results, game)
+        if ours:
+            found = [results.papers("published", game=game, method=method) for method in PUBLISHED]
+            theirs = [number(record.value if record else None) for record in found]
+            rows.append([game, _ours(ours, runs_of(results, game)), *theirs])
+    return rows
 
 
 def answer(results: Results) -> str:
