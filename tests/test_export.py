@@ -1,7 +1,9 @@
 """Exported networks give the policy of ours, and what lies beside them is enough to feed them frames."""
 
+import errno
 import importlib.util
 import json
+import os
 import re
 import runpy
 import zipfile
@@ -15,7 +17,7 @@ from commands import ga3c_tf, output_of
 from gymnasium import spaces
 
 import ga3c_tf as package
-from ga3c_tf import metadata
+from ga3c_tf import export, metadata
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import StateEnvironment, make_environment
 from ga3c_tf.errors import UserError
@@ -151,6 +153,16 @@ def test_a_network_that_cannot_be_converted_is_one_line(tmp_path):
 
 
 # metadata
+
+
+def test_nothing_is_left_of_an_export_whose_metadata_cannot_be_written(agents, tmp_path, monkeypatch):
+    def full(file, text):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(export, "write_aside", full)
+    with pytest.raises(UserError, match=r"cannot write .*agent\.keras\.json: No space left on device"):
+        agents["minatar_breakout"].export(tmp_path / "agent.keras", "keras")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_onnx_file_explains_itself(agents, tmp_path):
