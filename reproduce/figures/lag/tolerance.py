@@ -152,11 +152,11 @@ def judged(found: dict[Cell, dict[int, float]]) -> dict[str, Finding]:
     """
     effects = {name: contrast(found, question) for name, question in QUESTIONS.items()}
     chances = [effect.chance if effect else math.nan for effect in effects.values()]
-    *corrected, fourth = holm([*chances, math.nan])  # the fourth finding is judged by intervals and keeps its place
-    level = open_level([*corrected, fourth])
+    corrected = holm([*chances, math.nan])  # the fourth finding is judged by intervals and keeps its place
+    level = open_level(corrected)
     return {
         name: _finding(effect, chance, level, QUESTIONS[name].predicted)
-        for (name, effect), chance in zip(effects.items(), corrected, strict=True)
+        for (name, effect), chance in zip(effects.items(), corrected[:-1], strict=True)
     }
 
 
