@@ -35,7 +35,7 @@ def test_the_summary_names_the_game_of_a_finding_where_there_are_several(folder)
             for spec in batch_size.specs("quick", game, seed):
                 invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
     made(folder, "batch-size", ("cartpole",))
-    claims = [each.claim for each in summarize(folder).undecided if each.figure == "batch-size"]
+    claims = [each.claim for each in summarize(folder).undecided if each.name == "batch-size"]
     assert len(claims) == 8
     assert {claim.split(":")[0] for claim in claims} == {"minatar_breakout", "cartpole"}
 
