@@ -22,6 +22,7 @@ CONTENT = (
     "*.md",
     "docs/*.md",
     "docs/*.png",
+    "docs/*.svg",
     "docs/*.css",
     "docs/data/*",
     "docs/reference/*.md",

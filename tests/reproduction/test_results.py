@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import re
+import runpy
 import subprocess
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -178,6 +179,15 @@ def test_the_pictures_are_what_the_records_show(tmp_path):
                 committed = shapes_and_numbers(RESULTS.path / f"{stem}.svg")
                 assert drawn[0] == committed[0], f"draw it anew: {stem}"
                 np.testing.assert_allclose(drawn[1], committed[1], atol=0.01)
+
+
+@pytest.mark.skipif(not as_pinned("matplotlib"), reason="the picture was drawn with the matplotlib of requirements.txt")
+def test_the_ladder_on_pong_is_what_the_data_show(tmp_path):
+    runpy.run_path(str(ROOT / "docs/pong_ladder.py"))["draw"](tmp_path / "ladder")
+    drawn = shapes_and_numbers(tmp_path / "ladder.svg")
+    committed = shapes_and_numbers(ROOT / "docs/pong-ladder.svg")
+    assert drawn[0] == committed[0]
+    np.testing.assert_allclose(drawn[1], committed[1], atol=0.01)
 
 
 def test_large_files_are_not_committed():
