@@ -20,6 +20,7 @@ import warm
 import ga3c_tf.systems.session
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
+from ga3c_tf.host.processes import process_group
 from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a3c import process as a3c_process
@@ -226,6 +227,14 @@ def alive(pids: set[int]) -> set[int]:
             if ") Z " not in Path(f"/proc/{pid}/stat").read_text():
                 found.add(pid)
     return found
+
+
+def group_ended(leader: int, seconds: float = 20) -> bool:
+    """Return whether all processes of a group end within this time."""
+    deadline = time.monotonic() + seconds
+    while (left := process_group(leader)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return not left
 
 
 def freeze_agents(server: int, children: set[int]) -> None:

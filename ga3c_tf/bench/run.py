@@ -8,12 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
-import os
-import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,30 +19,17 @@ import numpy as np
 
 from ga3c_tf.bench.components import ComponentProcess, host_components, model_components
 from ga3c_tf.bench.physical import against_the_machine
+from ga3c_tf.bench.system import START_SECONDS, System
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.host import calibration
-from ga3c_tf.host.gpu import gpu_id, gpu_utilization
+from ga3c_tf.host.gpu import gpu_id
 from ga3c_tf.host.machine import machine, package_versions, source_version, usable_cores
-from ga3c_tf.host.memory import proportional_mib
-from ga3c_tf.host.processes import process_group
-from ga3c_tf.host.scheduling import busy_seconds
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
 
 ROUNDS = 4
 WINDOWS_PER_ROUND = 5
 COMPONENT_SHARE = 1 / 12  # of the system's seconds, for one round of each kind of component
 WARM_UP_SHARE = 1 / 6  # of the system's seconds, before the first window
-START_SECONDS = 300.0  # until the system's first row
-CLOSE_SECONDS = 30.0
-COPIED = (  # from metrics.csv into a window
-    "prediction_batch",
-    "training_batch",
-    "policy_lag_mean",
-    "policy_lag_p95",
-    "prediction_queue",
-    "training_queue",
-)
 
 
 def run_bench(config: Config, devices: Sequence[str], seconds: float, say: Callable[[str], None]) -> dict:
@@ -124,158 +106,6 @@ def _measure(
     calibrations = [before, calibration.calibrate(calibration_s)]
     summary = summarize(config, kind, host.facts["group"], rounds, phases, usable_cores())
     return {**summary, **against_the_machine(summary, model.facts["mflop"], calibrations)}
-
-
-# ----------------------------------------------------------------------------------------------------- the whole system
-
-
-class System:
-    """`ga3c-tf train` in a folder of its own, at work only during `warm_up` and `measure`.
-
-    Its processes are a group of this session: should this process die while they are stopped, the kernel ends them.
-    Otherwise the budget `minutes` does.
-
-    Raises:
-        UserError: the system refused its settings.
-        RuntimeError: it ended by itself, with the end of what it printed.
-    """
-
-    def __init__(self, config: Config, folder: Path, window_s: float, minutes: float):
-        self._run = folder / "run"
-        self._output = folder / "output.txt"
-        self._window_s = window_s
-        settings = config.replace(
-            run_dir=str(self._run), minutes=minutes, log_seconds=window_s, checkpoint_minutes=2 * minutes
-        )
-        with self._output.open("w") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "ga3c_tf", "train", *settings.arguments()],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                process_group=0,
-            )
-
-    def __enter__(self) -> System:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        """End the system as Ctrl-C would, then with force."""
-        self._signal(signal.SIGCONT)
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGINT)
-        try:
-            self._process.wait(CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            self._signal(signal.SIGKILL)
-            self._process.wait()
-
-    def warm_up(self, seconds: float) -> None:
-        """Let it work until its first update, which can take seconds on a GPU, and for `seconds` more."""
-        deadline = time.monotonic() + START_SECONDS
-        while not any(float(row["updates"]) for row in self._rows()):
-            self._wait(deadline, "no update was made")
-        time.sleep(seconds)
-        self._signal(signal.SIGSTOP)
-
-    def measure(self, count: int, gpu: str | None = None) -> dict:
-        """Let it work for `count` windows.
-
-        Returns:
-            'windows' as of `window`; 'cpu_utilization', the share of the cores' time that the system used, and
-            'others_utilization' that everybody else did, the hypervisor included; 'gpu_utilization', the share of the
-            time that the GPU was busy, for each time it was asked; 'memory' as of `memory`.
-        """
-        first = len(self._rows())
-        own_before = self._cpu_seconds()
-        all_before = busy_seconds()
-        start = time.monotonic()
-        deadline = start + 5 * count * self._window_s + START_SECONDS
-        self._signal(signal.SIGCONT)
-        gpu_busy: list[float] = []
-        while len(windows := windows_of(self._rows()[first:], self._window_s)) < count:
-            self._wait(deadline, f"only {len(windows)} of {count} windows were logged")
-            if gpu is not None:
-                gpu_busy += gpu_utilization(gpu)
-        cores_s = (time.monotonic() - start) * usable_cores()
-        self._signal(signal.SIGSTOP)
-        own = self._cpu_seconds() - own_before
-        everybody = busy_seconds() - all_before
-        return {
-            "windows": windows[:count],
-            "cpu_utilization": own / cores_s,
-            "others_utilization": max(0.0, everybody - own) / cores_s,
-            "gpu_utilization": gpu_busy,
-            "memory": memory(self._process.pid, process_group(self._process.pid)),
-        }
-
-    def _rows(self) -> list[dict[str, str]]:
-        return read_rows(self._run / "metrics.csv", METRIC_COLUMNS)
-
-    def _wait(self, deadline: float, problem: str) -> None:
-        time.sleep(min(1.0, self._window_s))
-        ended = self._process.poll()
-        if ended is None and time.monotonic() < deadline:
-            return
-        said = self._output.read_text(errors="replace").strip().splitlines() or [""]
-        if ended == 2:
-            raise UserError(said[-1].removeprefix("ga3c-tf: "))
-        outcome = "came to no result" if ended is None else f"ended, exit code {ended}"
-        raise RuntimeError("\n".join([f"the system {outcome}: {problem}", *said[-20:]]))
-
-    def _cpu_seconds(self) -> float:
-        return sum(member["cpu_s"] for member in process_group(self._process.pid).values())
-
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
-
-
-def windows_of(rows: Sequence[Mapping[str, str]], window_s: float) -> list[dict[str, Any]]:
-    """Return the windows between the rows since a stop, each as of `window`; short ones are left out.
-
-    The first row covers the stop. If it was on its way when the system was stopped, it is the second that does.
-    """
-    windows = [window(before, after) for before, after in itertools.pairwise(rows)]
-    if windows and windows[0]["seconds"] > 2 * window_s:
-        windows = windows[1:]
-    return [each for each in windows if each["seconds"] > window_s / 2]
-
-
-def window(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, Any]:
-    """Return what happened between two rows of metrics.csv.
-
-    Returns:
-        Its 'seconds'; 'pps' and 'tps', true agent steps and updates per second; and of the second row the mean batches,
-        the policy lag and the queue lengths, None where nothing happened.
-    """
-    seconds, steps, updates = (
-        float(after[name]) - float(before[name]) for name in ("time_s", "agent_steps", "updates")
-    )
-    rates = {"pps": steps / seconds, "tps": updates / seconds} if seconds > 0 else {"pps": None, "tps": None}
-    return {"seconds": seconds, **rates, **{name: float(after[name]) if after[name] else None for name in COPIED}}
-
-
-def memory(server: int, members: Mapping[int, dict]) -> dict[str, float | int | None]:
-    """Return the memory (PSS) in MiB of the median and the largest agent process, the server, and all together.
-
-    Agent processes are those whose parent, the forkserver, is the server's child.
-    """
-    pss = {number: proportional_mib(number) for number in members}
-    agents = [pss[number] for number, member in members.items() if number != server and member["parent"] != server]
-    known = [value for value in agents if value is not None]
-    return {
-        "agent_processes": len(agents),
-        "agent_process_pss_mib": statistics.median(known) if known else None,
-        "agent_process_pss_mib_max": max(known, default=None),
-        "server_pss_mib": pss.get(server),
-        "total_pss_mib": sum(value for value in pss.values() if value is not None) or None,
-    }
-
-
-# ------------------------------------------------------------------------------------------------------------ the limit
 
 
 def time_at(times: Mapping[int, float], size: float) -> float:

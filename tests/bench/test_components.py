@@ -1,0 +1,113 @@
+"""The bench: each component, measured in a process on one core."""
+
+import os
+import time
+
+import pytest
+
+from ga3c_tf.bench import components
+from ga3c_tf.bench.components import (
+    ComponentProcess,
+    bind_to_one_core,
+    group_size,
+    host_components,
+    model_components,
+    ms_per_call,
+    prediction_sizes,
+    training_sizes,
+)
+from ga3c_tf.config import Config
+from ga3c_tf.errors import UserError
+
+CARTPOLE = Config(env_id="CartPole-v1", seed=0, num_agents=4, agent_processes=2, min_training_batch=0)
+
+
+def test_time_per_call_is_a_mean_without_the_first_call():
+    calls = []
+
+    def call():
+        calls.append(1)
+        time.sleep(0.2 if len(calls) == 1 else 0.01)
+
+    assert 10 <= ms_per_call(call, 0.1) < 100
+    assert 2 <= len(calls) <= 12
+
+
+def bound():
+    bind_to_one_core()
+    return {"cores": len(os.sched_getaffinity(0))}, lambda seconds: {"asked": seconds}
+
+
+def refusing():
+    raise UserError("no such thing")
+
+
+def failing():
+    return {}, lambda seconds: {"never": 1 / 0}
+
+
+def ending():
+    os._exit(7)
+
+
+def test_a_component_is_measured_in_a_process_on_one_core():
+    cores = os.sched_getaffinity(0)
+    with ComponentProcess(bound) as component:
+        assert component.facts == {"cores": 1}
+        assert [component.measure(seconds) for seconds in (0.5, 2)] == [{"asked": 0.5}, {"asked": 2}]
+        process = component._process
+    assert not process.is_alive()
+    assert os.sched_getaffinity(0) == cores
+
+
+def test_a_components_troubles_reach_the_caller():
+    with pytest.raises(UserError, match="no such thing"):
+        ComponentProcess(refusing)
+    with (
+        ComponentProcess(failing) as component,
+        pytest.raises(RuntimeError, match=r"failing failed(.|\n)*ZeroDivision"),
+    ):
+        component.measure(0.1)
+    with pytest.raises(RuntimeError, match="ending ended by itself, exit code 7"):
+        ComponentProcess(ending)
+
+
+def test_a_wrapper_may_change_the_actions_of_the_bare_environment():
+    step = components._bare_step(Config(env_id="helpers:Discretized-v0", seed=1))
+    for _ in range(100):
+        step()
+
+
+def test_agents_and_queue_are_timed_even_with_two_slots_each():
+    config = CARTPOLE.replace(num_agents=100, agent_processes=34)
+    assert config.segments_per_agent == 1 and group_size(config) == 3
+    with ComponentProcess(host_components, config) as host:
+        first, second = host.measure(0.3), host.measure(0.3)
+    assert host.facts == {"group": 3}
+    for found in (first, second):
+        assert 0.0001 < found["bare_environment_ms"] < found["environment_ms"] < 5 and 0.001 < found["queue_ms"] < 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "device", "words"),
+    [
+        ({}, "abacus", "it must be auto, cpu, gpu or gpu:N"),
+        ({}, "gpu:99", "device is 'gpu:99', but TensorFlow finds"),
+        ({"network": "small"}, "cpu", "network 'small' takes uint8 images"),
+    ],
+)
+def test_a_model_that_cannot_be_is_refused(settings, device, words, monkeypatch):
+    """As the component's process would refuse it; that its refusal reaches the caller is tested above."""
+    monkeypatch.setattr("ga3c_tf.bench.components.bind_to_one_core", lambda: None)
+    with pytest.raises(UserError, match=words):
+        model_components(CARTPOLE.replace(**settings), device)
+
+
+def test_predictions_and_updates_are_timed_by_batch():
+    with ComponentProcess(model_components, CARTPOLE, "cpu") as model:
+        found = model.measure(0.1)
+    assert (model.facts["device"], model.facts["network"]) == ("cpu", "mlp")
+    assert list(found["prediction_ms"]) == prediction_sizes(CARTPOLE)
+    assert list(found["update_ms"]) == training_sizes(CARTPOLE)
+    times = [*found["prediction_ms"].values(), *found["update_ms"].values()]
+    assert all(0.005 < milliseconds < 500 for milliseconds in times)
