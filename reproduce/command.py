@@ -117,7 +117,7 @@ def listing(out: Path | None) -> list[str]:
     for figure in FIGURES.values():
         costs = [f"{budget} {_cost(figure, budget)}" for budget in figure.games]
         measured = [
-            f"{budget} {sum(run.finished for run in results.runs)} of {len(results.runs)} runs"
+            f"{budget} {sum(run.ended for run in results.runs)} of {len(results.runs)} runs"
             for budget in figure.games
             if (folder := ResultsFolder(out or DEFAULT[budget])).measured_file(figure, budget).exists()
             for results in [folder.results(figure, budget)]

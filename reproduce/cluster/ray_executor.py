@@ -79,7 +79,7 @@ class RayExecutor:
         folder = runs.parent.absolute()
         storage = Storage(url)
         left = [spec for spec in specs if force or not Run.of(spec, runs).ended]
-        self._say(f"{len(specs)} runs, {len(specs) - len(left)} of them finished")
+        self._say(f"{len(specs) - len(left)} of {len(specs)} runs have ended")
         if not left:
             return [Run.of(spec, runs) for spec in specs]
         with self._cluster():

@@ -51,7 +51,7 @@ class LocalExecutor:
         """As `Executor.execute`."""
         done = {spec: not force and Run.of(spec, runs).ended for spec in specs}
         left = sum(spec.seconds for spec in specs if not done[spec])
-        self._say(f"{len(specs)} runs, {sum(done.values())} of them finished; about {duration(left)} left")
+        self._say(f"{sum(done.values())} of {len(specs)} runs have ended; about {duration(left)} left")
         estimated = 0.0
         start = time.monotonic()
         results: dict[RunSpec, Run] = {}

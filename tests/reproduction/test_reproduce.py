@@ -57,7 +57,7 @@ def smoke(tmp_path_factory):
         executor = LocalExecutor(said.append)
         runs = command.reproduce(figures_with("smoke"), "smoke", None, (), {}, folder, False, executor, said.append)
     assert all(run.finished for run in runs)
-    assert f"{len(runs)} runs, 0 of them finished; about" in said[0] and said[2].endswith("left")
+    assert f"0 of {len(runs)} runs have ended; about" in said[0] and said[2].endswith("left")
     return folder
 
 
@@ -126,7 +126,7 @@ def test_again_nothing_is_run_and_every_file_is_the_same(smoke, tmp_path):
     shutil.rmtree(copy / "figures")
     runs = mtimes(copy / "runs")
     done = ga3c_tf("reproduce", "--figure", "scores", "--budget", "smoke", "--out", copy)
-    assert done.returncode == 0 and done.stdout.startswith("1 runs, 1 of them finished"), done.stdout + done.stderr
+    assert done.returncode == 0 and done.stdout.startswith("1 of 1 runs have ended"), done.stdout + done.stderr
     # all that has been recorded is drawn anew
     assert mtimes(copy / "runs") == runs
     for part in ("figures", "measured"):

@@ -139,7 +139,7 @@ def details(results: Results) -> list[str]:
     learning = []
     lags = []
     for label, each in runs.items():
-        ended = sum(run.finished or run.diverged for run in each)
+        ended = sum(run.ended for run in each)
         reasons = Counter(results.status(run) for run in each if not run.finished)
         failed = f"{failed_to_learn(results, each)} of {ended}"
         cells = _cells(results, runs, label, LEARNING_COLUMNS, ended)

@@ -133,7 +133,7 @@ def _missing(results: Results, other: str) -> bool:
     """Whether a run of GA3C or of the other system is missing, in a game that either of them has begun."""
     for systems in groups(results).values():
         runs = [run for name in ("GA3C", other) for run in systems.get(name, []) if other in systems]
-        ended = [run.finished or run.diverged for run in runs]
+        ended = [run.ended for run in runs]
         if any(ended) and not all(ended):
             return True
     return False
