@@ -22,8 +22,8 @@ TUNED_COMMON = {
     "initialization": "orthogonal",
 }
 PRESETS: dict[str, dict[str, Any]] = {
-    # The paper's settings, with the authors' code where the text is silent, the standard Atari preprocessing, and
-    # dynamic adjustment with larger first moves than the paper's.
+    # The paper's settings, with the authors' code where the text is silent, but a larger learning rate; the standard
+    # Atari preprocessing; and dynamic adjustment with larger first moves than the paper's.
     "default": {"adjustment": "fast"},
     # The same with the paper's own adjustment.
     "paper": {"adjustment": "paper"},

@@ -179,12 +179,12 @@ def _slowest(tests: Sequence[OpenTest | None]) -> OpenTest | None:
 
 
 def described(effect: Effect, corrected: float) -> str:
-    """Such as '+3.2 [1.1, 5.3], p = 0.01 (5 seeds)', or 'p = 0.01 against -10' where that is the limit."""
+    """Such as '+3.2 [1.1, 5.3], p = 0.01 (5 seeds)', or '[1.1, 5.3], limit -10, p = 0.01' with a limit."""
     if not effect.seeds:
         return NOTHING_TO_COMPARE
     values = f"{effect.mean:+.3g}", number(effect.low), number(effect.high)
-    against = f" against {effect.limit:+.3g}" if effect.limit else ""
-    return _in_words(*values, f"{corrected:.2g}{against}", effect.seeds, "seed")
+    limit = f"{effect.limit:+.3g}" if effect.limit else ""
+    return _in_words(*values, limit, corrected, effect.seeds, "seed")
 
 
 def described_ratio(effect: Effect, corrected: float, of: str = "seed") -> str:
@@ -198,8 +198,8 @@ def described_ratio(effect: Effect, corrected: float, of: str = "seed") -> str:
     if not effect.seeds:
         return NOTHING_TO_COMPARE
     mean, low, high = (number(math.exp(value)) for value in (effect.mean, effect.low, effect.high))
-    against = f" against {number(math.exp(effect.limit))}" if effect.limit else ""
-    return _in_words(f"{mean} times", low, high, f"{corrected:.2g}{against}", effect.seeds, of)
+    limit = number(math.exp(effect.limit)) if effect.limit else ""
+    return _in_words(f"{mean} times", low, high, limit, corrected, effect.seeds, of)
 
 
 def judged(effects: Mapping[Key, Effect], describe: Callable[[Effect, float], str] = described) -> dict[Key, Finding]:
@@ -247,11 +247,12 @@ def _open_test(effect: Effect, level: float) -> OpenTest | None:
     return OpenTest(effect.mean - effect.limit, error, effect.freedom, level)
 
 
-def _in_words(mean: str, low: str, high: str, chance: str, count: int, of: str) -> str:
+def _in_words(mean: str, low: str, high: str, limit: str, chance: float, count: int, of: str) -> str:
     counted = f"({count} {of}{'s' if count > 1 else ''})"
     if count < LEAST_SEEDS:
         return f"{mean} {counted}"
-    return f"{mean} [{low}, {high}], p = {chance} {counted}"
+    tested = f", limit {limit}" if limit else ""
+    return f"{mean} [{low}, {high}]{tested}, p = {chance:.2g} {counted}"
 
 
 def effect_alone(because: str) -> str:

@@ -66,6 +66,5 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
         tuned_scores=summary.answers.get(f"{SCORES}, tuned"),
         brief=effect_alone,
         decided=sorted(of_paper, key=lambda finding: finding.figure != MAIN),
-        own=list(dict.fromkeys(finding.figure for finding in summary.decided if not finding.of_paper)),
         on_gpu=any(NO_GPU not in hardware for hardware in summary.hardware),
     )

@@ -31,7 +31,7 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
             score = json.loads(file.read_text(encoding="utf-8"))
             low, high = score["interval_95"]
             env_id = score["env_id"]
-            steps = f"{score['agent_steps']:,}"
+            millions = number(score["agent_steps"] / 1e6)
             ours = f"{number(score['mean'])} [{number(low)}, {number(high)}] ({score['episodes']} episodes)"
             minutes = number(score["training"]["minutes"]) if "training" in score else "-"
         except (OSError, ValueError, KeyError, TypeError):
@@ -45,16 +45,7 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
             for record in paper
             if (record.table, record.method) == ("scores", "GA3C (1 day, GPU)") and GAMES.get(record.game) == env_id
         ]
-        found.append(
-            [
-                f"[{name}]({link}/{name})" if card else name,
-                env_id,
-                ours,
-                steps,
-                minutes,
-                number(next(iter(values), None)),
-            ]
-        )
-    found.sort(key=lambda row: row[1])
-    header = ["weights", "environment", "mean score", "agent steps", "minutes", "GA3C, 1 day on a GPU (paper)"]
-    return table(header, found) if found else []
+        theirs = number(next(iter(values), None))
+        found.append((env_id, [f"[{name}]({link}/{name})" if card else name, ours, millions, minutes, theirs]))
+    header = ["weights", "mean score", "million agent steps", "minutes", "GA3C, 1 day on a GPU (paper)"]
+    return table(header, [cells for _, cells in sorted(found)]) if found else []

@@ -62,7 +62,7 @@ def test_published_weights_stand_beside_the_papers_score(checkout):
     published(checkout, 19.25)
     assert stale_pages(folder) == [checkout / "results" / "README.md", checkout / "README.md"]
     write_pages(folder, print)
-    row = "| ALE/Pong-v5 | 19.2 [18, 20] (30 episodes) | 11,000,000 | 92.5 | 18 |"
+    row = "| 19.2 [18, 20] (30 episodes) | 11 | 92.5 | 18 |"
     assert f"| [pong](results/weights/pong) {row}" in (checkout / "README.md").read_text()
     assert f"| [pong](weights/pong) {row}" in (folder.path / "README.md").read_text()
     text = (checkout / "README.md").read_text()
@@ -79,7 +79,7 @@ def test_weights_that_were_played_here_are_in_the_summary_of_the_users_page(chec
     summary, _, _ = (
         write_pages(ResultsFolder(checkout / "mine"), print).read_text().partition("## What these numbers are not")
     )
-    assert "| pong | ALE/Pong-v5 | 18.6 [17, 20] (5 episodes) | 18 | - | 18 |" in summary
+    assert "| pong | 18.6 [17, 20] (5 episodes) | 1.8e-05 | - | 18 |" in summary
 
 
 def test_another_results_folder_leaves_the_readme_alone(checkout):
@@ -116,7 +116,7 @@ def test_a_damaged_score_is_named(checkout):
     ("because", "shown"),
     [
         ("small: 4 times [3.9, 4.1], p = 4.6e-05 (5 seeds)", "small: 4 times [3.9, 4.1]"),
-        ("0.96 times [0.92, 1.02], p = 0.005 against 0.86 (6 settings)", "0.96 times [0.92, 1.02] against 0.86"),
+        ("0.96 times [0.92, 1.02], limit 0.86, p = 0.005 (6 settings)", "0.96 times [0.92, 1.02], limit 0.86"),
         ("ratios 1, 2; the paper's 4, 11; 1.5 times [1.3, 1.7], p = 0.01 (3 seeds)", "1.5 times [1.3, 1.7]"),
         ("2.6 times [2.2, 3], p = 0.01 (32 settings), not independent", "2.6 times [2.2, 3], not independent"),
         ("100% of the maximum (6 settings)", "100% of the maximum"),

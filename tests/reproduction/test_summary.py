@@ -112,8 +112,8 @@ def test_the_page_of_a_user_is_about_what_was_run(folder):
 @pytest.mark.parametrize(
     ("mean", "answer"),
     [
-        (18.5, "against the paper's GA3C: pong: reached, n = 1, normalized score 101 %"),
-        (-1.0, "against the paper's GA3C: pong: short by 50 %, n = 1, normalized score 50 %"),
+        (18.5, "the score of the paper's GA3C is reached in 1 of 1 games (pong); normalized scores: 101 %"),
+        (-1.0, "the score of the paper's GA3C is reached in 0 of 1 games; normalized scores: 50 %"),
     ],
 )
 def test_the_answer_of_the_scores_is_how_far_they_are(folder, mean, answer):

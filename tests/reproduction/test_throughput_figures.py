@@ -67,7 +67,7 @@ def test_speed_ups_that_shrink_do_not_grow(folder):
         invent(folder.runs, spec, rate=rate, sessions=[ON_GPU if spec.system == "ga3c" else SESSION])
     found = pps.findings(made(folder, "pps"))
     assert found["faster"].verdict == found["grows"].verdict == FAILS
-    assert "from one to the next 0.8" in found["grows"].because
+    assert "from one network to the next 0.8" in found["grows"].because
 
 
 def calibrated(*speeds):
@@ -121,8 +121,10 @@ def test_numbers_of_workers_are_compared_by_runs_that_differ_in_nothing_else():
     more_agents = sweep(lambda each: (9 + each.agents / 64) * (2 if each.scheduling == "tuned" else 1))
     found = tps.findings(more_agents, 96)
     assert verdicts_of(more_agents) == [HOLDS, HOLDS, HOLDS]
-    assert found["most_agents"].because.startswith("TPS with 64 against 32 agents: 1.05 times [1.05, 1.05]")
-    assert found["close_together"].because.startswith("the slowest three against the fastest: 0.912 times")
+    assert found["most_agents"].because.startswith("TPS with 64 relative to 32 agents: 1.05 times [1.05, 1.05]")
+    assert found["close_together"].because.startswith(
+        "TPS of the slowest three numbers of agents relative to the fastest: 0.912 times"
+    )
     speeds = {each.setting: value + each.setting.predictors for each, value in more_agents.items()}
     assert [each.predictors for each in tps.fastest(speeds, 64, "tuned")] == [8, 8, 8]
     assert {(each.agents, each.scheduling) for each in tps.fastest(speeds, 64, "tuned")} == {(64, "tuned")}
@@ -133,7 +135,7 @@ def test_numbers_of_workers_are_compared_by_runs_that_differ_in_nothing_else():
     few = {each: value for each, value in more_agents.items() if each.setting.predictors <= 4}
     assert verdicts_of(few, len(few)) == [HOLDS, NOT_TRIED, HOLDS]
     elsewhere = {each._replace(machine=str(each.setting.agents)): value for each, value in more_agents.items()}
-    nothing = "TPS with 64 against 8 agents: nothing to compare yet"
+    nothing = "TPS with 64 relative to 8 agents: nothing to compare yet"
     assert tps.findings(elsewhere, 96)["most_agents"] == Finding(FEW_SEEDS, nothing)
 
 

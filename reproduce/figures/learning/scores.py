@@ -28,8 +28,6 @@ PAPERS = "GA3C (1 day, GPU)"
 PUBLISHED = ("A2C with GAE, SLM-Lab", "PPO, SLM-Lab")
 """Methods of others whose scores stand beside those of the tuned budget: sticky actions, 10 million agent steps."""
 SWAPPED = ("name_this_game", "ms_pacman")
-FEW_GAMES = 3
-"""Of which the answer names each."""
 SCORE = "score"
 RANDOM = "score of the random policy"
 
@@ -140,20 +138,17 @@ def _published(results: Results) -> list[list[str]]:
 
 
 def answer(results: Results) -> str:
-    """Write in how many games our score is the paper's, and the normalized scores."""
+    """Write in which of the games our score is the paper's, and the normalized scores."""
     games = [game for game in NINE_GAMES if scored(results, game)]
     if not games:
         return ""
-    if len(games) <= FEW_GAMES:
-        each = [f"{game}: {verdict(results, game)}, normalized score {_normalized(results, game)}" for game in games]
-        return f"against the paper's GA3C: {'; '.join(each)}"
-    verdicts = [verdict(results, game) for game in games]
-    reached = sum(each.startswith(("reached", "reproduced")) for each in verdicts)
+    reached = [game for game in games if verdict(results, game).startswith(("reached", "reproduced"))]
+    named = f" ({', '.join(reached)})" if reached else ""
     shares = [_share(results, game) for game in games]
     known = [share for share in shares if share is not None]
     ends = " to ".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(known), max(known)))) if known else ""
-    way = f"; the normalized scores are {ends} %" if known else ""
-    return f"against the paper's GA3C: its score is reached in {reached} of {len(games)} games{way}"
+    way = f"; normalized scores: {ends} %" if known else ""
+    return f"the score of the paper's GA3C is reached in {len(reached)} of {len(games)} games{named}{way}"
 
 
 def _normalized(results: Results, game: str) -> str:

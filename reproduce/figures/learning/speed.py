@@ -91,8 +91,8 @@ def findings(results: Results, runs: dict[str, list[Run]]) -> dict[str, Finding]
     ratio = paired_ratio(_by_machine(results, runs[dynamic]), _by_machine(results, runs[fixed]), NEARLY)
     of_scores, of_ratio = holm([scores.chance, ratio.chance])
     level = open_level([of_scores, of_ratio])
-    more_frames = f"'{most}' against '{least}': {described(scores, of_scores)}"
-    nearly_best = f"'{dynamic}' against '{fixed}' (D20): {described_ratio(ratio, of_ratio)}"
+    more_frames = f"score of '{most}' minus '{least}': {described(scores, of_scores)}"
+    nearly_best = f"frames of '{dynamic}' relative to '{fixed}' (D20): {described_ratio(ratio, of_ratio)}"
     return {
         "more_frames": finding_of(scores, of_scores, level, more_frames),
         "nearly_best": finding_of(ratio, of_ratio, level, nearly_best),

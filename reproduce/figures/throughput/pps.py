@@ -121,7 +121,7 @@ def findings(results: Results) -> dict[str, Finding]:
     on_gpu = all(run.on_gpu for run in results.runs if run.finished and run.spec.system == "ga3c")
     papers = ", ".join(number(papers_ratio(results, network)) for network in names)
     means = ", ".join(number(sum(by_seed.values()) / len(by_seed)) for by_seed in ratios.values())
-    because = f"ratios {means}; the paper's {papers}; from one to the next {described_ratio(rise, of_rise)}"
+    because = f"ratios {means}; the paper's {papers}; from one network to the next {described_ratio(rise, of_rise)}"
     grows = finding_of(rise, of_rise, level, because) if on_gpu else Finding(NEEDS_GPU, because)
     if not results.ended:
         faster = Finding(RUNS_MISSING, faster.because)

@@ -96,7 +96,7 @@ def _large_batch(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting,
     effect = fast_against_slow(speed, batch)
     corrected = min(1.0, FINDINGS * effect.chance)
     ratio = described_ratio(effect, corrected, "setting")
-    because = f"the fastest third against the others: {ratio}, not independent of each other"
+    because = f"batch of the fastest third relative to the others: {ratio}, not independent of each other"
     return Finding(RUNS_MISSING if missing else effect_verdict(effect, corrected), because)
 
 

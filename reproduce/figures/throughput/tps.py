@@ -153,14 +153,16 @@ def findings(known: Rates, planned: int) -> dict[str, Finding]:
     more = sorted({each.setting.predictors for each in known if each.setting.predictors > PAPERS_PREDICTORS})
     # 1. All comparisons, whose p values are corrected together.
     no_faster = 1 / (1 + TIE)
-    agents = {f"TPS with {most} against {other} agents": _ratio(known, AGENTS_PLACE, most, other) for other in fewer}
+    agents = {
+        f"TPS with {most} relative to {other} agents": _ratio(known, AGENTS_PLACE, most, other) for other in fewer
+    }
     predictors = {
-        f"TPS with {PAPERS_PREDICTORS} against {other} predictors": _ratio(
+        f"TPS with {PAPERS_PREDICTORS} relative to {other} predictors": _ratio(
             known, PREDICTORS_PLACE, PAPERS_PREDICTORS, other, no_faster
         )
         for other in more
     }
-    gap = {"the slowest three against the fastest": _gap(known)}
+    gap = {"TPS of the slowest three numbers of agents relative to the fastest": _gap(known)}
     effects = {**agents, **predictors, **gap}
     chances = holm([effect.chance for effect in effects.values()])
     corrected = dict(zip(effects, chances, strict=True))
