@@ -318,7 +318,14 @@ def load_agent(
 
 
 def _by_name(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings with functions replaced by their names."""
+    """Return the settings with functions replaced by their names.
+
+    Raises:
+        UserError: a setting is given under both of its names, or a function cannot be used.
+    """
+    for short, name in CODE.items():
+        if short != name and {short, name} <= settings.keys():
+            raise UserError(f"{short} and {name} are the same setting; give one of them")
     named = {CODE.get(name, name): value for name, value in settings.items()}
     for name in CODE.values():
         value = named.get(name)

@@ -225,7 +225,7 @@ def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: b
         f"seed {seed}",
         *([f"{evaluation.cut} of them ended after {evaluation.most_steps} steps"] if evaluation.cut else []),
     ]
-    if "ALE/" in config.env_id:
+    if config.env_id.startswith("ALE/"):
         protocol += [
             f"frame skip {config.frame_skip}",
             f"sticky actions {config.repeat_action_probability:g}",

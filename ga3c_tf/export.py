@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,13 +71,26 @@ def export_agent(agent: TrainedAgent, file: Path, form: str, score: dict[str, An
     check_export(file, form)
 
     from ga3c_tf.metadata import describe_agent
-    from ga3c_tf.model.export import remove_export, write_network
+    from ga3c_tf.model.export import write_network
 
     metadata = {"format": form, **describe_agent(agent, score)}
-    write_network(agent.model, agent.config.min_policy, file, form, metadata)
     try:
-        write_aside(metadata_of(file), json.dumps(metadata, indent=2) + "\n")
-    except OSError as error:
-        remove_export(file)
-        raise UserError(f"cannot write {metadata_of(file)}: {error.strerror}") from None
+        write_network(agent.model, agent.config.min_policy, file, form, metadata)
+        _write_metadata(metadata_of(file), metadata)
+    except BaseException:  # a signal, too
+        _remove(file)
+        raise
     return metadata
+
+
+def _write_metadata(file: Path, metadata: dict[str, Any]) -> None:
+    try:
+        write_aside(file, json.dumps(metadata, indent=2) + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.strerror}") from None
+
+
+def _remove(file: Path) -> None:
+    """Remove what has been written of an export, so that it can be tried again."""
+    with contextlib.suppress(OSError):
+        shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)

@@ -124,7 +124,6 @@ class Drawn:
                 ended=True,
                 on_gpu=True,
                 hardware="an abacus",
-                processor="an abacus",
                 machine="an abacus",
                 calibrations=[],
             )

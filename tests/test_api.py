@@ -228,6 +228,11 @@ def test_a_recording_is_the_same_for_the_same_seed(tmp_path):
         agent.record(tmp_path / "game.gif", episodes=0)
 
 
+def test_an_environment_under_two_names_is_refused():
+    with pytest.raises(ga3c_tf.UserError, match="env and env_id are the same setting; give one of them"):
+        ga3c_tf.train("CartPole-v1", env_id="ALE/Pong-v5", steps=100)
+
+
 def test_a_budget_of_none_is_none_that_was_given(tmp_path):
     run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=300, **SMALL)
     with pytest.raises(ga3c_tf.UserError, match="has reached its budget"):

@@ -134,10 +134,11 @@ def host_components(config: Config) -> tuple[dict, Callable[[float], dict]]:
     whose observations are not looked at. And 'queue_ms', a round trip of one process's requests (`group` of them) to
     the server and back. All on one core.
     """
+    group = group_size(config)  # of all cores: one is left after the next line
     bind_to_one_core()
-    agents = _Agents(config)
+    agents = _Agents(config, group)
     bare = _bare_step(config)
-    round_trips = _RoundTrips(config)
+    round_trips = _RoundTrips(config, group)
 
     def measure(seconds: float) -> dict:
         return {
@@ -146,7 +147,7 @@ def host_components(config: Config) -> tuple[dict, Callable[[float], dict]]:
             "queue_ms": ms_per_call(round_trips, QUEUE_SHARE * seconds),
         }
 
-    return {"group": group_size(config)}, measure
+    return {"group": group}, measure
 
 
 def model_components(config: Config, device: str) -> tuple[dict, Callable[[float], dict]]:
@@ -274,13 +275,13 @@ def _bare_step(config: Config) -> Callable[[], None]:
 class _Agents:
     """The agents of one process, answered at once with a uniform policy; their segments are thrown away."""
 
-    def __init__(self, config: Config):
+    def __init__(self, config: Config, group: int):
         spec = describe_environment(config)
         self._memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
         self._memory.policy[:] = 1 / spec.num_actions
         self._training_queue = IndexQueue()
         self._episodes = RecordQueue(EPISODE)
-        self._free_slots = {number: deque(self._memory.slots_of(number)) for number in range(group_size(config))}
+        self._free_slots = {number: deque(self._memory.slots_of(number)) for number in range(group)}
         self._runs = [
             Agent(
                 number,
@@ -322,8 +323,8 @@ class _Agents:
 class _RoundTrips:
     """The server's side of a round trip: takes the requests of one agent process, and answers them."""
 
-    def __init__(self, config: Config):
-        self._group = group_size(config)
+    def __init__(self, config: Config, group: int):
+        self._group = group
         self._memory = RolloutBuffers(config.replace(t_max=1), (1,), "uint8", 1)
         self._requests = IndexQueue()
         self._answers = ReplyPipes(self._memory, np.zeros(config.num_agents, int))

@@ -19,7 +19,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.gpu import gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.memory import proportional_mib
-from ga3c_tf.host.processes import process_group
+from ga3c_tf.host.processes import end_with_parent, process_group
 from ga3c_tf.host.scheduling import busy_seconds
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
 
@@ -38,8 +38,7 @@ COPIED = (  # from metrics.csv into a window
 class System:
     """`ga3c-tf train` in a folder of its own, at work only during `warm_up` and `measure`.
 
-    Its processes are a group of this session: should this process die while they are stopped, the kernel ends them.
-    Otherwise the budget `minutes` does.
+    Its processes are a group of this session. Should this process die, the kernel ends them, stopped or not.
 
     Raises:
         UserError: the system refused its settings.
@@ -60,6 +59,7 @@ class System:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 process_group=0,
+                preexec_fn=end_with_parent,
             )
 
     def __enter__(self) -> System:

@@ -137,7 +137,7 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
 
     agent = _trained_agent(run, checkpoint, True, 0, "cpu")
     exit_on_signals()
-    score = write(run, folder, agent, episodes, 0, " ".join(command_line()), for_hub)
+    score = write(run, folder, agent, episodes, 0, shlex.join(command_line()), for_hub)
     print(f"{folder}: {score['env_id']}, mean {score['mean']:.2f} of {episodes} episodes")
     if for_hub:
         print(f"to upload it: hf upload USER/{folder.resolve().name} {shlex.quote(str(folder))}")

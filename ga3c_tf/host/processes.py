@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import signal
 
 import psutil
+
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
 
 
 def process_group(leader: int) -> dict[int, dict]:
@@ -21,3 +26,9 @@ def process_group(leader: int) -> dict[int, dict]:
                 used = process.cpu_times()
                 members[number] = {"parent": process.ppid(), "cpu_s": used.user + used.system}
     return members
+
+
+def end_with_parent() -> None:
+    """Have the kernel send SIGINT to this process when its parent ends, be it by kill -9; a parent may block SIGINT."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT)

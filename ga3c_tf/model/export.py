@@ -5,10 +5,8 @@ All three take `states` [B, *state_shape] and give `policy` float32 [B, A] and `
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
-import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,7 @@ def write_network(model: Model, min_policy: float, file: Path, form: str, metada
     Args:
         model: whose network.
         min_policy: as `Config.min_policy`.
-        file: to write, which is not there yet; for 'savedmodel' a folder.
+        file: to write, which is not there yet; for 'savedmodel' a folder. After an error, part of it may be left.
         form: 'onnx', 'savedmodel' or 'keras'.
         metadata: becomes the ONNX file's own metadata, values as JSON; the other formats have no place for it.
 
@@ -41,20 +39,11 @@ def write_network(model: Model, min_policy: float, file: Path, form: str, metada
         if form == "onnx":
             _finish_onnx(file, metadata)
     except OSError as error:
-        remove_export(file)
         raise UserError(f"cannot write {file}: {error.strerror or error}") from None
     except tf.errors.ResourceExhaustedError as error:
-        remove_export(file)
         raise UserError(f"cannot write {file}: {one_line(error)}") from None
     except Exception as error:  # whatever a converter raises at layers that it does not know
-        remove_export(file)
         raise UserError(f"network {model.network.name!r} cannot be exported as {form}: {one_line(error)}") from error
-
-
-def remove_export(file: Path) -> None:
-    """Remove what has been written of an export, so that it can be tried again."""
-    with contextlib.suppress(OSError):
-        shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)
 
 
 def _exported(network: keras.Model, spec: tf.TensorSpec, min_policy: float) -> keras.Model:

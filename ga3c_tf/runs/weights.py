@@ -111,7 +111,7 @@ def save_weights(folder: Path, model: Model, config_json: str, score: dict, name
         folder: made where it is not there; `check_free` says which may be.
         model: whose weights.
         config_json: the settings, as `Config.to_json` gives them.
-        score: what `evaluate.summary` says.
+        score: what `evaluation.summary` says.
         name: of the file of the weights, `FILE` or `SAFETENSORS`.
 
     Raises:

@@ -70,7 +70,7 @@ class Session:
         self._time_before = 0.0
         self._agents_started = 0
         self._stop_reason: str | None = None
-        self._start = time.monotonic()
+        self._start: float | None = None
 
     # where the run stands
 
@@ -86,8 +86,8 @@ class Session:
 
     @property
     def seconds(self) -> float:
-        """Seconds since `begin`."""
-        return time.monotonic() - self._start
+        """Seconds since `begin`; 0 before it."""
+        return 0.0 if self._start is None else time.monotonic() - self._start
 
     def rates(self) -> tuple[float, float]:
         """Return the learning rate and beta of now."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Worker(threading.Thread):
-    """Base of predictor and trainer: runs `work` and keeps what it raised.
+    """Base of predictor, trainer and dynamic adjustment: runs `work` and keeps what it raised.
 
     Args:
         name: thread name, as profilers and tracebacks show it.
@@ -27,5 +27,5 @@ class Worker(threading.Thread):
             self._on_error()
 
     def work(self) -> None:
-        """Run the loop; return when the worker's queue tells it to stop."""
+        """Run the loop; return when the worker is told to stop."""
         raise NotImplementedError

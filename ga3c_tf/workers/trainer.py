@@ -158,8 +158,9 @@ class UpdateGate:
         """Wait for the updates that run; none begins during the block."""
         with self._changed:
             self._closers += 1
-            self._changed.wait_for(lambda: not self._running)
         try:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._running)
             yield
         finally:
             with self._changed:

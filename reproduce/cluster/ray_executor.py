@@ -21,7 +21,7 @@ from ga3c_tf.remote.cluster import connect
 from ga3c_tf.reproduce.cluster.ray_task import MARKER, Job
 from ga3c_tf.reproduce.cluster.scheduler import RUNNING, WAITING, News, State, scheduler_of
 from ga3c_tf.reproduce.cluster.storage import Mirror, Storage
-from ga3c_tf.reproduce.runs.run import FINISHED, RUN_FILE, Run
+from ga3c_tf.reproduce.runs.run import RUN_FILE, Run, has_ended
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
 LOCAL = "local"
@@ -93,7 +93,7 @@ class RayExecutor:
                     if (runs / spec.id).exists() and not storage.names(f"runs/{spec.id}"):
                         mirror.push()
                 try:
-                    self._lead([job for job in jobs if force or not _finished(storage, job.spec)], url, marker, force)
+                    self._lead([job for job in jobs if force or not _ended(storage, job.spec)], url, marker, force)
                 except BaseException:
                     if not self._detach:
                         _collect(mirrors, self._say)
@@ -220,10 +220,14 @@ def _marker(storage: Storage, url: str) -> bytes:
         raise UserError(f"--storage {url} cannot be written: {type(error).__name__}: {error}") from None
 
 
-def _finished(storage: Storage, spec: RunSpec) -> bool:
+def _ended(storage: Storage, spec: RunSpec) -> bool:
+    """Return whether the storage has a result of the run."""
     file = f"runs/{spec.id}/{RUN_FILE}"
-    result = storage.read(file)
+    content = storage.read(file)
+    if content is None:
+        return False
     try:
-        return result is not None and json.loads(result)["status"] == FINISHED
+        result = json.loads(content)
+        return has_ended({"status": result["status"], "ended": result["ended"]})
     except (ValueError, KeyError, TypeError):
         raise UserError(f"{file} in the storage is damaged; remove runs/{spec.id} there to run it again") from None

@@ -174,7 +174,6 @@ def _progress(config: Config, folder: Path, mirror: Mirror) -> Progress:
     episodes = read_last_rows(folder / "episodes.csv", EPISODE_COLUMNS, config.rolling_episodes)
     steps, seconds = (int(metrics[-1]["agent_steps"]), float(metrics[-1]["time_s"])) if metrics else (0, 0.0)
     ended = int(episodes[-1]["episode"]) if episodes else 0
-    budgets = ((steps, config.steps), (seconds / 60, config.minutes), (ended, config.episodes))
-    share = min(1.0, max((done / budget for done, budget in budgets if budget), default=0.0))
+    share = config.progress(steps, seconds, ended) or 0.0
     scores = [float(row["score"]) for row in episodes]
     return Progress(_saved_steps(mirror), steps, share, float(np.mean(scores)) if scores else None)

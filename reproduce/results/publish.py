@@ -42,7 +42,7 @@ def publish(
             metadata, a video, and metadata.json, which says how states are made.
 
     Returns:
-        What `evaluate.summary` says.
+        What `evaluation.summary` says.
 
     Raises:
         UserError: the run's meta.json, or the score of the weights it began with, is damaged, something in the run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
 import itertools
 import json
@@ -21,7 +20,7 @@ from ga3c_tf.files import locked, write_aside
 from ga3c_tf.host.calibration import calibrate
 from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.host.processes import process_group
+from ga3c_tf.host.processes import end_with_parent, process_group
 from ga3c_tf.reproduce.runs.curve import curve_of, write_curve
 from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RUN_FILE, Run, read_run, remove_run
 from ga3c_tf.reproduce.runs.specs import RunSpec
@@ -32,8 +31,6 @@ POLL_SECONDS = 0.25
 SAMPLE_SECONDS = 2.0
 CLOSE_SECONDS = 60.0
 FRESH_SECONDS = 5.0
-PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None)
 
 
 class ChildEnded(Exception):
@@ -233,7 +230,7 @@ def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda
             stdout=output,
             stderr=subprocess.STDOUT,
             process_group=0,
-            preexec_fn=_end_with_parent,
+            preexec_fn=end_with_parent,
         )
         try:
             while process.poll() is None:
@@ -270,12 +267,6 @@ def _end(process: subprocess.Popen) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _end_with_parent() -> None:
-    """Have the kernel send SIGINT to this process when its parent ends, be it by kill -9; a parent may block SIGINT."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 class _Watch:

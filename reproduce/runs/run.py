@@ -6,10 +6,11 @@ import functools
 import itertools
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ class Run:
     @property
     def ended(self) -> bool:
         """Whether it has a result: it is finished, or diverged."""
-        return self.finished or self.diverged
+        return has_ended(self.result)
 
     @property
     def resumable(self) -> bool:
@@ -151,20 +152,18 @@ class Run:
         return "; ".join(dict.fromkeys(machine_of(session) for session in self.sessions))
 
     @property
-    def processor(self) -> str:
-        """The machine's cores in words, whether or not a GPU was used besides."""
-        return "; ".join(dict.fromkeys(map(_cores_of, self.sessions)))
-
-    @property
     def identified(self) -> bool:
         """Whether it says which processors it ran on."""
         return all("processor" in session for session in self.sessions)
 
     @property
     def machine(self) -> str:
-        """The hardware and, where it is known, the identity of its processors: what tells machines apart."""
-        known = [json.dumps(session.get("processor"), sort_keys=True) for session in self.sessions]
-        return "; ".join(dict.fromkeys([self.hardware, *known]))
+        """The cores in words and, where it is known, the identity of the processors: what tells machines apart.
+
+        It does not depend on whether a GPU was used: on one machine, GA3C may use it and A3C not.
+        """
+        cores = [f"{_cores_of(each)} {json.dumps(each.get('processor'), sort_keys=True)}" for each in self.sessions]
+        return "; ".join(dict.fromkeys(cores))
 
     @property
     def calibrations(self) -> list[Calibration]:
@@ -257,6 +256,11 @@ def read_run(folder: Path) -> dict:
         return {}
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{file} is damaged: {error}; remove {folder} to run it again") from None
+
+
+def has_ended(result: Mapping[str, Any]) -> bool:
+    """Return whether a run.json says that the run has a result: it is finished, or diverged."""
+    return result.get("status") == FINISHED or result.get("ended") == outcomes.DIVERGED
 
 
 def remove_run(folder: Path) -> None:

@@ -18,6 +18,7 @@ from ga3c_tf.bench.components import (
 )
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.machine import usable_cores
 
 CARTPOLE = Config(env_id="CartPole-v1", seed=0, num_agents=4, agent_processes=2, min_training_batch=0)
 
@@ -86,6 +87,12 @@ def test_agents_and_queue_are_timed_even_with_two_slots_each():
     assert host.facts == {"group": 3}
     for found in (first, second):
         assert 0.0001 < found["bare_environment_ms"] < found["environment_ms"] < 5 and 0.001 < found["queue_ms"] < 5
+
+
+def test_each_process_is_measured_with_its_share_of_the_agents_on_all_cores():
+    config = CARTPOLE.replace(num_agents=64, agent_processes=None)
+    with ComponentProcess(host_components, config) as host:
+        assert host.facts == {"group": -(-64 // usable_cores())}
 
 
 @pytest.mark.parametrize(

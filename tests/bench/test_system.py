@@ -132,15 +132,19 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 config = Config(env_id="CartPole-v1", seed=0, num_agents=2, device="cpu")
 system = bench.System(config, pathlib.Path(sys.argv[1]), 0.2, minutes=60)
 system.warm_up(0.1)
+if sys.argv[2] == "working":
+    system._signal(signal.SIGCONT)
 print(system._process.pid, flush=True)
 time.sleep(60)
 """
 
 
-def test_a_stopped_system_ends_with_a_bench_that_is_killed(tmp_path):
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+@pytest.mark.parametrize("state", ["stopped", "working"])
+def test_a_system_ends_with_a_bench_that_is_killed(tmp_path, state):
+    words = [sys.executable, "-c", PROGRAM, str(tmp_path), state]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     group = int(process.stdout.readline())
-    assert stopped(group)
+    assert stopped(group) if state == "stopped" else process_group(group)
     process.kill()
     process.wait()
     assert group_ended(group)

@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from invented_runs import SESSION, failed, invent, labelled, made, of_session
+from invented_runs import ON_GPU, SESSION, failed, invent, labelled, made, of_session
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
@@ -22,6 +22,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     HOLDS,
     NO_DIFFERENCE,
     RUNS_MISSING,
+    SEVERAL_MACHINES,
     TOO_SHORT,
     Finding,
 )
@@ -238,6 +239,22 @@ def test_who_learns_sooner_by_the_clock(folder):
     assert finding.verdict == HOLDS and finding.because.endswith("(3 seeds)")
     assert 3 < float(finding.because.split()[0]) < 4.2  # the rolling score is behind by half a window
     assert "| cartpole | 150 | A3C | 3 of 3 |" in "\n".join(wall_clock.FIGURE.section(results))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "verdict"),
+    [
+        ({"gpus": ["a loom"]}, HOLDS),  # the same machine, whose GPU only GA3C uses
+        ({"cpu": "another abacus"}, SEVERAL_MACHINES),
+        ({"processor": {"family": "7"}}, SEVERAL_MACHINES),  # of the same name, but another processor
+    ],
+)
+def test_a_race_is_decided_on_one_machine_only(folder, theirs, verdict):
+    results, _ = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
+    for run in results.runs:
+        of_session(run, ON_GPU if run.spec.system == "ga3c" else {**SESSION, **theirs})
+    results = made(folder, "wall-clock", ("cartpole",)).of_game("cartpole")
+    assert wall_clock.findings(results)["cartpole"].verdict == verdict
 
 
 def test_a_race_that_a3c_does_not_finish_gives_a_bound(folder):

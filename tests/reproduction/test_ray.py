@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -31,7 +32,7 @@ from ga3c_tf.reproduce.cluster import (  # noqa: E402
     ray_task,
     scheduler,
 )
-from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor, _collect, _finished, jobs_for, summary  # noqa: E402
+from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor, _collect, _ended, jobs_for, summary  # noqa: E402
 from ga3c_tf.reproduce.cluster.storage import Mirror, Storage, TakenOver  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)  # Ray and whole runs, on a machine that may be slow
@@ -592,13 +593,23 @@ def test_an_unknown_kind_of_storage_is_refused():
         Storage("nowhere://x")
 
 
+def test_a_run_of_the_storage_has_ended_if_it_is_finished_or_diverged(tmp_path):
+    storage = Storage(str(tmp_path))
+    spec = tiny(1)
+    outcomes = ({"status": "finished", "ended": "steps"}, {"status": "failed", "ended": "diverged"})
+    others = ({"status": "failed", "ended": ""}, {"status": "interrupted", "ended": "interrupted"})
+    assert not _ended(storage, spec)
+    for result in (*outcomes, *others):
+        storage.write([(f"runs/{spec.id}/run.json", json.dumps(result).encode())])
+        assert _ended(storage, spec) == (result in outcomes)
+
+
 def test_a_damaged_result_in_the_storage_is_named(tmp_path):
     storage = Storage(str(tmp_path))
     spec = tiny(1)
-    assert not _finished(storage, spec)
     storage.write([(f"runs/{spec.id}/run.json", b"{")])
     with pytest.raises(UserError, match=f"runs/{spec.id}/run.json in the storage is damaged"):
-        _finished(storage, spec)
+        _ended(storage, spec)
 
 
 # cores

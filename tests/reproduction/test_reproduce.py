@@ -16,6 +16,7 @@ from commands import children_of, ga3c_tf
 from invented_runs import failed, invent
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.processes import end_with_parent
 from ga3c_tf.reproduce import command
 from ga3c_tf.reproduce.figures.registry import FIGURES, figures_with
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
@@ -251,7 +252,7 @@ def test_a_child_hears_a_signal_that_its_parent_blocks():
     try:
         said = [
             subprocess.run(words, preexec_fn=each, capture_output=True, text=True).stdout.strip()
-            for each in (None, execute._end_with_parent)
+            for each in (None, end_with_parent)
         ]
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -25,7 +25,7 @@ from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.ga3c.system import GA3C, updates_at_once
 from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.workers.predictor import Predictor
-from ga3c_tf.workers.trainer import BatchBuilder, Trainer
+from ga3c_tf.workers.trainer import BatchBuilder, Trainer, UpdateGate
 
 
 def run_counting(tmp_path, monkeypatch, kind=GA3C, **settings):
@@ -456,6 +456,66 @@ def test_killing_the_server_ends_the_agents(started_training):
             break
         time.sleep(0.1)
     assert not alive(children)
+
+
+def test_threads_end_also_when_the_end_is_interrupted(tmp_path, monkeypatch):
+    """As by a second Ctrl-C in Python: they would keep the model."""
+    systems = []
+
+    class Interrupted(GA3C):
+        def start(self):
+            super().start()
+            systems.append(self)
+            stop = self.agents.stop
+
+            def interrupted():
+                stop()
+                raise KeyboardInterrupt
+
+            self.agents.stop = interrupted
+
+    with pytest.raises(KeyboardInterrupt):
+        run_counting(tmp_path, monkeypatch, Interrupted)
+    [system] = systems
+    workers = [*system._predictors, *system._trainers]
+    for worker in workers:
+        worker.join(10)
+    assert workers and not any(worker.is_alive() for worker in workers)
+
+
+def test_a_gate_whose_closing_is_interrupted_is_open_again(monkeypatch):
+    gate = UpdateGate(1)
+
+    def interrupted(predicate):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(gate._changed, "wait_for", interrupted)
+        with gate.closed():
+            pass
+    assert gate._closers == 0
+
+
+@pytest.mark.parametrize(("adjustment", "kept"), [("fast", [6, 1, 2]), ("off", None)])
+def test_before_it_starts_no_time_has_passed_and_the_workers_are_those_found_before(
+    tmp_path, monkeypatch, adjustment, kept
+):
+    seen = []
+
+    class Watched(GA3C):
+        def start(self):
+            self.session.workers_before = [6, 1, 2]
+            seen.append(self.counts().workers_to_keep)
+            super().start()
+
+    class Slow(Watched):
+        def __init__(self, session):
+            super().__init__(session)
+            time.sleep(0.1)
+            seen.append(session.time_s)
+
+    run_counting(tmp_path, monkeypatch, Slow, adjustment=adjustment)
+    assert seen == [0.0, kept]
 
 
 @pytest.mark.parametrize(

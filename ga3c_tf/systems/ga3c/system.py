@@ -110,10 +110,12 @@ class GA3C(System):
         if self.adjustment:
             self.adjustment.stop()
             self.adjustment.join(STOP_SECONDS)
-        self.agents.stop()  # an adjustment that is still at work starts no agents after this
-        self._prediction_queue.stop(self._num_predictors)
-        self._builder.closed = True
-        self.session.training_queue.stop(self._num_trainers)
+        try:
+            self.agents.stop()  # an adjustment that is still at work starts no agents after this
+        finally:  # also after a second Ctrl-C: threads that wait would keep the model
+            self._prediction_queue.stop(self._num_predictors)
+            self._builder.closed = True
+            self.session.training_queue.stop(self._num_trainers)
         deadline = time.monotonic() + STOP_SECONDS
         for worker in [*self._predictors, *self._trainers]:
             worker.join(max(0.0, deadline - time.monotonic()))
@@ -131,8 +133,14 @@ class GA3C(System):
             trainers=self._num_trainers,
             requests=len(self._prediction_queue),
             gathered=self._builder.states,
-            workers_to_keep=list(self.adjustment.search.accepted) if self.adjustment else None,
+            workers_to_keep=self._workers_to_keep(),
         )
+
+    def _workers_to_keep(self) -> list[int] | None:
+        """Return the N_A, N_P and N_T that dynamic adjustment kept last; before it starts, those found in the past."""
+        if self.adjustment:
+            return list(self.adjustment.search.accepted)
+        return self.session.workers_before if self.session.config.adjustment != "off" else None
 
     def before_row(self) -> None:
         session = self.session

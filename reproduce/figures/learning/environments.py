@@ -10,6 +10,7 @@ import numpy as np
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.learning import learning_curves, scores
 from ga3c_tf.reproduce.figures.throughput import pps
+from ga3c_tf.reproduce.measures.curves import score_at_start
 from ga3c_tf.reproduce.measures.effects import above_random, judged, pooled_effect
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
@@ -73,7 +74,7 @@ def measures(run: Run) -> list[Measure]:
     whole = curve["episodes"] >= window
     start = Measure(
         START,
-        float(curve["rolling_score"][whole][0]) if whole.any() else float("nan"),
+        score_at_start(curve, window),
         "points",
         f"mean score of the last {window} episodes, at the first point of the curve with as many",
         f"fewer than {window} episodes ended",

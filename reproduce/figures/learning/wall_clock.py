@@ -152,7 +152,7 @@ def _verdict(results: Results, game: str, verdict: str) -> str:
         return verdict
     if len(ended) < len(runs):
         return RUNS_MISSING
-    return SEVERAL_MACHINES if len({run.hardware for run in ended if run.finished}) > 1 else verdict
+    return SEVERAL_MACHINES if len({run.machine for run in ended if run.finished}) > 1 else verdict
 
 
 def details(results: Results) -> list[str]:

@@ -101,7 +101,7 @@ def speed_ups(results: Results, network: str, other: str) -> dict[int, float]:
 
 def _comparable(ours: Run, theirs: Run) -> bool:
     """Return whether two finished runs have one seed and ran on one machine, at one speed of it or at one time."""
-    if ours.spec.seed != theirs.spec.seed or ours.processor != theirs.processor:
+    if ours.spec.seed != theirs.spec.seed or ours.machine != theirs.machine:
         return False
     return comparable([ours, theirs]) or abs(ours.started_s - theirs.started_s) <= AT_ONE_TIME_S
 
