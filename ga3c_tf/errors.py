@@ -11,7 +11,7 @@ class BudgetReached(UserError):
     """A run that is to be resumed has used its budget."""
 
 
-def did_you_mean(name: str, known: list[str], count: int = 3) -> str:
+def did_you_mean(name: str, known: list[str]) -> str:
     """Return a hint such as '; close: a, b', or an empty text."""
-    close = difflib.get_close_matches(name, known, n=count, cutoff=0.5)
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     return f"; close: {', '.join(close)}" if close else ""

@@ -12,7 +12,6 @@ from matplotlib import pyplot as plt
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
 SYSTEM_COLORS = {"a3c": COLORS[4], "a2c": COLORS[2], "ga3c": COLORS[0]}
-SYSTEM_NAMES = {"a3c": "A3C", "a2c": "A2C", "ga3c": "GA3C"}
 COLUMN = 3.3  # inches: the width of a column of the paper
 FONT = 7
 STYLE: dict[Any, Any] = {

@@ -16,7 +16,6 @@ from ga3c_tf.reproduce.drawing.canvas import (
     COLORS,
     FONT,
     SYSTEM_COLORS,
-    SYSTEM_NAMES,
     canvas,
     handles,
     legend_above,
@@ -25,6 +24,7 @@ from ga3c_tf.reproduce.drawing.canvas import (
 )
 from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.runs.curve import Columns
+from ga3c_tf.reproduce.runs.specs import SYSTEMS
 
 MARKS = {  # of Table 3's methods: marker, color
     "random": ("x", "#7F7F7F"),
@@ -142,7 +142,7 @@ def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
 
 def color_of(label: str, number: int, labels: Iterable[str]) -> str:
     """Return the color of a line: that of its system, where no other line is of the same; else one of no such line."""
-    systems = {name: SYSTEM_COLORS[system] for system, name in SYSTEM_NAMES.items()}
+    systems = {name: SYSTEM_COLORS[system] for system, name in SYSTEMS.items()}
     counts = Counter(other.split(",")[0] for other in labels)
     taken = {first: color for first, color in systems.items() if counts[first] == 1}
     free = [color for color in COLORS if color not in taken.values()]

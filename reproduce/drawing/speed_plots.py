@@ -12,7 +12,6 @@ from matplotlib.ticker import LogLocator
 from ga3c_tf.reproduce.drawing.canvas import (
     COLORS,
     SYSTEM_COLORS,
-    SYSTEM_NAMES,
     canvas,
     handles,
     legend_above,
@@ -20,6 +19,7 @@ from ga3c_tf.reproduce.drawing.canvas import (
     short_number,
 )
 from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import SYSTEMS
 
 
 def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], float | None]], stem: Path) -> None:
@@ -36,7 +36,7 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
             if speeds[system]:
                 x = place + (number - 1) * width
                 mean = np.mean(speeds[system])
-                axis.bar(x, mean, 0.9 * width, color=color, label=SYSTEM_NAMES[system] if place == 0 else None)
+                axis.bar(x, mean, 0.9 * width, color=color, label=SYSTEMS[system] if place == 0 else None)
                 axis.vlines(x, min(speeds[system]), max(speeds[system]), color="black", linewidth=0.8)
                 label = short_number(float(f"{mean:.2g}"))
                 aside: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 5, "rotation": 90}

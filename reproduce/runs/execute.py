@@ -26,6 +26,7 @@ from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RUN_FILE, 
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import read_sessions
+from ga3c_tf.signals import ENDING
 
 POLL_SECONDS = 0.25
 SAMPLE_SECONDS = 2.0
@@ -249,7 +250,7 @@ def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda
 def _error_of(command: str, code: int, printed: str) -> ChildEnded:
     """Return the error of a command that ended with this exit code, not 0, and printed this."""
     number = -code if code < 0 else code - 128
-    if code < 0 or number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if code < 0 or number in ENDING:
         return ChildEnded(INTERRUPTED, f"{command}: ended by {signal.Signals(number).name}", outcomes.INTERRUPTED)
     ended = (_last_object(printed) or {}).get("ended", "")
     status = INTERRUPTED if ended == outcomes.NOT_SAVED else FAILED
