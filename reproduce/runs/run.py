@@ -222,6 +222,15 @@ def comparable(runs: Iterable[Run]) -> bool:
     return agree(calibration for run in runs for calibration in run.calibrations)
 
 
+def seeds_have_one_machine(runs: Iterable[Run]) -> bool:
+    """Return whether all finished runs of a seed were made on one machine, so that its speed favors none of them."""
+    machines: dict[int, set[str]] = {}
+    for run in runs:
+        if run.finished:
+            machines.setdefault(run.spec.seed, set()).add(run.machine)
+    return all(len(each) == 1 for each in machines.values())
+
+
 def made_together(runs: Iterable[Run]) -> bool:
     """Return whether some of the finished runs trained at the same time, so that their minutes are longer than alone.
 

@@ -12,7 +12,14 @@ from invented_runs import ON_GPU, SESSION, failed, invent, labelled, made, of_se
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.learning import batch_size, environments, sample_efficiency, speed, wall_clock
+from ga3c_tf.reproduce.figures.learning import (
+    batch_size,
+    environments,
+    learning_curves,
+    sample_efficiency,
+    speed,
+    wall_clock,
+)
 from ga3c_tf.reproduce.figures.learning import scores as scores_figure
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
@@ -224,6 +231,9 @@ def test_batches_at_the_limit_are_seldom_judged_and_others_mostly():
     assert np.mean([each.count(FAILS) / 4 for each in verdicts(0.7)]) >= 0.85
 
 
+ANOTHER = {**SESSION, "cpu": "another abacus"}
+
+
 def raced(folder, times):
     """Runs of `wall-clock` on CartPole that reach the score after these shares of their time, by system and seed."""
     for system, shares in times.items():
@@ -245,7 +255,7 @@ def test_who_learns_sooner_by_the_clock(folder):
     ("theirs", "verdict"),
     [
         ({"gpus": ["a loom"]}, HOLDS),  # the same machine, whose GPU only GA3C uses
-        ({"cpu": "another abacus"}, SEVERAL_MACHINES),
+        ({"cpu": ANOTHER["cpu"]}, SEVERAL_MACHINES),
         ({"processor": {"family": "7"}}, SEVERAL_MACHINES),  # of the same name, but another processor
     ],
 )
@@ -373,4 +383,25 @@ def test_learning_curves_stand_beside_random_play_and_their_best_is_of_full_wind
         rows = ["1.0,10,8,99.0", "2.0,900,99,50.0", "3.0,1000,100,4.0", "4.0,2000,200,3.0"]
         (run.path / "curve.csv").write_text("\n".join(["time_s,agent_steps,episodes,rolling_score", *rows]) + "\n")
     text = "\n".join(FIGURES["learning-curves"].section(made(folder, "learning-curves")))
-    assert text.count("| 2 | 3 (1 seed) | 4 (1 seed) |") == text.count("| - | 3 (1 seed) | 4 (1 seed) |") == 3
+    ends = "3 [3, 3] (3 seeds) | 4 [4, 4] (3 seeds)"
+    assert text.count(f"| 2 | {ends} |") == text.count(f"| - | {ends} |") == 2
+
+
+@pytest.mark.parametrize(
+    ("theirs", "on", "verdict"),
+    [
+        (1.0, [SESSION, SESSION, SESSION], HOLDS),
+        (1.0, [SESSION, ANOTHER, ANOTHER], HOLDS),  # each seed on one machine
+        (1.0, [SESSION, SESSION, None], SEVERAL_MACHINES),  # the last seed on both
+        (10.0, [SESSION, SESSION, SESSION], FAILS),
+        (5.0, [SESSION, SESSION, SESSION], NO_DIFFERENCE),
+    ],
+)
+def test_who_scores_more_after_the_same_time(folder, theirs, on, verdict):
+    for seed, session in enumerate(on, 1):
+        for spec in learning_curves.specs("quick", "boxing", seed):
+            score = (5.0 if spec.system == "ga3c" else theirs) + seed / 10
+            machine = session or (SESSION if spec.system == "ga3c" else ANOTHER)
+            invent(folder.runs, spec, scores=(0.0, score, score), sessions=[machine], random={"scores": [0.0]})
+    results = made(folder, "learning-curves", ("boxing",)).of_game("boxing")
+    assert learning_curves.findings(results)["boxing"].verdict == verdict

@@ -29,7 +29,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Finding,
     holds_if,
 )
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
 
 RATES = {"normal": 1e-3, "large": 4e-3}
 GOOD = ("minimum 20", "minimum 40")
@@ -153,8 +153,7 @@ def _finding(results: Results, metric: str, effect: Effect, corrected: float, le
     because = (described_ratio if metric == PPS else described)(effect, corrected)
     if not results.ended:
         return Finding(RUNS_MISSING, because)
-    by_seed = grouped(results.runs, lambda run: run.spec.seed)
-    if metric in OF_TIME and any(len({run.machine for run in each if run.finished}) > 1 for each in by_seed.values()):
+    if metric in OF_TIME and not seeds_have_one_machine(results.runs):
         return Finding(SEVERAL_MACHINES, because)
     return finding_of(effect, corrected, level, because)
 
