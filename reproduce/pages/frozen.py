@@ -28,7 +28,7 @@ RULES = {
     "queues": ERRORS,
     "speed": SPEEDS,
     "wall-clock": AUDIT,
-    "learning-curves": AUDIT,
+    "learning-curves": Frozen("866193d", "2026-11-26T13:11:24+00:00"),
     "policy-lag": Frozen("74bb5ba", "2026-11-25T03:03:31+00:00"),
     "utilization": ERRORS,
     "environments": AUDIT,
