@@ -83,11 +83,6 @@ class RecordQueue:
         buffer = fcntl.ioctl(self.reader.fileno(), termios.FIONREAD, b"\0" * 4)
         return struct.unpack("i", buffer)[0] // self.dtype.itemsize
 
-    def close(self) -> None:
-        """Close both ends in this process."""
-        self.reader.close()
-        self.writer.close()
-
 
 class IndexQueue(RecordQueue):
     """A queue of indices read by several threads, each of which one STOP record ends."""
