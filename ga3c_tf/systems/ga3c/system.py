@@ -107,10 +107,10 @@ class GA3C(System):
                 raise worker.error
 
     def stop(self) -> None:
-        if self.adjustment:
-            self.adjustment.stop()
-            self.adjustment.join(STOP_SECONDS)
         try:
+            if self.adjustment:
+                self.adjustment.stop()
+                self.adjustment.join(STOP_SECONDS)
             self.agents.stop()  # an adjustment that is still at work starts no agents after this
         finally:  # also after a second Ctrl-C: threads that wait would keep the model
             self._prediction_queue.stop(self._num_predictors)
