@@ -178,6 +178,26 @@ def test_nothing_is_left_of_an_export_that_does_not_come_to_its_end(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("error", "raised", "words"),
+    [
+        (ValueError("no such layer"), UserError, "cannot be exported as onnx: .*no such layer"),
+        (SystemExit(130), SystemExit, "130"),
+    ],
+)
+def test_nothing_is_left_of_a_network_that_is_not_converted_to_the_end(
+    agents, tmp_path, monkeypatch, error, raised, words
+):
+    def failing(file, metadata):
+        assert file.exists()
+        raise error
+
+    monkeypatch.setattr("ga3c_tf.model.export._finish_onnx", failing)
+    with pytest.raises(raised, match=words):
+        agents["minatar_breakout"].export(tmp_path / "agent.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_onnx_file_explains_itself(agents, tmp_path):
     file = tmp_path / "pong.onnx"
     metadata = agents["pong"].export(file)
