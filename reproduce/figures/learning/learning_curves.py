@@ -1,7 +1,7 @@
-"""Figure 6: score against wall-clock for several games, three runs for each of two learning rates.
+"""Figure 6: score against wall-clock for several games; GA3C and, on the same machine, our CPU A3C.
 
-Beside them, on the same machine, our CPU A3C, whose scores the paper's reviewers asked for and never got. The quick
-budget has one learning rate.
+The paper shows no scores of A3C beside its own; its reviewers asked for them. As in the paper, GA3C has two learning
+rates, three runs each; at the quick budget both systems have one.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ FIGURE = Figure(
     name="learning-curves",
     place=8,
     paper="Figure 6",
-    shows="score against time and agent steps for several games and two learning rates, and A3C",
+    shows="score against time and agent steps for several games, for GA3C and A3C",
     headline="does GA3C score more than A3C after the same time? (asked by reviewers)",
     games={"smoke": ("cartpole",), "quick": ("boxing", "pong"), "paper": NINE_GAMES},
     seeds=seeds_by_budget(quick=3),
