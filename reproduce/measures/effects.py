@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import linregress, ttest_1samp
 from scipy.stats import t as t_dist
 
-from ga3c_tf.reproduce.measures.intervals import mean_interval, student_interval
+from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.planning import OpenTest
 from ga3c_tf.reproduce.measures.text import number
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -263,13 +263,6 @@ def effect_alone(because: str) -> str:
     """
     effect = because.rpartition("; ")[2]
     return re.sub(r", p = [^ ()]+|,? \(\d+ \w+\)", "", effect)
-
-
-def above_random(scores: Sequence[float], random: float | None) -> bool:
-    """Whether scores are above the random policy's by more than chance; of fewer than three or an unknown one: True."""
-    if random is None or len(scores) < LEAST_SEEDS:
-        return True
-    return mean_interval(scores)[0] > random
 
 
 def _sign_test(differences: np.ndarray) -> float:

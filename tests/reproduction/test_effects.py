@@ -10,7 +10,6 @@ from scipy.stats import ttest_ind
 
 from ga3c_tf.reproduce.measures.effects import (
     Effect,
-    above_random,
     described_ratio,
     effect_verdict,
     growth,
@@ -203,10 +202,3 @@ def test_findings_of_one_figure_are_corrected_for_their_number():
     assert 0.005 < effect.chance < 0.05
     assert judged({"alone": effect})["alone"].verdict == HOLDS
     assert judged(dict.fromkeys(range(12), effect))[3].verdict == NO_DIFFERENCE
-
-
-def test_what_has_left_the_random_policy():
-    assert above_random([0.9, 1.0, 1.1], 0.5) and not above_random([0.4, 0.6, 0.9], 0.5)
-    assert above_random([0.1, 0.2], 0.5) and above_random([0.1, 0.2, 0.1], None)  # too few, or unknown
-    rng = np.random.default_rng(0)
-    assert np.mean([above_random(rng.normal(0.5, 0.1, 3).tolist(), 0.5) for _ in range(1000)]) < 0.05

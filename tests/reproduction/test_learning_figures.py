@@ -405,3 +405,28 @@ def test_who_scores_more_after_the_same_time(folder, theirs, on, verdict):
             invent(folder.runs, spec, scores=(0.0, score, score), sessions=[machine], random={"scores": [0.0]})
     results = made(folder, "learning-curves", ("boxing",)).of_game("boxing")
     assert learning_curves.findings(results)["boxing"].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        ((2.0, 9.0, 30.0), (1.0, 1.1, 1.2), NO_DIFFERENCE),  # its t interval begins below the random policy
+        ((0.1, 9.0, 30.0), (0.0, 0.1, 0.2), TOO_SHORT),  # one seed of either is still random
+        ((0.1, 0.0, 0.2), (6.0, 7.0, 8.0), FAILS),
+    ],
+)
+def test_scores_are_compared_once_every_seed_of_one_system_has_left_the_random_policy(folder, ours, theirs, verdict):
+    random = {"scores": [-1.0, 0.0, 1.0] * 10}
+    for seed in (1, 2, 3):
+        for spec in learning_curves.specs("quick", "boxing", seed):
+            score = (ours if spec.system == "ga3c" else theirs)[seed - 1]
+            invent(folder.runs, spec, scores=(0.0, score, score), random=random)
+    results = made(folder, "learning-curves", ("boxing",)).of_game("boxing")
+    assert learning_curves.findings(results)["boxing"].verdict == verdict
+
+
+def test_a_game_with_scattered_seeds_is_not_left_out(folder):
+    """As on MinAtar Seaquest, where the random policy scores 0.1."""
+    ended(folder, "minatar_seaquest", {"ga3c": (69.3, 96.7, 17.1), "a2c": (32.9, 6.3, 15.6)})
+    found = environments.findings(made(folder, "environments"))["A2C"]
+    assert "minatar_seaquest (+70)" in found.because

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, 
 from ga3c_tf.reproduce.figures.learning import learning_curves, scores
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import score_at_start
-from ga3c_tf.reproduce.measures.effects import above_random, judged, pooled_effect
-from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
+from ga3c_tf.reproduce.measures.effects import judged, pooled_effect
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_PLAY, RandomPlay, has_left_random, random_play
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Claim, Finding
@@ -121,7 +122,7 @@ def claims(results: Results) -> list[Claim]:
     score = "that of the final weights" if _evaluated(results) else "the rolling score at the end"
     rule = (
         f"its normalized score is at most {MARGIN:g} points below, on average over the games; 0 is the random policy, "
-        "100 the better of the two systems; games in which neither is clearly above the random policy are left out; "
+        "100 the better of the two systems; games in which neither has left the random policy are left out; "
         f"the difference of each game is in brackets; the score is {score}"
     )
     return [
@@ -161,13 +162,23 @@ def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[
     ours = _ends(results, game, "GA3C")
     others = _ends(results, game, other)
     before = _before(results, game)
-    if not ours or not others or before is None or not any(above_random(ends, before) for ends in (ours, others)):
+    if not ours or not others or before is None:
+        return None
+    random, episodes = _random_of(results, game), _episodes(results, game)
+    if not any(has_left_random(ends, episodes, random) for ends in (ours, others)):
         return None
     way = float(max(np.mean(ours), np.mean(others))) - before
     if way <= 0:
         return None
     first, second = ([100 * (score - before) / way for score in ends] for ends in (ours, others))
     return first, second
+
+
+def _episodes(results: Results, game: str) -> int:
+    """Return of how many episodes each score of `_ends` is the mean, at least."""
+    runs = [run for runs in groups(results)[game].values() for run in runs]
+    played = [len(run.result["evaluation"]["scores"]) for run in runs if "evaluation" in run.result]
+    return min(played) if played else learning_curves.fewest_episodes(runs)
 
 
 def details(results: Results) -> list[str]:
@@ -214,17 +225,25 @@ def _evaluated(results: Results) -> list[list[str]]:
 
 
 def _start(results: Results, game: str) -> str:
-    score = _start_score(results, game)
+    at_start = _play_at_start(results, game)
+    score = None if at_start is None else at_start.mean
     steps = [record.agent_steps or 0 for record in results.records if (record.game, record.metric) == (game, START)]
     return f"{number(score)} (by {max(steps):,} steps)" if score is not None else "-"
 
 
 def _before(results: Results, game: str) -> float | None:
-    """Return the score of the random policy, in these runs or on record; of other environments, that of the start."""
-    measured = _random_score(results, groups(results)[game])
-    if measured is not None:
-        return measured
-    return RANDOM_SCORES[game] if game in RANDOM_SCORES else _start_score(results, game)
+    """Return the mean score of the random policy, or None."""
+    random = _random_of(results, game)
+    return None if random is None else random.mean
+
+
+def _random_of(results: Results, game: str) -> RandomPlay | None:
+    """Return how the random policy played, in these runs or on record; of other environments, from the starts."""
+    runs = [run for runs in groups(results)[game].values() for run in runs]
+    measured = [run.result["random"]["scores"] for run in runs if "random" in run.result]
+    if measured:
+        return random_play(measured[0])
+    return RANDOM_PLAY.get(game) or _play_at_start(results, game)
 
 
 def _random_score(results: Results, systems: dict[str, list[Run]]) -> float | None:
@@ -233,11 +252,15 @@ def _random_score(results: Results, systems: dict[str, list[Run]]) -> float | No
     return found[0] if found else None
 
 
-def _start_score(results: Results, game: str) -> float | None:
-    """Return the mean score at the start of all runs, when the policy is nearly random."""
-    found = [record.value for record in results.records if (record.game, record.metric) == (game, START)]
-    scores = [value for value in found if value is not None]
-    return float(np.mean(scores)) if scores else None
+def _play_at_start(results: Results, game: str) -> RandomPlay | None:
+    """Return the play at the start of all runs, when the policy is nearly random; None without a rolling score."""
+    runs = [run for runs in groups(results)[game].values() for run in runs]
+    starts = results.values(START, runs)
+    if not starts:
+        return None
+    window = runs[0].spec.config.rolling_episodes
+    of_means = random_play(starts)  # each start is the mean of a window of episodes
+    return RandomPlay(of_means.mean, of_means.deviation * math.sqrt(window), window * len(starts))
 
 
 def _minutes(runs: list[Run]) -> str:

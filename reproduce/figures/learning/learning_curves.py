@@ -9,12 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.throughput import pps
-from ga3c_tf.reproduce.measures.effects import above_random, judged, welch_effect
+from ga3c_tf.reproduce.measures.effects import judged, welch_effect
+from ga3c_tf.reproduce.measures.random_policy import RandomPlay, has_left_random, random_play
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import SEVERAL_MACHINES, TOO_SHORT, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
@@ -78,15 +77,23 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
     return {game: grouped(runs, lambda run: run.spec.label[0]) for game, runs in games.items()}
 
 
+def random_of(rates: dict[str, list[Run]]) -> RandomPlay | None:
+    """Return how the random policy played, which one of the game's runs measured, or None."""
+    played = (run.result["random"]["scores"] for runs in rates.values() for run in runs if "random" in run.result)
+    scores = next(played, None)
+    return None if scores is None else random_play(scores)
+
+
 def random_score(rates: dict[str, list[Run]]) -> float | None:
-    """Return the mean score of the random policy, which one of the game's runs measured, or None."""
-    played = [
-        float(np.mean(run.result["random"]["scores"]))
-        for runs in rates.values()
-        for run in runs
-        if "random" in run.result
-    ]
-    return played[0] if played else None
+    """Return the mean score of the random policy, or None."""
+    random = random_of(rates)
+    return None if random is None else random.mean
+
+
+def fewest_episodes(runs: list[Run]) -> int:
+    """Return of how many episodes the final rolling score of a run is the mean, at least."""
+    ended = [int(run.curve["episodes"][-1]) for run in runs if len(run.curve["episodes"])]
+    return max(1, min([*ended, *(run.spec.config.rolling_episodes for run in runs)]))
 
 
 def findings(results: Results) -> dict[str, Finding]:
@@ -96,9 +103,9 @@ def findings(results: Results) -> dict[str, Finding]:
     }
     found = judged({game: welch_effect(ours, others) for game, (ours, others) in ends.items()})
     for game, rates in groups(results).items():
-        if not any(above_random(scores, random_score(rates)) for scores in ends[game]):
-            found[game] = Finding(TOO_SHORT, found[game].because)
         all_runs = [run for runs in rates.values() for run in runs]
+        if not any(has_left_random(scores, fewest_episodes(all_runs), random_of(rates)) for scores in ends[game]):
+            found[game] = Finding(TOO_SHORT, found[game].because)
         if not seeds_have_one_machine(all_runs):
             found[game] = Finding(SEVERAL_MACHINES, found[game].because)
         found[game] = once_ended(found[game], all_runs)
