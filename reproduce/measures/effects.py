@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from scipy.stats import linregress, ttest_1samp
 from scipy.stats import t as t_dist
+from scipy.stats import ttest_1samp
 
 from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.planning import OpenTest
@@ -29,6 +29,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 Key = TypeVar("Key")
 Pair = TypeVar("Pair", bound=Hashable)
 ROUNDING = 1e-9
+RELATIVE_ROUNDING = 1e-12
 NOTHING_TO_COMPARE = "nothing to compare yet"
 
 
@@ -117,9 +118,8 @@ def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limi
     groups = [group for pair in pairs for group in pair]
     variances = np.array([np.var(group, ddof=1) / len(group) for group in groups]) / len(pairs) ** 2
     total = float(variances.sum())
-    if total == 0:  # nothing varies: what remains is how seldom chance separates the groups so
-        apart = math.prod(1 / math.comb(len(ours) + len(others), len(ours)) for ours, others in pairs)
-        chance = 1.0 if difference == limit else min(1.0, 2 * apart)
+    if math.sqrt(total) <= RELATIVE_ROUNDING * max(abs(float(np.mean(group))) for group in groups):
+        chance = _separation_test(pairs, difference, limit)
         return Effect(difference, difference, difference, chance, seeds, limit)
     freedom = 1 / float(((variances / total) ** 2 / [len(group) - 1 for group in groups]).sum())
     error = math.sqrt(total)
@@ -128,23 +128,29 @@ def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limi
     return Effect(difference, difference - reach, difference + reach, chance, seeds, limit, freedom)
 
 
-def growth(groups: Sequence[Sequence[float]]) -> Effect:
+def growth(groups: Sequence[Mapping[Pair, float]]) -> Effect:
     """Return by which ratio positive values grow from one group to the next, as the slope of their logarithms.
 
+    Each seed has a slope of its own, and the slopes are tested by Student's t. So it does not matter whether the values
+    of some groups scatter more than those of others.
+
     Args:
-        groups: the values of each group, in order; those of one group alone have no slope.
+        groups: the values of each group by seed, in order; a seed that is missing in one of them is left out.
+
+    Returns:
+        The mean slope; nothing if there are fewer than two groups.
     """
-    places = [place for place, group in enumerate(groups) for _ in group]
-    if len(set(places)) < 2 or len(places) < 3:
+    if len(groups) < 2:
         return NOTHING
-    logarithms = [math.log(value) for group in groups for value in group]
-    if np.ptp(logarithms) <= ROUNDING:
-        return Effect(0.0, 0.0, 0.0, 1.0, min(map(len, groups)))
-    line = linregress(places, logarithms)
-    freedom = len(places) - 2
-    reach = float(t_dist.ppf(0.975, freedom)) * line.stderr
-    least = min(map(len, groups))
-    return Effect(line.slope, line.slope - reach, line.slope + reach, line.pvalue, least, freedom=freedom)
+    seeds = [seed for seed in groups[0] if all(seed in group for group in groups)]
+    places = range(len(groups))
+    slopes = {seed: _slope(places, [math.log(group[seed]) for group in groups]) for seed in seeds}
+    return paired_effect(slopes, dict.fromkeys(seeds, 0.0))
+
+
+def _slope(places: Sequence[int], values: Sequence[float]) -> float:
+    """Return the slope of the least squares line."""
+    return float(np.polyfit(places, values, 1)[0])
 
 
 def judged_together(
@@ -268,6 +274,30 @@ def effect_alone(because: str) -> str:
 def _sign_test(differences: np.ndarray) -> float:
     """Return the p value where all differences are the same, of which Student's t would be too sure."""
     return 1.0 if abs(differences[0]) <= ROUNDING else 0.5 ** (len(differences) - 1)
+
+
+def _separation_test(
+    pairs: Sequence[tuple[Sequence[float], Sequence[float]]], difference: float, limit: float
+) -> float:
+    """Return the p value where no group varies: how seldom chance separates the groups so, in every condition.
+
+    Conditions in which the groups are the limit apart say nothing, and those that contradict the mean leave it open.
+    """
+    directions = [_sign(float(np.mean(ours) - np.mean(others)) - limit) for ours, others in pairs]
+    overall = _sign(difference - limit)
+    if overall == 0 or -overall in directions:
+        return 1.0
+    ways = [
+        math.comb(len(ours) + len(others), len(ours))
+        for (ours, others), direction in zip(pairs, directions, strict=True)
+        if direction
+    ]
+    return min(1.0, 2 / math.prod(ways))
+
+
+def _sign(value: float) -> int:
+    """Return 1, -1, or 0 for what rounding can explain."""
+    return 0 if abs(value) <= ROUNDING else int(math.copysign(1, value))
 
 
 def holm(chances: Sequence[float]) -> list[float]:

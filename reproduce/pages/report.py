@@ -121,9 +121,14 @@ def _unidentified(folder: ResultsFolder, summary: Summary) -> tuple[int, int]:
 
 
 def _calibrated(figure: Figure, results: Results) -> list[list[str]]:
-    """Return for each run of a figure of speeds that was calibrated its speeds, also by the unit, and the machine's."""
+    """Return for each run of a figure of speeds that was calibrated its speeds, also by the unit, and the machine's.
+
+    Calibrations are on one core of the processor, so they say nothing about runs on a GPU.
+    """
+    if figure.name not in SPEED_FIGURES or any(run.on_gpu for run in results.runs if run.finished):
+        return []
     rows = []
-    for run in results.runs if figure.name in SPEED_FIGURES else []:
+    for run in results.runs:
         if run.finished and run.calibrations:
             machine = mean(run.calibrations)
             pps = results.value(run, "pps") or run.agent_steps / (3600 * run.hours)

@@ -113,7 +113,6 @@ def _add(summary: Summary, chapter: Chapter) -> None:
     of_paper = not figure.paper.startswith(BEYOND)
     summary.verdicts += Counter(claim.finding.word for claim in claims if of_paper and not claim.own)
     summary.own_verdicts += Counter(claim.finding.word for claim in claims if not of_paper or claim.own)
-    by_change = name in frozen.DECIDED_BY_CHANGE
     summary.decided += [
         Decided(
             figure=figure.name,
@@ -122,7 +121,7 @@ def _add(summary: Summary, chapter: Chapter) -> None:
             verdict=claim.finding.verdict,
             because=claim.finding.because,
             of_paper=of_paper and not claim.own,
-            by_change=by_change,
+            by_change=frozen.decided_by_change(name, claim.text),
         )
         for claim in claims
         if claim.finding.word != INCONCLUSIVE

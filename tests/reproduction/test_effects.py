@@ -47,10 +47,26 @@ def test_without_scatter_the_signs_decide(differences, chance):
     assert effect_verdict(effect, effect.chance) == verdict
 
 
+@pytest.mark.parametrize("high", [2.0, 0.3])  # three times 0.1 or 0.3 has a variance, by rounding
 @pytest.mark.parametrize(("seeds", "chance"), [(3, 0.1), (4, 2 / 70)])
-def test_without_scatter_two_groups_are_as_sure_as_their_order_is_seldom(seeds, chance):
-    assert welch_effect([2.0] * seeds, [1.0] * seeds).chance == pytest.approx(chance)
-    assert welch_effect([2.0] * seeds, [2.0] * seeds).chance == 1.0
+def test_without_scatter_two_groups_are_as_sure_as_their_order_is_seldom(seeds, chance, high):
+    assert welch_effect([high] * seeds, [0.1] * seeds).chance == pytest.approx(chance)
+    assert welch_effect([high] * seeds, [high] * seeds).chance == 1.0
+
+
+@pytest.mark.parametrize(
+    ("differences", "limit", "chance"),
+    [
+        ((1.0, 0.0), 0.0, 0.1),  # a condition without a difference adds nothing
+        ((1.0, 2.0), 0.0, 2 / 20**2),
+        ((1.0, -0.5), 0.0, 1.0),  # conditions that contradict each other
+        ((0.0, 0.0), -10.0, 2 / 20**2),
+        ((-10.0, 10.0), -10.0, 0.1),
+    ],
+)
+def test_without_scatter_every_condition_that_agrees_counts(differences, limit, chance):
+    pairs = [([0.1 + difference] * 3, [0.1] * 3) for difference in differences]
+    assert pooled_effect(pairs, limit).chance == pytest.approx(chance)
 
 
 def test_ratios_are_compared_as_logarithms_and_said_as_ratios():
@@ -79,17 +95,27 @@ def test_what_must_be_so_everywhere_is_judged_by_all_comparisons():
 
 
 def test_what_never_changes_does_not_grow():
-    effect = growth([[0.5] * 3] * 5)
+    effect = growth([by_seed([0.5] * 3)] * 5)
     assert effect_verdict(effect, effect.chance) == NO_DIFFERENCE
-    assert growth([[], [1.0, 2.0]]).seeds == 0
+    assert growth([]).seeds == growth([by_seed([1.0, 2.0])]).seeds == growth([{}, by_seed([1.0])]).seeds == 0
 
 
-def test_growth_is_the_slope_of_the_logarithms():
-    effect = growth([[2.0**place / 1.05, 2.0**place, 2.0**place * 1.05] for place in range(5)])
-    assert math.exp(effect.mean) == pytest.approx(2) and 1.95 < math.exp(effect.low) < 2 < math.exp(effect.high)
-    assert effect.chance < 1e-6 and effect.seeds == 3
+def test_growth_is_the_mean_slope_of_the_logarithms():
+    slopes = {1: 1.9, 2: 2.0, 3: 2.1, 4: 9.0}  # the fourth is missing in one group
+    groups = [{seed: seed * slope**place for seed, slope in slopes.items()} for place in range(5)]
+    del groups[2][4]
+    effect = growth(groups)
+    expected = paired_ratio({seed: slopes[seed] for seed in (1, 2, 3)}, dict.fromkeys((1, 2, 3), 1.0))
+    assert effect == pytest.approx(expected) and effect.seeds == 3
+    assert growth([by_seed([1.0, 2.0, 4.0]), by_seed([3.0, 6.0, 12.0])]).mean == pytest.approx(math.log(3))
+
+
+@pytest.mark.parametrize("scatter", [np.ones(5), np.array([0.1, 0.1, 0.1, 0.1, 3.0])])
+def test_growth_is_seldom_found_by_chance_even_if_one_group_scatters_most(scatter):
     rng = np.random.default_rng(0)
-    level = [growth(np.exp(rng.normal(size=(5, 3)))).chance < 0.05 for _ in range(1000)]
+    level = [
+        growth([by_seed(np.exp(each * rng.normal(size=3))) for each in scatter]).chance < 0.05 for _ in range(1000)
+    ]
     assert 0.03 < np.mean(level) < 0.07
 
 

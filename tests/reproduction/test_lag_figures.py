@@ -284,6 +284,17 @@ def test_corrections_are_not_judged_before_all_runs_have_ended(folder):
     assert corrections.off_policy_fails(results).verdict == RUNS_MISSING
 
 
+@pytest.mark.parametrize("seeds", [1, 3, 4])
+def test_corrections_are_not_judged_by_fewer_seeds_than_their_level_is_for(folder, seeds):
+    for seed in range(1, seeds + 1):
+        for (correction, _), spec in labelled(corrections.specs, "quick", GAME, seed).items():
+            invent(folder.runs, spec, scores=(0.0, 5.0 if correction == "epsilon" else 10.0))
+    results = made(folder, "corrections", seeds=seeds).of_game(GAME)
+    assert results.ended
+    found = found_of(results)["ppo", "epsilon"]
+    assert found.verdict == RUNS_MISSING and found.because.endswith("fewer than 5 seeds")
+
+
 def test_a_share_at_the_limit_is_seldom_decided_and_one_far_below_it_often():
     """The six other findings of the figure leave an error of 3.8 % for this one."""
     rng = np.random.default_rng(0)
@@ -441,6 +452,17 @@ def test_settings_that_do_not_learn_without_lag_are_left_out(folder):
             invent(folder.runs, spec, scores=(0.4, 20.0 if label[1] == "0.016" else 0.5))
     results = made(folder, "lag-boundary").of_game(GAME)
     assert {cell.rate for cell in tolerance.shares(lag_boundary.gains(results))} == {0.016}
+
+
+def test_two_rows_that_learned_do_not_support_a_finding_about_all(folder):
+    for seed in range(1, 6):
+        for label, spec in labelled(lag_boundary.specs, "quick", GAME, seed).items():
+            learns = label[0] == tolerance.AUTHORS and label[1] == "0.016"
+            lag = int(label[3])
+            invent(folder.runs, spec, scores=(0.4, 0.4 + (20.0 if learns else 0.1) / (1 + lag)))
+    results = made(folder, "lag-boundary").of_game(GAME)
+    assert len({cell[:3] for cell in tolerance.shares(lag_boundary.gains(results))}) == 2
+    assert lag_boundary.ten_batches(results).verdict == TOO_SHORT
 
 
 def test_the_area_is_that_under_the_share_over_octaves():

@@ -32,6 +32,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     LEAST_SEEDS,
     NO_DIFFERENCE,
     RUNS_MISSING,
+    TOO_SHORT,
     Claim,
     Finding,
 )
@@ -47,6 +48,8 @@ DELAY = 16
 """In batches: the first lag of `LAGS` above ten."""
 KEPT = 0.5
 """Learning has stopped where it gains less than this share of what it gains without lag."""
+LEAST_ROWS = 3
+"""Rows of the table that must have learned without lag, for a finding about all of them."""
 CONFIDENCE = 0.99
 """Of the finding about `DELAY`: its error of 1 % is within the fourth of 5 % that Holm's method leaves for it."""
 
@@ -166,7 +169,7 @@ def ten_batches(results: Results) -> Finding:
     if any(low > 0 for low, _ in intervals):
         return Finding(FAILS, because)
     if all(high < 0 for _, high in intervals):
-        return Finding(HOLDS, because)
+        return Finding(HOLDS if len(intervals) >= LEAST_ROWS else TOO_SHORT, because)
     return Finding(NO_DIFFERENCE, because)
 
 
@@ -192,6 +195,7 @@ def details(results: Results) -> list[str]:
         last=f"{LAGS[-1]:,}",
         halfway=number(HALFWAY),
         gain=number(GAIN),
+        least_rows=LEAST_ROWS,
     )
 
 

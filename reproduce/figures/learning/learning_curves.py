@@ -119,6 +119,7 @@ def claims(results: Results) -> list[Claim]:
             f"{game}: GA3C scores more than A3C after the same time",
             finding,
             "final rolling score, first learning rate",
+            own=True,
             game=game,
         )
         for game, finding in findings(results).items()

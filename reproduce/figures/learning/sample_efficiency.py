@@ -99,7 +99,9 @@ def details(results: Results) -> list[str]:
     rows = [
         [
             protocol,
-            *(mean_ci(results.values(metric, runs)) for metric in (scores.SCORE, EARLY, STEPS_TO, MINUTES_TO)),
+            *(mean_ci(results.values(metric, runs)) for metric in (scores.SCORE, EARLY)),
+            f"{len(results.values(STEPS_TO, runs))} of {sum(run.ended for run in runs)}",
+            *(mean_ci(results.values(metric, runs)) for metric in (STEPS_TO, MINUTES_TO)),
             results.unfinished(runs),
         ]
         for protocol, runs in groups(results).items()
@@ -107,7 +109,7 @@ def details(results: Results) -> list[str]:
     return lines_of(
         "sample-efficiency.md",
         rows=rows,
-        header=[scores.SCORE, EARLY, STEPS_TO, MINUTES_TO],
+        header=[scores.SCORE, EARLY, f"reached {number(GOOD)}", STEPS_TO, MINUTES_TO],
         least=number(GOOD - 2.0),
     )
 

@@ -143,7 +143,8 @@ def answer(results: Results) -> str:
     if not games:
         return ""
     reached = [game for game in games if verdict(results, game).startswith(("reached", "reproduced"))]
-    named = f" ({', '.join(reached)})" if reached else ""
+    one_seed = all(len(scored(results, game)) == 1 for game in reached)
+    named = f" ({', '.join(reached)}{', one seed each' if one_seed else ''})" if reached else ""
     shares = [_share(results, game) for game in games]
     known = [share for share in shares if share is not None]
     ends = " to ".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(known), max(known)))) if known else ""

@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
 from ga3c_tf.reproduce.figures.throughput import tps
-from ga3c_tf.reproduce.measures.effects import Effect, described_ratio, effect_verdict, pooled_effect
+from ga3c_tf.reproduce.measures.effects import described_ratio, effect_verdict, paired_ratio
 from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.text import lines_of, number
-from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, NEEDS_GPU, RUNS_MISSING, Claim, Finding, interval_verdict
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Claim, Finding, interval_verdict
 from ga3c_tf.reproduce.runs.run import Run
 
 FINDINGS = 2
@@ -71,8 +73,8 @@ def claims(results: Results) -> list[Claim]:
     large_batch = Claim(
         "fast settings have larger prediction batches",
         found["large_batch"],
-        "the fastest third of the settings of each scheduling against the others: a t test of the logarithms, its "
-        "p value doubled for two findings",
+        "the fastest third of the settings against the others with the same scheduling and number of predictors: a t "
+        "test of the logarithms over these groups, its p value doubled for two findings",
     )
     if results.budget == "gpu":
         return [short_queue]  # there are too few settings to compare their batches
@@ -92,38 +94,42 @@ def _short_queue(shares: Sequence[float], missing: bool, on_gpu: bool) -> Findin
 
 
 def _large_batch(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float], missing: bool) -> Finding:
-    """Judge whether fast settings have larger prediction batches than others."""
-    effect = fast_against_slow(speed, batch)
+    """Judge whether fast settings have larger prediction batches than others with as many predictors."""
+    ratios = fast_to_slow(speed, batch)
+    effect = paired_ratio(ratios, dict.fromkeys(ratios, 1.0))
     corrected = min(1.0, FINDINGS * effect.chance)
-    ratio = described_ratio(effect, corrected, "setting")
-    because = f"batch of the fastest third relative to the others: {ratio}, not independent of each other"
+    because = f"batch of the fastest third relative to the others: {described_ratio(effect, corrected, 'group')}"
     return Finding(RUNS_MISSING if missing else effect_verdict(effect, corrected), because)
 
 
-def fast_against_slow(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float]) -> Effect:
-    """Compare the prediction batches of the fastest third of the settings with those of the others, as a ratio.
+def fast_to_slow(
+    speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float]
+) -> dict[tuple[str, int], float]:
+    """Return the prediction batch of the fastest third of the settings over that of the others, as geometric means.
 
-    It is done for each scheduling by itself, since the tuned one makes all batches larger, and the logarithms averaged.
+    It is done within each scheduling and number of predictors, since both change the batches as well as the speed.
     """
-    pairs = []
-    for settings in tps.by_scheduling(batch).values():
+    groups: dict[tuple[str, int], list[tps.Setting]] = {}
+    for each in batch:
+        groups.setdefault((each.scheduling, each.predictors), []).append(each)
+    ratios = {}
+    for group, settings in groups.items():
         order = sorted(settings, key=lambda each: -speed[each])
-        logarithms = [math.log(batch[each]) for each in order]
         count = round(FASTEST_SHARE * len(order))
-        pairs.append((logarithms[:count], logarithms[count:]))
-    effect = pooled_effect(pairs)
-    return effect._replace(seeds=sum(len(fast) for fast, _ in pairs)) if effect.seeds >= LEAST_SEEDS else effect
+        logarithms = [math.log(batch[each]) for each in order]
+        if 0 < count < len(order):
+            ratios[group] = math.exp(np.mean(logarithms[:count]) - np.mean(logarithms[count:]))
+    return ratios
 
 
-def within_predictors(results: Results) -> list[list[str]]:
-    """Return a row for each number of predictors: the same ratio among settings with it, for each scheduling."""
+def by_predictors(results: Results) -> list[list[str]]:
+    """Return a row for each number of predictors: the ratio of `fast_to_slow` for each scheduling."""
     speed, batch = (tps.by_setting(results, metric) for metric in ("tps", BATCH))
-    rows = []
-    for predictors in sorted({each.predictors for each in batch}):
-        own = {each: value for each, value in batch.items() if each.predictors == predictors}
-        ratios = [fast_against_slow(speed, settings) for settings in tps.by_scheduling(own).values()]
-        rows.append([str(predictors), *(number(math.exp(ratio.mean)) if ratio.seeds else "-" for ratio in ratios)])
-    return rows
+    ratios = fast_to_slow(speed, batch)
+    return [
+        [str(predictors), *(number(ratios.get((scheduling, predictors))) for scheduling in tps.by_scheduling(batch))]
+        for predictors in sorted({each.predictors for each in batch})
+    ]
 
 
 def details(results: Results) -> list[str]:
@@ -146,7 +152,7 @@ def details(results: Results) -> list[str]:
         "queues.md",
         rows=rows,
         schedulings=list(tps.by_scheduling(speed)),
-        within=within_predictors(results) if results.budget != "gpu" else [],
+        within=by_predictors(results) if results.budget != "gpu" else [],
         judges_gpu=results.judges_gpu,
         measured=len(speed),
         failed=results.failed,

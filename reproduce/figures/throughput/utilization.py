@@ -60,10 +60,14 @@ def claims(results: Results) -> list[Claim]:
     ]
 
 
-def _of_networks(results: Results, metric: str, power: int) -> list[list[float]]:
-    """Return the shares by network, or their reciprocals; one that is 0 counts as `LEAST_SHARE`."""
-    networks = (pps.runs_of(results, network, "ga3c") for network in pps.networks(results))
-    return [[max(share, LEAST_SHARE) ** power for share in results.values(metric, runs)] for runs in networks]
+def _of_networks(results: Results, metric: str, power: int) -> list[dict[int, float]]:
+    """Return the shares by network and seed, or their reciprocals; one that is 0 counts as `LEAST_SHARE`."""
+    found = []
+    for network in pps.networks(results):
+        runs = pps.runs_of(results, network, "ga3c")
+        shares = {run.spec.seed: results.value(run, metric) for run in runs}
+        found.append({seed: max(share, LEAST_SHARE) ** power for seed, share in shares.items() if share is not None})
+    return found
 
 
 def details(results: Results) -> list[str]:
