@@ -20,25 +20,27 @@ SPEEDS = Frozen("0703b9d", "2026-11-24T02:33:52+00:00")
 ERRORS = Frozen("29c629f", "2026-11-25T01:16:53+00:00")
 AUDIT = Frozen("4c087a6", "2026-11-25T14:16:43+00:00")
 ON_GPU = Frozen("11a9789", "2026-11-26T05:51:46+00:00")
+LEFT_RANDOM = Frozen("61fdb08", "2026-11-26T16:06:15+00:00")
+REVIEW = Frozen("8dd236f", "2026-11-26T16:12:06+00:00")
 RULES = {
     "scores": Frozen("5fac22b", "2026-11-23T09:26:50+00:00"),
-    "pps": Frozen("b670e6e", "2026-11-25T18:45:45+00:00"),
+    "pps": REVIEW,
     "adjustment": SPEEDS,
     "tps": SPEEDS,
-    "queues": ERRORS,
+    "queues": REVIEW,
     "speed": SPEEDS,
     "wall-clock": AUDIT,
-    "learning-curves": Frozen("866193d", "2026-11-26T13:11:24+00:00"),
+    "learning-curves": LEFT_RANDOM,
     "policy-lag": Frozen("74bb5ba", "2026-11-25T03:03:31+00:00"),
     "utilization": ERRORS,
     "environments": AUDIT,
-    "environments, tuned": AUDIT,
+    "environments, tuned": LEFT_RANDOM,
     "sample-efficiency": Frozen("5f6c7c3", "2026-11-24T02:41:22+00:00"),
     "corrections": AUDIT,
     "batch-size": ERRORS,
-    "pps, gpu": Frozen("2e7ad1b", "2026-11-26T06:27:58+00:00"),
+    "pps, gpu": REVIEW,
     "queues, gpu": ON_GPU,
-    "utilization, gpu": ON_GPU,
+    "utilization, gpu": REVIEW,
     "lag-boundary": Frozen("2f0657f", "2026-11-25T04:41:35+00:00"),
 }
 """Of every figure with findings, by name; a budget of its own follows a comma."""

@@ -18,6 +18,7 @@ from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import NOT_RUN, read_records
 from ga3c_tf.reproduce.pages import frozen
 from ga3c_tf.reproduce.pages.report import stale_pages
+from ga3c_tf.reproduce.pages.summary import summarize
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.runs.run import Run, read_run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec
@@ -149,6 +150,13 @@ def test_every_commit_of_rules_is_there_and_of_that_date():
 
 def test_every_figure_with_findings_says_when_its_rules_were_frozen():
     assert {name.split(",")[0] for name in frozen.RULES} == set(FIGURES) - {"ladder"}
+
+
+def test_what_is_marked_as_decided_by_a_change_is_a_decided_finding():
+    decided = summarize(RESULTS).decided
+    for name, begins in frozen.DECIDED_BY_CHANGE.items():
+        for begin in begins:
+            assert any(each.name == name and each.claim.startswith(begin) and each.by_change for each in decided)
 
 
 def test_runs_made_before_the_rules_are_counted(tmp_path):
