@@ -12,7 +12,7 @@ from scipy.stats import norm
 from ga3c_tf.reproduce.measures.verdicts import CHANCE, LEAST_SEEDS
 
 
-class RandomPlay(NamedTuple):
+class RandomPolicy(NamedTuple):
     """Scores of episodes of uniformly random actions.
 
     Attributes:
@@ -26,25 +26,25 @@ class RandomPlay(NamedTuple):
     episodes: int
 
 
-RANDOM_PLAY = {
-    "cartpole": RandomPlay(22.6, 12.1, 1000),
-    "minatar_asterix": RandomPlay(0.483, 0.824, 1000),
-    "minatar_breakout": RandomPlay(0.384, 0.646, 1000),
-    "minatar_freeway": RandomPlay(0.419, 0.599, 1000),
-    "minatar_seaquest": RandomPlay(0.083, 0.326, 1000),
-    "minatar_space_invaders": RandomPlay(4.16, 3.34, 1000),
+RANDOM_POLICY = {
+    "cartpole": RandomPolicy(22.6, 12.1, 1000),
+    "minatar_asterix": RandomPolicy(0.483, 0.824, 1000),
+    "minatar_breakout": RandomPolicy(0.384, 0.646, 1000),
+    "minatar_freeway": RandomPolicy(0.419, 0.599, 1000),
+    "minatar_seaquest": RandomPolicy(0.083, 0.326, 1000),
+    "minatar_space_invaders": RandomPolicy(4.16, 3.34, 1000),
 }
 """Of the games that the paper does not have: means measured on 24, deviations on 26 November 2026."""
-RANDOM_SCORES = {game: play.mean for game, play in RANDOM_PLAY.items()}
+RANDOM_SCORES = {game: policy.mean for game, policy in RANDOM_POLICY.items()}
 
 
-def random_play(scores: Sequence[float]) -> RandomPlay:
-    """Return the play of episodes with these scores."""
+def random_policy_of(scores: Sequence[float]) -> RandomPolicy:
+    """Return the random policy as these scores of its episodes show it."""
     deviation = float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
-    return RandomPlay(float(np.mean(scores)), deviation, len(scores))
+    return RandomPolicy(float(np.mean(scores)), deviation, len(scores))
 
 
-def has_left_random(seeds: Sequence[float], episodes: int, random: RandomPlay | None) -> bool:
+def has_left_random(seeds: Sequence[float], episodes: int, random: RandomPolicy | None) -> bool:
     """Return whether every seed scores more than the random policy, by more than chance.
 
     A run that plays like the random policy exceeds the limit in 5 % of cases. How far the seeds are apart does not
@@ -53,7 +53,7 @@ def has_left_random(seeds: Sequence[float], episodes: int, random: RandomPlay | 
     Args:
         seeds: the mean score of each seed. Fewer than three decide nothing, and the answer is True.
         episodes: of which each of these scores is the mean.
-        random: the play of the random policy; None if it is unknown, and the answer is True.
+        random: what the random policy scores; None if it is unknown, and the answer is True.
     """
     if random is None or len(seeds) < LEAST_SEEDS:
         return True

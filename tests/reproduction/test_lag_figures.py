@@ -284,17 +284,6 @@ def test_corrections_are_not_judged_before_all_runs_have_ended(folder):
     assert corrections.off_policy_fails(results).verdict == RUNS_MISSING
 
 
-@pytest.mark.parametrize("seeds", [1, 3, 4])
-def test_corrections_are_not_judged_by_fewer_seeds_than_their_level_is_for(folder, seeds):
-    for seed in range(1, seeds + 1):
-        for (correction, _), spec in labelled(corrections.specs, "quick", GAME, seed).items():
-            invent(folder.runs, spec, scores=(0.0, 5.0 if correction == "epsilon" else 10.0))
-    results = made(folder, "corrections", seeds=seeds).of_game(GAME)
-    assert results.ended
-    found = found_of(results)["ppo", "epsilon"]
-    assert found.verdict == RUNS_MISSING and found.because.endswith("fewer than 5 seeds")
-
-
 def test_a_share_at_the_limit_is_seldom_decided_and_one_far_below_it_often():
     """The six other findings of the figure leave an error of 3.8 % for this one."""
     rng = np.random.default_rng(0)

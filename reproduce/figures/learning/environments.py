@@ -13,7 +13,7 @@ from ga3c_tf.reproduce.figures.learning import learning_curves, scores
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import score_at_start
 from ga3c_tf.reproduce.measures.effects import judged, pooled_effect
-from ga3c_tf.reproduce.measures.random_policy import RANDOM_PLAY, RandomPlay, has_left_random, random_play
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_POLICY, RandomPolicy, has_left_random, random_policy_of
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Claim, Finding
@@ -225,7 +225,7 @@ def _evaluated(results: Results) -> list[list[str]]:
 
 
 def _start(results: Results, game: str) -> str:
-    at_start = _play_at_start(results, game)
+    at_start = _policy_at_start(results, game)
     score = None if at_start is None else at_start.mean
     steps = [record.agent_steps or 0 for record in results.records if (record.game, record.metric) == (game, START)]
     return f"{number(score)} (by {max(steps):,} steps)" if score is not None else "-"
@@ -237,13 +237,13 @@ def _before(results: Results, game: str) -> float | None:
     return None if random is None else random.mean
 
 
-def _random_of(results: Results, game: str) -> RandomPlay | None:
-    """Return how the random policy played, in these runs or on record; of other environments, from the starts."""
+def _random_of(results: Results, game: str) -> RandomPolicy | None:
+    """Return what the random policy scores: in these runs, on record, or of other environments at the start."""
     runs = [run for runs in groups(results)[game].values() for run in runs]
     measured = [run.result["random"]["scores"] for run in runs if "random" in run.result]
     if measured:
-        return random_play(measured[0])
-    return RANDOM_PLAY.get(game) or _play_at_start(results, game)
+        return random_policy_of(measured[0])
+    return RANDOM_POLICY.get(game) or _policy_at_start(results, game)
 
 
 def _random_score(results: Results, systems: dict[str, list[Run]]) -> float | None:
@@ -252,15 +252,15 @@ def _random_score(results: Results, systems: dict[str, list[Run]]) -> float | No
     return found[0] if found else None
 
 
-def _play_at_start(results: Results, game: str) -> RandomPlay | None:
-    """Return the play at the start of all runs, when the policy is nearly random; None without a rolling score."""
+def _policy_at_start(results: Results, game: str) -> RandomPolicy | None:
+    """Return the scores at the start of all runs, when the policy is nearly random; None without a rolling score."""
     runs = [run for runs in groups(results)[game].values() for run in runs]
     starts = results.values(START, runs)
     if not starts:
         return None
     window = runs[0].spec.config.rolling_episodes
-    of_means = random_play(starts)  # each start is the mean of a window of episodes
-    return RandomPlay(of_means.mean, of_means.deviation * math.sqrt(window), window * len(starts))
+    of_means = random_policy_of(starts)  # each start is the mean of a window of episodes
+    return RandomPolicy(of_means.mean, of_means.deviation * math.sqrt(window), window * len(starts))
 
 
 def _minutes(runs: list[Run]) -> str:

@@ -13,7 +13,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, 
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.effects import judged, welch_effect
-from ga3c_tf.reproduce.measures.random_policy import RandomPlay, has_left_random, random_play
+from ga3c_tf.reproduce.measures.random_policy import RandomPolicy, has_left_random, random_policy_of
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import SEVERAL_MACHINES, TOO_SHORT, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
@@ -77,11 +77,11 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
     return {game: grouped(runs, lambda run: run.spec.label[0]) for game, runs in games.items()}
 
 
-def random_of(rates: dict[str, list[Run]]) -> RandomPlay | None:
-    """Return how the random policy played, which one of the game's runs measured, or None."""
+def random_of(rates: dict[str, list[Run]]) -> RandomPolicy | None:
+    """Return what the random policy scores, which one of the game's runs measured, or None."""
     played = (run.result["random"]["scores"] for runs in rates.values() for run in runs if "random" in run.result)
     scores = next(played, None)
-    return None if scores is None else random_play(scores)
+    return None if scores is None else random_policy_of(scores)
 
 
 def random_score(rates: dict[str, list[Run]]) -> float | None:
