@@ -240,6 +240,13 @@ def test_settings_that_something_reads_are_taken():
     config.check_effect(["optimizer"])
 
 
+@pytest.mark.parametrize("name", ["rho_bar", "c_bar", "importance_clip", "log_epsilon"])
+def test_a_loss_of_ones_own_may_read_what_a_correction_reads(name):
+    Config(loss="mine:loss").check_effect([name])
+    with pytest.raises(UserError, match="--gae-lambda does nothing without --advantage gae"):
+        Config(loss="mine:loss").check_effect(["gae_lambda"])
+
+
 def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():
     with pytest.raises(UserError, match="--predictors has no effect with --system a2c; it is for ga3c"):
         Config(system="a2c").check_effect(["num_agents", "num_predictors"])

@@ -22,7 +22,10 @@ READ_BY = {
     "adjustment_seconds": ("adjustment", ("fast", "paper", "nvlabs")),
     "max_agents": ("adjustment", ("fast", "paper", "nvlabs")),
 }
-"""The choice that reads a setting, and the values with which it does."""
+"""The choice that reads a setting, and the values with which it does.
+
+A loss of the user's own may read the settings of any correction.
+"""
 RATIOS = ("clipped-is", "one-step", "v-trace")
 """Corrections by ratios of the current policy's probability to that of the policy which chose the action."""
 
@@ -75,7 +78,8 @@ def check_effects(config: Settings, given: Iterable[str]) -> None:
             raise UserError("--agents-per-actor does nothing without --remote-agents")
         if name in READ_BY:
             choice, values = READ_BY[name]
-            if _chosen(config, choice) not in values:
+            by_users_loss = choice == "correction" and ":" in config.loss
+            if _chosen(config, choice) not in values and not by_users_loss:
                 option = option_name(fields[name])
                 raise UserError(f"--{option} does nothing without --{choice} {' or '.join(values)}")
         if name == "log_epsilon" and config.log_softmax:
