@@ -6,9 +6,12 @@ columns. mu is the policy that chose the action, as the prediction for the step'
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 STEP_COLUMNS: dict[str, type] = {
     "actions": np.int32,  # the action taken
@@ -29,22 +32,39 @@ NO_VERSION = -1
 
 
 class Step(NamedTuple):
-    """One step as an agent appends it, in the order of `STEP_COLUMNS`; the segment's end adds the returns."""
+    """One step as an agent appends it: all `STEP_COLUMNS`, by name, but the returns, which the segment's end gives."""
 
-    action: int
-    reward: float
-    mu_value: float
-    mu_log_probability: float
-    version: int
+    actions: int
+    rewards: float
+    mu_values: float
+    mu_log_probabilities: float
+    versions: int
 
 
 class SegmentEnd(NamedTuple):
-    """How a segment ends, in the order of `SEGMENT_COLUMNS` after the length."""
+    """How a segment ends: all `SEGMENT_COLUMNS`, by name, but the length, which the segment knows."""
 
     terminated: bool
     truncated: bool
-    bootstrap_value: float
-    bootstrap_version: int
+    bootstrap_values: float
+    bootstrap_versions: int
+
+
+def in_order_of(record: type[Step] | type[SegmentEnd], columns: Mapping[str, T], not_in_it: str) -> list[T]:
+    """Return columns in the order of the fields of a record.
+
+    Args:
+        record: whose fields are named as the columns.
+        columns: all columns of its kind, by name.
+        not_in_it: the column that it does not have.
+
+    Raises:
+        TypeError: the record has other fields than the columns say.
+    """
+    fields = record._fields
+    if {*fields, not_in_it} != columns.keys():
+        raise TypeError(f"{record.__name__} has {', '.join(fields)}; with {not_in_it}, the columns are {[*columns]}")
+    return [columns[name] for name in fields]
 
 
 class Batch:

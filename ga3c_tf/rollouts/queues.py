@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.memory import available_bytes
-from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS
+from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, SegmentEnd, Step, in_order_of
 
 INDEX = np.dtype(np.uint32)
 EPISODE = np.dtype([("agent", np.int64), ("length", np.int64), ("score", np.float64)])
@@ -188,6 +188,8 @@ class RolloutBuffers:
         step_columns: [slots, t_max] each, by the names of `STEP_COLUMNS`; also attributes, such as `actions`.
         segment_columns: [slots] each, by the names of `SEGMENT_COLUMNS`; also attributes, such as `lengths`.
         columns: both.
+        of_step: of the step columns those that a `Step` fills, in its order.
+        of_end: of the segment columns those that a `SegmentEnd` fills, in its order.
         policy: float32 [num_agents, num_actions], the newest prediction for each agent.
         value: float32 [num_agents].
         version: int64 [num_agents], the model version that made it.
@@ -254,6 +256,8 @@ class RolloutBuffers:
         self.step_columns = {name: getattr(self, name) for name in STEP_COLUMNS}
         self.segment_columns = {name: getattr(self, name) for name in SEGMENT_COLUMNS}
         self.columns = self.step_columns | self.segment_columns
+        self.of_step = in_order_of(Step, self.step_columns, "returns")
+        self.of_end = in_order_of(SegmentEnd, self.segment_columns, "lengths")
 
     def state_index(self, slot: int, step: int) -> int:
         """Return the index of a slot's state in `flat_states`: what the prediction queue carries."""

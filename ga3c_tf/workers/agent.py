@@ -45,7 +45,6 @@ class Segment:
         self.slot = slot
         self.length = 0
         self._memory = memory
-        self._columns = [*memory.step_columns.values()]
         self._rewards: list[float] = []
         memory.states[slot, 0] = state
 
@@ -62,9 +61,9 @@ class Segment:
     def append(self, step: Step, next_state: np.ndarray) -> None:
         """Add one step and the state that it led to."""
         place = self.slot, self.length
-        for column, value in zip(self._columns, step, strict=False):  # all but the returns
+        for column, value in zip(self._memory.of_step, step, strict=True):
             column[place] = value
-        self._rewards.append(step.reward)
+        self._rewards.append(step.rewards)
         self.length += 1
         self._memory.states[self.slot, self.length] = next_state
 
@@ -74,11 +73,12 @@ class Segment:
         slot = self.slot
         if config.advantage == "gae":
             values = memory.mu_values[slot, : self.length].tolist()
-            returns = lambda_returns(self._rewards, values, end.bootstrap_value, config.gamma, config.gae_lambda)
+            returns = lambda_returns(self._rewards, values, end.bootstrap_values, config.gamma, config.gae_lambda)
         else:
-            returns = nstep_returns(self._rewards, end.bootstrap_value, config.gamma)
+            returns = nstep_returns(self._rewards, end.bootstrap_values, config.gamma)
         memory.returns[slot, : self.length] = returns
-        for column, value in zip(memory.segment_columns.values(), (self.length, *end), strict=True):
+        memory.lengths[slot] = self.length
+        for column, value in zip(memory.of_end, end, strict=True):
             column[slot] = value
 
 
@@ -149,17 +149,17 @@ class Agent:
             yield segment.newest
             # 2. A full segment bootstraps from this value and goes to training.
             if self._is_due(segment):
-                segment = yield from self._next_segment(segment, self._bootstrap())
+                segment = yield from self._next_segment(segment, self._end())
             # 3. Act, and append the step to the segment.
             step, state, terminated, truncated = self._act()
             segment.append(step, state)
             done = terminated or truncated
         # 4. A time limit bootstraps from the last state, a terminal state from zero.
         if terminated:
-            end = SegmentEnd(True, truncated, 0.0, NO_VERSION)
+            end = self._end(terminated, truncated, bootstraps=False)
         else:
             yield segment.newest
-            end = self._bootstrap()._replace(truncated=True)
+            end = self._end(terminated, truncated)
         yield from self._send(segment, end)
 
     def _play_episode_as_nvlabs(self, segment: Segment) -> Generator[int | None, None, None]:
@@ -170,11 +170,11 @@ class Agent:
         while True:
             # 1. Request policy and value of the newest state, and act.
             yield segment.newest
-            bootstrap = self._bootstrap()
+            bootstrap = self._end()
             step, state, terminated, truncated = self._act()
             # 2. The step that ends the episode is dropped, and nothing is bootstrapped.
             if terminated or truncated:
-                yield from self._send(segment, SegmentEnd(terminated, truncated, 0.0, NO_VERSION))
+                yield from self._send(segment, self._end(terminated, truncated, bootstraps=False))
                 return
             # 3. A segment that was full before this step goes to training now; the step begins the next one.
             if segment.full:
@@ -197,14 +197,25 @@ class Agent:
         if self._config.clip_rewards:
             reward = min(1.0, max(-1.0, reward))
         log_probability = math.log(max(float(policy[action]), SMALLEST_PROBABILITY))
-        step = Step(action, reward, float(memory.value[number]), log_probability, int(memory.version[number]))
+        step = Step(
+            actions=action,
+            rewards=reward,
+            mu_values=float(memory.value[number]),
+            mu_log_probabilities=log_probability,
+            versions=int(memory.version[number]),
+        )
         return step, state, bool(terminated), bool(truncated)
 
-    def _bootstrap(self) -> SegmentEnd:
-        """Return the end of a segment that is followed by more, with the newest prediction's value."""
+    def _end(self, terminated: bool = False, truncated: bool = False, bootstraps: bool = True) -> SegmentEnd:
+        """Return how a segment ends; unless it `bootstraps` from the newest prediction's value, that value is 0."""
         memory = self._memory
         number = self._number
-        return SegmentEnd(False, False, float(memory.value[number]), int(memory.version[number]))
+        return SegmentEnd(
+            terminated=terminated,
+            truncated=truncated,
+            bootstrap_values=float(memory.value[number]) if bootstraps else 0.0,
+            bootstrap_versions=int(memory.version[number]) if bootstraps else NO_VERSION,
+        )
 
     def _is_due(self, segment: Segment) -> bool:
         """Whether the segment is to be sent before the next step."""

@@ -11,8 +11,10 @@ from gymnasium import spaces
 
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS
+from ga3c_tf.rollouts import queues
+from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, SegmentEnd, Step
 from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue, RolloutBuffers
-from ga3c_tf.workers.agent import Agent, sample_action
+from ga3c_tf.workers.agent import Agent, Segment, sample_action
 
 ROLLOUTS = json.loads((Path(__file__).parents[1] / "data" / "rollouts.json").read_text())["cases"]
 
@@ -111,6 +113,26 @@ def test_by_default_every_transition_is_sent_with_its_own_bootstrap(length, trun
             for step in range(start, end)
         ]
         assert segment["returns"] == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+def test_a_segment_fills_its_columns_by_name_in_whatever_order_they_are_declared(monkeypatch):
+    for declared in ("STEP_COLUMNS", "SEGMENT_COLUMNS"):
+        monkeypatch.setattr(queues, declared, dict(reversed(getattr(queues, declared).items())))
+    memory = RolloutBuffers(Config(num_agents=1), (1,), "uint8", 4)
+    segment = Segment(memory, 0, np.array([0], np.uint8))
+    step = {"actions": 2, "rewards": 0.5, "mu_values": 3.0, "mu_log_probabilities": -1.0, "versions": 7}
+    end = {"terminated": False, "truncated": True, "bootstrap_values": 4.0, "bootstrap_versions": 8}
+    segment.append(Step(**step), np.array([1], np.uint8))
+    segment.close(SegmentEnd(**end), Config(gamma=0.5))
+    assert {name: column[0, 0] for name, column in memory.step_columns.items()} == {**step, "returns": 0.5 + 0.5 * 4}
+    assert {name: column[0] for name, column in memory.segment_columns.items()} == {**end, "lengths": 1}
+
+
+@pytest.mark.parametrize("columns", [STEP_COLUMNS, SEGMENT_COLUMNS])
+def test_a_column_that_agents_do_not_fill_is_an_error_before_a_training(monkeypatch, columns):
+    monkeypatch.setitem(columns, "depths", np.float32)
+    with pytest.raises(TypeError, match=r"the columns are .*'depths'"):
+        RolloutBuffers(Config(num_agents=1), (1,), "uint8", 4)
 
 
 def test_rewards_are_clipped_for_training_only_when_asked():
