@@ -315,6 +315,31 @@ def test_a_threads_error_ends_the_run_with_a_checkpoint(tmp_path, monkeypatch, m
     assert max(int(path.name) for path in (tmp_path / "run" / "checkpoints").glob("0*")) > 100
 
 
+def test_a_predictor_that_fails_just_before_a_process_is_lost_ends_the_run(tmp_path, monkeypatch):
+    """Predictors are changed for new ones then; with its error lost, the agents would wait for ever."""
+
+    def fail_once(self, *args):
+        if losing.is_set():
+            losing.clear()
+            raise ZeroDivisionError("predict")
+        return original(self, *args)
+
+    class LosesOne(Killed):
+        kills = 1
+
+        def _discard_messages_of(self, number):
+            [predictor] = self._predictors
+            losing.set()
+            predictor.join(20)
+            super()._discard_messages_of(number)
+
+    losing = threading.Event()
+    original = helpers.CheckingModel.predict
+    monkeypatch.setattr(helpers.CheckingModel, "predict", fail_once)
+    with pytest.raises(ZeroDivisionError, match="predict"):
+        run_counting(tmp_path, monkeypatch, LosesOne, num_predictors=1, steps=None, minutes=0.5)
+
+
 # 4. a loss is not finite
 
 

@@ -239,6 +239,7 @@ class GA3C(System):
                 while predictor.is_alive():  # it may be held, for ever where a trainer has failed
                     predictor.join(JOIN_SECONDS)
                     self.check()
+            self.check()  # an error from before the loss would go with its predictor
             self._predictors = [self._new_predictor() for _ in range(self._num_predictors)]
         self.session.training_queue.put(number | ENDED)
 
