@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import random
 import select
 import time
 import traceback
@@ -36,6 +37,17 @@ def sample_action(policy: np.ndarray, rng: np.random.Generator) -> int:
 def random_stream(config: Config, number: int) -> np.random.SeedSequence:
     """One of the independent random streams that the run's seed gives."""
     return np.random.SeedSequence(config.seed, spawn_key=(number,))
+
+
+def seed_global_generators(config: Config, number: int) -> None:
+    """Seed the generators of `random` and `numpy.random` for the agent of this stream.
+
+    Agent processes are copies of one process, and would otherwise all draw the same numbers from them. The environments
+    of this package have generators of their own; one of the user's may draw from these.
+    """
+    words = np.random.SeedSequence(config.seed, spawn_key=(1, number)).generate_state(4)
+    random.seed(words.tobytes())
+    np.random.seed(words)  # noqa: NPY002 - the old generator is the global one
 
 
 class Segment:
@@ -319,7 +331,9 @@ class AgentRunner:
         memory = self._memory
         queues = self._queues
         free_slots = self._free_slots.setdefault(agent, deque(memory.slots_of(agent)))
-        seed = random_stream(config, int(memory.streams[agent]))
+        stream = int(memory.streams[agent])
+        seed = random_stream(config, stream)
+        seed_global_generators(config, stream)
         environment = make_environment(config)
         self._runs[agent] = self._kind(
             agent, config, environment, memory, queues.training, queues.episodes, free_slots, seed

@@ -1,6 +1,8 @@
 """The agent: the authors' rollouts, its own treatment of episode ends, and how it samples."""
 
 import json
+import multiprocessing
+import random
 from collections import deque
 from pathlib import Path
 
@@ -11,10 +13,9 @@ from gymnasium import spaces
 
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS
-from ga3c_tf.rollouts import queues
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, SegmentEnd, Step
-from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue, RolloutBuffers
-from ga3c_tf.workers.agent import Agent, Segment, sample_action
+from ga3c_tf.rollouts.queues import ADDED, EPISODE, IndexQueue, RecordQueue, RolloutBuffers
+from ga3c_tf.workers.agent import Agent, AgentQueues, AgentRunner, Segment, sample_action
 
 ROLLOUTS = json.loads((Path(__file__).parents[1] / "data" / "rollouts.json").read_text())["cases"]
 
@@ -116,8 +117,8 @@ def test_by_default_every_transition_is_sent_with_its_own_bootstrap(length, trun
 
 
 def test_a_segment_fills_its_columns_by_name_in_whatever_order_they_are_declared(monkeypatch):
-    for declared in ("STEP_COLUMNS", "SEGMENT_COLUMNS"):
-        monkeypatch.setattr(queues, declared, dict(reversed(getattr(queues, declared).items())))
+    for name, columns in (("STEP_COLUMNS", STEP_COLUMNS), ("SEGMENT_COLUMNS", SEGMENT_COLUMNS)):
+        monkeypatch.setattr(f"ga3c_tf.rollouts.queues.{name}", dict(reversed(columns.items())))
     memory = RolloutBuffers(Config(num_agents=1), (1,), "uint8", 4)
     segment = Segment(memory, 0, np.array([0], np.uint8))
     step = {"actions": 2, "rewards": 0.5, "mu_values": 3.0, "mu_log_probabilities": -1.0, "versions": 7}
@@ -147,6 +148,25 @@ def test_a_reward_that_is_not_finite_is_an_error_of_the_environment(reward):
     """Clipped, not-a-number would be a reward of -1."""
     with pytest.raises(ValueError, match=f"gave the reward {reward}; it must be finite"):
         play_one_episode(Config(seed=0), [1.0, reward, 1.0], [0, 0, 0], [0.0, 0.0, 0.0])
+
+
+def global_draws(seed, stream):
+    """What an environment draws from the global generators in the process of an agent of this stream."""
+    config = Config(env_id="CartPole-v1", num_agents=1, seed=seed)
+    memory = RolloutBuffers(config, (4,), "float32", 2)
+    memory.streams[0] = stream
+    _, errors = multiprocessing.Pipe()
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - as processes that are copies of one
+    queues = AgentQueues(IndexQueue(), IndexQueue(), RecordQueue(EPISODE), errors)
+    AgentRunner(0, config, memory, queues, Agent).handle([ADDED])
+    return random.random(), np.random.random()  # noqa: NPY002
+
+
+def test_the_global_random_generators_of_a_process_are_its_own_and_follow_the_seed():
+    draws = [global_draws(seed, stream) for seed, stream in ((1, 0), (1, 1), (2, 0))]
+    assert len({draw for pair in draws for draw in pair}) == 6
+    assert global_draws(1, 1) == draws[1]
 
 
 def test_actions_are_drawn_with_the_policys_probabilities():

@@ -21,7 +21,7 @@ from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, RolloutBuffe
 from ga3c_tf.runs.stats import NO_AGENTS
 from ga3c_tf.systems.a3c.replica import Replica
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
-from ga3c_tf.workers.agent import random_stream
+from ga3c_tf.workers.agent import random_stream, seed_global_generators
 from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.fresh_agents import FreshAgent
 from ga3c_tf.workers.predictor import answer
@@ -109,7 +109,9 @@ def play_and_train(
     refused = RefusalReport(config.max_failures, shared.updates)
     free_slots = deque(memory.slots_of(number))
     builder = BatchBuilder(memory, 0)
-    seed = random_stream(config, int(memory.streams[number]))
+    stream = int(memory.streams[number])
+    seed = random_stream(config, stream)
+    seed_global_generators(config, stream)
     environment = make_environment(config)
     agent = FreshAgent(number, config, environment, memory, training_queue, shared.episodes, free_slots, seed)
     with closing(agent.run()) as requests:
