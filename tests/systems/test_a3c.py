@@ -166,6 +166,31 @@ def test_the_policy_lag_is_the_updates_of_all_agents_since_the_copy_that_chose(t
         assert np.array_equal(variable.numpy(), weight)
 
 
+class Noise(keras.layers.Layer):
+    """Adds noise while training, without a generator's state, which A3C would refuse."""
+
+    def call(self, inputs, training=False):
+        return inputs + tf.random.normal(tf.shape(inputs)) if training else inputs
+
+
+def noisy_network(shape, dtype, num_actions):
+    states = keras.Input(shape, dtype=dtype.name)
+    hidden = Noise()(states)
+    values = keras.layers.Reshape(())(keras.layers.Dense(1)(hidden))
+    return keras.Model(states, [keras.layers.Dense(num_actions)(hidden), values])
+
+
+def test_replicas_begin_with_the_shared_weights_and_draw_noise_of_their_own():
+    config = Config(network="test_a3c:noisy_network", seed=1)
+    shared = shared_weights_of(Model(config, (4,), np.float32, 3, seed=1), agents=2)
+    replicas = [Replica(config, (4,), np.float32, 3, shared, agent) for agent in range(2)]
+    for replica in replicas:
+        for found, weight in zip(weights_of(replica), shared.groups["weights"], strict=True):
+            np.testing.assert_array_equal(found, weight)
+    first, second = (replica._actor_critic.gradients(batch_of(*batch(config, 0)), 0.1) for replica in replicas)
+    assert first.value_loss != second.value_loss
+
+
 def test_a_loss_that_is_not_finite_is_not_applied():
     config, shared, [replica] = mlp()
     states, actions, returns = batch(config, 0)

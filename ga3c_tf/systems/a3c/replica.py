@@ -17,11 +17,12 @@ from ga3c_tf.systems.a3c.shared_weights import SharedWeights, rmsprop_step
 class Replica:
     """Stands in for the model in an A3C agent's process; used by that agent alone.
 
-    Its weights are a copy of the shared ones, taken after each of its updates (theta' in Mnih et al. 2016, algorithm
-    S3), and its version is the number of updates by all agents that the copy has for certain.
+    Its weights are a copy of the shared ones, taken at first and after each of its updates (theta' in Mnih et al. 2016,
+    algorithm S3), and its version is the number of updates by all agents that the copy has for certain. Noise that a
+    network of the user's own draws while training is of each replica's own seed.
 
     Args:
-        config: The settings of the group "model".
+        config: The run's settings.
         state_shape, state_dtype, num_actions: As for `Model`.
         shared: Weights and statistics of the run.
         agent: Whose updates these are, an index of `shared.updates`.
@@ -43,7 +44,9 @@ class Replica:
         self._shared = shared
         self._agent = agent
         version = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self._actor_critic = ActorCritic(config, state_shape, state_dtype, num_actions, 0, version, device="/CPU:0")
+        stream = np.random.SeedSequence(config.seed, spawn_key=(2, agent, int(shared.updates[-1])))
+        seed = int(stream.generate_state(1)[0])
+        self._actor_critic = ActorCritic(config, state_shape, state_dtype, num_actions, seed, version, device="/CPU:0")
         self.network = self._actor_critic.network
         self.synchronise()
 
