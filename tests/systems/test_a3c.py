@@ -294,6 +294,18 @@ def a3c_of(tmp_path, **settings):
     return Training(A3C, config, describe_environment(config), RunFolder(tmp_path, config), "/CPU:0", print)
 
 
+def test_a_checkpoint_counts_the_updates_that_its_weights_have(tmp_path):
+    """Also those that agents have reported since the server has last looked."""
+    training = a3c_of(tmp_path)
+    system, session = training.system, training.session
+    system._weights.updates[0] = 3
+    for _ in range(3):
+        UpdateReport(system._update_queue).trained(np.zeros(5, np.int64), 0.0, 0.0, 0.0)
+    with system.paused():
+        assert session.counters()["stats"]["updates"] == session.model.version.numpy() == 3
+        assert session.stats.trained_samples == 15
+
+
 def test_weights_that_are_not_finite_are_not_saved(tmp_path):
     training = a3c_of(tmp_path)
     training.system._weights.updates[0] = 1

@@ -104,6 +104,7 @@ class A3C(System):
                 for array, variable in zip(weights.groups[group], variables, strict=True):
                     variable.assign(array)
             self.session.model.version.assign(weights.version)
+            self._collect_updates()  # after the version is read: what a checkpoint counts is as new as its weights
         yield
 
     def counts(self) -> Counts:
