@@ -108,7 +108,8 @@ class ActorCritic:
             self._compute = direct_call(gradients)
             # Each column that is handed over costs an update some 0.01 ms: a loss gets those it reads.
             _, _, *read = inputs_read(gradients, 2 + len(COLUMNS))
-            self._check_minibatches([name for name, is_read in zip(COLUMNS, read, strict=True) if is_read])
+            self._read = [name for name, is_read in zip(COLUMNS, read, strict=True) if is_read]
+            self._check_minibatches()
             self._columns = [
                 None if is_read else tf.zeros((0,), tf.as_dtype(dtype))
                 for is_read, dtype in zip(read, COLUMNS.values(), strict=True)
@@ -136,15 +137,11 @@ class ActorCritic:
             beta: weight of the entropy, now.
 
         Raises:
-            ValueError: a column of another length, or states of another shape or type.
+            ValueError: a column that the loss reads has another length than the states, or than others of segments;
+                or states of another shape or type.
         """
         self._check_states(batch.states)
-        for name in ("actions", "returns"):
-            if np.shape(getattr(batch, name)) != (len(batch.states),):
-                raise ValueError(
-                    f"{len(batch.states)} states need as many actions and returns, not {name} of shape "
-                    f"{np.shape(getattr(batch, name))}"
-                )
+        self._check_columns(batch)
         with tf.device(self._device):
             columns = [
                 tf.constant(getattr(batch, name), tf.as_dtype(dtype)) if unread is None else unread
@@ -159,14 +156,25 @@ class ActorCritic:
             moved = divergence(numbers[4:], batch.mu_log_probabilities, self._config)
         return Gradients(tensors, policy_loss, value_loss, entropy, moved, bool(finite))
 
-    def _check_minibatches(self, read: Sequence[str]) -> None:
+    def _check_minibatches(self) -> None:
         """Refuse a loss that reads columns of whole segments where updates are on shuffled steps."""
-        of_segments = [name for name in read if name in SEGMENT_COLUMNS]
+        of_segments = [name for name in self._read if name in SEGMENT_COLUMNS]
         if of_segments and self._config.has_minibatches:
             raise UserError(
                 f"loss {self._config.loss!r} reads {of_segments[0]}, of whole segments; it goes with --epochs 1 and "
                 "--minibatch-size 0"
             )
+
+    def _check_columns(self, batch: Batch) -> None:
+        """Refuse columns that the loss reads and TensorFlow would spread over the batch, or cut."""
+        shapes = {name: np.shape(getattr(batch, name)) for name in self._read}
+        steps = len(batch.states)
+        of_segments = [shape for name, shape in shapes.items() if name in SEGMENT_COLUMNS]
+        for name, shape in shapes.items():
+            if name in STEP_COLUMNS and shape != (steps,):
+                raise ValueError(f"{steps} states need as many {name}, not {name} of shape {shape}")
+            if name in SEGMENT_COLUMNS and (shape != of_segments[0] or len(shape) != 1):
+                raise ValueError(f"{name} have shape {shape}, and other columns of segments {of_segments[0]}")
 
     def _check_states(self, states: np.ndarray) -> None:
         if states.shape[1:] != self._state_shape or states.dtype != self._state_dtype:

@@ -92,7 +92,7 @@ class Model:
             beta: weight of the entropy, now.
 
         Raises:
-            ValueError: a column of another length, or states of another shape or type.
+            ValueError: as of `ActorCritic.gradients`.
         """
         found = self._actor_critic.gradients(batch, beta)
         version = self.version

@@ -418,8 +418,8 @@ def test_it_learns_a_bandit():
         ({"states": np.zeros((3, 5), np.float32)}, r"states are float32 \(3, 5\); the model takes float32 \[B, 4\]"),
         ({"states": np.zeros((3, 4))}, "states are float64"),
         ({"states": np.zeros(4, np.float32)}, "states are"),
-        ({"actions": np.zeros(2, np.int32)}, "as many actions and returns"),
-        ({"returns": np.zeros((3, 1), np.float32)}, "as many actions and returns"),
+        ({"actions": np.zeros(2, np.int32)}, "3 states need as many actions"),
+        ({"returns": np.zeros((3, 1), np.float32)}, "3 states need as many returns"),
     ],
 )
 def test_a_batch_of_the_wrong_shape_is_refused(changes, message):
@@ -435,6 +435,29 @@ def test_a_batch_of_the_wrong_shape_is_refused(changes, message):
         with pytest.raises(ValueError, match=message):
             trained.predict(changes["states"])
     assert trained.predict(good["states"])[2] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mu_log_probabilities": np.zeros(1, np.float32)}, r"3 states need as many mu_log_probabilities, .* \(1,\)"),
+        ({"rewards": np.zeros(4, np.float32)}, "3 states need as many rewards"),
+        ({"bootstrap_values": np.zeros(1, np.float32)}, r"bootstrap_values have shape \(1,\), .* segments \(2,\)"),
+        ({"lengths": np.ones((2, 1), np.int32)}, r"lengths have shape \(2, 1\)"),
+    ],
+)
+def test_every_column_that_the_loss_reads_has_the_length_of_the_others(changes, message):
+    """TensorFlow would spread a column of one number over the batch without a word."""
+    columns = {
+        "rewards": np.zeros(3, np.float32),
+        "mu_log_probabilities": np.zeros(3, np.float32),
+        "lengths": np.array([2, 1], np.int32),
+        "bootstrap_values": np.zeros(2, np.float32),
+    }
+    trained = small_model(correction="v-trace")
+    trained.train(batch_of(*small_batch(3), **columns), 0.01, 0.1)
+    with pytest.raises(ValueError, match=message):
+        trained.train(batch_of(*small_batch(3), **{**columns, **changes}), 0.01, 0.1)
 
 
 def test_builds_the_network_of_the_config():
