@@ -48,12 +48,13 @@ class ActorCritic:
     """A network with its predictions and gradients, for any number of threads.
 
     Args:
-        config: the settings of the group "model".
+        config: the run's settings; those of the network, the loss and its gradients are used.
         state_shape: shape of one state.
         state_dtype: its type, uint8 or float32.
         num_actions: A.
         seed: of the initial weights.
-        version: int64 variable that counts updates; a prediction says what it was when the weights were read.
+        version: int64 variable that counts updates; a prediction says what it was when the weights were read, and a
+            loss may read it.
         network: used instead of building `config.network`.
         device: TensorFlow device; None leaves the choice to TensorFlow.
 
@@ -63,6 +64,7 @@ class ActorCritic:
         dtype_policy: Keras's name of the dtype policy of the hidden layers.
         variables: its trainable variables.
         gradients_of: optimizer (0, or 1 with `dual_rmsprop`) and variable of each gradient.
+        reads_version: whether the loss reads `version`.
 
     Raises:
         UserError: the network cannot be built, or does not fit the states; or the loss fails.
@@ -86,6 +88,7 @@ class ActorCritic:
         self._state_dtype = np.dtype(state_dtype)
         self._batches = itertools.count()
         self.gradients_of: list[tuple[int, int]] = []  # filled when the gradients are traced
+        self.reads_version = False  # known then, too
         with tf.device(device):
             self._loss = losses.find_loss(config, num_actions)
             self.dtype_policy = resolve_dtype_policy(config.dtype_policy, device)
@@ -200,9 +203,12 @@ class ActorCritic:
         # 1. The losses of the batch.
         with tf.GradientTape(persistent=True) as tape:
             logits, values = self.network(states, training=True)
-            batch = Batch(logits=logits, values=values, beta=beta, **dict(zip(COLUMNS, columns, strict=True)))
+            version = self._version.read_value()
+            given = {"logits": logits, "values": values, "beta": beta, "version": version}
+            batch = Batch(**given, **dict(zip(COLUMNS, columns, strict=True)))
             policy_loss, value_loss, entropy = self._loss(batch, self._config)
             objectives = self._objectives(policy_loss, value_loss, values)
+        self.reads_version = bool(version.consumers())
         # 2. The gradients of each objective. The network's outputs tell whether they are finite.
         looked_at = [policy_loss, value_loss]
         found: dict[tuple[int, int], tf.Tensor] = {}

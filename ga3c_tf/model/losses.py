@@ -49,8 +49,9 @@ def find_loss(config: Config, num_actions: int) -> LossFunction:
     def on_a_blank_batch():
         columns = {name: tf.zeros(2, tf.as_dtype(dtype)) for name, dtype in STEP_COLUMNS.items()}
         columns |= {name: tf.zeros(1, tf.as_dtype(dtype)) for name, dtype in SEGMENT_COLUMNS.items()}
-        outputs = {"logits": tf.zeros((2, num_actions)), "values": tf.zeros(2), "beta": tf.constant(config.beta)}
-        found.extend(function(Batch(**outputs, **columns), config))
+        outputs = {"logits": tf.zeros((2, num_actions)), "values": tf.zeros(2)}
+        scalars = {"beta": tf.constant(config.beta), "version": tf.constant(0, tf.int64)}
+        found.extend(function(Batch(**outputs, **scalars, **columns), config))
 
     try:
         tf.function(on_a_blank_batch, autograph=False).get_concrete_function()  # as a graph, which the training uses
@@ -75,7 +76,7 @@ def actor_critic(batch: Batch, config: Config) -> Losses:
         batch: Of its columns, `logits`, `values`, `actions`, `returns` and `beta` are used; with `advantage` 'gae' and
             most corrections also `mu_values` or `mu_log_probabilities`, with V-trace those of segments.
         config: Of the settings, those of corrections, `min_policy`, `log_epsilon`, `log_softmax`, `advantage` and
-            `normalize_advantages` are used.
+            `normalize_advantages` are used; with V-trace also `gamma` and `t_max`.
     """
     correction = config.correction_used
     has_floor = correction in ("epsilon", "ppo") and not config.log_softmax

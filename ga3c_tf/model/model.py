@@ -35,7 +35,7 @@ class Model:
     """The network and its optimizer.
 
     Args:
-        config: The settings of the group "model".
+        config: The run's settings; those of the network, the loss and the optimizer are used.
         state_shape: Shape of one state.
         state_dtype: Its type, uint8 or float32.
         num_actions: A.

@@ -77,6 +77,7 @@ class Batch:
         agents: int64 [B], the agents that the states are from, for statistics (not in a loss).
         logits, values: float32 [B, A] and [B], what the network gives for the states now (in a loss only).
         beta: float32 scalar, weight of the entropy now (in a loss only).
+        version: int64 scalar, updates done before this one; minus `versions` it is the policy lag (in a loss only).
         actions, rewards, mu_values, mu_log_probabilities, versions, returns: [B], see `STEP_COLUMNS`.
         lengths, terminated, truncated, bootstrap_values, bootstrap_versions: [S], see `SEGMENT_COLUMNS`.
     """

@@ -460,6 +460,24 @@ def test_every_column_that_the_loss_reads_has_the_length_of_the_others(changes, 
         trained.train(batch_of(*small_batch(3), **{**columns, **changes}), 0.01, 0.1)
 
 
+def sum_of_lags(batch, config):
+    """The policy lag of the batch as its policy loss."""
+    zero = 0.0 * (tf.reduce_sum(batch.logits) + tf.reduce_sum(batch.values))
+    return tf.reduce_sum(tf.cast(batch.version - batch.versions, tf.float32)) + zero, zero, zero
+
+
+@pytest.mark.parametrize("replica", [False, True], ids=["model", "a3c-replica"])
+def test_a_loss_may_read_the_policy_lag(replica):
+    config = Config(network="mlp", loss="test_model:sum_of_lags")
+    trained = Model(config, (4,), np.float32, 3, seed=0)
+    if replica:
+        trained = replica_of(trained, config, (4,), np.float32, 3)
+    batch = batch_of(*small_batch(6), versions=np.zeros(6, np.int64))
+    results = [trained.train(batch, 0.01, 0.1) for _ in range(4)]
+    assert [result.policy_loss for result in results] == [0, 6, 12, 18]
+    assert [result.version for result in results] == [1, 2, 3, 4]
+
+
 def test_builds_the_network_of_the_config():
     assert small_model().network.name == "mlp"
     with pytest.raises(UserError, match="'small' takes uint8 images"):

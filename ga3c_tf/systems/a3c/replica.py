@@ -43,10 +43,12 @@ class Replica:
         self._config = config
         self._shared = shared
         self._agent = agent
-        version = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._version = tf.Variable(0, dtype=tf.int64, trainable=False)
         stream = np.random.SeedSequence(config.seed, spawn_key=(2, agent, int(shared.updates[-1])))
         seed = int(stream.generate_state(1)[0])
-        self._actor_critic = ActorCritic(config, state_shape, state_dtype, num_actions, seed, version, device="/CPU:0")
+        self._actor_critic = ActorCritic(
+            config, state_shape, state_dtype, num_actions, seed, self._version, device="/CPU:0"
+        )
         self.network = self._actor_critic.network
         self.synchronise()
 
@@ -67,6 +69,8 @@ class Replica:
         Of the divergence only the share at the floor is known: the replica is the policy that chose the actions, and
         the shared weights that are updated are another.
         """
+        if self._actor_critic.reads_version:
+            self._version.assign(self._shared.version)
         found = self._actor_critic.gradients(batch, beta)
         version = self._shared.version + found.finite
         if found.finite:
