@@ -17,6 +17,8 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.model.tensorflow import tf
 
 KEEP_LAST = 3
+REPLACED = "replaced-"
+"""Before the name of a checkpoint whose place another one of the same agent steps is about to take."""
 DAMAGE = (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError, LookupError, ValueError)
 """What TensorFlow raises, besides OpError itself, where files of a checkpoint are truncated, overwritten or missing."""
 
@@ -47,7 +49,8 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """Return the agent steps of all checkpoints in ascending order."""
-        return sorted(int(path.name) for path in self._folder.glob("*") if path.name.isdigit() and path.is_dir())
+        names = {path.name.removeprefix(REPLACED) for path in self._folder.glob("*") if path.is_dir()}
+        return sorted(int(name) for name in names if name.isdigit())
 
     def best(self) -> int | None:
         """Return the agent steps of the checkpoint with the highest rolling score, the newest of equals, or None."""
@@ -62,7 +65,7 @@ class Checkpoints:
             OSError: it cannot be written, for lack of room say; those that are there stay as they are.
         """
         self._check_finite()
-        path = self._path(agent_steps)
+        path = self._folder / _name(agent_steps)
         aside = self._folder / "being-written"
         try:
             shutil.rmtree(aside, ignore_errors=True)
@@ -83,10 +86,10 @@ class Checkpoints:
         return path
 
     def _put_in_place(self, aside: Path, path: Path) -> None:
-        """Rename a checkpoint that is written to what it is called."""
-        replaced = self._folder / "being-replaced"
-        shutil.rmtree(replaced, ignore_errors=True)
+        """Rename a checkpoint that is written to what it is called; a kill at any moment leaves it or the old one."""
+        replaced = path.with_name(REPLACED + path.name)
         if path.exists():  # the same agent steps again, after a stop without progress
+            shutil.rmtree(replaced, ignore_errors=True)
             path.rename(replaced)
         aside.rename(path)
         shutil.rmtree(replaced, ignore_errors=True)
@@ -206,7 +209,10 @@ class Checkpoints:
                 )
 
     def _path(self, step: int) -> Path:
-        return self._folder / f"{step:012d}"
+        """Return where the checkpoint of a step is; after a kill it may be one that was about to be replaced."""
+        path = self._folder / _name(step)
+        replaced = path.with_name(REPLACED + path.name)
+        return replaced if replaced.exists() and not path.exists() else path
 
     def _score(self, step: int) -> float | None:
         try:
@@ -214,6 +220,10 @@ class Checkpoints:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return score if isinstance(score, float) and score == score else None
+
+
+def _name(step: int) -> str:
+    return f"{step:012d}"
 
 
 def _checked(which: str | int) -> str | int:

@@ -353,10 +353,30 @@ def test_what_was_just_saved_is_kept_whatever_else_is_there(tmp_path, weights):
 def test_a_leftover_of_a_replaced_checkpoint_does_no_harm(tmp_path, weights):
     checkpoints = make(tmp_path, weights)
     checkpoints.save(1, {}, 1.0)
-    (tmp_path / "checkpoints" / "being-replaced").mkdir()
-    (tmp_path / "checkpoints" / "being-replaced" / "file").write_text("old")
+    leftover = tmp_path / "checkpoints" / "replaced-000000000001"
+    leftover.mkdir()
+    (leftover / "file").write_text("old")
+    assert checkpoints.restore() == {} and checkpoints.steps() == [1]
     checkpoints.save(1, {"again": True}, 1.0)
-    assert checkpoints.restore() == {"again": True} and checkpoints.steps() == [1]
+    assert checkpoints.restore() == {"again": True} and checkpoints.steps() == [1] and not leftover.exists()
+
+
+def test_a_kill_between_two_renames_leaves_the_checkpoint_that_was_to_be_replaced(tmp_path, weights, monkeypatch):
+    def killed(self, target):
+        if self.name == "being-written":
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    rename = Path.rename
+    make(tmp_path, weights).save(1, {"first": True}, 1.0)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "rename", killed)
+        make(tmp_path, weights).save(1, {"second": True}, 2.0)
+    checkpoints = make(tmp_path, weights)
+    assert checkpoints.steps() == [1] and checkpoints.best() == 1 and checkpoints.restore() == {"first": True}
+    checkpoints.save(1, {"second": True}, 2.0)
+    assert checkpoints.restore() == {"second": True}
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["000000000001"]
 
 
 @pytest.mark.parametrize("other", [[tf.Variable([1.0])], [tf.Variable([1.0, 2.0, 3.0]), tf.Variable(1.0)], []])
