@@ -1,6 +1,16 @@
 """Every setting of a run: its meaning, its bounds, what it conflicts with, and the presets."""
 
 from ga3c_tf.config.config import HELD, Config, has_effect, is_optional, option_of, setting_type
-from ga3c_tf.config.settings import ATARI, MOST_EPISODE_STEPS
+from ga3c_tf.config.settings import ATARI, MOST_EPISODE_STEPS, SMALLEST_SCREEN
 
-__all__ = ["ATARI", "HELD", "MOST_EPISODE_STEPS", "Config", "has_effect", "is_optional", "option_of", "setting_type"]
+__all__ = [
+    "ATARI",
+    "HELD",
+    "MOST_EPISODE_STEPS",
+    "SMALLEST_SCREEN",
+    "Config",
+    "has_effect",
+    "is_optional",
+    "option_of",
+    "setting_type",
+]

@@ -29,6 +29,9 @@ BEYOND = "beyond the paper"
 MOST_EPISODE_STEPS = 100_000
 """Agent steps after which an evaluation ends an episode; an Atari game ends by itself after 27,000, at frame skip 4."""
 
+SMALLEST_SCREEN = 36
+"""Pixels: an image at least this high and wide is a game's screen, a smaller one a grid of cells."""
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -17,14 +17,12 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from ga3c_tf.config import ATARI, Config, option_of
+from ga3c_tf.config import ATARI, SMALLEST_SCREEN, Config, option_of
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.environments.registered import make_passed, make_registered
 from ga3c_tf.errors import UserError
 from ga3c_tf.plugins import OBJECT, one_line
-
-SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a screen, a smaller one a grid of cells
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from ga3c_tf.config import SMALLEST_SCREEN
 from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.plugins import one_line, users_function
@@ -21,7 +22,6 @@ from ga3c_tf.plugins import one_line, users_function
 MOST_DEVIATIONS = 5.0
 LEAST_VARIANCE = 1e-5
 """Added to variances, of states whose largest value is 1. This and the line above are as in rl_games."""
-SMALLEST_SCREEN = 36  # pixels: an image at least this high and wide is a game's screen, a smaller one a grid of cells
 
 
 Scaling = Literal["x / 128 - 1", "x / 255", "standardized"]
