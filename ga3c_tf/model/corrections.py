@@ -1,7 +1,8 @@
 """What is done about policy lag: corrections of advantages and value targets by importance ratios, as pure functions.
 
 An importance ratio is pi(action) / mu(action): the probability of the action now, over that under the policy which
-chose it. Where both are the same every ratio is 1, and each correction gives exactly the uncorrected gradient.
+chose it. Where both are the same every ratio is 1, and each correction whose bounds are at least 1 gives exactly the
+uncorrected gradient.
 
 B is the number of states in a batch, S the number of its segments.
 """

@@ -65,10 +65,12 @@ class Bridge:
                 kept = records
                 continue
             kept = kept[:0]
-            began = memory.busy_since[number] = time.monotonic()
+            began = time.monotonic()
+            memory.busy_since[number] = began
             outcome = self._call(self._orders(records))
             memory.busy_since[number] = 0.0
-            memory.round_trips[number] += time.monotonic() - began, 1
+            memory.round_trips[number, 0] += time.monotonic() - began
+            memory.round_trips[number, 1] += 1
             self._take(outcome)
 
     def _lets_somebody_go_on(self, records: np.ndarray) -> bool:

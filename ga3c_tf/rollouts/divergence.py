@@ -20,9 +20,7 @@ class Divergence(NamedTuple):
 
     kl: float  # mean of log mu - log pi: KL(mu, pi) in nats
     total_variation: float  # half the mean of |pi / mu - 1|
-    effective_sample_size: (
-        float  # (sum w)^2 / sum w^2 of the ratios w = pi / mu, as a share of the states: 1 without lag
-    )
+    effective_sample_size: float  # (sum w)^2 / sum w^2 of the ratios w = pi / mu, divided by the states; 1 without lag
     clipped: float  # share of the ratios that the correction clips
     floored: float  # share of the actions whose probability now is below the floor of the logarithm
 

@@ -196,7 +196,8 @@ class RolloutBuffers:
         steps: int64 [num_agents], environment steps taken by each agent.
         streams: int64 [num_agents], the number of the random stream that the agent begins with.
         sent: int64 [num_agents], steps of each agent in segments that it has sent to training.
-        busy_since: float64 [num_agents], by process: when it began what it is at (`time.monotonic`), 0 while it waits.
+        busy_since: float64 [num_agents], by process: when its current step, reset or start began (`time.monotonic`), 0
+            while it waits.
         nodes: bytes [num_agents], by process: the machine of its agents where that is another one.
         round_trips: float64 [num_agents, 2], by process: seconds that calls to that machine took, and their number.
     """

@@ -90,7 +90,7 @@ class Stats:
             self._states_of_lag.add(lags)
             self._lags_of_agent.add(agents, lags[: len(agents)])
             self._states_of_agent.add(agents)
-            self._losses += policy_loss, value_loss, entropy * len(lags)
+            self._losses += np.array([policy_loss, value_loss, entropy * len(lags)])
             if divergence is not UNKNOWN:
                 self._add_measured(np.array([*divergence, *within]), len(lags))
 
@@ -162,7 +162,8 @@ class Stats:
         self._lags_of_agent = Sums()
         self._states_of_agent = Sums()
         self._losses = np.zeros(3)
-        self._measured, self._states_measured = np.zeros((2, len(MEASURED)))
+        self._measured = np.zeros(len(MEASURED))
+        self._states_measured = np.zeros(len(MEASURED))
 
     def state(self) -> dict:
         """Return the totals for a checkpoint."""

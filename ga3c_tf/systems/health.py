@@ -28,7 +28,7 @@ class HealthMonitor:
         self._system = system
         self._stalls = StallDetector()
         self._look_at = 0.0
-        self._refused = 0  # of them was told
+        self._refused = 0  # refused updates that have been reported
         self._first_step: tuple[float, int] | None = None  # when it was seen, and the agent steps then
         self._speed_known = False
 

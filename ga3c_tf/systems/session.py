@@ -151,7 +151,10 @@ class Session:
     # what a system does through it
 
     def new_stream(self) -> int:
-        """Return the number of a random stream that no agent has had, in what is kept of this run."""
+        """Return the number of a random stream that no agent of this run has had.
+
+        After a kill, those since the last checkpoint may be used again: the steps of their agents are lost, too.
+        """
         self._agents_started += 1
         return self._agents_started - 1
 

@@ -68,8 +68,8 @@ class System(abc.ABC):
         """Return a context in which no update happens and the model is what was trained so far."""
         return nullcontext()
 
-    def finish(self) -> None:  # noqa: B027 - most systems owe nothing
-        """Do, once the run has ended, the updates that are due on what the agents have done."""
+    def finish(self) -> None:  # noqa: B027 - most systems have none due
+        """Do the updates that are due on steps already taken; called once, after the budget is reached."""
 
     def before_row(self) -> None:  # noqa: B027 - optional
         """Do what is due once for each row of metrics, before it is written."""

@@ -14,7 +14,7 @@ class FailureBudget:
     """Failures of one kind. Safe under threads.
 
     Args:
-        most: so many within a minute are bad luck.
+        most: failures within a minute that are tolerated.
         clock: seconds, as `time.monotonic` gives them.
 
     Attributes:
@@ -29,7 +29,7 @@ class FailureBudget:
         self._lock = threading.Lock()
 
     def add(self, error: Exception) -> None:
-        """Count `error`, and raise it where it is one too many."""
+        """Count `error`, and raise it if there have been too many within a minute."""
         with self._lock:
             now = self._clock()
             self.count += 1

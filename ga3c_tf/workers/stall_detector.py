@@ -18,7 +18,8 @@ class StallDetector:
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
         self._looked = clock()
-        self._seen: dict[str, tuple[int, float, float]] = {}  # count, for how long, when of that it was told
+        # By stage: the count, the seconds since it rose, and how many of them had passed at the last report.
+        self._seen: dict[str, tuple[int, float, float]] = {}
 
     def stalled(self, counters: dict[str, int]) -> dict[str, float]:
         """Return the stalled stages and the seconds since each last progressed; each is named once in STALL_SECONDS."""

@@ -130,13 +130,13 @@ class AgentSupervisor:
 
 
 class Watchdog:
-    """Notices processes that have been at one thing for too long.
+    """Notices processes whose step, reset or start takes too long.
 
     A pause of the whole run, such as a stopped process group or a sleeping machine, is nobody's fault: time counts only
     while someone looks.
 
     Args:
-        patience: gives the seconds that one thing may take a process.
+        patience: gives the seconds that a step, reset or start may take.
         clock: seconds, as `time.monotonic` gives them.
     """
 
@@ -150,7 +150,7 @@ class Watchdog:
         """Return the processes that hang.
 
         Args:
-            busy_since: by process, when it began what it is at, 0 while it waits.
+            busy_since: by process, when its current step, reset or start began, 0 while it waits.
         """
         now = self._clock()
         passed = min(now - self._looked, 1.0)

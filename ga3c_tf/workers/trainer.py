@@ -77,7 +77,8 @@ class BatchBuilder:
     def may_start(self, number: int) -> bool:
         """Return whether an update may start on this batch.
 
-        Once the run ends, only batches older than one that was started already may, so that none in between is lost.
+        After the end of the run, only a batch that is older than one already started may: no batch is left out between
+        two that are trained on.
         """
         with self._beginning:
             if self.closed and number > self._begun:

@@ -1,4 +1,4 @@
-"""Weights and RMSProp statistics in shared memory, updated in place by every agent without locks (Mnih et al. 2016)."""
+"""Weights and optimizer statistics in shared memory, which every agent updates without locks (Mnih et al. 2016)."""
 
 from __future__ import annotations
 
