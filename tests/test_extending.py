@@ -1,6 +1,7 @@
 """docs/extending.md, done: its file lies outside the package, and its commands train with it."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -17,14 +18,16 @@ from ga3c_tf.model import losses
 from ga3c_tf.model.model import Model
 from ga3c_tf.rollouts.columns import Batch
 
-PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "extending.md").read_text()
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder outside the package with the page's mine.py, as the current one."""
-    [source] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    (tmp_path / "mine.py").write_text(source)
+    """A folder outside the package with the page's mine.py and its program, as the current one."""
+    three_changes, correction, program = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "mine.py").write_text(f"{three_changes}\n\n{correction}")
+    (tmp_path / "program.py").write_text(program)
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     sys.modules.pop("mine", None)
@@ -34,7 +37,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.timeout(300)
 def test_the_pages_commands_do_what_it_says(folder):
     commands = [shlex.split(line) for line in PAGE.splitlines() if line.startswith("ga3c-tf ")]
-    assert [command[1] for command in commands] == ["train"] * 4 + ["evaluate", "plot", "reproduce"]
+    assert [command[1] for command in commands] == ["train"] * 4 + ["evaluate", "plot", "reproduce", "train"]
     commands = [command for command in commands if "--loss" in command or command[1] == "evaluate"]
     program = [str(Path(sys.executable).with_name("ga3c-tf"))]
     for command in commands:
@@ -52,11 +55,26 @@ def test_the_pages_commands_do_what_it_says(folder):
         assert reader.get_tensor("weights/0/.ATTRIBUTES/VARIABLE_VALUE").shape == (4, 256)
 
 
-def batch_of(returns):
+@pytest.mark.slow
+def test_the_pages_system_trains(folder):
+    """Takes 10 s."""
+    program = (folder / "program.py").read_text()
+    assert program.count("minutes=2") == 1
+    (folder / "program.py").write_text(program.replace("minutes=2", "steps=2000"))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run([sys.executable, "program.py"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    *rows, score = done.stdout.splitlines()
+    assert re.fullmatch(r"\d+ updates", rows[-1]) and float(score) > 0
+    [run] = (folder / "runs").iterdir()
+    assert max(int(path.name) for path in (run / "checkpoints").iterdir()) >= 2000
+
+
+def batch_of(returns, **columns):
     rng = np.random.default_rng(0)
     returns = np.asarray(returns, np.float32)
     states = rng.normal(size=(len(returns), 4)).astype(np.float32)
-    return Batch(states=states, actions=np.zeros(len(returns), np.int32), returns=returns)
+    return Batch(states=states, actions=np.zeros(len(returns), np.int32), returns=returns, **columns)
 
 
 def test_the_loss_is_the_users(folder):
@@ -72,6 +90,21 @@ def test_the_loss_is_the_users(folder):
             assert np.isfinite(result.value_loss)
     assert moved["paper", 100.0] > 8 * moved["paper", 10.0]
     assert moved["mine:huber", 100.0] == pytest.approx(moved["mine:huber", 10.0], rel=0.01)
+
+
+@pytest.mark.parametrize("lag", [0, 3])
+def test_the_pages_correction_is_one_step_importance_sampling_by_lag(folder, lag):
+    """Without an entropy bonus, a lag of 3 for all steps divides the policy loss by 4."""
+    log_mu = np.log(np.array([0.9, 0.1, 0.3], np.float32))  # ratios of about 1/2, 5 and 5/3
+    batch = batch_of([1.0, -2.0, 3.0], mu_log_probabilities=log_mu, versions=np.zeros(3, np.int64))
+    results = []
+    for settings in ({"correction": "one-step"}, {"loss": "mine:one_step_by_lag"}):
+        model = Model(Config(network="mlp", rho_bar=1.2, **settings), (4,), np.float32, 2, seed=0)
+        model.version.assign(lag)
+        results.append(model.train(batch, 0.01, 0.1 if lag == 0 else 0.0))
+    one_step, by_lag = results
+    assert by_lag.policy_loss == pytest.approx(one_step.policy_loss / (1 + lag), rel=1e-5)
+    assert (by_lag.value_loss, by_lag.entropy) == pytest.approx((one_step.value_loss, one_step.entropy), rel=1e-5)
 
 
 def test_the_papers_loss_by_its_own_function_makes_the_same_update(folder):
