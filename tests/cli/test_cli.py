@@ -249,6 +249,8 @@ def test_a_run_prints_plain_lines_and_a_summary(run):
     folder, lines = run
     assert any(line.startswith("[Time:") and "Lag:" in line and "NT: 1 NP: 1 NA: 4" in line for line in lines)
     summary = json.loads(lines[-1])
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \|", page.partition("## Summary of a session\n")[2], re.MULTILINE) == list(summary)
     assert summary["ended"] == "steps" and summary["agent_steps"] >= 2000 and summary["seed"] == 4
     assert Path(summary["checkpoint"]).is_dir() and Path(summary["run"]) == folder
     assert {path.name for path in folder.iterdir()} >= {
