@@ -69,7 +69,7 @@ class System(abc.ABC):
         return nullcontext()
 
     def finish(self) -> None:  # noqa: B027 - most systems have none due
-        """Do the updates that are due on steps already taken; called once, after the budget is reached."""
+        """Do the updates that are due on steps already taken; called once, when a budget or a stop ends the run."""
 
     def before_row(self) -> None:  # noqa: B027 - optional
         """Do what is due once for each row of metrics, before it is written."""
