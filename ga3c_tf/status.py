@@ -54,7 +54,7 @@ def ending(summary: dict, own_code: bool = False) -> str:
     troubles = {
         "agent steps dropped": summary["dropped_steps"],
         "agent processes replaced": summary["replaced_processes"],
-        "updates refused": summary["refused_updates"],
+        "updates skipped": summary["skipped_updates"],
     }
     lines = [
         f"{'budget reached' if ended in BUDGETS else ended}: {summary['agent_steps']:,} agent steps, "

@@ -281,6 +281,6 @@ SUMMARY = {
     "rolling_episodes": 100,
     "dropped_steps": 0,
     "replaced_processes": 0,
-    "refused_updates": 0,
+    "skipped_updates": 0,
 }
 """What a training returns when it ends."""

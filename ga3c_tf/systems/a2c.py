@@ -129,7 +129,7 @@ class A2C(System):
         self._waiting.append(self._batch)
         if len(self._waiting) > session.config.lag:
             for part in session.minibatches.of(self._waiting.popleft()):
-                train(part, session.model, session.stats, session.refused, *session.rates())
+                train(part, session.model, session.stats, session.skipped, *session.rates())
         self._batch = None
         self._sent[:] = 0
         self._steps_before[:] = session.memory.steps

@@ -1,4 +1,4 @@
-"""Reports problems of a running training: refused updates, stalls, and updates that are rare."""
+"""Reports problems of a running training: skipped updates, stalls, and updates that are rare."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class HealthMonitor:
         self._system = system
         self._stalls = StallDetector()
         self._look_at = 0.0
-        self._refused = 0  # refused updates that have been reported
+        self._skipped = 0  # skipped updates that have been reported
         self._first_step: tuple[float, int] | None = None  # when it was seen, and the agent steps then
         self._speed_known = False
 
@@ -37,16 +37,16 @@ class HealthMonitor:
         if time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + LOOK_SECONDS
-        self.tell_refused()
+        self.tell_skipped()
         self._tell_rare_updates()
         self._tell_stalls()
 
-    def tell_refused(self) -> None:
-        """Tell how many updates were refused since the last call, if any were."""
-        count = self._session.refused.count - self._refused
+    def tell_skipped(self) -> None:
+        """Tell how many updates were skipped since the last call, if any were."""
+        count = self._session.skipped.count - self._skipped
         if count > 0:
-            self._refused += count
-            self._session.tell("refused", f"{count} updates left out: a loss or gradient was not finite")
+            self._skipped += count
+            self._session.tell("skipped", f"{count} updates skipped: a loss or gradient was not finite")
 
     def _tell_stalls(self) -> None:
         session = self._session
@@ -54,7 +54,7 @@ class HealthMonitor:
         counters = {
             "step": session.agent_steps,
             "prediction": session.stats.predictions,
-            "update": session.stats.updates + session.refused.count + counts.gathered,
+            "update": session.stats.updates + session.skipped.count + counts.gathered,
         }
         for stage, seconds in self._stalls.stalled(counters).items():
             segments = len(session.training_queue)

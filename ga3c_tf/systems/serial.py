@@ -82,4 +82,4 @@ class SerialGA3C(System):
             self._free_slots[slot // session.memory.slots_per_agent].append(slot)
             if batch is not None:
                 for part in session.minibatches.of(batch):
-                    train(part, session.model, session.stats, session.refused, *session.rates())
+                    train(part, session.model, session.stats, session.skipped, *session.rates())

@@ -32,7 +32,7 @@ class Session:
         memory: the buffers that agents and the server share.
         stats: counters of episodes, predictions and updates.
         lost: agent processes that ended by themselves and were replaced.
-        refused: updates that were left out because a loss or gradient was not finite.
+        skipped: updates that were skipped because a loss or gradient was not finite.
         minibatches: cuts a batch into those of its updates.
         lag_limit: tells which segments are too old to be trained on.
         training_queue: slots of the segments that wait for training.
@@ -59,7 +59,7 @@ class Session:
         self.stats = Stats(config.rolling_episodes)
         # a machine that dies takes all its actors along
         self.lost = FailureBudget(config.max_failures + len(config.remote_actors))
-        self.refused = FailureBudget(config.max_failures)
+        self.skipped = FailureBudget(config.max_failures)
         self.minibatches = Minibatches(config)
         self.lag_limit = LagLimit(config.max_policy_lag, self.memory, self.model)
         self.training_queue = NewestFirstQueue() if config.training_queue_order == "lifo" else IndexQueue()

@@ -91,7 +91,7 @@ class Training:
 
         Raises:
             AgentError: agent processes ended by themselves, more than are replaced.
-            FloatingPointError: too many updates were refused, or a weight is not finite; the last checkpoint remains.
+            FloatingPointError: too many updates were skipped, or a weight is not finite; the last checkpoint remains.
             NotSaved: the last checkpoint cannot be written; the one before remains.
             Exception: whatever a predictor or trainer raised.
         """
@@ -147,7 +147,7 @@ class Training:
             "trained_steps": stats.trained_samples - before["samples"],
             "dropped_steps": session.lag_limit.dropped_steps,
             "replaced_processes": session.lost.count,
-            "refused_updates": session.refused.count,
+            "skipped_updates": session.skipped.count,
             "checkpoint": str(checkpoint),
             "seed": session.config.seed,
         }
@@ -178,7 +178,7 @@ class Training:
         try:
             self.system.stop()
             self.session.collect_episodes()
-            self._health.tell_refused()
+            self._health.tell_skipped()
             if failed is None:
                 self.system.check()  # a worker may have failed in its last batch
         except BaseException as error:

@@ -95,19 +95,19 @@ class BatchBuilder:
         self._segments: dict[str, list] = {name: [] for name in SEGMENT_COLUMNS}
 
 
-def train(batch: Batch, model, stats: Stats, refused: FailureBudget, learning_rate: float, beta: float) -> None:
+def train(batch: Batch, model, stats: Stats, skipped: FailureBudget, learning_rate: float, beta: float) -> None:
     """Update the model once, and count the policy lag: the updates between choosing each action and training on it.
 
-    A batch whose losses or gradients are infinite or not a number changes nothing and is counted in `refused`.
+    A batch whose losses or gradients are infinite or not a number changes nothing and is counted in `skipped`.
 
     Raises:
-        FloatingPointError: too many have been refused.
+        FloatingPointError: too many have been skipped.
     """
     result = model.train(batch, learning_rate, beta)
     if not result.applied:
-        refused.add(
+        skipped.add(
             FloatingPointError(
-                f"refused update {result.version + 1}: policy loss {result.policy_loss}, value loss "
+                f"skipped update {result.version + 1}: policy loss {result.policy_loss}, value loss "
                 f"{result.value_loss}, {len(batch.states)} states, returns {batch.returns.min()} to "
                 f"{batch.returns.max()}; a lower --learning-rate or --grad-clip-norm may help"
             )
@@ -176,7 +176,7 @@ class Trainer(Worker):
         builder: merges segments; shared by all trainers.
         rates: gives the learning rate and beta of now.
         gate: lets an update begin; shared by all trainers.
-        refused: counts the updates that are left out.
+        skipped: counts the updates that are skipped.
         minibatches: cuts each batch into those of its updates; shared by all trainers.
         drained: called with the number of an agent process that has died, once all that it sent has been taken.
     """
@@ -190,7 +190,7 @@ class Trainer(Worker):
         stats: Stats,
         rates: Callable[[], tuple[float, float]],
         gate: UpdateGate,
-        refused: FailureBudget,
+        skipped: FailureBudget,
         minibatches: Minibatches,
         drained: Callable[[int], None],
         on_error: Callable[[], None],
@@ -203,7 +203,7 @@ class Trainer(Worker):
         self._training_queue = training_queue
         self._answers = answers
         self._gate = gate
-        self._refused = refused
+        self._skipped = skipped
         self._minibatches = minibatches
         self._drained = drained
 
@@ -215,7 +215,7 @@ class Trainer(Worker):
                     return
                 try:
                     for part in self._minibatches.of(batch):
-                        train(part, self._model, self._stats, self._refused, *self._rates())
+                        train(part, self._model, self._stats, self._skipped, *self._rates())
                 except FloatingPointError as error:
                     self.error = error  # known before anyone can save these weights
                     raise

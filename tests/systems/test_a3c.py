@@ -98,7 +98,7 @@ def systems_of(config):
 
     def step_server():
         session = server.session
-        train(server._builder.add(0), session.model, session.stats, session.refused, *session.rates())
+        train(server._builder.add(0), session.model, session.stats, session.skipped, *session.rates())
 
     def step_synchronous():
         synchronous.session.training_queue.put(0)

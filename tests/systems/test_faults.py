@@ -363,9 +363,9 @@ def poisoned(monkeypatch, updates):
 def test_an_update_that_is_not_finite_is_left_out_and_counted(tmp_path, monkeypatch, kind):
     poisoned(monkeypatch, {20, 40, 60})
     _, training, summary = run_counting(tmp_path, monkeypatch, kind)
-    assert summary["refused_updates"] == 3 and summary["updates"] == training.session.stats.updates > 100
+    assert summary["skipped_updates"] == 3 and summary["updates"] == training.session.stats.updates > 100
     events = read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
-    assert {row["event"] for row in events} == {"refused"}
+    assert {row["event"] for row in events} == {"skipped"}
     assert sum(int(row["why"].split()[0]) for row in events) == 3
 
 
@@ -389,7 +389,7 @@ def test_a_batch_that_is_not_finite_changes_nothing(bad, dual):
     assert not all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
 
 
-def test_a_gradient_that_is_not_finite_is_refused_though_the_loss_is(tmp_path, monkeypatch):
+def test_a_gradient_that_is_not_finite_is_skipped_though_the_loss_is(tmp_path, monkeypatch):
     (tmp_path / "steep.py").write_text(
         "import tensorflow as tf\n"
         "def loss(batch, config):\n"

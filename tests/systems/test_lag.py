@@ -132,7 +132,7 @@ class WithoutLag(A2C):
         session = self.session
         if self._batch is not None:
             for part in session.minibatches.of(self._batch):
-                train(part, session.model, session.stats, session.refused, *session.rates())
+                train(part, session.model, session.stats, session.skipped, *session.rates())
             self._batch = None
             self._sent[:] = 0
             self._steps_before[:] = session.memory.steps

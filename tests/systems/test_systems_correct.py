@@ -24,4 +24,4 @@ def test_it_trains(tmp_path, env_id, correction, system):
         summary = training.run(lambda row: None)
     finally:
         run.close()
-    assert summary["ended"] == "steps" and summary["updates"] > 10 and summary["refused_updates"] == 0
+    assert summary["ended"] == "steps" and summary["updates"] > 10 and summary["skipped_updates"] == 0

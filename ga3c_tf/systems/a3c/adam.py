@@ -29,7 +29,7 @@ def adam_step(
     flat = [array.reshape(-1) for array in (weight, first_moment, second_moment, gradient)]
     for start in range(0, weight.size, BLOCK):
         w, m, v, g = (array[start : start + BLOCK] for array in flat)
-        with np.errstate(over="ignore", invalid="ignore"):  # the next loss tells, and is refused
+        with np.errstate(over="ignore", invalid="ignore"):  # the next loss shows it, and is skipped
             m += np.float32(1 - BETA_1) * (g - m)
             v += np.float32(1 - BETA_2) * (g * g - v)
             w -= rate * m / (np.sqrt(v) + np.float32(epsilon))

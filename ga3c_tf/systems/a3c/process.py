@@ -41,7 +41,7 @@ UPDATE = np.dtype(
     ]
 )
 """What an agent tells the server of each update: predictions since the last one, and the update's own numbers; one of
-no states was refused."""
+no states was skipped."""
 
 
 class UpdateReport:
@@ -71,8 +71,8 @@ class UpdateReport:
         self._predictions = 0
 
 
-class RefusalReport(FailureBudget):
-    """Counts refused updates of one agent, and tells the server of each."""
+class SkippedReport(FailureBudget):
+    """Counts skipped updates of one agent, and tells the server of each."""
 
     def __init__(self, most: int, update_queue: RecordQueue):
         super().__init__(most)
@@ -106,7 +106,7 @@ def play_and_train(
     memory = shared.memory
     report = UpdateReport(shared.updates)
     training_queue = IndexQueue()
-    refused = RefusalReport(config.max_failures, shared.updates)
+    skipped = SkippedReport(config.max_failures, shared.updates)
     free_slots = deque(memory.slots_of(number))
     builder = BatchBuilder(memory, 0)
     stream = int(memory.streams[number])
@@ -121,7 +121,7 @@ def play_and_train(
                 batch = builder.add(slot)
                 free_slots.append(slot)
                 if batch is not None:
-                    train(batch, model, report, refused, *rates())  # type: ignore[arg-type]
+                    train(batch, model, report, skipped, *rates())  # type: ignore[arg-type]
             if ended():
                 return
             if request is not None:

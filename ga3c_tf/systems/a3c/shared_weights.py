@@ -87,7 +87,7 @@ def rmsprop_step(
     flat = [array.reshape(-1) for array in (weight, mean_square, slot, gradient)]
     for start in range(0, weight.size, BLOCK):
         w, s, m, g = (array[start : start + BLOCK] for array in flat)
-        with np.errstate(over="ignore", invalid="ignore"):  # the next loss tells, and is refused
+        with np.errstate(over="ignore", invalid="ignore"):  # the next loss shows it, and is skipped
             step = g * g
             step -= s
             step *= keep

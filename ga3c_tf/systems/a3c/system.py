@@ -130,7 +130,7 @@ class A3C(System):
         while len(self._update_queue):
             for predictions, states, lag, *losses, moved, within in self._update_queue.get(1000).tolist():
                 if not states:
-                    session.refused.count += 1  # the agent itself ends the run when there are too many, and says why
+                    session.skipped.count += 1  # the agent itself ends the run when there are too many, and says why
                     continue
                 for _ in range(predictions):
                     session.stats.predicted(1)

@@ -216,7 +216,7 @@ class GA3C(System):
             session.stats,
             session.rates,
             self._gate,
-            session.refused,
+            session.skipped,
             session.minibatches,
             self._process_drained,
             session.wake_up,
