@@ -76,8 +76,12 @@ class Run:
 
     @property
     def resumable(self) -> bool:
-        """Whether its folder has a checkpoint from which its training can continue."""
-        return any(path.name.isdigit() for path in (self.path / "checkpoints").glob("*"))
+        """Whether its folder has a checkpoint from which its training can continue.
+
+        After a kill, it may be one whose place another was about to take.
+        """
+        names = (path.name.removeprefix("replaced-") for path in (self.path / "checkpoints").glob("*"))
+        return any(name.isdigit() for name in names)
 
     @property
     def outcome(self) -> str:

@@ -136,3 +136,13 @@ def test_runs_that_shared_the_machine_are_noticed(folder):
     assert not made_together(runs)
     late = {**SESSION, "started": "2026-11-22T10:01:30+0000"}
     assert made_together([*runs, invent(folder.runs, specs[3], sessions=(late,), training=training)])
+
+
+@pytest.mark.parametrize(
+    ("name", "resumable"), [("000000000100", True), ("replaced-000000000100", True), ("being-written", False)]
+)
+def test_a_run_is_resumed_if_a_kill_has_left_a_checkpoint(tmp_path, name, resumable):
+    run = Run.of(run_spec("cartpole", 1, steps=200), tmp_path)
+    assert not run.resumable
+    (run.path / "checkpoints" / name).mkdir(parents=True)
+    assert run.resumable is resumable
