@@ -15,7 +15,7 @@ def enable_onednn() -> None:
     """Have TensorFlow use oneDNN on processors with AVX2; call it before TensorFlow is imported.
 
     By itself TensorFlow does so only on newer processors. A value of `SWITCH` that the user has set stays. The networks
-    for screens gain; for small ones it makes no difference. docs/performance.md has the numbers.
+    for screens gain, and small ones if their batches are large. docs/performance.md has the numbers.
     """
     if "avx2" in processor()["flags"]:
         os.environ.setdefault(SWITCH, "1")
