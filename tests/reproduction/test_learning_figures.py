@@ -400,7 +400,7 @@ def test_learning_curves_stand_beside_random_play_and_their_best_is_of_full_wind
 def test_who_scores_more_after_the_same_time(folder, theirs, on, verdict):
     for seed, session in enumerate(on, 1):
         for spec in learning_curves.specs("quick", "boxing", seed):
-            score = (5.0 if spec.system == "ga3c" else theirs) + seed / 10
+            score = 5.0 + seed / 10 if spec.system == "ga3c" else theirs + seed / 5
             machine = session or (SESSION if spec.system == "ga3c" else ANOTHER)
             invent(folder.runs, spec, scores=(0.0, score, score), sessions=[machine], random={"scores": [0.0]})
     results = made(folder, "learning-curves", ("boxing",)).of_game("boxing")

@@ -12,7 +12,7 @@ from typing import Any
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.throughput import pps
-from ga3c_tf.reproduce.measures.effects import judged, welch_effect
+from ga3c_tf.reproduce.measures.effects import judged, paired_effect
 from ga3c_tf.reproduce.measures.random_policy import RandomPolicy, has_left_random, random_policy_of
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import SEVERAL_MACHINES, TOO_SHORT, Claim, Finding
@@ -97,14 +97,15 @@ def fewest_episodes(runs: list[Run]) -> int:
 
 
 def findings(results: Results) -> dict[str, Finding]:
-    """Compare GA3C with A3C, each at its first learning rate, for each game."""
+    """Compare GA3C with A3C, each at its first learning rate, for each game, by pairs of one seed and one machine."""
     ends = {
         game: [_ends(results, rates, system) for system in ("ga3c", "a3c")] for game, rates in groups(results).items()
     }
-    found = judged({game: welch_effect(ours, others) for game, (ours, others) in ends.items()})
+    found = judged({game: paired_effect(ours, others) for game, (ours, others) in ends.items()})
     for game, rates in groups(results).items():
         all_runs = [run for runs in rates.values() for run in runs]
-        if not any(has_left_random(scores, fewest_episodes(all_runs), random_of(rates)) for scores in ends[game]):
+        episodes, random = fewest_episodes(all_runs), random_of(rates)
+        if not any(has_left_random([*scores.values()], episodes, random) for scores in ends[game]):
             found[game] = Finding(TOO_SHORT, found[game].because)
         if not seeds_have_one_machine(all_runs):
             found[game] = Finding(SEVERAL_MACHINES, found[game].because)
@@ -118,7 +119,7 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             f"{game}: GA3C scores more than A3C after the same time",
             finding,
-            "final rolling score, first learning rate",
+            "final rolling score, first learning rate, as differences of runs of one seed on one machine",
             own=True,
             game=game,
         )
@@ -126,10 +127,14 @@ def claims(results: Results) -> list[Claim]:
     ]
 
 
-def _ends(results: Results, rates: dict[str, list[Run]], system: str) -> list[float]:
-    """Return the final scores of a system at its first learning rate; runs that diverged count as the random policy."""
+def _ends(results: Results, rates: dict[str, list[Run]], system: str) -> dict[int, float]:
+    """Return the final scores of a system at its first learning rate, by seed.
+
+    A run that diverged counts as the random policy.
+    """
     runs = next((runs for runs in rates.values() if runs[0].spec.system == system), [])
-    return results.scores(FINAL, [run for run in runs if run.ended], random_score(rates))
+    scores = {run.spec.seed: results.score(run, FINAL, random_score(rates)) for run in runs if run.ended}
+    return {seed: score for seed, score in scores.items() if score is not None}
 
 
 def details(results: Results) -> list[str]:
