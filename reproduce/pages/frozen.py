@@ -30,7 +30,7 @@ RULES = {
     "queues": REVIEW,
     "speed": SPEEDS,
     "wall-clock": AUDIT,
-    "learning-curves": LEFT_RANDOM,
+    "learning-curves": Frozen("4495cf9", "2026-11-26T17:49:37+00:00"),
     "policy-lag": Frozen("74bb5ba", "2026-11-25T03:03:31+00:00"),
     "utilization": ERRORS,
     "environments": AUDIT,
@@ -48,6 +48,7 @@ DECIDED_BY_CHANGE: dict[str, tuple[str, ...]] = {
     "pps": ("",),
     "pps, gpu": ("",),
     "wall-clock": ("minatar_breakout", "minatar_space_invaders"),
+    "learning-curves": ("pong",),
     "environments": ("",),
     "environments, tuned": ("GA3C scores as much as A2C",),
 }
