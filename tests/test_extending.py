@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_pages_commands_do_what_it_says(folder):
-    commands = [shlex.split(line) for line in PAGE.splitlines() if line.startswith("ga3c-tf ")]
+    commands = [shlex.split(line, comments=True) for line in PAGE.splitlines() if line.startswith("ga3c-tf ")]
     assert [command[1] for command in commands] == ["train"] * 4 + ["evaluate", "plot", "reproduce", "train"]
     commands = [command for command in commands if "--loss" in command or command[1] == "evaluate"]
     program = [str(Path(sys.executable).with_name("ga3c-tf"))]
