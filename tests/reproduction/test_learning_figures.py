@@ -22,7 +22,7 @@ from ga3c_tf.reproduce.figures.learning import (
 )
 from ga3c_tf.reproduce.figures.learning import scores as scores_figure
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_POLICY, RANDOM_SCORES
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
     FEW_SEEDS,
@@ -159,6 +159,7 @@ def test_the_line_of_the_random_policy_is_what_random_actions_score(game):
         env.reset(seed=1)
         scores = [played_at_random(env, np.random.default_rng(seed)) for seed in range(100)]
     assert abs(np.mean(scores) - RANDOM_SCORES[game]) < 4 * np.std(scores) / math.sqrt(len(scores))
+    assert 0.6 < np.std(scores) / RANDOM_POLICY[game].deviation < 1.6
 
 
 def played_at_random(env, random):

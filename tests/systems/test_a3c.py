@@ -187,8 +187,8 @@ def test_replicas_begin_with_the_shared_weights_and_draw_noise_of_their_own():
     for replica in replicas:
         for found, weight in zip(weights_of(replica), shared.groups["weights"], strict=True):
             np.testing.assert_array_equal(found, weight)
-    first, second = (replica._actor_critic.gradients(batch_of(*batch(config, 0)), 0.1) for replica in replicas)
-    assert first.value_loss != second.value_loss
+    found = [replica._actor_critic.gradients(batch_of(*batch(config, 0)), 0.1) for replica in replicas]
+    assert found[0].value_loss != found[1].value_loss
 
 
 def test_a_loss_that_is_not_finite_is_not_applied():
@@ -297,7 +297,8 @@ def a3c_of(tmp_path, **settings):
 def test_a_checkpoint_counts_the_updates_that_its_weights_have(tmp_path):
     """Also those that agents have reported since the server has last looked."""
     training = a3c_of(tmp_path)
-    system, session = training.system, training.session
+    system = training.system
+    session = training.session
     system._weights.updates[0] = 3
     for _ in range(3):
         UpdateReport(system._update_queue).trained(np.zeros(5, np.int64), 0.0, 0.0, 0.0)

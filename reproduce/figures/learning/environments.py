@@ -164,7 +164,8 @@ def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[
     before = _before(results, game)
     if not ours or not others or before is None:
         return None
-    random, episodes = _random_of(results, game), _episodes(results, game)
+    random = _random_of(results, game)
+    episodes = _episodes(results, game)
     if not any(has_left_random(ends, episodes, random) for ends in (ours, others)):
         return None
     way = float(max(np.mean(ours), np.mean(others))) - before
@@ -174,9 +175,13 @@ def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[
     return first, second
 
 
+def _runs_of(results: Results, game: str) -> list[Run]:
+    return [run for run in results.runs if run.spec.game == game]
+
+
 def _episodes(results: Results, game: str) -> int:
     """Return of how many episodes each score of `_ends` is the mean, at least."""
-    runs = [run for runs in groups(results)[game].values() for run in runs]
+    runs = _runs_of(results, game)
     played = [len(run.result["evaluation"]["scores"]) for run in runs if "evaluation" in run.result]
     return min(played) if played else learning_curves.fewest_episodes(runs)
 
@@ -239,11 +244,8 @@ def _before(results: Results, game: str) -> float | None:
 
 def _random_of(results: Results, game: str) -> RandomPolicy | None:
     """Return what the random policy scores: in these runs, on record, or of other environments at the start."""
-    runs = [run for runs in groups(results)[game].values() for run in runs]
-    measured = [run.result["random"]["scores"] for run in runs if "random" in run.result]
-    if measured:
-        return random_policy_of(measured[0])
-    return RANDOM_POLICY.get(game) or _policy_at_start(results, game)
+    measured = learning_curves.random_of(groups(results)[game])
+    return measured or RANDOM_POLICY.get(game) or _policy_at_start(results, game)
 
 
 def _random_score(results: Results, systems: dict[str, list[Run]]) -> float | None:
@@ -254,7 +256,7 @@ def _random_score(results: Results, systems: dict[str, list[Run]]) -> float | No
 
 def _policy_at_start(results: Results, game: str) -> RandomPolicy | None:
     """Return the scores at the start of all runs, when the policy is nearly random; None without a rolling score."""
-    runs = [run for runs in groups(results)[game].values() for run in runs]
+    runs = _runs_of(results, game)
     starts = results.values(START, runs)
     if not starts:
         return None

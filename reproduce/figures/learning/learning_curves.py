@@ -1,7 +1,7 @@
 """Figure 6: score against wall-clock for several games; GA3C and, on the same machine, our CPU A3C.
 
-The paper shows no scores of A3C beside its own; its reviewers asked for them. As in the paper, GA3C has two learning
-rates, three runs each; at the quick budget both systems have one.
+The paper has no scores of its own CPU A3C, which its reviewers asked for. As in the paper, GA3C has two learning rates,
+three runs each; at the quick budget both systems have one.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def findings(results: Results) -> dict[str, Finding]:
     found = judged({game: paired_effect(ours, others) for game, (ours, others) in ends.items()})
     for game, rates in groups(results).items():
         all_runs = [run for runs in rates.values() for run in runs]
-        episodes, random = fewest_episodes(all_runs), random_of(rates)
+        episodes = fewest_episodes(all_runs)
+        random = random_of(rates)
         if not any(has_left_random([*scores.values()], episodes, random) for scores in ends[game]):
             found[game] = Finding(TOO_SHORT, found[game].because)
         if not seeds_have_one_machine(all_runs):
