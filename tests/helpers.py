@@ -16,7 +16,7 @@ from ga3c_tf.remote.actor import RemoteAgents
 from ga3c_tf.remote.bridge import Bridge
 from ga3c_tf.rollouts.divergence import UNKNOWN
 from ga3c_tf.systems.a3c.shared_weights import rmsprop_step
-from ga3c_tf.workers.agent import errors_told
+from ga3c_tf.workers.agent_process import errors_told
 from ga3c_tf.workers.supervisor import DIVERGED
 
 NUM_ACTIONS = 3

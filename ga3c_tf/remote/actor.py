@@ -9,7 +9,8 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.rollouts.queues import ADDED, EPISODE, INDEX, KIND, RecordQueue, RolloutBuffers
-from ga3c_tf.workers.agent import Agent, AgentQueues, AgentRunner
+from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.agent_process import AgentQueues, AgentRunner
 
 
 class Orders(NamedTuple):

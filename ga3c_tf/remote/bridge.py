@@ -18,7 +18,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.remote.actor import Orders, Outcome, RemoteAgents
 from ga3c_tf.remote.cluster import connect
 from ga3c_tf.rollouts.queues import ADDED, INDEX, KIND, RELEASED, RolloutBuffers
-from ga3c_tf.workers.agent import AgentQueues, errors_told
+from ga3c_tf.workers.agent_process import AgentQueues, errors_told
 
 
 class Bridge:

@@ -17,7 +17,7 @@ from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.rollouts.queues import INDEX, IndexQueue, ReplyPipes, assigned_processes
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
-from ga3c_tf.workers.agent import AgentQueues, run_agents
+from ga3c_tf.workers.agent_process import AgentQueues, run_agents
 from ga3c_tf.workers.fresh_agents import RoundAgent
 from ga3c_tf.workers.predictor import answer
 from ga3c_tf.workers.supervisor import AgentSupervisor

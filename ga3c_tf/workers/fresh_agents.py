@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from ga3c_tf.rollouts.columns import SegmentEnd
-from ga3c_tf.workers.agent import Agent, Segment
+from ga3c_tf.rollouts.segment import Segment
+from ga3c_tf.workers.agent import Agent
 
 
 class FreshAgent(Agent):

@@ -142,7 +142,7 @@ def test_a_group_has_all_its_processes_with_parent_and_processor_time(ended):
 
 
 def test_agent_processes_do_without_psutil():
-    program = "import sys, ga3c_tf.workers.agent; sys.exit('psutil' in sys.modules)"
+    program = "import sys, ga3c_tf.workers.agent_process; sys.exit('psutil' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 

@@ -37,7 +37,7 @@ from ga3c_tf.runs.log import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, rea
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C
-from ga3c_tf.workers.agent import errors_told
+from ga3c_tf.workers.agent_process import errors_told
 from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.stall_detector import StallDetector
 from ga3c_tf.workers.supervisor import AgentError, AgentSupervisor, Watchdog

@@ -15,7 +15,9 @@ from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, SegmentEnd, Step
 from ga3c_tf.rollouts.queues import ADDED, EPISODE, IndexQueue, RecordQueue, RolloutBuffers
-from ga3c_tf.workers.agent import Agent, AgentQueues, AgentRunner, Segment, sample_action
+from ga3c_tf.rollouts.segment import Segment
+from ga3c_tf.workers.agent import Agent, sample_action
+from ga3c_tf.workers.agent_process import AgentQueues, AgentRunner
 
 ROLLOUTS = json.loads((Path(__file__).parents[1] / "data" / "rollouts.json").read_text())["cases"]
 

@@ -21,10 +21,10 @@ from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, RolloutBuffe
 from ga3c_tf.runs.stats import NO_AGENTS
 from ga3c_tf.systems.a3c.replica import Replica
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
-from ga3c_tf.workers.agent import random_stream, seed_global_generators
 from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.fresh_agents import FreshAgent
 from ga3c_tf.workers.predictor import answer
+from ga3c_tf.workers.random_streams import random_stream, seed_global_generators
 from ga3c_tf.workers.supervisor import DIVERGED
 from ga3c_tf.workers.trainer import BatchBuilder, train
 

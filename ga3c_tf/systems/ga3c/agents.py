@@ -10,7 +10,8 @@ from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.remote.bridge import run_bridge
 from ga3c_tf.rollouts.queues import IndexQueue, ReplyPipes, assigned_processes
 from ga3c_tf.systems.session import Session
-from ga3c_tf.workers.agent import Agent, AgentQueues, run_agents
+from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.agent_process import AgentQueues, run_agents
 from ga3c_tf.workers.supervisor import AgentSupervisor, AlsoLostWithForkserver, Watchdog
 
 
@@ -34,7 +35,7 @@ class AgentProcesses:
         self._session = session
         self._ray = ray
         self.count = 0
-        self.processes = AgentSupervisor(["ga3c_tf.workers.agent", *modules_used(config)], [config.env_id])
+        self.processes = AgentSupervisor(["ga3c_tf.workers.agent_process", *modules_used(config)], [config.env_id])
         # Once: the cores may change while the run goes on, and an agent's process may not.
         self._local_processes = config.processes(usable_cores())
         self.answers = ReplyPipes(session.memory, assigned_processes(config, self._local_processes))

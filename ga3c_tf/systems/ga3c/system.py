@@ -22,8 +22,8 @@ from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.adjustment import DynamicAdjustment
 from ga3c_tf.workers.adjustment_rules import SEARCHES, WorkerCounts
-from ga3c_tf.workers.agent import random_stream
 from ga3c_tf.workers.predictor import Predictor
+from ga3c_tf.workers.random_streams import random_stream
 from ga3c_tf.workers.supervisor import STOP_SECONDS
 from ga3c_tf.workers.thread import Worker
 from ga3c_tf.workers.trainer import BatchBuilder, Trainer, UpdateGate

@@ -1,0 +1,142 @@
+"""The process that agents live in: resumes each agent when it has been answered. Never imports TensorFlow."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import time
+import traceback
+from collections import deque
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from multiprocessing import connection
+
+import numpy as np
+
+from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.host.scheduling import schedule_as
+from ga3c_tf.rollouts.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, RecordQueue, RolloutBuffers, ServerGone
+from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.random_streams import random_stream, seed_global_generators
+
+
+@dataclass(frozen=True)
+class AgentQueues:
+    """Where agents write: the queues of docs/architecture.md's picture, and the pipe for a traceback."""
+
+    prediction: RecordQueue
+    training: RecordQueue
+    episodes: RecordQueue
+    errors: connection.Connection
+
+
+class AgentRunner:
+    """Drives the agents of one process, as the records on its pipe tell it (`queues.ReplyPipes`)."""
+
+    def __init__(self, number: int, config: Config, memory: RolloutBuffers, queues: AgentQueues, kind: type[Agent]):
+        self._number = number
+        self._kind = kind
+        self._config = config
+        self._memory = memory
+        self._queues = queues
+        self._runs: dict[int, Generator[int | None, None, None]] = {}
+        self._free_slots: dict[int, deque[int]] = {}
+        self._without_slot: set[int] = set()
+        self._leaving: set[int] = set()
+
+    def run(self, answers: connection.Connection) -> None:
+        """Work until the pipe is closed."""
+        while records := np.frombuffer(os.read(answers.fileno(), 4096), INDEX).tolist():
+            if requests := self.handle(records):
+                self._queues.prediction.put(requests)
+
+    def handle(self, records: list[int]) -> list[int]:
+        """Let the agents go on that these records concern; return the states that they want predictions for."""
+        busy_since = self._memory.busy_since
+        requests = []
+        for record in records:
+            busy_since[self._number] = time.monotonic()
+            agent = self._agent_to_run(record & KIND, record & ~KIND)
+            if agent is None:
+                continue
+            request = next(self._runs[agent])
+            if request is None:
+                self._without_slot.add(agent)
+            else:
+                requests.append(request)
+        busy_since[self._number] = 0.0
+        return requests
+
+    def _agent_to_run(self, kind: int, index: int) -> int | None:
+        """Take in one record; return the agent that can now go on, if any."""
+        if kind == RELEASED:
+            agent = index // self._memory.slots_per_agent
+            self._free_slots[agent].append(index)
+            if agent not in self._without_slot:
+                return None
+            self._without_slot.remove(agent)
+            return agent
+        if kind == ADDED:
+            return self._add(index)
+        if kind == REMOVED:
+            self._leaving.add(index)
+            if index in self._without_slot:
+                self._without_slot.remove(index)
+                self._remove(index)
+            return None
+        if index in self._leaving:  # only now: its prediction was still under way
+            self._remove(index)
+            return None
+        return index
+
+    def _add(self, agent: int) -> int | None:
+        if agent in self._leaving:
+            self._leaving.remove(agent)
+            return None
+        config = self._config
+        memory = self._memory
+        queues = self._queues
+        free_slots = self._free_slots.setdefault(agent, deque(memory.slots_of(agent)))
+        stream = int(memory.streams[agent])
+        seed = random_stream(config, stream)
+        seed_global_generators(config, stream)
+        environment = make_environment(config)
+        self._runs[agent] = self._kind(
+            agent, config, environment, memory, queues.training, queues.episodes, free_slots, seed
+        ).run()
+        return agent
+
+    def _remove(self, agent: int) -> None:
+        self._leaving.remove(agent)
+        self._runs.pop(agent).close()
+
+
+def run_agents(
+    number: int,
+    config: Config,
+    memory: RolloutBuffers,
+    queues: AgentQueues,
+    kind: type[Agent],
+    answers: connection.Connection,
+) -> None:
+    """Agent process `number`, with agents of this kind. Target of a Process.
+
+    An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1.
+    """
+    with errors_told(queues.errors):
+        schedule_as(config.scheduling)  # the forkserver may be that of an earlier training
+        AgentRunner(number, config, memory, queues, kind).run(answers)
+
+
+@contextlib.contextmanager
+def errors_told(errors: connection.Connection) -> Iterator[None]:
+    """Within it, an error is sent, as a traceback, down this pipe, and ends the process with exit code 1."""
+    try:
+        yield
+    except ServerGone:
+        pass
+    except BaseException:
+        errors.send_bytes(traceback.format_exc().encode()[-select.PIPE_BUF + 64 :])
+        raise SystemExit(1) from None
