@@ -222,7 +222,7 @@ def _evaluated(results: Results) -> list[list[str]]:
     """Return a row for each game whose final weights played whole episodes: random policy and systems."""
     rows = []
     for game, systems in groups(results).items():
-        random = _random_score(results, systems)
+        random = learning_curves.random_score(systems)
         played = [results.values(scores.SCORE, systems.get(name, [])) for name in SYSTEMS.values()]
         if any(played):
             rows.append([game, number(random), *map(mean_ci, played)])
@@ -246,12 +246,6 @@ def _random_of(results: Results, game: str) -> RandomPolicy | None:
     """Return what the random policy scores: in these runs, on record, or of other environments at the start."""
     measured = learning_curves.random_of(groups(results)[game])
     return measured or RANDOM_POLICY.get(game) or _policy_at_start(results, game)
-
-
-def _random_score(results: Results, systems: dict[str, list[Run]]) -> float | None:
-    """Return the score of the random policy in whole episodes of their own, if it was measured."""
-    found = results.values(scores.RANDOM, [run for runs in systems.values() for run in runs])
-    return found[0] if found else None
 
 
 def _policy_at_start(results: Results, game: str) -> RandomPolicy | None:
