@@ -166,16 +166,9 @@ def test_the_policy_lag_is_the_updates_of_all_agents_since_the_copy_that_chose(t
         assert np.array_equal(variable.numpy(), weight)
 
 
-class Noise(keras.layers.Layer):
-    """Adds noise while training, without a generator's state, which A3C would refuse."""
-
-    def call(self, inputs, training=False):
-        return inputs + tf.random.normal(tf.shape(inputs)) if training else inputs
-
-
 def noisy_network(shape, dtype, num_actions):
     states = keras.Input(shape, dtype=dtype.name)
-    hidden = Noise()(states)
+    hidden = keras.layers.Dropout(0.5)(states)
     values = keras.layers.Reshape(())(keras.layers.Dense(1)(hidden))
     return keras.Model(states, [keras.layers.Dense(num_actions)(hidden), values])
 
@@ -245,7 +238,7 @@ def test_a_report_is_one_record_with_the_predictions_since_the_last():
 class ServersModel(helpers.CheckingModel):
     """What the server of A3C needs of a model."""
 
-    network = SimpleNamespace(non_trainable_variables=[])
+    network = SimpleNamespace(non_trainable_weights=[])
 
     def __init__(self, *args, **kwargs):
         super().__init__()
@@ -341,6 +334,10 @@ def network_with_statistics(shape, dtype, num_actions):
 def test_a_network_with_weights_that_are_not_trained_is_refused(tmp_path):
     with pytest.raises(UserError, match="shares trainable weights only, and the network has 2 others"):
         a3c_of(tmp_path, network="test_a3c:network_with_statistics")
+
+
+def test_a_network_with_random_generators_is_accepted(tmp_path):
+    a3c_of(tmp_path, network="test_a3c:noisy_network")
 
 
 @pytest.mark.slow

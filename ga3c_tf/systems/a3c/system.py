@@ -41,7 +41,7 @@ class A3C(System):
     def __init__(self, session: Session):
         super().__init__(session)
         config = session.config
-        if others := session.model.network.non_trainable_variables:
+        if others := session.model.network.non_trainable_weights:  # the state of random generators is not among them
             raise UserError(
                 f"--system a3c shares trainable weights only, and the network has {len(others)} others "
                 f"({others[0].path}); another system or network has to do"
