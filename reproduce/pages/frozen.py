@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
+from ga3c_tf.reproduce.measures.verdicts import Claim
+from ga3c_tf.reproduce.pages.changes import CHANGES, Changed
 from ga3c_tf.reproduce.runs.run import Run
 
 
@@ -44,15 +46,6 @@ RULES = {
     "lag-boundary": Frozen("2f0657f", "2026-11-25T04:41:35+00:00"),
 }
 """Of every figure with findings, by name; a budget of its own follows a comma."""
-DECIDED_BY_CHANGE: dict[str, tuple[str, ...]] = {
-    "pps": ("",),
-    "pps, gpu": ("",),
-    "wall-clock": ("minatar_breakout", "minatar_space_invaders"),
-    "learning-curves": ("pong",),
-    "environments": ("",),
-    "environments, tuned": ("GA3C scores as much as A2C",),
-}
-"""How the claims begin that are decided now, and were undecided by the rule that held when their runs were made."""
 
 
 def row(name: str, budget: str, runs: Iterable[Run]) -> list[str] | None:
@@ -64,22 +57,35 @@ def row(name: str, budget: str, runs: Iterable[Run]) -> list[str] | None:
         runs: of the figure at that budget, finished or not.
     """
     name = named(name, budget)
-    rule = RULES.get(name) or RULES.get(name.split(",")[0])
+    rule = _rule(name)
     if rule is None:
         return None
-    times = [datetime.fromisoformat(run.sessions[0]["started"]) for run in runs if run.finished]
-    before = sum(time < datetime.fromisoformat(rule.date) for time in times)
-    return [name, rule.commit, rule.date[:10], str(before), str(len(times) - before)]
+    finished = [run for run in runs if run.finished]
+    before = sum(_began_before(rule, run) for run in finished)
+    return [name, rule.commit, rule.date[:10], str(before), str(len(finished) - before)]
 
 
-def decided_by_change(name: str, claim: str) -> bool:
-    """Return whether a decided claim would be undecided by the rule that held when its runs were made.
+def changes(name: str, claims: Iterable[Claim], runs: Iterable[Run]) -> list[tuple[Claim, Changed]]:
+    """Return the claims whose verdict a change of rules has altered, with the change: none if all runs began after it.
 
     Args:
         name: of the figure, as `named` gives it.
-        claim: its text.
+        claims: of the figure.
+        runs: of the figure, finished or not.
     """
-    return claim.startswith(DECIDED_BY_CHANGE.get(name, ()))
+    rule = _rule(name)
+    if rule is None or not any(_began_before(rule, run) for run in runs if run.finished):
+        return []
+    return [(claim, each) for claim in claims for each in CHANGES if each.is_about(name, claim.text)]
+
+
+def _rule(name: str) -> Frozen | None:
+    """Return when the rules of a figure were committed, named as `named` does."""
+    return RULES.get(name) or RULES.get(name.split(",")[0])
+
+
+def _began_before(rule: Frozen, run: Run) -> bool:
+    return datetime.fromisoformat(run.sessions[0]["started"]) < datetime.fromisoformat(rule.date)
 
 
 def named(name: str, budget: str) -> str:

@@ -51,6 +51,7 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
         decided=summary.decided,
         undecided=summary.undecided,
         rules=summary.rules,
+        changes=summary.changes,
         unidentified=_unidentified(folder, summary),
         published=pretrained.rows(folder.path / "weights", folder.paper(), "weights"),
         figures=[

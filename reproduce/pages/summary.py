@@ -76,6 +76,8 @@ class Summary:
         figures: a row for each figure and budget, for the page of the results: name, place in the paper, its claim, our
             answer and hours.
         rules: a row for each of them that has rules, of `frozen.row`.
+        changes: a row for each finding whose verdict has changed with a rule: figure, claim, verdicts before and now,
+            what has changed and when.
         verdicts: how many findings about claims of the paper have which verdict.
         own_verdicts: the same for questions that are not in the paper.
         decided: the findings that are decided.
@@ -87,6 +89,7 @@ class Summary:
     chapters: list[Chapter] = field(default_factory=list)
     figures: list[list[str]] = field(default_factory=list)
     rules: list[list[str]] = field(default_factory=list)
+    changes: list[list[str]] = field(default_factory=list)
     verdicts: Counter[str] = field(default_factory=Counter)
     own_verdicts: Counter[str] = field(default_factory=Counter)
     decided: list[Decided] = field(default_factory=list)
@@ -110,6 +113,8 @@ def _add(summary: Summary, chapter: Chapter) -> None:
     figure, budget, results = chapter
     name = chapter.name
     claims = figure.all_claims(results) if results.begun else []
+    changes = frozen.changes(name, claims, results.runs)
+    decided_by_change = [claim.text for claim, change in changes if change.was_undecided]
     of_paper = not figure.paper.startswith(BEYOND)
     summary.verdicts += Counter(claim.finding.word for claim in claims if of_paper and not claim.own)
     summary.own_verdicts += Counter(claim.finding.word for claim in claims if not of_paper or claim.own)
@@ -121,7 +126,7 @@ def _add(summary: Summary, chapter: Chapter) -> None:
             verdict=claim.finding.verdict,
             because=claim.finding.because,
             of_paper=of_paper and not claim.own,
-            by_change=frozen.decided_by_change(name, claim.text),
+            by_change=claim.text in decided_by_change,
         )
         for claim in claims
         if claim.finding.word != INCONCLUSIVE
@@ -141,6 +146,10 @@ def _add(summary: Summary, chapter: Chapter) -> None:
     summary.hardware |= {run.hardware for run in results.runs if run.finished}
     rule = frozen.row(figure.name, budget, results.runs)
     summary.rules += [rule] if rule else []
+    summary.changes += [
+        [name, claim.text, change.earlier, claim.finding.verdict, change.change, change.day]
+        for claim, change in changes
+    ]
     link = f"[{figure.name}](#{figure.name})" if results.begun else figure.name
     hours = sum(run.hours for run in results.runs if run.finished)
     summary.figures.append(

@@ -56,7 +56,7 @@ def test_some_runs_make_their_first_update_while_they_are_measured(results):
 
 
 def test_calibrations_say_little_about_the_speed_of_these_runs(results):
-    text = words_of("reproduce/pages/templates/rules.md")
+    text = words_of("reproduce/pages/templates/history.md")
     # 1. How far calibrations are apart, and speeds of one setting.
     taken = [calibration for run in results.runs for calibration in run.calibrations]
     columns = np.array([(each.gflops, each.frames_s) for each in taken]).T
@@ -82,6 +82,6 @@ def test_two_calibrations_after_runs_that_ended_together_differ(results):
     ratio = theirs.calibrations[-1].frames_s / ours.calibrations[-1].frames_s
     [said] = re.findall(
         r"by ([\d.]+) times between two that were taken after runs that began within a second",
-        words_of("reproduce/pages/templates/rules.md"),
+        words_of("reproduce/pages/templates/history.md"),
     )
     assert f"{ratio:.1f}" == said

@@ -16,7 +16,9 @@ from ga3c_tf.reproduce.figures.figure import read_paper
 from ga3c_tf.reproduce.figures.learning import environments
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import NOT_RUN, read_records
+from ga3c_tf.reproduce.measures.verdicts import HOLDS, Claim, Finding
 from ga3c_tf.reproduce.pages import frozen
+from ga3c_tf.reproduce.pages.changes import CHANGES
 from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.pages.summary import summarize
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
@@ -152,11 +154,28 @@ def test_every_figure_with_findings_says_when_its_rules_were_frozen():
     assert {name.split(",")[0] for name in frozen.RULES} == set(FIGURES) - {"ladder"}
 
 
-def test_what_is_marked_as_decided_by_a_change_is_a_decided_finding():
-    decided = summarize(RESULTS).decided
-    for name, begins in frozen.DECIDED_BY_CHANGE.items():
-        for begin in begins:
-            assert any(each.name == name and each.claim.startswith(begin) and each.by_change for each in decided)
+def test_every_verdict_that_a_change_has_altered_is_another_now():
+    summary = summarize(RESULTS)
+    rows = {(name, claim): (earlier, now) for name, claim, earlier, now, _, _ in summary.changes}
+    assert len(rows) == len(summary.changes) == len(CHANGES)
+    for earlier, now in rows.values():
+        assert earlier.split(":")[0] != now.split(":")[0]
+    marked = {(each.name, each.claim.split(" (not a claim")[0]) for each in summary.decided if each.by_change}
+    assert marked == {finding for finding, (earlier, _) in rows.items() if earlier.startswith("undecided")}
+
+
+@pytest.mark.parametrize(("seconds", "altered"), [(-1, True), (1, False)])
+def test_only_runs_from_before_a_change_have_their_verdict_altered_by_it(tmp_path, seconds, altered):
+    folder = ResultsFolder(tmp_path)
+    folder.prepare("quick")
+    change = next(each for each in CHANGES if each.name == "wall-clock")
+    claim = Claim(f"{change.claim}: GA3C reaches a score sooner than A3C", Finding(HOLDS, ""))
+    committed = datetime.fromisoformat(frozen.RULES["wall-clock"].date)
+    [spec, *_] = FIGURES["wall-clock"].all_specs("quick")
+    started = (committed + timedelta(seconds=seconds)).isoformat()
+    invent(folder.runs, spec, sessions=[{**SESSION, "started": started}])
+    found = frozen.changes("wall-clock", [claim], made(folder, "wall-clock").runs)
+    assert found == ([(claim, change)] if altered else [])
 
 
 def test_runs_made_before_the_rules_are_counted(tmp_path):

@@ -7,7 +7,6 @@ from ga3c_tf.reproduce.figures.learning import scores, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.planning import OpenTest
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, NO_DIFFERENCE, RUNS_MISSING, TOO_SHORT, Finding
-from ga3c_tf.reproduce.pages import frozen
 from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.pages.summary import _needed, summarize
 
@@ -47,19 +46,6 @@ def test_claims_that_are_not_the_papers_are_counted_apart(folder):
     summary = summarize(folder)
     assert summary.verdicts.total() == 5 and summary.own_verdicts.total() == 6
     assert "a minimum batch lowers the policy lag in states (not a claim of the paper): **undecided" in page(folder)
-
-
-@pytest.mark.parametrize(
-    ("name", "claim", "changed"),
-    [
-        ("pps", "without a GPU, GA3C makes more predictions per second than A3C", True),
-        ("wall-clock", "cartpole: GA3C reaches a score of 150 sooner than A3C", False),
-        ("wall-clock", "minatar_breakout: GA3C reaches a score of 4 sooner than A3C", True),
-        ("queues", "fast settings have larger prediction batches", False),
-    ],
-)
-def test_findings_that_a_change_of_rules_decided_are_marked_one_by_one(name, claim, changed):
-    assert frozen.decided_by_change(name, claim) is changed
 
 
 def test_a_rule_that_claims_share_stands_after_the_last_of_them(folder):

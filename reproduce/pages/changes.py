@@ -1,0 +1,93 @@
+"""Findings whose verdict has changed because a rule was changed after their runs, in November 2026."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ga3c_tf.reproduce.measures.verdicts import INCONCLUSIVE
+
+
+class Changed(NamedTuple):
+    """A finding, and what it was by the earlier rule."""
+
+    name: str  # of the figure, as `frozen.named` gives it
+    claim: str  # how it begins
+    day: str  # of the change
+    earlier: str  # the verdict by the earlier rule
+    change: str  # of the rule
+
+    def is_about(self, name: str, claim: str) -> bool:
+        """Return whether it is this claim of this figure."""
+        return name == self.name and claim.startswith(self.claim)
+
+    @property
+    def was_undecided(self) -> bool:
+        """Whether the finding was undecided by the earlier rule."""
+        return self.earlier.startswith(INCONCLUSIVE)
+
+
+CHANGES = (
+    Changed(
+        "environments",
+        "GA3C scores as much as A2C",
+        "23 November",
+        "undecided",
+        "Each game was judged for itself, and the question was whether GA3C scores more.",
+    ),
+    *(
+        Changed(
+            "wall-clock",
+            game,
+            "24 November",
+            "undecided: fewer than 3 seeds",
+            "The page stated for all figures that calibrations must agree, but only `pps` applied this.",
+        )
+        for game in ("minatar_breakout", "minatar_space_invaders")
+    ),
+    Changed(
+        "corrections",
+        "training on a CPU gives bad scores",
+        "25 November",
+        "not supported: 0.182 [-0.131, 0.495]",
+        "Its interval was at 95 %. Now the levels of all seven intervals keep their errors together below 5 %.",
+    ),
+    Changed(
+        "pps",
+        "without a GPU, GA3C makes more predictions",
+        "25 November",
+        "undecided: fewer than 3 seeds (1.25 times, 2 seeds)",
+        "The speed of copying memory, which is not part of the unit, no longer has to agree.",
+    ),
+    *(
+        Changed(
+            "pps, gpu",
+            claim,
+            "26 November",
+            "undecided: runs missing",
+            "Calibrations of runs that began within a minute no longer have to agree.",
+        )
+        for claim in ("with a GPU, GA3C makes more predictions", "the speed-up over A3C grows")
+    ),
+    Changed(
+        "environments, tuned",
+        "GA3C scores as much as A2C",
+        "26 November",
+        "undecided: +12.5 [-10.7, 35.6], p = 0.054",
+        "MinAtar Seaquest was left out: the interval of GA3C's 69, 97 and 17 points includes the random policy's 0.1.",
+    ),
+    Changed(
+        "utilization, gpu",
+        "GPU use rises",
+        "26 November",
+        "supported: 1.07 times [1.02, 1.13], p = 0.016",
+        "The slope was that of all runs together. Now it is tested over the slopes of the seeds.",
+    ),
+    Changed(
+        "learning-curves",
+        "pong",
+        "26 November",
+        "undecided: +2.83 [-0.34, 6.01], p = 0.13",
+        "Scores after equal time were compared by Welch's test. Now pairs of one seed and machine are.",
+    ),
+)
+"""All findings on the page of whose runs an earlier rule would have made another verdict, in order of time."""
