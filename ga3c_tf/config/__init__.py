@@ -1,4 +1,4 @@
-"""Every setting of a run: its meaning, its bounds, what it conflicts with, and the presets."""
+"""The settings of a run: their meaning, bounds, conflicts and presets."""
 
 from ga3c_tf.config.config import HELD, Config, has_effect, is_optional, option_of, setting_type
 from ga3c_tf.config.settings import ATARI, MOST_EPISODE_STEPS, SMALLEST_SCREEN

@@ -1,4 +1,4 @@
-"""The settings of a run, checked; from a preset, from JSON, and changed when a run is resumed."""
+"""The checked settings of a run: made from a preset or from JSON, and changed when a run is resumed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HELD: dict[str, str] = {
     "run_dir": "the run is in its folder, which may be moved or renamed",
     "max_agents": "the adjustment may have started as many",
 }
-"""Settings that hold for a whole run, and why."""
+"""Settings that cannot change within a run, each with the reason."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Config(Settings):
     """The settings of one run. Section and table numbers refer to the paper (ICLR 2017).
 
     Raises:
-        UserError: a value outside its bounds, of the wrong type, or in conflict with another.
+        UserError: a value is outside its bounds, has the wrong type, or conflicts with another setting.
     """
 
     def __post_init__(self):
@@ -48,18 +48,22 @@ class Config(Settings):
         check_conflicts(self)
 
     def check_effect(self, given: Iterable[str]) -> None:
-        """Refuse settings that a user gave and that have no effect, as `conflicts.check_effects` does."""
+        """Refuse settings that a user gave and that have no effect; see `conflicts.check_effects`."""
         check_effects(self, given)
 
     @classmethod
     def from_preset(cls, preset: str, given: dict[str, Any]) -> Config:
-        """Return the settings of a preset with `given` ones on top; the preset gives way where they conflict.
+        """Return the settings of a preset, overridden by `given`.
 
-        Any budget that is given replaces the preset's. Where nothing can be adjusted, nothing is, and what has no
-        effect on the system keeps its default.
+        Preset values that conflict with given ones are dropped. Any given budget replaces the preset's budget. Dynamic
+        adjustment and other preset values that have no effect on the given system, or with `serial`, are dropped too.
+
+        Args:
+            preset: name of the preset.
+            given: values by name of setting; None means that the setting is not given.
 
         Raises:
-            UserError: as `from_values`.
+            UserError: the preset is unknown, or an error of `from_values`.
         """
         if preset not in PRESETS:
             hint = did_you_mean(preset, list(PRESETS)) or f"; it must be one of {', '.join(PRESETS)}"
@@ -76,13 +80,14 @@ class Config(Settings):
         return cls.from_values(values)
 
     def changed(self, changes: dict[str, Any]) -> Config:
-        """Return the settings that a run with these goes on with.
+        """Return the settings with which a run continues after `changes`.
 
         Args:
-            changes: new values by name. A budget among them replaces the run's whole budget; None ends only its own.
+            changes: new values by name. A budget other than None replaces all budgets of the run. None removes only the
+                budget that it is given for.
 
         Raises:
-            UserError: an unknown setting, one that holds for a whole run or has no effect here, or a bad value.
+            UserError: a setting is unknown, cannot change within a run or has no effect here, or a value is invalid.
         """
         _check_known(changes)
         given = {name: value for name, value in changes.items() if value != getattr(self, name)}
@@ -101,11 +106,11 @@ class Config(Settings):
         return after
 
     def replace(self, **changes) -> Config:
-        """Return a copy with other values, checked again."""
+        """Return a copy with `changes` applied and all settings checked again."""
         return dataclasses.replace(self, **changes)
 
     def arguments(self) -> list[str]:
-        """Return the arguments of `ga3c-tf train` that give this config: the environment and the necessary options."""
+        """Return the arguments of `ga3c-tf train` that produce this config: the environment and the options needed."""
         usual = self.from_preset(USUAL_PRESET, {"system": self.system, "serial": self.serial})
         words = [self.env_id]
         for setting in dataclasses.fields(self):
@@ -121,15 +126,15 @@ class Config(Settings):
         return words
 
     def to_json(self) -> str:
-        """Format all settings as indented JSON, the text of a run's config.json."""
+        """Return all settings as indented JSON, the content of a run's config.json."""
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Config:
-        """Read the settings in `text`, as `to_json` wrote them.
+        """Read the settings from JSON text written by `to_json`.
 
         Raises:
-            UserError: not a JSON object, an unknown setting, or a bad value.
+            UserError: the text is not a JSON object, a setting is unknown, or a value is invalid.
         """
         try:
             values = json.loads(text)
@@ -141,10 +146,10 @@ class Config(Settings):
 
     @classmethod
     def from_values(cls, values: dict[str, Any]) -> Config:
-        """Make a Config from `values`; fields not named keep their defaults.
+        """Make a Config from `values`; settings that are not named keep their defaults.
 
         Raises:
-            UserError: an unknown setting (close names are given), or a bad value.
+            UserError: a setting is unknown (the message suggests similar names), or a value is invalid.
         """
         _check_known(values)
         return cls(**values)
@@ -156,7 +161,7 @@ def option_of(name: str) -> str:
 
 
 def has_effect(name: str, system: str) -> bool:
-    """Return whether the setting `name` has an effect on this system; unknown names are refused elsewhere."""
+    """Return whether the setting `name` has an effect on `system`; True for unknown names, which are refused later."""
     setting = Config.__dataclass_fields__.get(name)
     return setting is None or system in setting.metadata["systems"]
 
@@ -165,7 +170,7 @@ _TYPES = {name: tuple(typing.get_args(hint)) or (hint,) for name, hint in typing
 
 
 def _check_known(names: Iterable[str]) -> None:
-    """Refuse names that are no settings, with close ones."""
+    """Refuse names that are not settings; the message suggests similar names."""
     known = [setting.name for setting in dataclasses.fields(Config)]
     for name in names:
         if name not in known:
@@ -173,10 +178,10 @@ def _check_known(names: Iterable[str]) -> None:
 
 
 def is_optional(name: str) -> bool:
-    """Return whether a setting may be None."""
+    """Return whether the setting `name` may be None."""
     return type(None) in _TYPES[name]
 
 
 def setting_type(name: str) -> type:
-    """Return the type of a setting's value other than None: bool, int, float or str."""
+    """Return the type of the setting `name`, apart from None: bool, int, float or str."""
     return next(kind for kind in _TYPES[name] if kind is not type(None))

@@ -1,4 +1,4 @@
-"""Settings that do not go together."""
+"""Checks for settings that conflict with one another or have no effect."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ READ_BY = {
     "adjustment_seconds": ("adjustment", ("fast", "paper", "nvlabs")),
     "max_agents": ("adjustment", ("fast", "paper", "nvlabs")),
 }
-"""The choice that reads a setting, and the values with which it does.
+"""For settings that are read only with certain choices: the choice, and its values that read the setting.
 
-A loss of the user's own may read the settings of any correction.
+A user-defined loss may read the settings of any correction.
 """
 RATIOS = ("clipped-is", "one-step", "v-trace")
-"""Corrections by ratios of the current policy's probability to that of the policy which chose the action."""
+"""Corrections that use importance ratios pi / mu: the action's probability now over that when it was chosen."""
 
 
 def check_conflicts(config: Settings) -> None:
     """Refuse settings that conflict with one another.
 
     Raises:
-        UserError: which ones, and what would be right.
+        UserError: settings conflict; the message names them and what would be valid.
     """
     _check_annealing(config)
     _check_learning(config)
@@ -50,14 +50,14 @@ def check_conflicts(config: Settings) -> None:
 
 
 def check_effects(config: Settings, given: Iterable[str]) -> None:
-    """Refuse settings that a user gave and that have no effect. Those of a preset may be without one.
+    """Refuse settings that a user gave and that have no effect. Settings of a preset may have no effect.
 
     Args:
-        config: with all settings.
-        given: names of those that the user gave.
+        config: all settings of the run.
+        given: names of the settings that the user gave.
 
     Raises:
-        UserError: which one, and with what it has an effect.
+        UserError: a given setting has no effect; the message names it and what it needs.
     """
     fields = {field.name: field for field in dataclasses.fields(config)}
     for name in given:
@@ -87,12 +87,12 @@ def check_effects(config: Settings, given: Iterable[str]) -> None:
 
 
 def _chosen(config: Settings, choice: str) -> str:
-    """Return the value of a choice, also where it follows from other settings."""
+    """Return the value of a choice; the correction may follow from other settings."""
     return config.correction_used if choice == "correction" else getattr(config, choice)
 
 
 def _check_annealing(config: Settings) -> None:
-    """Check that what is annealed says how long it takes, and the other way round."""
+    """Check that annealed settings have a duration, and that a duration has an annealed setting."""
     ends = [name for name in ("learning_rate_end", "beta_end") if getattr(config, name) is not None]
     durations = [name for name in ("anneal_steps", "anneal_fraction") if getattr(config, name) is not None]
     if ends and not durations:
@@ -111,7 +111,7 @@ def _check_annealing(config: Settings) -> None:
 
 
 def _check_learning(config: Settings) -> None:
-    """Check what goes together of the options beyond the paper."""
+    """Check the combinations of the settings for losses, updates and optimizers."""
     if config.epochs > 1 and not config.clip_ratio:
         raise UserError(f"--epochs {config.epochs} needs --clip-ratio: without it a batch can be trained on only once")
     if config.correction == "ppo" and config.system == "a3c":
@@ -137,7 +137,7 @@ def _check_learning(config: Settings) -> None:
 
 
 def _check_scaling(config: Settings) -> None:
-    """Check what goes with the network: its initial weights, and how states enter it."""
+    """Check that the network allows the settings for initial weights and for scaling of states."""
     normalized = config.normalize_images or config.normalize_observations
     if ":" in config.network and (config.initialization != "fan-in" or normalized):
         raise UserError(
@@ -149,7 +149,7 @@ def _check_scaling(config: Settings) -> None:
 
 
 def _check_baseline(config: Settings) -> None:
-    """Check what goes with GA3C only."""
+    """Check that a baseline ('a2c' or 'a3c') has no settings that only GA3C supports, and the baseline's own limits."""
     system = f"--system {config.system}"
     if config.remote_agents:
         raise UserError(f"{system} has no --remote-agents")

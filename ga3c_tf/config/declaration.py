@@ -1,4 +1,4 @@
-"""How a setting is declared and checked: its help, group, bounds or choices, option, and the systems it is for."""
+"""How a setting is declared and checked: help text, group, bounds or choices, option and systems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SYSTEM_CLASSES = {
     "a2c": "ga3c_tf.systems.a2c:A2C",
     "a3c": "ga3c_tf.systems.a3c.system:A3C",
 }
-"""The class of each training system."""
+"""Class of each training system, as 'module:class'."""
 SYSTEMS = tuple(SYSTEM_CLASSES)
 NOT_SERIAL = (
     "agent_processes",
@@ -27,21 +27,21 @@ NOT_SERIAL = (
     "max_agents",
     "agent_timeout",
 )
-"""Settings that have no effect where everything runs in one process."""
+"""Settings that have no effect with --serial, where everything runs in one process."""
 
 
 def declare(default, group, help, *, low=None, high=None, above=None, choices=None, option=None, systems=SYSTEMS):
-    """Declare a setting.
+    """Declare a setting as a dataclass field.
 
     Args:
-        default: its value where none is given.
-        group: that it is listed under.
-        help: its meaning, with symbol and unit.
-        low, high: bounds of its value, both allowed.
-        above: a bound of its value that is not allowed.
-        choices: its values.
-        option: name of its command-line option (without dashes), where that is not its own.
-        systems: that it has an effect on.
+        default: value of the setting where none is given.
+        group: group under which the setting is listed.
+        help: meaning of the setting, with symbol and unit.
+        low, high: inclusive bounds of the value.
+        above: exclusive lower bound of the value.
+        choices: allowed values; None where they are not restricted to a list.
+        option: command-line option (without dashes); None where it follows from the setting's name.
+        systems: systems on which the setting has an effect.
     """
     metadata = {
         "group": group,
@@ -62,7 +62,16 @@ def option_name(setting: dataclasses.Field) -> str:
 
 
 def checked(setting: dataclasses.Field, kind: type, value: Any) -> Any:
-    """Return `value` as the setting's type, or raise a UserError that says what would be right."""
+    """Return `value` converted to the setting's type and checked.
+
+    Args:
+        setting: the dataclass field, made by `declare`.
+        kind: type of the setting: bool, int, float or str.
+        value: value to check.
+
+    Raises:
+        UserError: the value has the wrong type or is not allowed; the message says what is.
+    """
     rule = setting.metadata
     name = f"{setting.name} (--{option_name(setting)})"
     value = _plain(kind, value)
@@ -83,7 +92,7 @@ def checked(setting: dataclasses.Field, kind: type, value: Any) -> Any:
 
 
 def _plain(kind: type, value: Any) -> Any:
-    """Return numbers of other libraries, such as NumPy's, as Python's and paths as text; other values as they are."""
+    """Convert numbers of other libraries, such as NumPy, to Python's and paths to text; leave other values as is."""
     if kind is str and isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, bool):
@@ -99,5 +108,5 @@ def _plain(kind: type, value: Any) -> Any:
 
 
 def plain_text(value: Any) -> str:
-    """Format a value as on a command line, a whole number without a point."""
+    """Format a value for the command line; whole floats get no decimal point."""
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)

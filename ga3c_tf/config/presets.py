@@ -1,4 +1,4 @@
-"""The presets: named settings to start from."""
+"""Presets: named sets of settings to start from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 USUAL_PRESET = "default"
 BUDGETS: tuple[str, ...] = ("steps", "minutes", "episodes")
 
-# Settings of later actor-critics. docs/learning.md says what has been measured of them, and what has not.
+# Settings from later actor-critic methods. docs/learning.md says which of their effects have been measured.
 TUNED_COMMON = {
     "num_predictors": 1,
     "num_trainers": 1,
@@ -22,8 +22,8 @@ TUNED_COMMON = {
     "initialization": "orthogonal",
 }
 PRESETS: dict[str, dict[str, Any]] = {
-    # The paper's settings, with the authors' code where the text is silent, but a larger learning rate; the standard
-    # Atari preprocessing; and dynamic adjustment with larger first moves than the paper's.
+    # The paper's settings; those that the paper does not state are from the authors' code. Different from both: a
+    # larger learning rate, the standard Atari preprocessing, and dynamic adjustment that starts with larger moves.
     "default": {"adjustment": "fast"},
     # The same with the paper's own adjustment.
     "paper": {"adjustment": "paper"},
@@ -37,7 +37,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "scheduling": "plain",
         "episodes": 400_000,
     },
-    # For Atari: not the paper's settings.
+    # For Atari. These are not the paper's settings.
     "tuned": TUNED_COMMON
     | {
         "num_agents": 8,
@@ -45,10 +45,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "min_training_batch": 1023,
         "minibatch_size": 128,
         "epochs": 3,
-        "optimizer": "rmsprop",  # sooner than Adam on Pong, docs/learning.md
+        "optimizer": "rmsprop",  # may learn sooner than Adam on Pong, docs/learning.md
         "rmsprop_epsilon": 1e-9,
         "learning_rate": 2e-4,
-        "normalize_observations": True,  # what helped most on Pong, docs/learning.md
+        "normalize_observations": True,  # helped most on Pong, docs/learning.md
         "steps": 4_000_000,
     },
     # The same for MinAtar and other small observations.
@@ -63,7 +63,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "learning_rate": 5e-3,
         "steps": 5_000_000,
     },
-    # Seconds on a laptop: shows that everything works, not that it learns.
+    # Takes seconds on a laptop. Shows that everything runs, not that it learns.
     "smoke": {
         "num_agents": 4,
         "agent_processes": 2,
@@ -76,17 +76,18 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 MOST_PRESET_AGENTS_A3C = 32
-"""Most agents that a preset may set for A3C, where each is a process with TensorFlow."""
+"""Maximum number of agents that a preset may set for A3C, where each agent is a process with TensorFlow."""
 
 
 def preset_beside(preset: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Return what a preset adds to the settings `given`, without what would conflict with them.
+    """Return the settings `given`, together with those of a preset that do not conflict with them.
 
-    Any budget that is given replaces the preset's. Rates stay constant where the budget has neither steps nor minutes.
+    Any given budget replaces the preset's budget. Where the given budget has neither steps nor minutes, the preset's
+    annealing is dropped, unless `anneal_steps` is given: learning rate and beta stay constant.
 
     Args:
-        preset: one of `PRESETS`.
-        given: values by name.
+        preset: name of the preset, one of `PRESETS`.
+        given: values by name of setting.
     """
     dropped = _excluded_by(given)
     if any(budget in given for budget in BUDGETS):
@@ -99,7 +100,7 @@ def preset_beside(preset: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _excluded_by(given: dict[str, Any]) -> set[str]:
-    """Return the names of the settings that do not go with those that are given."""
+    """Return the names of the settings that conflict with the given ones."""
     excluded = _scaling_excluded_by(given)
     if given.get("anneal_steps"):
         excluded.add("anneal_fraction")
@@ -119,7 +120,7 @@ def _excluded_by(given: dict[str, Any]) -> set[str]:
 
 
 def _scaling_excluded_by(given: dict[str, Any]) -> set[str]:
-    """Return the names of the settings of initial weights and inputs that do not go with those that are given."""
+    """Return the names of the settings for initial weights and input scaling that conflict with the given ones."""
     if ":" in str(given.get("network")):
         return {"initialization", "normalize_images", "normalize_observations"}
     if given.get("normalize_images"):

@@ -1,8 +1,7 @@
-"""The settings of a run: one frozen dataclass in labelled groups, and what follows from them.
+"""The settings of a run, as one frozen dataclass, and quantities derived from them.
 
-A field's metadata carries what a user is told (help text with symbol and unit), the group it is listed under, its
-bounds or choices, the name of its command-line option where that differs from the field's name, and the systems that it
-has an effect on.
+The metadata of a field holds its help text (with symbol and unit), the group it is listed under, its bounds or choices,
+the name of its command-line option where that differs from the field's name, and the systems on which it has an effect.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ ATARI = (
     "noop_max",
     "terminal_on_life_loss",
 )
-"""Settings of Atari games, without effect on other environments."""
+"""Settings that have an effect on Atari games only."""
 MOST = 10**6
-"""A bound for counts that have no natural one; its square, for budgets in steps and episodes."""
+"""Upper bound for counts without a natural bound. Its square is the bound for budgets in steps and episodes."""
 BEYOND = "beyond the paper"
-"""The group of what later actor-critics do and the paper does not; all of it is off by default."""
+"""Group of the settings from later actor-critic methods, which the paper does not use; all are off by default."""
 MOST_EPISODE_STEPS = 100_000
-"""Agent steps after which an evaluation ends an episode; an Atari game ends by itself after 27,000, at frame skip 4."""
+"""Agent steps after which an evaluation ends an episode. An Atari game ends by itself after 27,000, at frame skip 4."""
 
 SMALLEST_SCREEN = 36
-"""Pixels: an image at least this high and wide is a game's screen, a smaller one a grid of cells."""
+"""Minimum height and width, in pixels, of an image treated as a game's screen; smaller images are grids of cells."""
 
 
 @dataclass(frozen=True)
@@ -380,7 +379,7 @@ class Settings:
 
     @property
     def segments_per_agent(self) -> int:
-        """Segments of one agent that may wait for training before the agent itself waits."""
+        """Maximum number of one agent's segments that wait for training; beyond it the agent itself waits."""
         if self.system != "ga3c":
             return 1
         room = self.waiting_segments or self.max_training_queue
@@ -388,10 +387,10 @@ class Settings:
 
     @property
     def waiting_segments(self) -> int | None:
-        """Segments that wait for training when agents get no more predictions; None without such a bound.
+        """Number of waiting segments at which agents get no more predictions; None without such a bound.
 
-        An agent has room for one segment at least, so that many agents fill the queue with several batches. Where
-        batches are trained on several times the trainers are always behind; there one batch at most waits.
+        Each agent has room for at least one segment, so many agents can fill the queue with several batches. With
+        several epochs per batch the trainers are always behind, so at most one batch may wait.
         """
         if self.system != "ga3c" or self.epochs == 1:
             return None
@@ -399,7 +398,7 @@ class Settings:
 
     @property
     def correction_used(self) -> str:
-        """The correction of policy lag: as given, or what the other settings imply."""
+        """Policy-lag correction in use: the given one, or the one that the other settings imply."""
         if self.correction is not None:
             return self.correction
         if self.clip_ratio:
@@ -408,38 +407,50 @@ class Settings:
 
     @property
     def has_minibatches(self) -> bool:
-        """Whether an update is on shuffled steps of a batch instead of its whole segments."""
+        """Whether updates use shuffled steps of a training batch instead of its whole segments."""
         return self.system != "a3c" and (self.epochs > 1 or self.minibatch_size > 0)
 
     @property
     def states_per_update(self) -> int:
-        """The states that an update trains on at least."""
+        """Minimum number of states in a training batch."""
         if self.system == "a2c":
             return self.num_agents * self.t_max
         return 1 if self.system == "a3c" else self.min_training_batch + 1
 
     @property
     def most_agents(self) -> int:
-        """Agents there is room for on this machine."""
+        """Maximum number of agents on this machine, remote agents not included."""
         if self.adjustment == "off":
             return self.num_agents
         return self.max_agents or max(128, self.num_agents)
 
     def processes(self, cores: int) -> int:
-        """Return the number of agent processes: as given, else one per core, or per agent with plain scheduling."""
+        """Return the number of agent processes, at most `most_agents`.
+
+        It is the given number, or else one per core; with plain scheduling, one per agent.
+
+        Args:
+            cores: number of cores that this process may use.
+        """
         usual = self.most_agents if self.scheduling == "plain" else cores
         return min(self.most_agents, self.agent_processes or usual)
 
     @property
     def remote_actors(self) -> list[range]:
-        """The agents of each actor: they are numbered after all that there is room for here."""
+        """Agent numbers of each remote actor. They follow the numbers reserved for agents on this machine."""
         first = self.most_agents
         last = self.most_agents + self.remote_agents
         each = self.agents_per_actor
         return [range(start, min(start + each, last)) for start in range(first, last, each)]
 
     def progress(self, agent_steps: int, time_s: float, episodes: int = 0) -> float | None:
-        """Return the share of the budget that is used, 0 to 1; None where there is no budget."""
+        """Return the share of the budget that is used, 0 to 1; None without a budget.
+
+        Args:
+            agent_steps: agent steps so far.
+            time_s: seconds of training so far.
+            episodes: episodes so far.
+        """
         shares = []
         if self.steps:
             shares.append(agent_steps / self.steps)
@@ -450,7 +461,12 @@ class Settings:
         return min(1.0, max(shares)) if shares else None
 
     def annealed(self, agent_steps: int, time_s: float) -> tuple[float, float]:
-        """Return learning rate and beta after so many steps and seconds in all: linear to their ends, then constant."""
+        """Return learning rate and beta. Each changes linearly to its end value, where it has one, and then stays.
+
+        Args:
+            agent_steps: agent steps so far, earlier sessions included.
+            time_s: seconds of training so far, earlier sessions included.
+        """
         done = 0.0
         if self.anneal_steps:
             done = min(1.0, agent_steps / self.anneal_steps)

@@ -1,1 +1,1 @@
-"""Environments: Atari, MinAtar, any registered with Gymnasium, and the user's own."""
+"""Environments: Atari, MinAtar, others registered with Gymnasium, and user-defined ones."""

@@ -1,4 +1,7 @@
-"""Atari games: the emulator, and both ways from its frames to states. Importing this loads neither it nor OpenCV."""
+"""Atari games: the emulator, and two ways of turning its frames into states.
+
+Importing this module loads neither the emulator nor OpenCV.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,11 @@ _LUMA = (0.299, 0.587, 0.114)
 
 
 def load_ale() -> types.ModuleType:
-    """Import ale_py, which registers its ids, without its banner."""
+    """Import ale_py, which registers its environment ids, without its banner.
+
+    Raises:
+        UserError: ale-py is not installed.
+    """
     try:
         import ale_py
         import ale_py.roms
@@ -32,25 +39,27 @@ def load_ale() -> types.ModuleType:
 
 
 class AtariEnvironment(gymnasium.Env):
-    """An Atari game giving uint8 (84, 84, frame_stack) states, newest frame last.
+    """An Atari game with states uint8 (84, 84, frame_stack), newest frame last.
 
-    'standard' is Gymnasium's AtariPreprocessing (Machado et al. 2018): maximum over the last two raw frames of a step,
-    OpenCV area resize, the first frame repeated to fill the stack. It calls the emulator itself, which spares what
-    Gymnasium computes for every raw frame. A step cut short by the end of the episode shows its last raw frame.
+    The preprocessing 'standard' is that of Gymnasium's AtariPreprocessing (Machado et al. 2018): the maximum over the
+    last two raw frames of a step, resized by OpenCV's area interpolation; after a reset, the first frame fills the
+    stack. The emulator is called directly, to avoid what Gymnasium computes for every raw frame. A step cut short by
+    the end of the episode shows its last raw frame.
 
-    'nvlabs' is the authors' Environment.py: the last raw frame, stretched and resized (`stretch_and_resize`), and no-op
-    steps after a reset until `frame_stack` real frames exist. Rewards of these no-ops count for nothing, as theirs.
-    Gray levels are the emulator's own: the authors' weighted sum of RGB, rounded to whole levels.
+    The preprocessing 'nvlabs' is that of the authors' Environment.py: the last raw frame, stretched and resized
+    (`stretch_and_resize`). After a reset, no-op steps follow until the stack holds `frame_stack` real frames. As in
+    the authors' code, the rewards of these no-op steps are not counted. The emulator computes the gray levels: the
+    weighted sum of RGB that the authors use, rounded to whole levels.
     """
 
     def __init__(self, config: Config, render_mode: str | None = None):
-        """Load the game `config.env_id`, an id of `atari_ids`.
+        """Load the game `config.env_id`, which must be one of `atari_ids`.
 
         Raises:
-            UserError: a render mode that is not offered.
+            UserError: ale-py is not installed, or the game does not offer the render mode.
         """
         load_ale()
-        # obs_type 'ram' because a reset of the game fetches an observation that nobody looks at.
+        # obs_type 'ram', because every reset of the game fetches an observation that is not used.
         game = make_registered(
             config.env_id,
             render_mode,
@@ -82,10 +91,10 @@ class AtariEnvironment(gymnasium.Env):
         self.action_space = spaces.Discrete(len(self._actions))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Start an episode; a seed restarts emulator, sticky actions and no-ops alike.
+        """Start an episode. A seed restarts the emulator and the random numbers of sticky actions and no-ops.
 
         Returns:
-            The state, and an info dict with 'lives' and 'episode_frame_number' (raw frames).
+            The state, and an info dict with 'lives' and 'episode_frame_number' (in raw frames).
         """
         self._game.reset(seed=seed)
         while not self._begin():
@@ -96,7 +105,8 @@ class AtariEnvironment(gymnasium.Env):
         """Repeat `action` for frame_skip raw frames, or until the episode ends.
 
         Returns:
-            State, raw reward, terminated, truncated (the game's own limit of raw frames), info as in `reset`.
+            The state, the raw reward, terminated, truncated (the emulator's limit of raw frames was reached), and the
+            info dict described in `reset`.
         """
         reward, life_lost = self._emulate(self._actions[action], self._frame_skip)
         self._push_frame()
@@ -104,15 +114,15 @@ class AtariEnvironment(gymnasium.Env):
         return self._stack, reward, terminated, self.ale.game_truncated(), self._info()
 
     def get_action_meanings(self) -> list[str]:
-        """Return the name of each action, as the emulator has it."""
+        """Return the emulator's name of each action."""
         return self._game.get_action_meanings()
 
     def render(self) -> np.ndarray | None:
-        """Return the screen, uint8 (height, width, 3), for render mode 'rgb_array'."""
+        """Return the screen, uint8 (height, width, 3), in render mode 'rgb_array'."""
         return self._game.render()
 
     def _emulate(self, action: Any, frames: int) -> tuple[float, bool]:
-        """Play `frames` raw frames; give their reward and whether a lost life ended the episode."""
+        """Play up to `frames` raw frames. Return their total reward, and whether a lost life ended the episode."""
         ale = self.ale
         reward = 0.0
         life_lost = False
@@ -131,7 +141,7 @@ class AtariEnvironment(gymnasium.Env):
         return reward, life_lost
 
     def _begin(self) -> bool:
-        """Play the no-ops of a new episode and fill the stack; False if the game ended meanwhile."""
+        """Play the no-ops of a new episode and fill the stack. Return False if the game ended meanwhile."""
         self._lives = self.ale.lives()
         if self._noop_max:
             self._emulate(self._noop, int(self._game.np_random.integers(1, self._noop_max + 1)))
@@ -146,13 +156,13 @@ class AtariEnvironment(gymnasium.Env):
         return not self.ale.game_over()
 
     def _push_frame(self) -> None:
-        """Move the stack back by one frame and put the processed screen last."""
+        """Drop the oldest frame of the stack and append the processed screen."""
         screen = self._screen
         self.ale.getScreenGrayscale(screen)
         if self._pooled:
             np.maximum(screen, self._before, out=screen)
         frame = self._process(screen)
-        # One byte to the left moves every channel by one; what crosses into the next pixel is overwritten.
+        # Shifting all bytes by one moves every channel by one. The byte that comes from the next pixel is overwritten.
         self._flat_stack[:-1] = self._flat_stack[1:]
         self._stack[..., -1] = frame
 
@@ -161,12 +171,12 @@ class AtariEnvironment(gymnasium.Env):
 
 
 def stretch_and_resize(frame: np.ndarray) -> np.ndarray:
-    """Convert a frame to what the authors' network saw, before x / 128 - 1.
+    """Convert a frame to the input of the authors' network, before its scaling to x / 128 - 1.
 
-    Their Environment.py takes 0.299 R + 0.587 G + 0.114 B and scipy.misc.imresize(..., 'bilinear'), which stretches
-    the frame's own minimum..maximum to 0..255 (a constant frame becomes black) and resizes by Pillow's bilinear
-    filter, whose support grows with the scale. A gray frame of whole levels differs from the RGB one by the rounding of
-    each level, at most half a level times 255 / (maximum - minimum).
+    The authors' Environment.py takes 0.299 R + 0.587 G + 0.114 B and scipy.misc.imresize(..., 'bilinear'). That
+    function stretches the frame's own minimum..maximum to 0..255 (a constant frame becomes black). It resizes by
+    Pillow's bilinear filter, whose support grows with the scale. The result for a gray frame of whole levels differs
+    from that for RGB by the rounding of each level, at most half a level times 255 / (maximum - minimum).
 
     Args:
         frame: uint8 RGB (height, width, 3) or gray (height, width).
@@ -187,19 +197,22 @@ def stretch_and_resize(frame: np.ndarray) -> np.ndarray:
 
 
 def _stretch(gray: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Stretch low..high of `gray` to 0..255, rounded half up, uint8 (scipy's bytescale)."""
+    """Stretch low..high of `gray` to 0..255, rounded half up, as uint8 (scipy's bytescale)."""
     scaled = (gray - low) * (255.0 / ((high - low) or 1.0))
     return (scaled.clip(0, 255) + 0.5).astype(np.uint8)
 
 
 @functools.lru_cache(maxsize=1024)
 def _stretch_table(low: int, high: int) -> bytes:
-    """Return the 256 stretched values of integer gray levels, for bytes.translate."""
+    """Return the stretched values of the gray levels 0 to 255, as a table for bytes.translate."""
     return _stretch(np.arange(256), low, high).tobytes()
 
 
 def _area_resize() -> Callable[[np.ndarray], np.ndarray]:
-    """OpenCV's area resize of gray uint8 (height, width) to uint8 (84, 84), always into one buffer."""
+    """Return OpenCV's area resize from gray uint8 (height, width) to uint8 (84, 84).
+
+    Every call of the returned function writes to the same buffer.
+    """
     import cv2
 
     size = (FRAME_SIZE, FRAME_SIZE)

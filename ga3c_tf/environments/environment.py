@@ -1,10 +1,11 @@
-"""Environments whose observations are the states the network sees.
+"""Environments whose observations are the states that the network takes.
 
-Atari frames become uint8 (84, 84, frame_stack) with the newest frame last; other small images stay uint8; everything
-else becomes a float32 vector. Rewards stay raw, actions are 0..n-1, and reaching a time limit is reported as truncated.
+Atari frames become uint8 (84, 84, frame_stack) with the newest frame last. Other screens and planes of 0 and 1 stay
+uint8. Other bytes become float32 images or vectors, and everything else becomes a float32 vector. Rewards stay raw,
+actions are 0..n-1, and reaching a time limit is reported as truncated.
 
-A state is valid until the next `step` or `reset` of its environment, which may write the next one over it: copy it to
-keep it. Importing this module loads neither OpenCV nor the emulator, so a CartPole agent stays small.
+A state is valid until the next `step` or `reset` of its environment, which may overwrite it. Copy a state to keep it.
+Importing this module loads neither OpenCV nor the emulator, so that a CartPole agent needs little memory.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from ga3c_tf.plugins import OBJECT, one_line
 
 @dataclass(frozen=True)
 class EnvironmentSpec:
-    """What the network and the shared memory must know of an environment.
+    """Holds what the network and the shared memory need to know about an environment.
 
     Attributes:
         state_shape: shape of one state, without a batch axis.
-        state_dtype: 'uint8' (images) or 'float32' (vectors).
-        num_actions: actions are 0..num_actions-1.
+        state_dtype: 'uint8' (images) or 'float32' (vectors and other images).
+        num_actions: number of actions, which are 0..num_actions-1.
     """
 
     state_shape: tuple[int, ...]
@@ -41,22 +42,23 @@ class EnvironmentSpec:
 
     @property
     def is_screen(self) -> bool:
-        """Whether states are images as large as a game's screen."""
+        """Whether states are images at least as high and wide as `SMALLEST_SCREEN`."""
         return len(self.state_shape) == 3 and min(self.state_shape[:2]) >= SMALLEST_SCREEN
 
 
 def make_environment(config: Config, render_mode: str | None = None) -> gymnasium.Env:
-    """Make the environment that `config` names, whose observations are states.
+    """Make the environment that `config` names, with states as observations.
 
     Args:
         config: the settings; those marked 'Atari' are used for ALE ids only.
-        render_mode: None, 'rgb_array' (`render()` gives uint8 (height, width, 3)) or 'human' (a window).
+        render_mode: None, 'rgb_array' (`render()` returns uint8 (height, width, 3)) or 'human' (a window).
 
     Returns:
-        An environment with Gymnasium's interface; `reset(seed=s)` starts the same episode whenever s is the same.
+        An environment with Gymnasium's interface. `reset(seed=s)` starts the same episode whenever s is the same.
 
     Raises:
-        UserError: unknown id, missing package, actions that are not Discrete, or a render mode that is not offered.
+        UserError: the id is unknown, the environment cannot be made (such as for a missing package), actions are not
+            Discrete, observations do not have a fixed size, or the environment does not offer the render mode.
     """
     env_id, _ = resolve_env_id(config.env_id)
     if env_id.startswith("ALE/"):
@@ -71,18 +73,21 @@ def make_environment(config: Config, render_mode: str | None = None) -> gymnasiu
 
 
 def make_limited_environment(config: Config, most_steps: int, render_mode: str | None = None) -> gymnasium.Env:
-    """Make the environment of `make_environment`, whose episodes are truncated after `most_steps` steps.
+    """Make the environment of `make_environment`, with episodes truncated after `most_steps` steps.
 
-    A greedy agent may never end an episode by itself, and not every environment has a time limit of its own.
+    The limit is needed because not every environment has a time limit, and an agent may never end an episode.
     """
     return gymnasium.wrappers.TimeLimit(make_environment(config, render_mode), most_steps)
 
 
 def describe_environment(config: Config) -> EnvironmentSpec:
-    """Return state shape, dtype and number of actions; make the environment, take one step and close it.
+    """Return the shape and dtype of states and the number of actions.
+
+    The environment is made and closed again. Environments other than Atari games are also tried for one step.
 
     Raises:
-        UserError: as `make_environment`, or it cannot be reset or stepped, or gives what is not in its space.
+        UserError: an error of `make_environment`, or the environment cannot be reset or stepped, or its observations do
+            not match its observation space.
     """
     env = make_environment(config)
     states: Any = env.observation_space
@@ -96,14 +101,14 @@ def describe_environment(config: Config) -> EnvironmentSpec:
 
 
 def check_effects(env_id: str, given: Iterable[str]) -> None:
-    """Refuse settings of Atari games that a user gave for another environment, where they have no effect.
+    """Refuse settings for Atari games that a user gave for another environment, where they have no effect.
 
     Args:
-        env_id: the environment's id of today.
+        env_id: current id of the environment, as `resolve_env_id` returns it.
         given: names of the settings that the user gave.
 
     Raises:
-        UserError: which one, and what it is for.
+        UserError: a given setting has no effect; the message names it.
     """
     for name in given:
         if name in ATARI and not env_id.startswith("ALE/"):
@@ -113,13 +118,13 @@ def check_effects(env_id: str, given: Iterable[str]) -> None:
 
 
 class StateEnvironment(gymnasium.Wrapper):
-    """Any other environment, its observations as states and its actions from 0."""
+    """Wraps an environment other than an Atari game: observations become states, and actions start at 0."""
 
     def __init__(self, env: gymnasium.Env, env_id: str):
-        """Wrap `env`, called `env_id` in messages.
+        """Wrap `env`, which error messages call `env_id`.
 
         Raises:
-            UserError: actions that are not Discrete, or observations that cannot become a vector.
+            UserError: actions are not Discrete, or observations do not have a fixed size.
         """
         super().__init__(env)
         self._env_id = env_id
@@ -133,10 +138,10 @@ class StateEnvironment(gymnasium.Wrapper):
         self.observation_space, self._to_state = _state_reader(env.observation_space, env_id)
 
     def try_out(self) -> None:
-        """Take one step, so that an environment which does not work is refused before a training begins.
+        """Reset and take one step, so that an environment that does not work is refused before training begins.
 
         Raises:
-            UserError: what is wrong, in one line.
+            UserError: the environment does not work; the message is one line.
         """
         try:
             observation, _ = self.env.reset(seed=0)
@@ -148,11 +153,11 @@ class StateEnvironment(gymnasium.Wrapper):
             float(reward)
         except UserError:
             raise
-        except Exception as error:  # whatever an environment raises
+        except Exception as error:  # an environment may raise anything
             raise UserError(f"{self._env_id} does not work as a Gymnasium environment: {one_line(error)}") from error
 
     def _check(self, observation: Any, method: str) -> None:
-        """Refuse an observation whose shape or kind of numbers is not that of its space."""
+        """Refuse an observation that has another shape than its space, or fractions where the space has integers."""
         space = self.env.observation_space
         if not isinstance(space, spaces.Box):
             return
@@ -165,20 +170,20 @@ class StateEnvironment(gymnasium.Wrapper):
             )
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Start an episode; return the state and the environment's info."""
+        """Start an episode. Return the state and the environment's info."""
         observation, info = self.env.reset(seed=seed, options=options)
         return self._to_state(observation), info
 
     def step(self, action: int):
-        """Take one step; return state, raw reward, terminated, truncated and the environment's info."""
+        """Take one step. Return the state, raw reward, terminated, truncated and the environment's info."""
         observation, reward, terminated, truncated, info = self.env.step(int(action) + self._first_action)
         return self._to_state(observation), float(reward), bool(terminated), bool(truncated), info
 
     def render(self):
-        """Return the environment's own picture.
+        """Return what the environment's `render` returns.
 
         Raises:
-            UserError: a package for drawing is missing.
+            UserError: a package that the environment needs for rendering is missing.
         """
         try:
             return self.env.render()
@@ -187,15 +192,17 @@ class StateEnvironment(gymnasium.Wrapper):
 
 
 def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callable[[Any], np.ndarray]]:
-    """Return the space of states for observations of `space`, and the function from observation to state.
+    """Return the space of states for observations of `space`, and a function that converts observations to states.
 
-    Screens (uint8 of rank 3, or of rank 2 as one channel) stay uint8, spread over 0 to 255, with their channels last.
-    Small planes of 0 and 1 stay uint8 too. Other bytes become float32 shares of their highest value, as images or
-    vectors; other Boxes and, one-hot where they are discrete, all spaces that Gymnasium can flatten become float32
-    vectors.
+    - Screens (bytes or bools of rank 3, or of rank 2 as one channel) become uint8, spread over 0 to 255, with channels
+      last.
+    - Smaller images (rank 2 or 3) with values of 0 and 1 become uint8 images.
+    - Other bytes are divided by the highest value of their space, and become float32 images or vectors.
+    - Other Boxes become float32 vectors.
+    - All other spaces that Gymnasium can flatten become float32 vectors, one-hot where they are discrete.
 
     Raises:
-        UserError: observations of varying size, or of none.
+        UserError: observations vary in size, or have no elements.
     """
     if not space.is_np_flattenable or spaces.flatdim(space) == 0:
         raise UserError(f"{env_id} has observations {_one_line(space)}; this needs ones of a fixed size, such as Box")
@@ -209,10 +216,10 @@ def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callabl
 
 
 def _byte_reader(space: spaces.Box) -> tuple[spaces.Box, Callable[[np.ndarray], np.ndarray]]:
-    """Return the same for a space of bytes or bools, whose observations are arrays of its type."""
+    """Return the same as `_state_reader` for a Box of bytes or bools; its function takes arrays of the Box's dtype."""
     highest = float(space.high.max())
     shape = {2: (*space.shape, 1), 3: space.shape}.get(len(space.shape), (space.high.size,))
-    if len(shape) == 3 and shape[0] < SMALLEST_SCREEN <= min(shape[1:]):  # such as frames that Gymnasium stacks
+    if len(shape) == 3 and shape[0] < SMALLEST_SCREEN <= min(shape[1:]):  # channels first, as Gymnasium stacks frames
         box, read = _screen((*shape[1:], shape[0]), int(highest))
         return box, lambda image: read(np.moveaxis(image, 0, -1))
     if len(shape) == 3 and min(shape[:2]) >= SMALLEST_SCREEN:
@@ -224,9 +231,9 @@ def _byte_reader(space: spaces.Box) -> tuple[spaces.Box, Callable[[np.ndarray], 
 
 
 def _screen(shape: tuple[int, ...], highest: int) -> tuple[spaces.Box, Callable[[Any], np.ndarray]]:
-    """Return the space of the states of a screen [height, width, channels], and the function from screen to state.
+    """Return the space of states for screens [height, width, channels], and a function from screen to state.
 
-    The network takes gray levels of 0 to 255; darker screens are spread over them.
+    The network takes gray levels of 0 to 255. Screens with a lower highest value are spread over this range.
     """
     states = spaces.Box(0, 255, shape, np.uint8)
     times = np.uint8(255 // max(1, highest))
@@ -240,7 +247,7 @@ def _one_line(text: Any) -> str:
 
 
 def modules_used(config: Config) -> list[str]:
-    """Modules that an environment of `config` will import: loaded once, agent processes share them."""
+    """Return the modules that an environment of `config` imports. Loaded once, they are shared by agent processes."""
     if not config.env_id.startswith("ALE/"):
         return []
     return ["ale_py", "cv2" if config.preprocessing == "standard" else "PIL.Image"]

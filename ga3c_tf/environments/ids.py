@@ -1,4 +1,4 @@
-"""Which environments there are: today's ids, old ones, and close ones."""
+"""Environment ids: current ones, legacy Atari ids, and suggestions for unknown ids."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ _LEGACY_ATARI = re.compile(r"([A-Za-z0-9]+?)(Deterministic|NoFrameskip)?(?:-v([0
 
 
 def resolve_env_id(env_id: str) -> tuple[str, str | None]:
-    """Today's id for `env_id`, and one line to show the user where it differs.
+    """Return the current id for `env_id`, and a note for the user where it differs.
 
-    `PongDeterministic-v0`, `PongNoFrameskip-v4`, `Pong-v4`, `Pong` and the like mean ALE/Pong-v5 with other settings
-    of frame skip and sticky actions, which here come from the Config alone. `module:Name-v0` imports `module` first.
+    Legacy ids such as `PongDeterministic-v0`, `PongNoFrameskip-v4`, `Pong-v4` and `Pong` mean ALE/Pong-v5 with other
+    settings of frame skip and sticky actions. Here these settings come from the Config alone. For `module:Name-v0`,
+    `module` is imported first.
 
     Returns:
-        The id and None, or the id of today and what the old one meant.
+        The current id, and None or, for a legacy id, one line that says what that id meant.
 
     Raises:
-        UserError: unknown id (close ones are named), or its package is not installed.
+        UserError: the id is unknown (the message suggests similar ids), or a package or module cannot be imported.
     """
     module, colon, name = env_id.rpartition(":")
     if module == OBJECT:
@@ -68,7 +69,7 @@ def _is_registered_outside_ale(env_id: str) -> bool:
 
 
 def _legacy_note(env_id: str, today: str, kind: str | None, version: str | None) -> str:
-    """Describe a legacy Atari id by Gym's registration of it (SpaceInvaders' skip of 3 is Gym's own exception)."""
+    """Return one line that says what a legacy Atari id meant in Gym, where SpaceInvaders' frame skip was 3, not 4."""
     if version in (None, "5"):
         return f"{env_id} is called {today} today; --frame-skip and --repeat-action-probability set how it is played"
     fixed = "3" if today == "ALE/SpaceInvaders-v5" else "4"
@@ -81,7 +82,7 @@ def _legacy_note(env_id: str, today: str, kind: str | None, version: str | None)
 
 
 def _close_ids(env_id: str) -> str:
-    """Return a hint such as '; close: ALE/Pong-v5'. Namespace, version and case decide only the order."""
+    """Return a hint such as '; close: ALE/Pong-v5'. Namespace, version and case affect only the order of the ids."""
 
     def bare(name: str) -> str:
         return re.sub(r"-v\d+$", "", name.rpartition("/")[2]).casefold()

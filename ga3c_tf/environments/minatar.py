@@ -1,4 +1,4 @@
-"""MinAtar's games: registered, made, seeded whole, and drawn without seaborn."""
+"""MinAtar's games: registration, complete seeding, and rendering without seaborn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ MINATAR_IDS = [f"MinAtar/{game}-v{version}" for game in MINATAR_GAMES for versio
 
 
 def register_minatar() -> None:
-    """Add MinAtar's ids to Gymnasium's registry, which its package does only on request."""
+    """Add MinAtar's ids to Gymnasium's registry, which its package does only on request.
+
+    Raises:
+        UserError: the package minatar is not installed.
+    """
     if "MinAtar/Breakout-v1" in gymnasium.registry:
         return
     if importlib.util.find_spec("minatar") is None:
@@ -32,7 +36,11 @@ def register_minatar() -> None:
 
 @contextmanager
 def _without_plotting() -> Iterator[None]:
-    """Spares MinAtar's import of seaborn: 1.4 s and 137 MiB per process for a palette that `MinAtarEnvironment` has."""
+    """Replace seaborn and matplotlib by stubs during the block, unless they are imported already.
+
+    Importing seaborn takes 1.4 s and 137 MiB per process. MinAtar uses it only for a palette, which
+    `MinAtarEnvironment` makes itself.
+    """
     matplotlib: Any = types.ModuleType("matplotlib")
     matplotlib.pyplot = matplotlib.colors = None
     stubs = {"matplotlib": matplotlib, "seaborn": types.ModuleType("seaborn")}
@@ -45,7 +53,7 @@ def _without_plotting() -> Iterator[None]:
 
 
 class MinAtarEnvironment(gymnasium.Wrapper):
-    """Adds to MinAtar a whole seeding and a picture without seaborn."""
+    """Wraps a MinAtar game to add complete seeding and rendering without seaborn."""
 
     cell = 16
 
@@ -60,14 +68,14 @@ class MinAtarEnvironment(gymnasium.Wrapper):
 
     @property
     def render_mode(self) -> str:  # type: ignore[override]
-        """Always 'rgb_array': drawing costs nothing before it is asked for."""
+        """Render mode, always 'rgb_array': rendering costs nothing until `render` is called."""
         return "rgb_array"
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Start an episode; a seed also forgets the last action, which MinAtar's sticky actions would repeat."""
+        """Start an episode. A seed also clears the last action, which MinAtar's sticky actions could repeat."""
         if seed is not None:
             self._game.last_action = 0
-            seed %= 2**32  # the largest seed of its RandomState
+            seed %= 2**32  # NumPy's RandomState, which MinAtar uses, takes seeds below 2**32
         return self.env.reset(seed=seed, options=options)
 
     def get_action_meanings(self) -> list[str]:
@@ -76,17 +84,17 @@ class MinAtarEnvironment(gymnasium.Wrapper):
         return [game.game.env.action_map[action] for action in game.action_set]
 
     def render(self) -> np.ndarray:
-        """Draw one colored square per cell, the highest plane on top: uint8 (160, 160, 3)."""
+        """Return a picture with one colored square per cell, the highest plane on top: uint8 (160, 160, 3)."""
         planes = self._game.state()
         top = (planes * np.arange(1, planes.shape[-1] + 1)).max(axis=-1)
         return self._palette[top].astype(np.uint8).repeat(self.cell, axis=0).repeat(self.cell, axis=1)
 
 
 def make_minatar(env_id: str, render_mode: str | None) -> gymnasium.Env:
-    """Make the registered game of this id.
+    """Make the MinAtar game registered as `env_id`.
 
     Raises:
-        UserError: a render mode that is not offered.
+        UserError: the game does not offer the render mode.
     """
     if render_mode not in (None, "rgb_array", "human"):
         raise UserError(f"{env_id} has no render mode {render_mode!r}; it offers: rgb_array, human")

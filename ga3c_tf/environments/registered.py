@@ -1,4 +1,4 @@
-"""Makes what Gymnasium has registered, and what a Python program makes by itself."""
+"""Makes environments registered with Gymnasium, and those passed as Python functions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,25 @@ from ga3c_tf.plugins import one_line, passed_object
 
 
 def make_registered(env_id: str, render_mode: str | None, **kwargs: Any) -> gymnasium.Env:
-    """Make a registered environment, without checkers and without warnings.
+    """Make a registered environment, without Gymnasium's checker and without warnings.
+
+    Args:
+        env_id: registered id of the environment.
+        render_mode: render mode of the environment, or None.
+        kwargs: further arguments of `gymnasium.make`; not used for MinAtar.
 
     Raises:
-        UserError: it cannot be made, or does not offer the render mode.
+        UserError: the environment cannot be made, or does not offer the render mode.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if env_id.startswith("MinAtar/"):
                 return make_minatar(env_id, render_mode)
-            if render_mode is not None:  # an environment without pictures need not know the word
+            if render_mode is not None:  # an environment without rendering need not have the argument
                 kwargs["render_mode"] = render_mode
             env = gymnasium.make(env_id, disable_env_checker=True, **kwargs)
-    except Exception as error:  # whatever the maker of an environment raises
+    except Exception as error:  # the function that makes the environment may raise anything
         raise UserError(f"{env_id} cannot be made: {one_line(error)}") from error
     if render_mode is not None and render_mode not in env.metadata.get("render_modes", ()):
         offered = ", ".join(env.metadata.get("render_modes", ())) or "none"
@@ -36,19 +41,19 @@ def make_registered(env_id: str, render_mode: str | None, **kwargs: Any) -> gymn
 
 
 def make_passed(name: str, render_mode: str | None) -> gymnasium.Env:
-    """Make an environment with the function that was passed as a Python object.
+    """Make an environment with a function that was passed as a Python object.
 
     Args:
-        name: the function's name in the settings.
-        render_mode: handed to the function by this name, where it is not None.
+        name: name of the function in the settings.
+        render_mode: passed to the function as the keyword argument `render_mode`, unless it is None.
 
     Raises:
-        UserError: it cannot be made, or what is returned is no Gymnasium environment.
+        UserError: the environment cannot be made, or the function does not return a Gymnasium environment.
     """
     make = passed_object(name, "the environment")
     try:
         env = make() if render_mode is None else make(render_mode=render_mode)
-    except Exception as error:  # whatever the maker of an environment raises
+    except Exception as error:  # the function that makes the environment may raise anything
         raise UserError(f"{name} cannot be made: {one_line(error)}") from error
     if not isinstance(env, gymnasium.Env):
         raise UserError(f"{name} returned {type(env).__name__}, which is no gymnasium.Env")

@@ -1,4 +1,4 @@
-"""Mean and variance of an environment's observations, which `--normalize-observations` scales by."""
+"""Mean and variance of an environment's states, for `--normalize-observations`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.environment import make_environment
 
 STEPS = 10_000
-"""Of the random policy: about ten games of Pong, 4 s."""
+"""Number of steps of the random policy: about ten games of Pong, 4 s."""
 
 
 def observation_statistics(config: Config, steps: int = STEPS) -> tuple[np.ndarray, np.ndarray]:
-    """Measure the states that the random policy sees.
+    """Measure mean and variance of the states under the random policy.
 
-    The first states of an Atari episode are left out. Their stack has frames from before the game, whose differences
-    from all others would be most of the variance of pixels that never change.
+    The first `frame_stack` states of an Atari episode are not counted. Their stacks contain frames from before the
+    game, which would cause most of the variance of pixels that never change during a game.
 
     Args:
-        config: settings with a seed; the same ones give the same numbers.
-        steps: so many steps are taken.
+        config: settings of the run; the same settings, including the seed, give the same result.
+        steps: number of steps to take.
 
     Returns:
-        Mean and variance of each element of a state, float32 [*state_shape], in the units of the states.
+        Mean and variance of each element of a state, each float32 [*state_shape], in the units of the states (squared
+        for the variance).
     """
     rng = np.random.default_rng([config.seed or 0, steps])
     environment: Any = make_environment(config)
@@ -35,7 +36,7 @@ def observation_statistics(config: Config, steps: int = STEPS) -> tuple[np.ndarr
         total = np.zeros(state.shape)
         squares = np.zeros(state.shape)
         count = 0
-        place = 0  # in the episode
+        place = 0  # position in the episode, in steps
         for _ in range(steps):
             if place >= left_out:
                 values = state.astype(np.float64)

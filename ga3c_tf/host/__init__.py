@@ -1,1 +1,1 @@
-"""What the machine offers: cores, quotas, memory, scheduling, and its description."""
+"""The host machine: its cores, quotas, memory, scheduling and description."""

@@ -1,7 +1,8 @@
-"""How fast this machine is at this moment, by three kinds of work that have nothing to do with this package.
+"""The current speed of this machine, measured by three kinds of work that do not use the rest of this package.
 
-Machines of one name differ, and one machine differs from hour to hour where others share it. Speeds are compared only
-where the calibrations taken before and after them agree, and are stated as multiples of `Calibration.unit` besides.
+Machines with the same name differ in speed, and the speed of a shared machine changes from hour to hour. Speeds are
+compared only where the calibrations before and after them agree. They are also stated as multiples of
+`Calibration.unit`.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ from typing import cast
 
 SECONDS = 2.0
 TOLERANCE = 0.15
-"""How much faster the fastest of several calibrations may be than the slowest, in each kind of work compared."""
+"""Share by which the fastest of several calibrations may exceed the slowest, in each kind of work compared."""
 ROUNDS = 10
 MATRIX_SIZE = 512
 COPIED_BYTES = 64 * 2**20
 FRAMES_A_CALL = 60
 UNIT_FRAMES = 4
 UNIT_GFLOP = 0.0267
-"""Of a step with the paper's small network: 7.6 MFLOP of prediction and 19.1 of its share of an update."""
+"""GFLOP of a step with the paper's small network: 7.6 MFLOP of prediction and 19.1 for its share of an update."""
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """The speed of one core.
+    """Holds the speed of one core.
 
     Attributes:
         gflops: GFLOP/s of NumPy's product of two float32 matrices of 512 x 512.
-        copy_gb_s: GB/s of copying 64 MiB, each byte counted once.
-        frames_s: frames per second of the bare emulator: Pong without reading its screen.
+        copy_gb_s: GB/s of copying 64 MiB, with each byte counted once.
+        frames_s: frames per second of the bare emulator, playing Pong without reading its screen.
     """
 
     gflops: float
@@ -48,28 +49,29 @@ class Calibration:
 
     @property
     def unit(self) -> float:
-        """Agent steps/s of one core whose steps are nothing but four frames and the small network's arithmetic."""
+        """Agent steps/s of one core if a step were only four frames and the arithmetic of the small network."""
         return 1 / (UNIT_FRAMES / self.frames_s + UNIT_GFLOP / self.gflops)
 
 
 def agree(calibrations: Iterable[Calibration]) -> bool:
-    """Return whether speeds measured at these calibrations may be compared: `TOLERANCE`.
+    """Return whether calibrations agree within `TOLERANCE`, so that speeds measured with them may be compared.
 
-    The two kinds of work of which a `unit` consists are compared. The speed of copying is not: on a machine shared with
-    others it differs by up to 1.4 times between runs, while their speed depends little on it (see the page's rules).
+    Only the two kinds of work that make up a `unit` are compared. The speed of copying is not compared: on a shared
+    machine it differs by up to 1.4 times between runs, while the speed of runs depends little on it (see the rules on
+    the page of figures).
     """
     columns = zip(*((each.gflops, each.frames_s) for each in calibrations), strict=True)
     return all(max(column) <= (1 + TOLERANCE) * min(column) for column in columns)
 
 
 def mean(calibrations: Iterable[Calibration]) -> Calibration:
-    """Return the means of one or more calibrations."""
+    """Return the mean of one or more calibrations, for each kind of work."""
     columns = zip(*map(dataclasses.astuple, calibrations), strict=True)
     return Calibration(*map(statistics.mean, columns))
 
 
 def calibrate(seconds: float = SECONDS) -> Calibration:
-    """Calibrate for about `seconds`, in a process of its own in which NumPy has one thread.
+    """Measure the speed of one core for about `seconds`, in a separate process where NumPy has one thread.
 
     Raises:
         RuntimeError: the process failed.
@@ -83,7 +85,10 @@ def calibrate(seconds: float = SECONDS) -> Calibration:
 
 
 def measure(seconds: float) -> Calibration:
-    """Measure the three in turn, so that a disturbance meets all of them; medians of `ROUNDS`."""
+    """Measure the three kinds of work in this process for about `seconds` and return medians over `ROUNDS` rounds.
+
+    They take turns, so that a disturbance affects all of them.
+    """
     kinds = (_matrix_product(), _copy(), _frames())
     each_s = seconds / (ROUNDS * len(kinds))
     rounds = [[_rate(call, amount, each_s) for call, amount in kinds] for _ in range(ROUNDS)]
@@ -91,7 +96,7 @@ def measure(seconds: float) -> Calibration:
 
 
 def _rate(call: Callable[[], object], amount: float, seconds: float) -> float:
-    """Return what `call` does per second, called for about `seconds`, `amount` being what one call does."""
+    """Return the amount of work per second when `call` is repeated for about `seconds`; one call does `amount`."""
     calls = 0
     start = time.perf_counter()
     while True:
@@ -137,5 +142,5 @@ def _frames() -> tuple[Callable[[], object], float]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends this one
     print(json.dumps(dataclasses.asdict(measure(float(sys.argv[1])))))

@@ -1,4 +1,4 @@
-"""Reads the limits that a container or a service puts on this process: Linux control groups, version 1 and 2."""
+"""Reads the limits that Linux control groups (version 1 and 2) set for this process, as in a container or service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OWN = Path("/proc/self/cgroup")
 
 
 def cpu_quota() -> float:
-    """Return the processor time that this process may use, in cores (such as 2.5); infinite without a limit."""
+    """Return the processor time that this process may use, in cores (such as 2.5), or infinity without a limit."""
     quotas = [float("inf")]
     for folder in _folders(""):
         quota, _, period = _read(folder / "cpu.max").partition(" ")
@@ -21,9 +21,10 @@ def cpu_quota() -> float:
 
 
 def memory_room() -> float:
-    """Return the bytes that this process and its group can still have; infinite without a limit.
+    """Return the memory that this process's groups can still allocate, in bytes, or infinity without a limit.
 
-    The pages of files in the kernel's cache count as used there, but it gives them up as soon as memory is asked for.
+    The kernel counts cached pages of files as used memory, but frees them when memory is needed. They count as free
+    here.
     """
     rooms = [float("inf")]
     for folder in _folders(""):
@@ -35,10 +36,10 @@ def memory_room() -> float:
 
 
 def _folders(controller: str) -> Iterator[Path]:
-    """Yield the folders of this process's group and of those above it; a limit of any of them holds.
+    """Yield the folders of this process's group and of all groups above it. The limits of all of them apply.
 
     Args:
-        controller: of version 1, '' for version 2.
+        controller: name of a version 1 controller, or '' for version 2.
     """
     for line in _read(OWN).splitlines():
         _, controllers, path = line.split(":", 2)
@@ -50,12 +51,12 @@ def _folders(controller: str) -> Iterator[Path]:
 
 
 def _ratio(quota: str, period: str) -> list[float]:
-    """Return the quota in cores, or nothing where there is none ('max' and -1)."""
+    """Return the quota in cores as a list of one number; the list is empty without a quota ('max' or -1)."""
     return [int(quota) / int(period)] if quota.isdigit() and period.isdigit() and int(period) else []
 
 
 def _room(folder: Path, limit_name: str, usage_name: str, file_names: tuple[str, str]) -> list[float]:
-    """Return what is left of a group's memory limit, or nothing where it has none."""
+    """Return the rest of a group's memory limit, in bytes, as a list of one number; it is empty without a limit."""
     limit = _read(folder / limit_name)
     usage = _read(folder / usage_name)
     if not (limit.isdigit() and usage.isdigit()):

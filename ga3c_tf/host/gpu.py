@@ -1,4 +1,4 @@
-"""How busy a GPU is, from NVIDIA's management library (NVML)."""
+"""GPU utilization, read from NVIDIA's management library (NVML)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ import pynvml
 
 
 def gpu_id(device: str) -> str:
-    """Return what NVML calls TensorFlow's device 'gpu' or 'gpu:N': an index or a UUID."""
+    """Return NVML's index or UUID of TensorFlow's device 'gpu' or 'gpu:N'."""
     number = int(device.partition(":")[2] or 0)
     visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
     return visible[number] if number < len(visible) else str(number)
 
 
 def gpu_utilization(gpu: str) -> list[float]:
-    """Return the share of its last sampling period in which the GPU `gpu`, as of `gpu_id`, was busy.
+    """Return the share of the last sampling period in which a GPU was busy, 0 to 1, as a list of one number.
 
-    Empty where there is no GPU or no driver, or where the GPU does not tell.
+    The list is empty where there is no GPU or no driver, or where the GPU does not report its utilization.
+
+    Args:
+        gpu: index or UUID of the GPU, as `gpu_id` returns it.
     """
     with contextlib.suppress(pynvml.NVMLError):
         handle = _handle(gpu)
@@ -31,9 +34,9 @@ def gpu_utilization(gpu: str) -> list[float]:
 
 @functools.cache
 def _handle(gpu: str) -> Any:
-    """Return NVML's handle of a GPU, None where there is none.
+    """Return NVML's handle of a GPU, or None where there is no such GPU or no driver.
 
-    The library stays open until this process ends: opening it takes longer than all that is asked of it.
+    The library stays open until this process ends, because opening it takes longer than all queries.
     """
     try:
         pynvml.nvmlInit()

@@ -1,4 +1,4 @@
-"""What this machine is, and which source and versions ran on it: what a session's record says."""
+"""Description of this machine and of the source and package versions, for the record of a session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PACKAGES = (
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of Python and of the installed packages that a run's numbers depend on."""
+    """Return the versions of Python and of the installed packages that affect a run's results, by name."""
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -42,7 +42,10 @@ def package_versions() -> dict[str, str]:
 
 
 def source_version() -> dict:
-    """Return the git commit of this package's source and whether it was changed since; None without a checkout."""
+    """Return the git commit of this package's source ('commit') and whether files have changed since ('dirty').
+
+    Both are None where the source is not in a git checkout.
+    """
 
     def git(*arguments):
         return subprocess.run(
@@ -50,7 +53,7 @@ def source_version() -> dict:
         ).stdout.strip()
 
     try:
-        git("ls-files", "--error-unmatch", "host/machine.py")  # or the checkout around it is somebody else's
+        git("ls-files", "--error-unmatch", "host/machine.py")  # fails where the surrounding checkout is another project
         return {
             "commit": git("rev-parse", "HEAD"),
             "dirty": bool(git("status", "--porcelain", "--", ".", "../reproduce")),
@@ -60,7 +63,7 @@ def source_version() -> dict:
 
 
 def machine() -> dict:
-    """Return the processor's name and identity, the cores this process may use, memory in GiB, operating system."""
+    """Return the processor's name and properties, the usable cores, the memory in GiB and the operating system."""
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, AttributeError):
         cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[1]  # type: ignore[index]
@@ -74,7 +77,7 @@ def machine() -> dict:
 
 
 def usable_cores() -> int:
-    """Return the number of cores that this process may use: its affinity, or fewer under a quota of their time."""
+    """Return the number of cores that this process may use: those of its affinity, or fewer under a CPU quota."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cpu_quota()
     return allowed if quota >= allowed else max(1, math.ceil(quota))

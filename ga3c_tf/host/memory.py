@@ -1,6 +1,6 @@
-"""How much memory there is, and how much processes have.
+"""Memory of the machine and of processes.
 
-psutil is imported by the functions that use it: agent processes import this module, and need none of it.
+Functions import psutil themselves, because agent processes import this module and do not need psutil.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from ga3c_tf.host.cgroups import memory_room
 
 
 def available_bytes() -> float:
-    """Return the memory that processes can still have here, a container's limit included."""
+    """Return the memory that processes can still allocate, in bytes, within the limit of a container."""
     import psutil
 
     return max(0.0, min(memory_room(), psutil.virtual_memory().available))
@@ -30,9 +30,12 @@ def resident_mib() -> float:
 
 
 def proportional_mib(process: int) -> float | None:
-    """Return a process's memory (PSS) in MiB, each page divided among those that share it.
+    """Return the proportional set size (PSS) of a process in MiB: shared pages are divided among their processes.
 
-    None for a process that has ended, waited for or not, and for one that this user may not look at.
+    Return None for a process that has ended (zombies included), or that this user may not inspect.
+
+    Args:
+        process: id of the process.
     """
     import psutil
 

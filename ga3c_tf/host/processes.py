@@ -1,4 +1,4 @@
-"""The processes of this machine and what they have used."""
+"""Process groups and their processor time, and the end of a process with its parent."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ PR_SET_PDEATHSIG = 1
 
 
 def process_group(leader: int) -> dict[int, dict]:
-    """Return the processes of a group by id, each with its 'parent' and 'cpu_s', the processor time that it has used.
+    """Return the processes of a process group by id.
 
-    A process that has ended, and that nobody has waited for yet, is still one of them.
+    Each has 'parent', the id of its parent, and 'cpu_s', the processor time that it has used, in seconds. Zombies,
+    which have ended but have not been waited for, are included.
+
+    Args:
+        leader: id of the process that leads the group.
     """
     members = {}
     for number in psutil.pids():
-        with contextlib.suppress(OSError, psutil.Error):  # it has ended meanwhile
+        with contextlib.suppress(OSError, psutil.Error):  # a process may end meanwhile
             if os.getpgid(number) == leader:
                 process = psutil.Process(number)
                 used = process.cpu_times()
@@ -29,6 +33,9 @@ def process_group(leader: int) -> dict[int, dict]:
 
 
 def end_with_parent() -> None:
-    """Have the kernel send SIGINT to this process when its parent ends, be it by kill -9; a parent may block SIGINT."""
+    """Make the kernel send SIGINT to this process when its parent ends, even by kill -9.
+
+    SIGINT is unblocked first, because a parent that blocks it passes this on to its children.
+    """
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT)

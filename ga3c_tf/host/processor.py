@@ -1,4 +1,4 @@
-"""Which processor this is: its name alone does not tell, above all on rented machines."""
+"""Identification of the processor. Its name alone is not enough, above all on rented machines."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from ga3c_tf.host.cgroups import cpu_quota
 CPUINFO = Path("/proc/cpuinfo")
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "avx_vnni")
-"""The instructions that the speed of predictions and updates depends on most."""
+"""Instruction sets that the speed of predictions and updates depends on most, as named in /proc/cpuinfo."""
 
 
 def processor() -> dict:
-    """Return what tells this machine's processor from others.
+    """Return the properties that distinguish this machine's processor from others.
 
     Returns:
-        'vendor', 'family', 'model' and 'stepping' as the kernel names them, each None where it does not (ARM); 'flags',
-        those of `FLAGS` that it has; 'caches', by name such as 'L1 data' the size as the kernel writes it, of the first
-        core; 'quota', the processor time in cores that this process is limited to, None without a limit.
+        A dict with
+            'vendor', 'family', 'model', 'stepping': as the kernel reports them; None where it does not (ARM).
+            'flags': those of `FLAGS` that the processor has.
+            'caches': sizes of the first core's caches, as the kernel writes them, by name such as 'L1 data'.
+            'quota': processor time that this process is limited to, in cores; None without a limit.
     """
     said = _first_core()
     flags = said.get("flags", said.get("Features", "")).split()
@@ -36,7 +38,7 @@ def processor() -> dict:
 
 
 def _first_core() -> dict[str, str]:
-    """Return the entries of /proc/cpuinfo for the first core; {} without that file."""
+    """Return the entries of /proc/cpuinfo for the first core, or an empty dict without that file."""
     try:
         lines = CPUINFO.read_text().split("\n\n")[0].splitlines()
     except OSError:

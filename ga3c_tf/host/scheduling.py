@@ -1,4 +1,4 @@
-"""How the operating system shares the cores among our threads, and how busy it keeps them."""
+"""Scheduling of threads by the operating system, and how busy the cores are."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 
 def schedule_as(kind: str) -> None:
-    """Schedule this thread, and the threads and processes it starts from now on, as the setting `scheduling` says.
+    """Set the scheduling policy of this thread, and of the threads and processes that it starts from now on.
 
-    With Linux's SCHED_BATCH a thread that wakes up does not interrupt the one that runs. Where all cores are busy,
-    requests then gather into larger predictions and caches stay warm; an idle core is used as soon as ever.
-    Where the system has no such policy, or does not allow it, nothing changes.
+    With Linux's SCHED_BATCH, a thread that wakes up does not interrupt a running one. Where all cores are busy,
+    requests then gather into larger prediction batches, and caches stay warm. Idle cores are used as soon as before.
+    Nothing changes where the system does not have or does not allow the policy.
 
     Args:
-        kind: 'tuned' for SCHED_BATCH, or 'plain' for the system's usual policy.
+        kind: value of the setting `scheduling`: 'tuned' for SCHED_BATCH, or 'plain' for the system's usual policy.
     """
     name = "SCHED_BATCH" if kind == "tuned" else "SCHED_OTHER"
     if hasattr(os, name):
@@ -37,13 +37,13 @@ def scheduling_restored() -> Iterator[None]:
 
 
 class IdleCores:
-    """Measures the share of their time in which the cores that this process may run on have nothing to do."""
+    """Measures the share of time in which the cores that this process may run on are idle."""
 
     def __init__(self):
         self._before = _core_times()
 
     def share(self) -> float:
-        """Return the idle share of the time since the last call, 0 to 1; 0 where the system does not tell."""
+        """Return the idle share of the time since the last call, 0 to 1; 0 where the system does not report it."""
         idle_before, total_before = self._before
         self._before = _core_times()
         idle, total = self._before
@@ -52,26 +52,26 @@ class IdleCores:
 
 
 def busy_seconds() -> float:
-    """Return the seconds that the cores this process may use have not been idle, whoever used them.
+    """Return the busy time of the cores that this process may use, in seconds since the start of the machine.
 
-    Time that a hypervisor took away counts as used.
+    It is summed over the cores. The time of all processes counts, and so does time that a hypervisor took away.
     """
     idle, total = _core_times()
     return (total - idle) / os.sysconf("SC_CLK_TCK")
 
 
 def _core_times() -> tuple[int, int]:
-    """Return the idle time and all time of these cores so far, in the clock ticks of /proc/stat; zeros without it.
+    """Return the idle time and the total time of the cores that this process may run on, in clock ticks.
 
-    psutil gives the times of all cores that are online without their numbers. Where a core in between is offline, its
-    list does not tell which of them this process may run on.
+    Both are read from /proc/stat, and are 0 without that file. psutil is not used because it lists the times of online
+    cores without their numbers. If a core is offline, the list does not show which of them this process may run on.
     """
     cores = {f"cpu{core}" for core in os.sched_getaffinity(0)} if hasattr(os, "sched_getaffinity") else set()
     try:
         lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
     except OSError:
         return 0, 0
-    # The columns: user, nice, system, idle, iowait, irq, softirq, steal; guests' time is part of the first two.
+    # The columns are user, nice, system, idle, iowait, irq, softirq and steal. The first two include guests' time.
     times = [[int(ticks) for ticks in line[1:9]] for line in lines if line[0] in cores]
     idle = sum(ticks[3] + ticks[4] for ticks in times)
     total = sum(map(sum, times))

@@ -1,1 +1,1 @@
-"""Networks, losses, the optimizer and the model. The only package that imports TensorFlow."""
+"""Networks, losses, optimizers and the model. No other package imports TensorFlow."""

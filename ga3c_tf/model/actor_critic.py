@@ -1,4 +1,4 @@
-"""The network and its loss as two traced functions: predictions, and the gradients of a batch.
+"""The network and its loss as two traced functions: one for predictions, one for the gradients of a batch.
 
 B is the number of states in a batch, S the number of its segments, A the number of actions.
 """
@@ -26,21 +26,21 @@ COLUMNS = STEP_COLUMNS | SEGMENT_COLUMNS
 
 
 MEASURED_EVERY = 11
-"""Of so many batches the divergence of one is measured.
+"""The divergence is measured for one in this many batches.
 
-Of all, it cost GA3C on MinAtar 8 % of its speed, and of one in seven up to 2 %.
-A prime, so that with epochs of 4 or 8 minibatches it is not always the same minibatch.
+Measured for all batches, it cost GA3C on MinAtar 8 % of its speed, and for one in seven up to 2 %.
+The number is prime, so that with epochs of 4 or 8 minibatches it is not always the same minibatch.
 """
 
 
 class Gradients(NamedTuple):
-    """What one batch gives before anything is updated."""
+    """Gradients and losses of one batch, before any update."""
 
-    tensors: Sequence[tf.Tensor]  # clipped, in the order of `ActorCritic.gradients_of`
+    tensors: Sequence[tf.Tensor]  # clipped gradients, in the order of `ActorCritic.gradients_of`
     policy_loss: float  # -(advantage objective + beta * entropy), summed over the batch
     value_loss: float  # 0.5 * (R - V)^2, summed over the batch
-    entropy: float  # of the policy in nats, the mean over the batch
-    divergence: Divergence  # of the batch's actions, of one batch in `MEASURED_EVERY`; else unknown
+    entropy: float  # entropy of the policy in nats, averaged over the batch
+    divergence: Divergence  # measured for one in `MEASURED_EVERY` batches; for the others `UNKNOWN`
     finite: bool  # whether losses and gradients are finite numbers
 
 
@@ -48,26 +48,28 @@ class ActorCritic:
     """A network with its predictions and gradients, for any number of threads.
 
     Args:
-        config: the run's settings; those of the network, the loss and its gradients are used.
+        config: settings of the run; those for the network, the loss and its gradients are used.
         state_shape: shape of one state.
-        state_dtype: its type, uint8 or float32.
-        num_actions: A.
-        seed: of the initial weights.
-        version: int64 variable that counts updates; a prediction says what it was when the weights were read, and a
-            loss may read it.
-        network: used instead of building `config.network`.
+        state_dtype: type of states, uint8 or float32.
+        num_actions: number of actions, A.
+        seed: seed of the initial weights.
+        version: scalar int64 variable that counts updates. Predictions return the value that it had when the weights
+            were read, and a loss may read it.
+        network: network to use instead of building `config.network`.
         device: TensorFlow device; None leaves the choice to TensorFlow.
 
     Attributes:
-        network: keras.Model, states [B, *state_shape] to (logits [B, A], values [B]).
+        network: keras.Model from states [B, *state_shape] to (logits [B, A], values [B]).
         states: tf.TensorSpec of a batch of states.
         dtype_policy: Keras's name of the dtype policy of the hidden layers.
-        variables: its trainable variables.
-        gradients_of: optimizer (0, or 1 with `dual_rmsprop`) and variable of each gradient.
+        variables: trainable variables of the network.
+        gradients_of: for each gradient, the index of its optimizer (0; with `dual_rmsprop`, 0 or 1) and the index of
+            its variable.
         reads_version: whether the loss reads `version`.
 
     Raises:
-        UserError: the network cannot be built, or does not fit the states; or the loss fails.
+        UserError: the network cannot be built or does not fit the states; the loss fails, or needs whole segments where
+            updates use minibatches.
     """
 
     def __init__(
@@ -87,8 +89,8 @@ class ActorCritic:
         self._state_shape = tuple(state_shape)
         self._state_dtype = np.dtype(state_dtype)
         self._batches = itertools.count()
-        self.gradients_of: list[tuple[int, int]] = []  # filled when the gradients are traced
-        self.reads_version = False  # known then, too
+        self.gradients_of: list[tuple[int, int]] = []  # set when the gradients are traced
+        self.reads_version = False  # set when the gradients are traced
         with tf.device(device):
             self._loss = losses.find_loss(config, num_actions)
             self.dtype_policy = resolve_dtype_policy(config.dtype_policy, device)
@@ -109,7 +111,7 @@ class ActorCritic:
             columns = [tf.TensorSpec((None,), tf.as_dtype(dtype)) for dtype in COLUMNS.values()]
             gradients = trace(self._gradient_graph, [states, tf.TensorSpec((), tf.float32), *columns])
             self._compute = direct_call(gradients)
-            # Each column that is handed over costs an update some 0.01 ms: a loss gets those it reads.
+            # Each column passed to the graph costs an update some 0.01 ms, so only columns that the loss reads are.
             _, _, *read = inputs_read(gradients, 2 + len(COLUMNS))
             self._read = [name for name, is_read in zip(COLUMNS, read, strict=True) if is_read]
             self._check_minibatches()
@@ -119,13 +121,13 @@ class ActorCritic:
             ]
 
     def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-        """Return policy [B, A] float32, values [B] float32, and the version, of states [B, *state_shape].
+        """Return policy [B, A] float32, values [B] float32 and version for states [B, *state_shape].
 
-        Every update of that version is in the weights that answered, though an update still running in another thread
-        may be in some of them too.
+        The weights used include every update up to this version. An update still running in another thread may be
+        included in some of them.
 
         Raises:
-            ValueError: states of another shape or type.
+            ValueError: the states have another shape or type than those of the network.
         """
         self._check_states(states)
         with tf.device(self._device):
@@ -136,12 +138,12 @@ class ActorCritic:
         """Compute losses and gradients of one batch.
 
         Args:
-            batch: states of the network's type, and the columns that the loss reads.
-            beta: weight of the entropy, now.
+            batch: training batch with states of the network's shape and type, and the columns that the loss reads.
+            beta: weight of the entropy in this update.
 
         Raises:
-            ValueError: a column that the loss reads has another length than the states, or than others of segments;
-                or states of another shape or type.
+            ValueError: the states have another shape or type, or the columns that the loss reads differ in length.
+                Columns of steps must be as long as the states, and columns of segments as long as one another.
         """
         self._check_states(batch.states)
         self._check_columns(batch)
@@ -160,7 +162,7 @@ class ActorCritic:
         return Gradients(tensors, policy_loss, value_loss, entropy, moved, bool(finite))
 
     def _check_minibatches(self) -> None:
-        """Refuse a loss that reads columns of whole segments where updates are on shuffled steps."""
+        """Refuse a loss that reads columns of whole segments where updates use shuffled steps."""
         of_segments = [name for name in self._read if name in SEGMENT_COLUMNS]
         if of_segments and self._config.has_minibatches:
             raise UserError(
@@ -169,7 +171,7 @@ class ActorCritic:
             )
 
     def _check_columns(self, batch: Batch) -> None:
-        """Refuse columns that the loss reads and TensorFlow would spread over the batch, or cut."""
+        """Refuse columns of a wrong length among those that the loss reads: TensorFlow would broadcast or cut them."""
         shapes = {name: np.shape(getattr(batch, name)) for name in self._read}
         steps = len(batch.states)
         of_segments = [shape for name, shape in shapes.items() if name in SEGMENT_COLUMNS]
@@ -188,17 +190,17 @@ class ActorCritic:
 
     def _prediction_graph(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         version = self._version.read_value()
-        # Only after the version may the weights be read: they are then at least that new.
+        # The weights must be read after the version, so that they are at least as new as it says.
         with tf.control_dependencies([version]):
             logits, values = self.network(states)
         return losses.policy(logits, self._config.min_policy), values, version
 
     def _gradient_graph(self, states: tf.Tensor, beta: tf.Tensor, *columns: tf.Tensor) -> list[tf.Tensor]:
-        """Return the gradients there are, clipped, then the summary [4 + B], all numbers that Python needs.
+        """Return the clipped gradients, without those that are None, and last the summary [4 + B].
 
-        The summary is [policy loss, value loss, mean entropy, finite] and log pi of each action.
-        `finite` is 1 where losses and gradients are finite, else 0. Of the gradients those of logits and values are
-        looked at: all others are sums of products with them, and looking at each costs a pass over memory.
+        The summary is [policy loss, value loss, mean entropy, finite] followed by log pi of each action taken.
+        `finite` is 1 where losses and gradients are finite, else 0. Only the gradients of logits and values are checked
+        for this. All others are sums of products with them, and checking each would cost a pass over memory.
         """
         # 1. The losses of the batch.
         with tf.GradientTape(persistent=True) as tape:
@@ -209,19 +211,19 @@ class ActorCritic:
             policy_loss, value_loss, entropy = self._loss(batch, self._config)
             objectives = self._objectives(policy_loss, value_loss, values)
         self.reads_version = bool(version.consumers())
-        # 2. The gradients of each objective. The network's outputs tell whether they are finite.
+        # 2. The gradients of each objective. Those of the network's outputs show whether all are finite.
         looked_at = [policy_loss, value_loss]
         found: dict[tuple[int, int], tf.Tensor] = {}
         for number, objective in enumerate(objectives):
             *of_heads, of_weights = tape.gradient(objective, [logits, values, self.variables])
             looked_at += [gradient for gradient in of_heads if gradient is not None]
             found |= {
-                (number, variable): tf.convert_to_tensor(gradient)  # that of an embedding is sparse
+                (number, variable): tf.convert_to_tensor(gradient)  # the gradient of an embedding is sparse
                 for variable, gradient in enumerate(of_weights)
                 if gradient is not None
             }
         self.gradients_of = list(found)
-        # 3. All numbers that Python needs, in one tensor.
+        # 3. All numbers that Python needs, in one tensor: the summary.
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in looked_at])
         mean_entropy = entropy / tf.cast(tf.size(values), tf.float32)
         summary = tf.stack([policy_loss, value_loss, mean_entropy, tf.cast(finite, tf.float32)])
@@ -229,13 +231,13 @@ class ActorCritic:
         return [*self._clipped(list(found.values())), tf.concat([summary, log_pi], 0)]
 
     def _log_taken(self, logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
-        """Return log pi of the actions taken, [B]; one operation, where there is no `min_policy`."""
+        """Return log pi of the actions taken, [B]. Without `min_policy` this is a single operation."""
         if self._config.min_policy:
             return losses.log_taken(losses.log_policy(logits, self._config.min_policy, None), actions)
         return -tf.nn.sparse_softmax_cross_entropy_with_logits(actions, logits)
 
     def _objectives(self, policy_loss: tf.Tensor, value_loss: tf.Tensor, values: tf.Tensor) -> list[tf.Tensor]:
-        """Return what is minimized: the losses, weighted and reduced as the settings say, in one sum or by itself."""
+        """Return the objectives to minimize: the sum of the weighted, reduced losses, or each with `dual_rmsprop`."""
         config = self._config
         parts = [policy_loss, value_loss]
         if config.value_coefficient != 1:
@@ -245,7 +247,10 @@ class ActorCritic:
         return parts if config.dual_rmsprop else [parts[0] + parts[1]]
 
     def _clipped(self, gradients: list[tf.Tensor]) -> list[tf.Tensor]:
-        """Clip all together, or as the authors do: by the average norm with one optimizer, by the norm with two."""
+        """Clip the gradients by their global norm, or each by itself as the authors do.
+
+        The authors clip by the average norm with one optimizer, and by the norm with two.
+        """
         config = self._config
         if config.grad_clip_global:
             return tf.clip_by_global_norm(gradients, config.grad_clip_global)[0]

@@ -1,4 +1,4 @@
-"""Adam by TensorFlow's fused kernel, safe under threads as our RMSProp is; Keras 3's optimizers are not."""
+"""Adam by TensorFlow's fused kernel. Like our RMSProp and unlike Keras 3's optimizers, it is thread-safe."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Adam(tf.Module):
     w = w - rate * sqrt(1 - beta_2^t) / (1 - beta_1^t) * m / (sqrt(v) + epsilon).
 
     Args:
-        variables: To update.
-        steps: int64 scalar variable, the steps taken so far; the caller counts it up after each.
-        epsilon: As above.
+        variables: Variables to update.
+        steps: Scalar int64 variable, the number of steps taken so far; the caller increments it after each step.
+        epsilon: Epsilon of the formula above.
 
     Attributes:
-        slots: The groups of slots, by the names that a checkpoint has for them: one per variable, of its shape.
+        slots: Groups of slots by their names in a checkpoint. A group has one slot per variable, of its shape.
     """
 
     def __init__(self, variables: Sequence[tf.Variable], steps: tf.Variable, epsilon: float):
@@ -36,7 +36,7 @@ class Adam(tf.Module):
         }
 
     def apply(self, gradients: Sequence[tf.Tensor | None], learning_rate: float | tf.Tensor) -> list[tf.Operation]:
-        """Take one step on every variable inside a tf.function; arguments and result as of `RMSProp.apply`."""
+        """Take one step on every variable, inside a tf.function. Arguments and result are those of `RMSProp.apply`."""
         step = tf.cast(self._steps.read_value() + 1, tf.float32)
         return [
             tf.raw_ops.ResourceApplyAdam(

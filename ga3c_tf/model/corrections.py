@@ -1,8 +1,8 @@
-"""What is done about policy lag: corrections of advantages and value targets by importance ratios, as pure functions.
+"""Policy-lag corrections of advantages and value targets by importance ratios, as pure functions.
 
-An importance ratio is pi(action) / mu(action): the probability of the action now, over that under the policy which
-chose it. Where both are the same every ratio is 1, and each correction whose bounds are at least 1 gives exactly the
-uncorrected gradient.
+An importance ratio is pi(action) / mu(action): the probability of the action under the current policy, divided by that
+under the policy that chose it. Where both policies are the same, every ratio is 1, and each correction whose bounds are
+at least 1 gives exactly the uncorrected gradient.
 
 B is the number of states in a batch, S the number of its segments.
 """
@@ -16,22 +16,25 @@ from ga3c_tf.rollouts.columns import Batch
 
 
 class VTrace(NamedTuple):
-    """V-trace's estimates; constants to the gradient."""
+    """V-trace's estimates. No gradient flows into them."""
 
-    targets: tf.Tensor  # [B] float32, what the values learn
-    advantages: tf.Tensor  # [B] float32, r + gamma * next target - V, before their weight min(rho_bar, ratio)
+    targets: tf.Tensor  # [B] float32, targets of the values
+    advantages: tf.Tensor  # [B] float32, r + gamma * next target - V, not yet weighted by min(rho_bar, ratio)
 
 
 def importance_ratios(log_pi: tf.Tensor, log_mu: tf.Tensor, most: float) -> tf.Tensor:
-    """Return pi / mu of the actions taken, at most `most`; constants to the gradient.
+    """Return the importance ratios pi / mu of the actions taken, at most `most`. No gradient flows into them.
 
-    As a weight of advantages this is tensorpack's clipped importance sampling and, with `most` as rho-bar, IMPALA's
+    As a weight of advantages, this is tensorpack's clipped importance sampling. With rho-bar for `most`, it is IMPALA's
     one-step importance sampling (Espeholt et al. 2018, arXiv 1802.01561, table 2).
 
     Args:
-        log_pi: [B] float32, log-probability of the action taken, now.
-        log_mu: [B] float32, that under the policy that chose it.
-        most: above 0.
+        log_pi: [B] float32, log-probability of the action taken under the current policy.
+        log_mu: [B] float32, log-probability of the action taken under the policy that chose it.
+        most: upper bound of a ratio, above 0.
+
+    Returns:
+        [B] float32.
     """
     return tf.minimum(tf.exp(tf.stop_gradient(log_pi) - log_mu), most)
 
@@ -39,23 +42,23 @@ def importance_ratios(log_pi: tf.Tensor, log_mu: tf.Tensor, most: float) -> tf.T
 def v_trace(batch: Batch, ratios: tf.Tensor, gamma: float, rho_bar: float, c_bar: float, t_max: int) -> VTrace:
     """Return V-trace targets and advantages (Espeholt et al. 2018, arXiv 1802.01561, equation 1 and section 4.2).
 
-    The values are those of now; the value that a segment bootstraps from is the one that its agent was given, since a
-    batch does not hold the state after a segment.
+    The values are those of the current network. The bootstrap value of a segment is the one that its agent received,
+    because a batch does not hold the state after a segment.
 
     Args:
-        batch: its `values`, `rewards`, `lengths` and `bootstrap_values` are used.
-        ratios: [B] float32, pi / mu.
+        batch: training batch; its `values`, `rewards`, `lengths` and `bootstrap_values` are used.
+        ratios: [B] float32, importance ratios pi / mu, not yet clipped.
         gamma: discount factor.
-        rho_bar: most that a ratio counts in a one-step error: it decides which policy's values are learned.
-        c_bar: most that a ratio counts in how far errors reach back: it decides how fast they are learned.
-        t_max: most steps in a segment.
+        rho_bar: upper bound of a ratio in a one-step error. It determines the policy whose values are learned.
+        c_bar: upper bound of a ratio in the trace coefficients. It determines how fast the values are learned.
+        t_max: maximum number of steps in a segment.
     """
     values = tf.stop_gradient(batch.values)
     last = tf.cumsum(batch.lengths) - 1  # the last step of each segment
     is_last = tf.scatter_nd(last[:, None], tf.ones_like(last, tf.float32), tf.shape(values))
 
     def following(of_steps, after_segments):
-        """For each step, what is of the next one; after a segment's last, what is given for the segment."""
+        """Return for each step the value of the next step; for a segment's last step, the value given after it."""
         return tf.tensor_scatter_nd_update(tf.roll(of_steps, -1, 0), last[:, None], after_segments)
 
     errors = tf.minimum(ratios, rho_bar) * (batch.rewards + gamma * following(values, batch.bootstrap_values) - values)
@@ -65,14 +68,15 @@ def v_trace(batch: Batch, ratios: tf.Tensor, gamma: float, rho_bar: float, c_bar
 
 
 def backward_sums(terms: tf.Tensor, factors: tf.Tensor, most: int) -> tf.Tensor:
-    """Return x with x[i] = terms[i] + factors[i] * x[i + 1].
+    """Return x [B] with x[i] = terms[i] + factors[i] * x[i + 1].
 
-    By doubling, in log2(`most`) rounds over all steps at once: after n rounds x[i] has the terms of 2^n steps.
+    This is computed by doubling, in log2(`most`) rounds over all steps at once: after n rounds, x[i] includes the terms
+    of 2^n steps.
 
     Args:
         terms: [B] float32.
         factors: [B] float32, 0 at the last step of each segment.
-        most: steps in the longest segment.
+        most: number of steps in the longest segment.
     """
     shift = 1
     while shift < most:
@@ -83,5 +87,5 @@ def backward_sums(terms: tf.Tensor, factors: tf.Tensor, most: int) -> tf.Tensor:
 
 
 def _shifted(values: tf.Tensor, places: int) -> tf.Tensor:
-    """Return the values that are so many places later, 0 where there are none."""
+    """Return for each element the value `places` positions later, and 0 where there is none."""
     return tf.pad(values[places:], [[0, tf.minimum(places, tf.size(values))]])

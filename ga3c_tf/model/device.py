@@ -1,4 +1,4 @@
-"""The device that the model runs on, TensorFlow's threads, and determinism."""
+"""The device of the model, TensorFlow's threads, dtype policies and determinism."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ga3c_tf.model.tensorflow import ONEDNN, keras, tf
 
 
 def configure_device(device: str, intra_op_threads: int | None = None, inter_op_threads: int | None = None) -> str:
-    """Prepare TensorFlow for a device; call it before anything else of TensorFlow.
+    """Prepare TensorFlow for a device. Call this before any other function of TensorFlow.
 
-    The defaults are for many agents on few cores. One intra-op thread, up to 7 cores: a second one has an update done
-    sooner only while a core is idle, and beside two busy trainers a prediction of 16 states took 3 to 5 ms instead of 1
-    (2-core EPYC, shared; more cores were not measured).
-    TensorFlow takes these settings only before it starts; a second call in one process leaves them as they are.
+    The default numbers of threads are for many agents on few cores. Up to 7 cores, there is one intra-op thread. A
+    second one makes an update faster only while a core is idle. With a second one, beside two busy trainers, a
+    prediction of 16 states took 3 to 5 ms instead of 1 (2-core EPYC, shared; more cores were not measured).
+    TensorFlow accepts these settings only before it starts. A second call in one process does not change them.
 
     Args:
         device: 'auto' (a GPU when there is one), 'cpu', 'gpu' or 'gpu:N'.
-        intra_op_threads: Threads within one operation (default: a quarter of the cores from 8 on, else 1).
-        inter_op_threads: Operations side by side (default: one per core, at least 2).
+        intra_op_threads: Number of threads within one operation (default: a quarter of the cores from 8 on, else 1).
+        inter_op_threads: Number of operations that run in parallel (default: one per core, at least 2).
 
     Returns:
         TensorFlow's name of the device, for `Model`.
 
     Raises:
-        UserError: an unknown device, or a GPU that is not there.
+        UserError: The device is unknown, or the GPU does not exist.
     """
     match = re.fullmatch(r"auto|cpu|gpu(?::(\d+))?", device)
     if not match:
@@ -56,14 +56,14 @@ def configure_device(device: str, intra_op_threads: int | None = None, inter_op_
 
 
 def resolve_dtype_policy(policy: str, device: str | None) -> str:
-    """Return Keras's name of the dtype policy that `Config.dtype_policy` asks for on a device.
+    """Return Keras's name of the dtype policy for a value of `Config.dtype_policy` on a device.
 
-    Without instructions for bfloat16, a processor is slower with it than with float32. Neither processors with these
-    instructions nor GPUs are on record.
+    Two processors were measured (docs/performance.md). The one with instructions for bfloat16 trains faster with it
+    than with float32, and the one without them slower. GPUs were not measured.
 
     Args:
         policy: 'float32', 'mixed_bfloat16' or 'auto'.
-        device: what `configure_device` returned; None for a CPU.
+        device: TensorFlow device, as `configure_device` returns it; None for a CPU.
     """
     if policy != "auto":
         return policy
@@ -73,16 +73,20 @@ def resolve_dtype_policy(policy: str, device: str | None) -> str:
 
 
 def gpu_names() -> list[str]:
-    """Return the GPUs that TensorFlow finds on this machine, by their makers' names."""
+    """Return the product names of the GPUs that TensorFlow finds on this machine."""
     details = tf.config.experimental.get_device_details
     return [details(gpu).get("device_name", gpu.name) for gpu in tf.config.list_physical_devices("GPU")]
 
 
 def make_deterministic(seed: int) -> None:
-    """Make this process compute the same bits for the same seed, for --serial; call it before `configure_device`.
+    """Make this process compute bit-identical results for the same seed, for --serial.
 
-    Seeds Python, NumPy and Keras, asks TensorFlow for deterministic kernels, and takes one thread for everything, where
-    TensorFlow has not started yet. It holds for the rest of the process, on one kind of processor.
+    Call this before `configure_device`. It seeds Python, NumPy and Keras, and makes TensorFlow use deterministic
+    kernels. If TensorFlow has not started yet, it also sets one thread for everything. The effect lasts until the
+    process ends. Results are the same only on the same kind of processor.
+
+    Args:
+        seed: the seed; it is used modulo 2^32.
     """
     keras.utils.set_random_seed(seed % 2**32)
     tf.config.experimental.enable_op_determinism()
@@ -90,7 +94,7 @@ def make_deterministic(seed: int) -> None:
 
 
 def _set_threads(intra_op: int, inter_op: int) -> None:
-    """Set TensorFlow's thread counts, unless someone already did."""
+    """Set TensorFlow's thread counts, unless they are set already."""
     threading = tf.config.threading
     with _before_start():
         if not threading.get_intra_op_parallelism_threads():
@@ -101,6 +105,6 @@ def _set_threads(intra_op: int, inter_op: int) -> None:
 
 @contextlib.contextmanager
 def _before_start() -> Iterator[None]:
-    """For settings that TensorFlow refuses once it has started: they then stay as they are."""
+    """Ignore the error that TensorFlow raises for settings that cannot change once it has started."""
     with contextlib.suppress(RuntimeError):
         yield

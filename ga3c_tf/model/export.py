@@ -1,6 +1,7 @@
-"""A trained network as a file for programs without this package: ONNX, TensorFlow's SavedModel, or Keras.
+"""Exports a trained network to a file for programs without this package: ONNX, TensorFlow's SavedModel, or Keras.
 
-All three take `states` [B, *state_shape] and give `policy` float32 [B, A] and `value` float32 [B], as `Model.predict`.
+In all three formats the input is `states` [B, *state_shape]. The outputs are `policy` float32 [B, A] and `value`
+float32 [B], the same as those of `Model.predict`.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ from ga3c_tf.plugins import one_line
 
 
 def write_network(model: Model, min_policy: float, file: Path, form: str, metadata: dict[str, Any]) -> None:
-    """Write the network of a model, with its weights.
+    """Write the network of a model, with its weights, to a file.
 
     Args:
-        model: whose network.
-        min_policy: as `Config.min_policy`.
-        file: to write, which is not there yet; for 'savedmodel' a folder. After an error, part of it may be left.
-        form: 'onnx', 'savedmodel' or 'keras'.
-        metadata: becomes the ONNX file's own metadata, values as JSON; the other formats have no place for it.
+        model: model whose network is written.
+        min_policy: value of the setting `Config.min_policy`.
+        file: file to write, which must not exist yet; for 'savedmodel' a folder. An error may leave part of it.
+        form: format, 'onnx', 'savedmodel' or 'keras'.
+        metadata: metadata to store in an ONNX file, with values other than strings as JSON; the other formats do not
+            store it.
 
     Raises:
-        UserError: the file cannot be written, or the network (one of the user's own) cannot be converted.
+        UserError: the file cannot be written, or a user-defined network cannot be converted.
     """
     try:
         network = _in_built_in_layers(model.network) if form == "keras" else model.network
@@ -42,14 +44,14 @@ def write_network(model: Model, min_policy: float, file: Path, form: str, metada
         raise UserError(f"cannot write {file}: {error.strerror or error}") from None
     except tf.errors.ResourceExhaustedError as error:
         raise UserError(f"cannot write {file}: {one_line(error)}") from None
-    except Exception as error:  # whatever a converter raises at layers that it does not know
+    except Exception as error:  # a converter may raise anything for layers that it does not know
         raise UserError(f"network {model.network.name!r} cannot be exported as {form}: {one_line(error)}") from error
 
 
 def _exported(network: keras.Model, spec: tf.TensorSpec, min_policy: float) -> keras.Model:
-    """Return a network for states [B, *state_shape] with probabilities in place of logits.
+    """Return the network with outputs 'policy' [B, A] and 'value' [B]; the policy holds probabilities, not logits.
 
-    They are (softmax + m) / (1 + m * A), with m = `min_policy`.
+    The probabilities are (softmax + m) / (1 + m * A), with m = `min_policy`.
     """
     states = keras.Input(spec.shape[1:], dtype=spec.dtype.name, name="states")
     logits, value = network(states)
@@ -59,14 +61,14 @@ def _exported(network: keras.Model, spec: tf.TensorSpec, min_policy: float) -> k
 
 
 def _in_built_in_layers(network: keras.Model) -> keras.Model:
-    """Return the network with layers of Keras in place of this package's own, which other programs do not have."""
+    """Return the network with Keras layers in place of this package's own, which other programs do not have."""
     if any(isinstance(layer, Standardize) for layer in network.layers):
         return keras.models.clone_model(network, clone_function=_built_in)
     return network
 
 
 def _built_in(layer: keras.layers.Layer) -> keras.layers.Layer:
-    """Return the layer itself, or in place of `Standardize` layers of Keras that do the same."""
+    """Return equivalent Keras layers for a `Standardize` layer, and any other layer itself."""
     if not isinstance(layer, Standardize):
         return layer
     states = keras.Input(layer.mean.shape)
@@ -84,16 +86,16 @@ def _write(exported: keras.Model, file: Path, form: str) -> None:
     [states] = exported.inputs
     signature = [keras.InputSpec(shape=states.shape, dtype=states.dtype, name=states.name)]
     its_name = {"onnx": "onnx", "savedmodel": "tf_saved_model"}[form]
-    logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # of what it cannot convert `_finish_onnx` tells
+    logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # `_finish_onnx` reports what cannot be converted
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the converter, about NumPy
+        warnings.simplefilter("ignore")  # the converter's warnings about NumPy
         exported.export(file, format=its_name, verbose=False, input_signature=signature)
 
 
 def _finish_onnx(file: Path, metadata: dict[str, Any]) -> None:
-    """Add the metadata to an ONNX file, call its first axes 'batch', and check it.
+    """Add the metadata to an ONNX file, name the first axis of inputs and outputs 'batch', and check the file.
 
-    The converter leaves what it cannot convert as it was, which is no ONNX.
+    The check is needed because the converter keeps operations that it cannot convert, which are not valid ONNX.
     """
     import onnx
 

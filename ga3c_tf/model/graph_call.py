@@ -1,4 +1,4 @@
-"""Calls of traced TensorFlow functions that cost little Python."""
+"""Calls of traced TensorFlow functions with little overhead in Python."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from ga3c_tf.model.tensorflow import tf
 
 
 def trace(function: Callable, signature: Sequence[tf.TensorSpec]) -> Any:
-    """Trace `function` once for tensors of this signature; return TensorFlow's ConcreteFunction.
+    """Trace `function` once for tensors of `signature` and return TensorFlow's ConcreteFunction.
 
-    Without autograph, which leaves a file in /tmp for each function it reads, for good where the process is killed.
+    Autograph is off, because it writes a file to /tmp for each function that it reads. These files stay where the
+    process is killed.
     """
     return tf.function(function, input_signature=signature, autograph=False).get_concrete_function()
 
 
 def inputs_read(concrete: Any, count: int) -> list[bool]:
-    """Return, for each of the first `count` inputs of a traced function, whether anything in it depends on it."""
+    """Return for each of the first `count` inputs of a traced function whether any operation reads the input."""
     return [bool(tensor.consumers()) for tensor in concrete.inputs[:count]]
 
 
 def direct_call(concrete: Any) -> Callable[..., Sequence[tf.Tensor]]:
-    """Return a traced function as a callable on tensors that bypasses most of tf.function's Python.
+    """Return a callable that runs a traced function on tensors without most of tf.function's Python code.
 
-    On a CPU the graph is called by its raw operation, which seems to run it in the calling thread, not in TensorFlow's
-    pool. Measured processor time (2-core EPYC, shared, oneDNN): a prediction of one state 0.15 ms instead of 0.4, an
-    update of 5 states 1.8 instead of 2.6 to 3.1. Nothing checks the arguments: the caller does.
+    On a CPU the graph is called by its raw operation, which seems to run it in the calling thread instead of
+    TensorFlow's thread pool. Measured processor time (2-core EPYC, shared, oneDNN): a prediction of one state takes
+    0.15 ms instead of 0.4, an update of 5 states 1.8 ms instead of 2.6 to 3.1. The callable does not check its
+    arguments; the caller must. For a function with variables on a GPU, the ConcreteFunction itself is returned.
     """
     captured = concrete.captured_inputs
     types = [output.dtype for output in concrete.outputs]

@@ -1,8 +1,8 @@
 """The losses of advantage actor-critic, as pure functions of one batch.
 
 B is the number of states in the batch and A the number of actions. Every loss and entropy is **summed** over the
-batch, as in the authors' code (NetworkVP.py), so a larger batch makes a larger step. `ActorCritic` weighs the losses
-and takes their mean where the settings say so.
+batch, as in the authors' code (NetworkVP.py), so a larger batch makes a larger step. `ActorCritic` weights the losses,
+and averages them if the settings say so.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from ga3c_tf.plugins import one_line, users_function
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, Batch
 
 NORMALIZATION_EPSILON = 1e-8
-"""Added to the standard deviation of advantages, as in Stable-Baselines3: equal advantages become zeros."""
+"""Added to the standard deviation of advantages, as in Stable-Baselines3, so that equal advantages become zeros."""
 
 
 class Losses(NamedTuple):
-    """Of one batch: what the optimizer minimizes, as its sum or, with `dual_rmsprop`, one by one; and the entropy."""
+    """Losses and entropy of one batch.
 
-    policy_loss: tf.Tensor  # scalar float32, summed over the batch, the entropy's term included
+    The optimizer minimizes the sum of both losses. With `dual_rmsprop`, two optimizers minimize one loss each.
+    """
+
+    policy_loss: tf.Tensor  # scalar float32, summed over the batch, including the entropy term
     value_loss: tf.Tensor  # scalar float32, summed over the batch
     entropy: tf.Tensor  # scalar float32 in nats, summed over the batch; only reported
 
@@ -33,10 +36,14 @@ LossFunction = Callable[[Batch, Config], tuple]
 
 
 def find_loss(config: Config, num_actions: int) -> LossFunction:
-    """Return the loss that `config.loss` names: 'paper', or a user's function with the arguments of `actor_critic`.
+    """Return the loss that `config.loss` names: 'paper', or a user-defined function with `actor_critic`'s arguments.
+
+    Args:
+        config: settings of the run; `loss` names the function, and the function is called with all settings.
+        num_actions: number of actions, A.
 
     Raises:
-        UserError: an unknown name, or a function that fails on a blank batch or returns other than three scalars.
+        UserError: the name is unknown, or the function fails on a blank batch or does not return three float32 scalars.
     """
     name = config.loss
     if name == "paper":
@@ -54,8 +61,8 @@ def find_loss(config: Config, num_actions: int) -> LossFunction:
         found.extend(function(Batch(**outputs, **scalars, **columns), config))
 
     try:
-        tf.function(on_a_blank_batch, autograph=False).get_concrete_function()  # as a graph, which the training uses
-    except Exception as error:  # whatever a user's function raises
+        tf.function(on_a_blank_batch, autograph=False).get_concrete_function()  # as a graph, like training
+    except Exception as error:  # a user-defined function may raise anything
         raise UserError(f"loss {name!r} failed: {one_line(error)}") from error
     kinds = [f"{one.dtype.name} {list(one.shape)}" if tf.is_tensor(one) else type(one).__name__ for one in found]
     if kinds != ["float32 []"] * 3:
@@ -67,15 +74,17 @@ def find_loss(config: Config, num_actions: int) -> LossFunction:
 
 
 def actor_critic(batch: Batch, config: Config) -> Losses:
-    """Compute the paper's loss (section 3): advantage objective, entropy bonus, and the value's squared error.
+    """Compute the paper's loss (section 3): advantage objective, entropy bonus, and squared error of the value.
 
-    `config.correction` says what is done about policy lag: PPO's clipped objective takes the place of the advantage
-    objective, or importance ratios weigh the advantages, or V-trace gives advantages and value targets.
+    `config.correction_used` is the policy-lag correction. With 'ppo', PPO's clipped objective replaces the advantage
+    objective. With 'clipped-is' and 'one-step', advantages are weighted by importance ratios. With 'v-trace', V-trace
+    gives advantages and value targets.
 
     Args:
-        batch: Of its columns, `logits`, `values`, `actions`, `returns` and `beta` are used; with `advantage` 'gae' and
-            most corrections also `mu_values` or `mu_log_probabilities`, with V-trace those of segments.
-        config: Of the settings, those of corrections, `min_policy`, `log_epsilon`, `log_softmax`, `advantage` and
+        batch: Training batch. Its `logits`, `values`, `actions`, `returns` and `beta` are used. `advantage` 'gae' and
+            'ppo' also use `mu_values`, and corrections by ratios and 'ppo' use `mu_log_probabilities`. V-trace uses
+            `rewards`, `lengths` and `bootstrap_values` instead of `returns`.
+        config: Settings of the run. Those of corrections, `min_policy`, `log_epsilon`, `log_softmax`, `advantage` and
             `normalize_advantages` are used; with V-trace also `gamma` and `t_max`.
     """
     correction = config.correction_used
@@ -85,7 +94,7 @@ def actor_critic(batch: Batch, config: Config) -> Losses:
     spread = entropy(probabilities, logarithms)
     returns = batch.returns
     if correction == "ppo":
-        # Without the floor, which would make the ratio of a rare action a wrong one and stop its gradient.
+        # Without the floor, which would make the ratio of a rare action wrong and stop its gradient.
         log_pi = log_taken(log_policy(batch.logits, config.min_policy, None), batch.actions)
         advantage = advantages(batch, config)
         objective = clipped_objective(log_pi, batch.mu_log_probabilities, advantage, config.clip_ratio)
@@ -102,12 +111,15 @@ def actor_critic(batch: Batch, config: Config) -> Losses:
 
 
 def corrected(batch: Batch, log_pi: tf.Tensor, config: Config) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return advantages weighed by importance ratios and the targets of the values, float32 [B], both constants.
+    """Return advantages weighted by importance ratios, and targets of the values. No gradient flows into either.
 
     Args:
-        batch: of whole segments for V-trace.
-        log_pi: [B] float32, log-probability of the action taken, now.
-        config: its `correction` is 'clipped-is', 'one-step' or 'v-trace'.
+        batch: training batch; V-trace needs whole segments.
+        log_pi: [B] float32, log-probability of the action taken under the current policy.
+        config: settings whose `correction` is 'clipped-is', 'one-step' or 'v-trace'.
+
+    Returns:
+        (weighted advantages, value targets), each [B] float32.
     """
     log_mu = batch.mu_log_probabilities
     if config.correction_used == "v-trace":
@@ -120,11 +132,11 @@ def corrected(batch: Batch, log_pi: tf.Tensor, config: Config) -> tuple[tf.Tenso
 
 
 def policy(logits: tf.Tensor, min_policy: float = 0.0) -> tf.Tensor:
-    """Compute the probabilities of the actions: softmax, each raised by `min_policy`, and normalized again.
+    """Compute the probabilities of the actions: softmax plus `min_policy` for each action, normalized to sum to one.
 
     Args:
         logits: [B, A] float32.
-        min_policy: m; the result is (softmax + m) / (1 + m * A), so no action falls below m / (1 + m * A).
+        min_policy: m in the result (softmax + m) / (1 + m * A); no probability is below m / (1 + m * A).
 
     Returns:
         [B, A] float32; each row sums to one.
@@ -134,13 +146,14 @@ def policy(logits: tf.Tensor, min_policy: float = 0.0) -> tf.Tensor:
 
 
 def log_policy(logits: tf.Tensor, min_policy: float = 0.0, log_epsilon: float | None = 1e-6) -> tf.Tensor:
-    """Compute the logarithms of `policy`'s probabilities.
+    """Compute the logarithms of the probabilities that `policy` returns.
 
     Args:
         logits: [B, A] float32.
-        min_policy: as for `policy`.
-        log_epsilon: floor of a probability: log(max(pi, log_epsilon)), which passes no gradient below the floor.
-            None takes no floor: log-softmax, or with a `min_policy` the plain logarithm, which that keeps finite.
+        min_policy: m, as in `policy`.
+        log_epsilon: floor of a probability. The result is log(max(pi, log_epsilon)), which passes no gradient below the
+            floor. With None there is no floor: the result is log-softmax or, with a `min_policy`, the plain logarithm,
+            which `min_policy` keeps finite.
 
     Returns:
         [B, A] float32, at most zero.
@@ -152,11 +165,11 @@ def log_policy(logits: tf.Tensor, min_policy: float = 0.0, log_epsilon: float | 
 
 
 def advantage_objective(log_policy: tf.Tensor, values: tf.Tensor, actions: tf.Tensor, returns: tf.Tensor) -> tf.Tensor:
-    """Compute the sum over the batch of log pi(action) * (R - V), where the advantage R - V is taken as a constant.
+    """Compute the sum over the batch of log pi(action) * (R - V). No gradient flows into the advantage R - V.
 
     Args:
-        log_policy: [B, A] float32.
-        values: [B] float32, V; no gradient flows into it.
+        log_policy: [B, A] float32, log pi.
+        values: [B] float32, V.
         actions: [B] int32, the actions taken.
         returns: [B] float32, R.
 
@@ -167,16 +180,25 @@ def advantage_objective(log_policy: tf.Tensor, values: tf.Tensor, actions: tf.Te
 
 
 def log_taken(log_policy: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
-    """Return of [B, A] logarithms those of the actions taken, int32 [B]."""
+    """Return the log-probabilities of the actions taken.
+
+    Args:
+        log_policy: [B, A] float32, log pi.
+        actions: [B] int32, the actions taken.
+
+    Returns:
+        [B] float32.
+    """
     return tf.reduce_sum(log_policy * tf.one_hot(actions, log_policy.shape[-1]), axis=-1)
 
 
 def advantages(batch: Batch, config: Config) -> tf.Tensor:
-    """Return the advantages that the settings ask for, float32 [B], constants to the gradient.
+    """Return the advantages R - V for these settings, [B] float32. No gradient flows into them.
 
-    With GAE, and wherever a batch may be trained on several times, V is that of the time when the action was chosen
-    (`mu_values`): lambda-return minus this V is the generalized advantage estimate, and it stays the same in every
-    epoch. Otherwise V is that of now, as in the paper.
+    With GAE or with a clip ratio, V is the value from the time when the action was chosen (`mu_values`). With GAE,
+    lambda-return minus this V is the generalized advantage estimate. With a clip ratio, a batch may be trained on
+    several times, and these advantages stay the same in every epoch. Otherwise V is that of the current network, as in
+    the paper.
     """
     at_choice = config.advantage == "gae" or config.clip_ratio > 0
     found = batch.returns - (batch.mu_values if at_choice else tf.stop_gradient(batch.values))
@@ -184,7 +206,7 @@ def advantages(batch: Batch, config: Config) -> tf.Tensor:
 
 
 def normalized(advantages: tf.Tensor, config: Config) -> tf.Tensor:
-    """Return the advantages [B] with mean 0 and standard deviation 1, where `normalize_advantages` says so."""
+    """Return the advantages [B], shifted and scaled to mean 0 and standard deviation 1 with `normalize_advantages`."""
     if not config.normalize_advantages:
         return advantages
     deviation = tf.math.reduce_std(advantages) + NORMALIZATION_EPSILON
@@ -194,14 +216,15 @@ def normalized(advantages: tf.Tensor, config: Config) -> tf.Tensor:
 def clipped_objective(log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tensor, clip_ratio: float) -> tf.Tensor:
     """Compute the sum over the batch of PPO's objective (Schulman et al. 2017, arXiv 1707.06347, equation 7).
 
-    For each action it is the lesser of ratio * advantage and the same with the ratio clipped to 1 +- `clip_ratio`,
-    where the ratio is pi(action) / mu(action): a step beyond the clip range gains nothing.
+    For each action it is the smaller of ratio * advantage and clipped ratio * advantage. The ratio is
+    pi(action) / mu(action), and it is clipped to 1 +- `clip_ratio`. A policy change beyond the clip range therefore
+    does not increase the objective.
 
     Args:
-        log_pi: [B] float32, log-probability of the action taken, now.
-        log_mu: [B] float32, that under the policy that chose it.
+        log_pi: [B] float32, log-probability of the action taken under the current policy.
+        log_mu: [B] float32, log-probability of the action taken under the policy that chose it.
         advantages: [B] float32.
-        clip_ratio: how far from 1 the ratio counts.
+        clip_ratio: half the width of the clip range around 1.
 
     Returns:
         Scalar float32, to be maximized.
@@ -212,11 +235,11 @@ def clipped_objective(log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tenso
 
 
 def entropy(policy: tf.Tensor, log_policy: tf.Tensor) -> tf.Tensor:
-    """Compute the sum over the batch of the policy's entropy in nats, with the floor of `log_policy`.
+    """Compute the sum over the batch of the policy's entropy in nats, from logarithms that may have a floor.
 
     Args:
-        policy: [B, A] float32.
-        log_policy: [B, A] float32.
+        policy: [B, A] float32, pi.
+        log_policy: [B, A] float32, log pi, as `log_policy` returns it.
 
     Returns:
         Scalar float32.

@@ -1,4 +1,4 @@
-"""The one model of a run, for any number of predictor and trainer threads (section 4 of the paper).
+"""The single model of a run, used by any number of predictor and trainer threads (section 4 of the paper).
 
 B is the number of states in a batch, A the number of actions.
 """
@@ -21,36 +21,37 @@ from ga3c_tf.rollouts.divergence import Divergence
 
 
 class TrainResult(NamedTuple):
-    """What one update reports: its losses before the weights changed, and the version after."""
+    """Result of one update: the losses before the weights changed, and the version after."""
 
     policy_loss: float  # -(advantage objective + beta * entropy), summed over the batch
     value_loss: float  # 0.5 * (R - V)^2, summed over the batch
-    entropy: float  # of the policy in nats, the mean over the batch
-    divergence: Divergence  # of the policy from those that chose the batch's actions
-    version: int  # updates done, this one included if it was applied
-    applied: bool  # False where a loss or gradient was infinite or not a number: nothing has changed then
+    entropy: float  # entropy of the policy in nats, averaged over the batch
+    divergence: Divergence  # divergence of the policy from those that chose the batch's actions
+    version: int  # number of updates done, including this one if it was applied
+    applied: bool  # False for a skipped update, whose loss or gradient was not finite: no weights have changed
 
 
 class Model:
     """The network and its optimizer.
 
     Args:
-        config: The run's settings; those of the network, the loss and the optimizer are used.
+        config: Settings of the run; those for the network, the loss and the optimizer are used.
         state_shape: Shape of one state.
-        state_dtype: Its type, uint8 or float32.
-        num_actions: A.
-        seed: Of the initial weights.
-        network: Used instead of building `config.network`.
-        device: What `configure_device` returned; None leaves the choice to TensorFlow.
+        state_dtype: Type of states, uint8 or float32.
+        num_actions: Number of actions, A.
+        seed: Seed of the initial weights.
+        network: Network to use instead of building `config.network`.
+        device: TensorFlow device, as `configure_device` returns it; None leaves the choice to TensorFlow.
 
     Attributes:
-        network: keras.Model, states [B, *state_shape] to (logits [B, A], values [B]).
+        network: keras.Model from states [B, *state_shape] to (logits [B, A], values [B]).
         dtype_policy: Keras's name of the dtype policy of the hidden layers.
         states: tf.TensorSpec of a batch of states.
         version: Scalar int64 variable, the number of updates done.
+        predict: Method of `ActorCritic`: policy [B, A], values [B] and version for a batch of states.
 
     Raises:
-        UserError: the network cannot be built, or does not fit the states; or the loss fails.
+        UserError: The network cannot be built or does not fit the states, or the loss fails.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Model:
         device: str | None = None,
     ):
         self._device = device
-        with tf.device("/CPU:0"):  # where the operation that counts is at home
+        with tf.device("/CPU:0"):  # where the kernel that counts updates (ResourceCountUpTo) runs
             self.version = tf.Variable(0, dtype=tf.int64, trainable=False, name="version")
         self._actor_critic = ActorCritic(
             config, state_shape, state_dtype, num_actions, seed, self.version, network, device
@@ -74,25 +75,25 @@ class Model:
         self.states = self._actor_critic.states
         self.predict = self._actor_critic.predict
         with tf.device(device):
-            count = 2 if config.dual_rmsprop else 1  # of the losses' sum, or of each loss
+            count = 2 if config.dual_rmsprop else 1  # one optimizer for each loss, or one for their sum
             self._optimizers = [self._new_optimizer(config) for _ in range(count)]
-            # The update is a call of its own, made only where the gradients are finite: on a CPU (2-core EPYC) that
-            # costs 0.05 ms, `tf.cond` around the update in one graph with the gradients 0.5 ms, a third of an update of
-            # 5 states. On a GPU neither was measured.
+            # The update is a separate call, made only where the gradients are finite. On a CPU (2-core EPYC) this
+            # costs 0.05 ms. A `tf.cond` around the update, in one graph with the gradients, costs 0.5 ms, a third of an
+            # update of 5 states. Neither was measured on a GPU.
             variables = [self._actor_critic.variables[variable] for _, variable in self._actor_critic.gradients_of]
             gradients = [tf.TensorSpec(variable.shape, variable.dtype) for variable in variables]
             self._apply = direct_call(trace(self._update_graph, [tf.TensorSpec((), tf.float32), *gradients]))
 
     def train(self, batch: Batch, learning_rate: float, beta: float) -> TrainResult:
-        """Update the weights on one batch.
+        """Update the weights on one batch. Skip the update where its losses or gradients are not finite.
 
         Args:
-            batch: states of the model's state type, and the columns that the loss reads.
-            learning_rate: the optimizer's, now.
-            beta: weight of the entropy, now.
+            batch: training batch with states of the model's shape and type, and the columns that the loss reads.
+            learning_rate: learning rate of this update.
+            beta: weight of the entropy in this update.
 
         Raises:
-            ValueError: as of `ActorCritic.gradients`.
+            ValueError: an error of `ActorCritic.gradients`.
         """
         found = self._actor_critic.gradients(batch, beta)
         version = self.version
@@ -103,7 +104,11 @@ class Model:
         return TrainResult(*losses, found.divergence, int(version.numpy()), found.finite)
 
     def standardize(self, mean: np.ndarray, variance: np.ndarray) -> None:
-        """Scale states by their mean and variance, float32 [*state_shape], from now on.
+        """Set the mean and variance by which the network standardizes states.
+
+        Args:
+            mean: mean of each element of a state, float32 [*state_shape].
+            variance: variance of each element of a state, float32 [*state_shape].
 
         Raises:
             ValueError: the network was not built with `normalize_observations`.
@@ -111,9 +116,10 @@ class Model:
         self.network.get_layer("standardize").measured(mean, variance)
 
     def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
-        """Return all that a checkpoint holds, for tf.train.Checkpoint(**objects): weights, optimizer's slots, version.
+        """Return the content of a checkpoint, for tf.train.Checkpoint(**objects): weights, optimizer slots and version.
 
-        By position, not by name: Keras makes up the names of unnamed layers from what the process has built before.
+        Variables are identified by position. Their names are not stable, because Keras names unnamed layers by what the
+        process has built before.
         """
         objects = {"weights": [variable.value for variable in self.network.weights], "version": [self.version]}
         for prefix, optimizer in zip(("", "value_"), self._optimizers, strict=False):
@@ -133,5 +139,5 @@ class Model:
             own = [by_place.get((number, variable)) for variable in range(len(self._actor_critic.variables))]
             updates += optimizer.apply(own, learning_rate)
         with tf.control_dependencies(updates), tf.device(self.version.device):
-            # assign_add reads the sum back in a second step, where another trainer's update may come in between.
+            # assign_add reads the sum back in a second step, and another trainer's update may come in between.
             return [tf.raw_ops.ResourceCountUpTo(resource=self.version.handle, limit=tf.int64.max, T=tf.int64) + 1]

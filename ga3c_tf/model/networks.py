@@ -1,7 +1,7 @@
-"""The networks: states in, policy logits and values out, as Keras models with readable layer names.
+"""The networks, from states to policy logits and values, as Keras models with readable layer names.
 
-Shapes: B states in a batch, A actions. A network takes states of the environment's own type, casts and rescales
-them itself, and returns (logits [B, A] float32, values [B] float32).
+B is the number of states in a batch, A the number of actions. A network takes states of the environment's own type,
+casts and rescales them itself, and returns (logits [B, A] float32, values [B] float32).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from ga3c_tf.plugins import one_line, users_function
 
 MOST_DEVIATIONS = 5.0
 LEAST_VARIANCE = 1e-5
-"""Added to variances, of states whose largest value is 1. This and the line above are as in rl_games."""
+"""Added to variances of states whose largest value is 1. Both this and `MOST_DEVIATIONS` are as in rl_games."""
 
 
 Scaling = Literal["x / 128 - 1", "x / 255", "standardized"]
-"""Of the gray levels x of screens; other states are standardized or enter as they are."""
+"""Scaling of the gray levels x of screens. Other states are standardized or not scaled."""
 
 
 class Standardize(keras.layers.Layer):
     """Scales each element of a state to (x - mean) / deviation, clipped to +-`MOST_DEVIATIONS`.
 
-    Mean and deviation are weights that are not trained, so checkpoints and weights that are handed on have them.
-    Before `measured`, the mean is 0 and the deviation that of the whole range.
+    Mean and deviation are weights that are not trained, so that checkpoints and published weights contain them.
+    Before `measured` is called, the mean is 0 and the deviation is `most`.
 
     Args:
-        most: the largest value that the states can have; 1.0 where there is none.
+        most: largest value that states can have; 1.0 where there is none.
     """
 
     def __init__(self, most: float, **options):
@@ -48,12 +48,18 @@ class Standardize(keras.layers.Layer):
         self.deviation = self.add_weight(name="deviation", shape=input_shape[1:], initializer=largest, trainable=False)
 
     def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
-        # One division for each element of a state instead of each state; two operations are faster than `clip`.
+        # The reciprocal needs one division per element of a state, not per element of the batch. Minimum and maximum
+        # are faster than `clip`.
         scaled = (keras.ops.cast(states, "float32") - self.mean) * (1 / self.deviation)
         return keras.ops.maximum(keras.ops.minimum(scaled, MOST_DEVIATIONS), -MOST_DEVIATIONS)
 
     def measured(self, mean: np.ndarray, variance: np.ndarray) -> None:
-        """Take the mean and variance of each element of a state, float32 [*state_shape], in the states' units."""
+        """Set the mean and variance by which states are scaled.
+
+        Args:
+            mean: mean of each element of a state, float32 [*state_shape], in the units of the states.
+            variance: variance of each element of a state, float32 [*state_shape].
+        """
         self.mean.assign(mean)
         self.deviation.assign(np.sqrt(variance + LEAST_VARIANCE * self._most**2))
 
@@ -73,24 +79,26 @@ def build_network(
 
     Args:
         name: 'small', 'large-4', 'large-3', 'large-2', 'large-1' (by the first layer's stride; 'large' is 'large-4'),
-            'nature', 'minatar', 'mlp', 'auto' (by the observation), or 'module:function'. A user's function is called
-            with (state_shape, state_dtype, num_actions) and its weights are left as it made them, after seeding Keras,
-            NumPy and Python.
+            'nature', 'minatar', 'mlp', 'auto' (by the observation), or 'module:function'. A user-defined function is
+            called with (state_shape, state_dtype, num_actions) after Keras, NumPy and Python have been seeded. The
+            weights that it makes are kept.
         state_shape: Shape of one state, (height, width, channels) or (size,).
-        state_dtype: uint8 for images, float32 for vectors.
-        num_actions: A.
-        seed: The same seed gives the same weights.
-        initialization: 'fan-in', 'orthogonal' or 'he', as `Config.initialization`.
-        normalize_images: Whether screens enter as x / 255 instead of x / 128 - 1.
-        normalize_observations: Whether states pass a layer `Standardize`, which has to be told their mean and variance.
-        dtype_policy: Keras's dtype policy of the hidden layers, 'float32' or 'mixed_bfloat16'. Inputs are scaled, and
-            logits and values computed, in float32 all the same. It is the global policy while a user's function runs.
+        state_dtype: Type of states, uint8 for images or float32 for vectors.
+        num_actions: Number of actions, A.
+        seed: Seed of the initial weights.
+        initialization: 'fan-in', 'orthogonal' or 'he', as in `Config.initialization`.
+        normalize_images: Whether screens are scaled to x / 255 instead of x / 128 - 1.
+        normalize_observations: Whether states pass a layer `Standardize`. Its mean and variance must be set with
+            `Standardize.measured`.
+        dtype_policy: Keras's dtype policy of the hidden layers, 'float32' or 'mixed_bfloat16'. The scaling of inputs,
+            the logits and the values are float32 with either. While a user-defined function runs, it is Keras's global
+            policy.
 
     Returns:
-        A model from [B, *state_shape] to (logits [B, A] float32, values [B] float32).
+        A model from states [B, *state_shape] to (logits [B, A] float32, values [B] float32).
 
     Raises:
-        UserError: an unknown name, a network that does not fit the observation, or a user's function that fails.
+        UserError: the name is unknown, the network does not fit the observation, or a user-defined function fails.
     """
     shape = tuple(int(size) for size in state_shape)
     dtype = np.dtype(state_dtype)
@@ -117,7 +125,7 @@ def build_network(
 
 @contextlib.contextmanager
 def _global_dtype_policy(name: str) -> Iterator[None]:
-    """Give the layers built meanwhile a dtype policy, except those that name their own."""
+    """Set the dtype policy of layers built during the block, except of those that specify their own."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(name)
     try:
@@ -137,7 +145,7 @@ def _for_observation(shape: tuple[int, ...]) -> str:
 
 
 def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
-    """Build the paper's small network: conv 16 8x8 stride 4, conv 32 4x4 stride 2, FC 256, on gray levels."""
+    """Build the paper's small network for screens: conv 16 8x8 stride 4, conv 32 4x4 stride 2, FC 256."""
     states, hidden = _rescaled_images("small", shape, dtype, scaling)
     hidden = _conv("conv11", 16, 8, 4, "same")(hidden)
     hidden = _conv("conv12", 32, 4, 2, "same")(hidden)
@@ -146,7 +154,7 @@ def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: S
 
 
 def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
-    """Build the paper's large network: conv 32 8x8 of this stride, conv 32 4x4 and conv 64 4x4 of stride 2, FC 256."""
+    """Build the paper's large network: conv 32 8x8 with this stride, 32 4x4 stride 2, 64 4x4 stride 2, FC 256."""
     name = f"large-{stride}"
     states, hidden = _rescaled_images(name, shape, dtype, scaling)
     hidden = _conv("conv11", 32, 8, stride, "same")(hidden)
@@ -157,7 +165,7 @@ def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: in
 
 
 def _nature(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
-    """Build the layers of Mnih et al. 2015 (Nature 518): conv 32 8x8 stride 4, 64 4x4 stride 2, 64 3x3, FC 512."""
+    """Build the network of Mnih et al. 2015 (Nature 518): conv 32 8x8 stride 4, 64 4x4 stride 2, 64 3x3, FC 512."""
     _expect("nature", len(shape) == 3 and min(shape[:2]) >= SMALLEST_SCREEN, "screens of 36x36 or more", shape, dtype)
     states, hidden = _rescaled_images("nature", shape, dtype, scaling)
     hidden = _conv("conv11", 32, 8, 4, "valid")(hidden)
@@ -168,7 +176,7 @@ def _nature(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: 
 
 
 def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
-    """MinAtar's network (Young and Tian 2019, arXiv 1903.03176): conv 16 3x3 stride 1, FC 128, on planes of 0 and 1."""
+    """Build MinAtar's network (Young and Tian 2019, arXiv 1903.03176), for planes: conv 16 3x3 stride 1, FC 128."""
     _expect(
         "minatar",
         len(shape) == 3 and min(shape[:2]) >= 3,
@@ -183,7 +191,7 @@ def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling:
 
 
 def _mlp(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
-    """Two hidden layers of 64, for vectors of numbers."""
+    """Build a network with two hidden tanh layers of 64 units, for vectors."""
     _expect("mlp", len(shape) == 1, "vectors (size,)", shape, dtype)
     states = keras.Input(shape, dtype=dtype.name)
     hidden = _dense("dense1", 64, "tanh")(_as_float(states, scaling))
@@ -209,7 +217,7 @@ def _expect(name: str, fits: bool, wanted: str, shape: tuple[int, ...], dtype: n
 def _rescaled_images(
     name: str, shape: tuple[int, ...], dtype: np.dtype, scaling: Scaling
 ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-    """Return the input of the network `name`, and its gray levels scaled."""
+    """Return the input of the network `name`, and its gray levels scaled as `scaling` says."""
     _expect(name, len(shape) == 3 and dtype == np.uint8, "uint8 images (height, width, channels)", shape, dtype)
     states = keras.Input(shape, dtype=dtype.name)
     if scaling == "standardized":
@@ -241,10 +249,10 @@ def _with_heads(name: str, states: keras.KerasTensor, hidden: keras.KerasTensor,
 
 
 Draw = Callable[[np.random.Generator, keras.layers.Layer], tuple[np.ndarray, np.ndarray]]
-"""Gives a layer's kernel and bias."""
+"""Function that draws the initial kernel and bias of a layer."""
 HIDDEN_GAIN = math.sqrt(2)
 HEAD_GAINS = {"logits_p": 0.01, "logits_v": 1.0}
-"""As in Stable-Baselines3 and CleanRL: policies begin nearly uniform."""
+"""Gains of the output layers, as in Stable-Baselines3 and CleanRL: policies begin nearly uniform."""
 
 
 def _initialize(network: keras.Model, seed: int, draw: Draw) -> None:
@@ -256,7 +264,7 @@ def _initialize(network: keras.Model, seed: int, draw: Draw) -> None:
 
 
 def _fan_in(layer: keras.layers.Layer) -> int:
-    """Return all of the kernel's sizes but the last."""
+    """Return the number of inputs of each unit: the product of the kernel's dimensions except the last."""
     return math.prod(layer.kernel.shape[:-1])
 
 
@@ -265,22 +273,22 @@ def _gain(layer: keras.layers.Layer) -> float:
 
 
 def _draw_fan_in(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
-    """Draw kernel and bias uniformly from +-1/sqrt(fan_in), as the authors do."""
+    """Draw kernel and bias uniformly within +-1/sqrt(fan_in), as the authors do; the gain is not used."""
     bound = 1 / math.sqrt(_fan_in(layer))
     return rng.uniform(-bound, bound, layer.kernel.shape), rng.uniform(-bound, bound, layer.bias.shape)
 
 
 def _draw_orthogonal(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a kernel of orthonormal columns, or rows where those are fewer, times the gain (Saxe et al. 2014)."""
+    """Draw a kernel with orthonormal columns (or rows, if there are fewer rows), times the gain (Saxe et al. 2014)."""
     rows, columns = _fan_in(layer), layer.kernel.shape[-1]
     factor, triangle = np.linalg.qr(rng.normal(size=(max(rows, columns), min(rows, columns))))
-    factor *= np.sign(np.diagonal(triangle))  # else not uniform among all orthogonal matrices
+    factor *= np.sign(np.diagonal(triangle))  # makes the distribution uniform over all orthogonal matrices
     kernel = factor if rows >= columns else factor.T
     return _gain(layer) * kernel.reshape(layer.kernel.shape), np.zeros(layer.bias.shape)
 
 
 def _draw_he(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a normal kernel of standard deviation gain / sqrt(fan_in) (He et al. 2015)."""
+    """Draw a normal kernel with standard deviation gain / sqrt(fan_in) (He et al. 2015)."""
     return rng.normal(0, _gain(layer) / math.sqrt(_fan_in(layer)), layer.kernel.shape), np.zeros(layer.bias.shape)
 
 
@@ -301,7 +309,7 @@ def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_action
 
 
 def _check_outputs(name: str, network: keras.Model, shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> None:
-    """Call the network on two blank states, which also builds the weights of a subclassed model."""
+    """Check the network's outputs for two blank states. The call also builds the weights of a subclassed model."""
     try:
         outputs = network(tf.zeros((2, *shape), dtype))
     except Exception as error:

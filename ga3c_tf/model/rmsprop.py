@@ -11,14 +11,21 @@ class RMSProp(tf.Module):
     """Non-centered RMSProp with shared statistics, by TensorFlow 1's own fused kernel.
 
     For each variable: s = decay * s + (1 - decay) * g^2; m = momentum * m + rate * g / sqrt(s + epsilon); w = w - m.
-    The mean square s starts at **ones** and epsilon is inside the root; Keras 3 starts at zeros, with first steps
-    several times larger. Source: section 3 of the paper and the authors' NetworkVP.py (tf.train.RMSPropOptimizer).
+    The mean square s starts at **ones**, and epsilon is inside the root. Keras 3 starts at zeros, which makes the first
+    steps several times larger. Source: section 3 of the paper and the authors' NetworkVP.py
+    (tf.train.RMSPropOptimizer).
 
-    Several threads may apply gradients at once: the kernel holds the locks of the variable and its slots.
+    Several threads may apply gradients at once, because the kernel holds the locks of the variable and its slots.
+
+    Args:
+        variables: Variables to update.
+        decay: Decay of the mean square.
+        momentum: Momentum of the formula above.
+        epsilon: Epsilon of the formula above.
 
     Attributes:
-        mean_square: One slot per variable, of its shape; starts at ones.
-        momentum_slots: One slot per variable, of its shape; starts at zeros.
+        mean_square: One slot per variable, of its shape, that starts at ones.
+        momentum_slots: One slot per variable, of its shape, that starts at zeros.
     """
 
     def __init__(
@@ -34,18 +41,18 @@ class RMSProp(tf.Module):
 
     @property
     def slots(self) -> dict[str, list[tf.Variable]]:
-        """The groups of slots, by the names that a checkpoint has for them."""
+        """Groups of slots by their names in a checkpoint."""
         return {"mean_square": list(self.mean_square), "momentum": list(self.momentum_slots)}
 
     def apply(self, gradients: Sequence[tf.Tensor | None], learning_rate: float | tf.Tensor) -> list[tf.Operation]:
-        """Take one step on every variable. Usable eagerly and inside a tf.function.
+        """Take one step on every variable, eagerly or inside a tf.function.
 
         Args:
-            gradients: One float32 tensor of its variable's shape each; a variable whose gradient is None is left alone.
-            learning_rate: Scalar float32.
+            gradients: One float32 tensor per variable, of its shape. A variable whose gradient is None does not change.
+            learning_rate: Learning rate, scalar float32.
 
         Returns:
-            The update operations, for control dependencies; empty when called eagerly.
+            The update operations, for control dependencies; an empty list when called eagerly.
         """
         updates = []
         for variable, square, momentum, gradient in zip(
@@ -71,15 +78,15 @@ class RMSProp(tf.Module):
 def clip_by_average_norm(gradient: tf.Tensor | None, clip_norm: float) -> tf.Tensor | None:
     """Scale the gradient down so that its average norm, ||g|| / size, is at most `clip_norm`.
 
-    With one optimizer the authors clip every variable's gradient by itself, with TensorFlow 1's
-    tf.clip_by_average_norm; with two (DUAL_RMSPROP) they take tf.clip_by_norm instead.
+    With one optimizer, the authors clip the gradient of every variable by itself with TensorFlow 1's
+    tf.clip_by_average_norm. With two optimizers (DUAL_RMSPROP) they use tf.clip_by_norm instead.
 
     Args:
-        gradient: Of any shape, float32; None stays None.
-        clip_norm: c; the result is g * c / max(||g|| / size, c).
+        gradient: Gradient g of one variable, float32 of any shape, or None.
+        clip_norm: Maximum average norm c; the result is g * c / max(||g|| / size, c).
 
     Returns:
-        A tensor of the gradient's shape, or None.
+        A tensor of the gradient's shape; None where the gradient is None.
     """
     if gradient is None:
         return None

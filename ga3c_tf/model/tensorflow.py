@@ -1,4 +1,4 @@
-"""TensorFlow and Keras, imported without TensorFlow's greetings. Every module of ours takes them from here."""
+"""TensorFlow and Keras, imported without TensorFlow's startup messages. Other modules import both from here."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ga3c_tf.host.onednn import onednn
 
 
 def import_quietly(module: str) -> types.ModuleType:
-    """Import a module without what it writes to file descriptor 2; a failed import shows that.
+    """Import a module and hide what it writes to file descriptor 2, unless the import fails.
 
-    No setting silences TensorFlow's greetings: C++ code writes them before it reads its log level.
+    No setting silences TensorFlow's startup messages, because C++ code writes them before it reads its log level.
     """
     sys.stderr.flush()
     saved = os.dup(2)
@@ -35,6 +35,6 @@ def import_quietly(module: str) -> types.ModuleType:
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 ONEDNN = onednn()
-"""Whether TensorFlow uses oneDNN in this process, which is decided now; for the record."""
+"""Setting of oneDNN in this process, as `onednn` returns it; TensorFlow reads it when it is imported below."""
 tf: Any = import_quietly("tensorflow")
 keras: Any = import_quietly("keras")
