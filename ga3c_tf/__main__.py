@@ -1,4 +1,4 @@
-"""`python -m ga3c_tf` is the command `ga3c-tf`."""
+"""Runs the command `ga3c-tf` as `python -m ga3c_tf`."""
 
 from ga3c_tf.cli.main import main
 

@@ -1,4 +1,4 @@
-"""The Python functions of the package: train, resume, load an agent.
+"""The public Python functions: train, resume, and load an agent.
 
 ```python
 import ga3c_tf
@@ -44,20 +44,20 @@ if TYPE_CHECKING:
     from ga3c_tf.systems.training import Training
 
 CODE = {"env": "env_id", "network": "network", "loss": "loss"}
-"""Settings that may be given as Python functions, by the argument's name."""
+"""Settings that may be Python functions: name of the argument to name of the setting."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Raw scores of whole episodes.
+    """Raw scores of whole episodes, as `Agent.evaluate` and `Run.evaluate` return them.
 
     Attributes:
-        mean: their mean.
-        std: their standard deviation; 0 for one episode.
-        median: their median.
-        interval_95: lower and upper end of the mean's 95 % bootstrap interval.
-        scores: the score of each episode.
-        protocol: how they were played, in words.
+        mean: mean of the scores.
+        std: sample standard deviation of the scores; 0 for one episode.
+        median: median of the scores.
+        interval_95: lower and upper end of the 95 % bootstrap interval of the mean.
+        scores: raw score of each episode.
+        protocol: how the episodes were played, in words.
     """
 
     mean: float
@@ -72,8 +72,8 @@ class Agent:
     """A trained agent, as `load_agent` and `Run.agent` return it.
 
     Attributes:
-        config: the settings that it was trained with, except that a lost life does not end an episode.
-        agent_steps: environment steps that it was trained for.
+        config: settings that the agent was trained with, except that a lost life does not end an episode.
+        agent_steps: number of environment steps that the agent was trained for.
     """
 
     def __init__(self, trained: TrainedAgent, greedy: bool):
@@ -83,25 +83,34 @@ class Agent:
         self.agent_steps = trained.agent_steps
 
     def act(self, state: np.ndarray) -> int:
-        """Choose an action.
+        """Choose an action for one state.
+
+        The action is sampled from the policy, or is the most probable one if the agent was loaded with `greedy=True`.
 
         Args:
-            state: one state, as the environment of `make_environment` returns it.
+            state: one state, [*state_shape], as an environment from `make_environment` returns it.
 
         Returns:
-            The action, 0 to the number of actions - 1.
+            The action, from 0 to the number of actions - 1.
         """
         return int(self._trained.act(np.asarray(state)[None])[0])
 
     def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return policy [B, actions] and values [B], float32, of states [B, *state_shape]."""
+        """Predict policy and values for a batch of states.
+
+        Args:
+            states: batch of states, [B, *state_shape], of the dtype that the environment returns.
+
+        Returns:
+            Policy [B, actions] and values [B], both float32.
+        """
         policy, values, _ = self._trained.model.predict(np.asarray(states))
         return policy, values
 
     def make_environment(self, render_mode: str | None = None):
-        """Make the agent's Gymnasium environment, with the preprocessing that it was trained with.
+        """Make a Gymnasium environment with the preprocessing that the agent was trained with.
 
-        A state is valid until the environment's next step: copy it to keep it.
+        A state is valid until the next `step` or `reset` of the environment. Copy it to keep it.
 
         Args:
             render_mode: None, 'rgb_array' or 'human'.
@@ -114,9 +123,12 @@ class Agent:
         """Play whole episodes and return their raw scores.
 
         Args:
-            episodes: how many.
-            seed: of the environments and of the sampled actions: the same scores each time.
-            max_episode_steps: agent steps after which an episode is ended.
+            episodes: number of episodes.
+            seed: seed of the environments and of the sampled actions; the same seed gives the same scores.
+            max_episode_steps: number of agent steps after which an episode is ended.
+
+        Raises:
+            UserError: an argument is too small.
         """
         from ga3c_tf.evaluation import evaluate, summary
 
@@ -129,15 +141,16 @@ class Agent:
         return Scores(found["mean"], found["std"], found["median"], (low, high), found["scores"], found["protocol"])
 
     def record(self, file: str | Path, episodes: int = 1, seed: int = 0) -> list[float]:
-        """Write a video, .mp4 or .gif, of whole episodes and return their scores.
+        """Write a video of whole episodes and return their raw scores.
 
         Args:
-            file: to write.
-            episodes: how many.
-            seed: of the environment and of the sampled actions: the same episodes each time.
+            file: file to write, .mp4 or .gif.
+            episodes: number of episodes.
+            seed: seed of the environment and of the sampled actions; the same seed gives the same episodes.
 
         Raises:
-            UserError: another kind of file, one that cannot be written, or an environment that gives no pictures.
+            UserError: the file is neither .mp4 nor .gif or cannot be written, the environment draws no pictures, or an
+                argument is too small.
         """
         from ga3c_tf.evaluation import record
 
@@ -147,17 +160,20 @@ class Agent:
         return record(self._trained, episodes, seed, Path(file))
 
     def export(self, file: str | Path, form: str = "onnx") -> dict[str, Any]:
-        """Write the network for other programs, and beside it FILE.json, which says how states are made.
+        """Write the network to a file for other programs, and its metadata to FILE.json beside it.
+
+        The metadata says how states are made and what the outputs mean.
 
         Args:
-            file: to write; it must not exist.
+            file: file to write, or folder for 'savedmodel'; it must not exist.
             form: 'onnx', 'savedmodel' or 'keras'.
 
         Returns:
-            What FILE.json says.
+            The metadata in FILE.json.
 
         Raises:
-            UserError: the file exists or is of another kind, a package is missing, or the network cannot be converted.
+            UserError: the file exists, has the wrong suffix or cannot be written, a package is missing, or the network
+                cannot be converted.
         """
         from ga3c_tf.export import export_agent
 
@@ -165,20 +181,25 @@ class Agent:
 
 
 class Run:
-    """A run folder.
+    """A training run in its run folder, as `train` and `resume` return it.
+
+    `Run(path)` opens an existing run folder.
 
     Args:
-        path: the folder.
-        summary: of its last session, as below.
+        path: the run folder.
+        summary: summary of a training session, as described below.
         trust_code: whether to import custom code that the run's settings name.
-        functions: `env`, `network` and `loss` of a run that was trained with functions, where this program has not
-            trained it.
+        functions: the functions `env`, `network` and `loss` by name, if the run was trained with functions by another
+            program.
 
     Attributes:
-        path: the folder.
-        config: the settings.
-        summary: of the last session in this process: why it ended ('ended'), counters, rates, rolling score and
-            checkpoint. It is empty if there was none.
+        path: the run folder.
+        config: the run's settings.
+        summary: summary of the training session that returned this object: why it ended (key 'ended'), counters,
+            rates, rolling score and checkpoint. It is empty if the run folder was only opened.
+
+    Raises:
+        UserError: `path` is not a run folder, or its settings are damaged.
     """
 
     def __init__(
@@ -198,7 +219,12 @@ class Run:
         return f"Run({str(self.path)!r})"
 
     def agent(self, checkpoint: str | int = "best", **options: Any) -> Agent:
-        """Load the agent of a checkpoint; arguments as of `load_agent`."""
+        """Load the agent of a checkpoint.
+
+        Args:
+            checkpoint: 'best' (highest rolling score), 'latest', or the agent steps of a checkpoint.
+            options: other keyword arguments of `load_agent`, except `trust_code`.
+        """
         given = {**self._functions, **options}
         return load_agent(self.path, checkpoint=checkpoint, trust_code=self._trust_code, **given)
 
@@ -206,41 +232,50 @@ class Run:
         """Play whole episodes with the agent of a checkpoint and return their raw scores.
 
         Args:
-            episodes: how many.
-            checkpoint: 'best' (by rolling score), 'latest', or the agent steps of one.
-            seed: of environments and actions.
+            episodes: number of episodes.
+            checkpoint: 'best' (highest rolling score), 'latest', or the agent steps of a checkpoint.
+            seed: seed of the environments and of the sampled actions; the same seed gives the same scores.
         """
         return self.agent(checkpoint, seed=seed).evaluate(episodes, seed)
 
     def resume(self, **changes: Any) -> Run:
-        """Continue the training; arguments as of `ga3c_tf.resume`."""
+        """Continue the training from the newest checkpoint and return the run.
+
+        Args:
+            changes: keyword arguments of `ga3c_tf.resume`, except `trust_code`.
+        """
         return resume(self.path, trust_code=self._trust_code, **{**self._functions, **changes})
 
     def metrics(self) -> dict[str, np.ndarray]:
-        """Return the columns of metrics.csv, one float64 array each; not-a-number where a cell is empty."""
+        """Return the columns of metrics.csv by name, each float64 [rows]; an empty cell is not-a-number."""
         return dict(read_columns(self.path / "metrics.csv", METRIC_COLUMNS))
 
     def episodes(self) -> dict[str, np.ndarray]:
-        """Return the columns of episodes.csv, one float64 array each: the score and length of every episode."""
+        """Return the columns of episodes.csv by name, each float64 [episodes], such as 'score' and 'length'."""
         return dict(read_columns(self.path / "episodes.csv", EPISODE_COLUMNS))
 
 
 def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress: bool = True, **settings: Any) -> Run:
-    """Train an agent and return its run, when its budget is reached or it is interrupted (Ctrl-C).
+    """Train an agent until its budget is reached, and return the run.
+
+    Without a budget (`steps`, `minutes` or `episodes`), training continues until Ctrl-C. Ctrl-C ends any training with
+    a checkpoint.
 
     Args:
         env: Gymnasium id such as 'CartPole-v1' or 'ALE/Pong-v5', or a function that makes an environment.
-        preset: settings to start from.
+        preset: name of the preset to start from; `settings` override its values.
         progress: whether to print a line every few seconds.
-        settings: any setting of `ga3c-tf train`, by the name in `Config`: `minutes=2`, `seed=1`, `num_agents=8`.
-            `network` and `loss` may be functions. Remote agents need the command line, which takes `--ray`.
+        settings: any setting of `ga3c-tf train`, by its name in `Config`, such as `minutes=2`, `seed=1` or
+            `num_agents=8`. None is the same as leaving a setting out. Without `seed`, a random seed is drawn. `network`
+            and `loss` may be functions. Remote agents need the command line, because they need its option `--ray`.
 
     Returns:
-        The run: its folder, settings and summary.
+        The run, with its folder, settings and summary.
 
     Raises:
         UserError: a setting is invalid; the message says what would be right.
         FloatingPointError: the training diverged; the last checkpoint is kept.
+        RuntimeError: too many agent processes failed, or the last checkpoint could not be written.
     """
     if env is None:
         raise UserError("train needs an environment, such as 'CartPole-v1'")
@@ -257,13 +292,18 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
         path: the run folder.
         progress: whether to print a line every few seconds.
         trust_code: whether to import custom code that the run's settings name.
-        changes: settings that the run goes on with, such as a new budget (`steps`, `minutes` or `episodes`, those done
-            included; None keeps the run's own) or `learning_rate`; and `env`, `network` or `loss` again where they
-            were functions. Settings that hold for a whole run (`ga3c_tf.config.HELD`), such as the environment or the
-            network, are rejected.
+        changes: settings to change, such as `learning_rate` or a new budget (`steps`, `minutes` or `episodes`). A
+            budget is a total that includes earlier sessions; a budget of None is ignored. If `env`, `network` or `loss`
+            were functions of another program, pass them again. Settings that hold for a whole run
+            (`ga3c_tf.config.HELD`), such as the environment or the network, are rejected.
+
+    Returns:
+        The run, with its folder, settings and the summary of this session.
 
     Raises:
-        UserError, FloatingPointError: as `train`.
+        UserError: `path` is not a run folder, the run is in use or has reached its budget, or a change is invalid.
+        FloatingPointError: as for `train`.
+        RuntimeError: as for `train`.
     """
     config = read_config(path)
     given = {name: value for name, value in changes.items() if value is not None or name not in BUDGETS}
@@ -288,15 +328,18 @@ def load_agent(
 
     Args:
         source: a run folder, a folder of weights, or the name of published weights such as 'pong'.
-        checkpoint: 'best' (by rolling score), 'latest', or the agent steps of one.
-        greedy: whether to take the most probable action instead of sampling.
-        seed: of the sampled actions.
+        checkpoint: 'best' (highest rolling score), 'latest', or the agent steps of a checkpoint; always 'best' for
+            weights.
+        greedy: whether to take the most probable action instead of sampling one.
+        seed: seed of the sampled actions.
         device: 'auto', 'cpu', 'gpu' or 'gpu:N'.
         trust_code: whether to import custom code that the run's settings name.
-        functions: `env`, `network` and `loss` again where the agent was trained with functions.
+        functions: the functions `env`, `network` and `loss`, if the agent was trained with functions by another
+            program.
 
     Raises:
-        UserError: there is no such agent.
+        UserError: the agent, the checkpoint or the device does not exist, or the settings name custom code and
+            `trust_code` is False.
     """
     folder = Path(source) if os.path.exists(Path(source) / "config.json") else weights_called(str(source))
     config = read_config(folder)
@@ -318,7 +361,7 @@ def load_agent(
 
 
 def _by_name(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings with functions replaced by their names.
+    """Return the settings under their names in `Config`, with each function replaced by its name.
 
     Raises:
         UserError: a setting is given under both of its names, or a function cannot be used.
@@ -335,7 +378,7 @@ def _by_name(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _functions_of(config: Config, given: dict[str, Any]) -> tuple[dict[str, Callable[..., Any]], dict[str, Any]]:
-    """Return the functions among what was given that the run was trained with, and the rest."""
+    """Split `given` into the functions that the run was trained with, and all other arguments."""
     functions = {
         argument: given[argument]
         for argument, name in CODE.items()
@@ -360,8 +403,8 @@ def _warn(text: str) -> None:
 def _free_ended_trainings() -> None:
     """Free the pipes and the memory of trainings that have ended in this process.
 
-    The objects of a training refer to each other, so Python frees them only when its collector comes to them. A script
-    that trains again and again would run out of file descriptors before that.
+    The objects of a training refer to each other, so Python frees them only when its garbage collector runs. A script
+    that trains many times would run out of file descriptors before that.
     """
     gc.collect()
 
@@ -383,7 +426,10 @@ def _run(
 
 @contextlib.contextmanager
 def _interrupts(training: Training) -> Iterator[None]:
-    """Have Ctrl-C, and a notebook's stop button, end the training with a checkpoint; a second one ends it at once."""
+    """Let Ctrl-C, or a notebook's stop button, end the training with a checkpoint; a second one ends it at once.
+
+    In other threads than the main one, where Python allows no signal handlers, do nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Prints lines of a long run, which must not end because its output cannot be written."""
+"""Output of long runs, which must not end because a line cannot be printed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TextIO
 
 
 class OutputClosed(BrokenPipeError):
-    """The reader of the output has gone, which is a request to end."""
+    """Raised when the reader of the output has closed it, which is a request to end."""
 
 
 def open_closed_output() -> None:
-    """Direct output to nowhere where its file descriptor is closed (`>&-`); Python then has no stream for it."""
+    """Send standard output and standard error to /dev/null where they are closed (`>&-`): Python has no stream then."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
@@ -22,10 +22,10 @@ def open_closed_output() -> None:
 
 @contextlib.contextmanager
 def write_errors_ignored() -> Iterator[None]:
-    """Ignore errors of writing within the block: a full disk behind the output, or a terminal that was closed.
+    """Ignore write errors in the block, such as a full disk or a closed terminal.
 
     Raises:
-        OutputClosed: The reader of the output has gone.
+        OutputClosed: the reader has closed the output.
     """
     try:
         yield
@@ -36,17 +36,17 @@ def write_errors_ignored() -> Iterator[None]:
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Print `text` and a line break at once, to standard output by default; it is lost where it cannot be written.
+    """Print `text` and a line break without buffering, to standard output by default; ignore write errors.
 
     Raises:
-        OutputClosed: As `write_errors_ignored`.
+        OutputClosed: the reader has closed the output.
     """
     with write_errors_ignored():
         print(text, file=stream or sys.stdout, flush=True)
 
 
 def discard_unwritten() -> None:
-    """Drop the output that could not be written: Python would try again at its exit, and exit with code 120."""
+    """Drop output that could not be written; otherwise Python would try again at exit, and exit with code 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

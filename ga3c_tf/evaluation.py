@@ -1,4 +1,4 @@
-"""What a trained agent scores, and how it looks while it plays."""
+"""Evaluation of trained agents: scores over whole episodes, videos, and play in a window."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from ga3c_tf.runs.stats import bootstrap_interval
 from ga3c_tf.signals import left_to_this_process
 
 PARALLEL = 10
-"""Environments stepped at once: fixed, so that a seed gives the same scores on every machine."""
+"""Number of environments stepped in parallel. It is fixed, so that a seed gives the same scores on every machine."""
 ACTIONS = 1
-"""Key of the random stream of the actions: without one it would be that of the environment of the same seed."""
+"""Key of the random stream of the actions. Without it, an environment of the same seed would have the same stream."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What whole episodes scored.
+    """Scores of whole episodes.
 
     Attributes:
         scores: raw score of each episode.
-        cut: episodes among them that had not ended after the most steps that they were given.
-        most_steps: agent steps that each was given at most.
+        cut: number of episodes that were cut off after `most_steps` agent steps.
+        most_steps: maximum number of agent steps in an episode.
     """
 
     scores: list[float]
@@ -49,26 +49,26 @@ class Evaluation:
 
 
 class TrainedAgent:
-    """The policy of a run's checkpoint, or of weights that were handed on.
+    """The policy of a run's checkpoint, or of published weights.
 
     Args:
-        run: a run folder, or one that `weights.save_weights` wrote.
-        checkpoint: 'best', 'latest' or the agent steps of one; handed-on weights are the only ones there.
-        greedy: take the most probable action instead of sampling.
+        run: a run folder, or a folder of weights that `weights.save_weights` wrote.
+        checkpoint: 'best', 'latest' or the agent steps of a checkpoint; it must be 'best' for a folder of weights.
+        greedy: whether to take the most probable action instead of sampling one.
         seed: seed of the sampled actions.
-        device: as `configure_device` returns it.
-        warn: called with one line about something that is dealt with.
-        changes: settings in place of the run's, such as names of functions in this program.
+        device: TensorFlow device, as `configure_device` returns it.
+        warn: called with one line about a problem that was dealt with.
+        changes: settings that replace the run's, such as names of functions in this program.
 
     Attributes:
-        folder: `run`.
+        folder: `run` as a path.
         config: the run's settings, for whole games (`terminal_on_life_loss` off).
         model: the model, with the checkpoint's weights.
-        agent_steps: of the checkpoint.
-        checkpoint: which one it is, in words.
+        agent_steps: agent steps of the checkpoint.
+        checkpoint: description of the checkpoint in words.
 
     Raises:
-        UserError: not a run folder, no such checkpoint, or one of another network.
+        UserError: `run` is not a run folder, or the checkpoint does not exist or belongs to another network.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class TrainedAgent:
         self.seed_actions(seed)
 
     def seed_actions(self, seed: int) -> None:
-        """Begin the random stream of the sampled actions anew."""
+        """Restart the random stream of the sampled actions from `seed`."""
         self._rng = _actions_of(seed)
 
     def act(self, states: np.ndarray) -> np.ndarray:
@@ -115,12 +115,14 @@ class TrainedAgent:
 
 
 def _in_words(wanted: str | int, loaded: int, best: int | None) -> str:
-    """Return which checkpoint was loaded: without a score, or with a damaged one, the best is the latest instead.
+    """Return which checkpoint was loaded, in words.
+
+    The latest checkpoint stands in for the best one if none has a score or the best one is damaged.
 
     Args:
         wanted: 'best', 'latest' or agent steps.
-        loaded: agent steps of the one that was loaded.
-        best: those of the one with the best rolling score.
+        loaded: agent steps of the loaded checkpoint.
+        best: agent steps of the checkpoint with the best rolling score; None if there is none.
     """
     if wanted == "best" and loaded == best:
         return "best (by rolling score)"
@@ -128,18 +130,19 @@ def _in_words(wanted: str | int, loaded: int, best: int | None) -> str:
 
 
 class RandomAgent:
-    """Uniformly random actions in a run's environment: what a score is worth.
+    """The random policy in a run's environment: uniformly random actions, as a baseline for scores.
 
     Args:
         run: a run folder; it needs no checkpoint.
         seed: seed of the actions.
 
     Attributes:
-        config, agent_steps: as of `TrainedAgent`.
+        config: the run's settings, for whole games (`terminal_on_life_loss` off).
+        agent_steps: 0, since nothing was trained.
         checkpoint: None, since there is no trained policy.
 
     Raises:
-        UserError: not a run folder, or an environment that is not there.
+        UserError: `run` is not a run folder, or its environment does not exist.
     """
 
     checkpoint = None
@@ -156,20 +159,22 @@ class RandomAgent:
 
 
 def _actions_of(seed: int) -> np.random.Generator:
-    """Return the random generator that actions are drawn with."""
+    """Return the random generator of the sampled actions."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(ACTIONS,)))
 
 
 def evaluate(
     agent: TrainedAgent | RandomAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS
 ) -> Evaluation:
-    """Play whole episodes in parallel, as many in each environment, so that short ones are not over-represented.
+    """Play whole episodes in parallel environments and return their scores.
+
+    The number of episodes of each environment is fixed in advance, so that short episodes are not over-represented.
 
     Args:
-        agent: who plays.
-        episodes: how many.
-        seed: of the environments.
-        most_steps: agent steps after which an episode is ended.
+        agent: the agent that plays.
+        episodes: number of episodes.
+        seed: seed of the environments.
+        most_steps: number of agent steps after which an episode is ended.
     """
     count = min(episodes, PARALLEL)
     config = agent.config
@@ -191,16 +196,17 @@ def evaluate(
 def _play_episodes(
     agent: TrainedAgent | RandomAgent, environments: AsyncVectorEnv, episodes: int, seed: int
 ) -> list[tuple[float, int, bool]]:
-    """Return score and length of each episode, and whether it was terminated.
+    """Play the episodes and return each one's score, length and whether it was terminated.
 
-    Environment i plays episodes i, i + n, i + 2n, ...: taking the first to end would favor short ones.
+    Of n environments, environment i plays the episodes i, i + n, i + 2n and so on. Taking the episodes that end first
+    would favor short ones.
     """
     count = environments.num_envs
     quota = [len(range(number, episodes, count)) for number in range(count)]
     played: list[list[tuple[float, int, bool]]] = [[] for _ in range(count)]
     scores = np.zeros(count)
     lengths = np.zeros(count, np.int64)
-    begins = np.zeros(count, bool)  # the call after an episode's end only resets (NEXT_STEP)
+    begins = np.zeros(count, bool)  # the step after the end of an episode only resets (NEXT_STEP) and does not count
     states, _ = environments.reset(seed=[seed * PARALLEL + number for number in range(count)])
     while any(len(done) < most for done, most in zip(played, quota, strict=True)):
         states, rewards, terminated, truncated, _ = environments.step(agent.act(states))
@@ -214,7 +220,7 @@ def _play_episodes(
 
 
 def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: bool, seed: int) -> dict:
-    """Return the scores with mean, standard deviation, 95 % bootstrap interval of the mean, and protocol."""
+    """Return a JSON-ready summary: mean, standard deviation, median, 95 % bootstrap interval, scores and protocol."""
     config = agent.config
     scores = evaluation.scores
     low, high = bootstrap_interval(scores)
@@ -249,12 +255,17 @@ def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: b
 def record(
     agent: TrainedAgent, episodes: int, seed: int, file: Path, most_steps: int = MOST_EPISODE_STEPS
 ) -> list[float]:
-    """Write `episodes` episodes to `file`, an .mp4 (H.264) or .gif, at the game's own speed; return their scores.
+    """Write a video of whole episodes at the game's own speed; return their raw scores.
 
-    An episode that has not ended after `most_steps` agent steps is ended.
+    Args:
+        agent: the agent that plays.
+        episodes: number of episodes.
+        seed: seed of the environment.
+        file: file to write, .mp4 (H.264) or .gif.
+        most_steps: number of agent steps after which an episode is ended.
 
     Raises:
-        UserError: another kind of file, one that cannot be written, or an environment that gives no pictures.
+        UserError: the file is neither .mp4 nor .gif or cannot be written, or the environment draws no pictures.
     """
     import imageio.v2 as imageio
 
@@ -276,10 +287,16 @@ def record(
 
 
 def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS) -> list[float]:
-    """Play `episodes` episodes of at most `most_steps` agent steps in a window; return their scores.
+    """Play whole episodes in a window; return their raw scores.
+
+    Args:
+        agent: the agent that plays.
+        episodes: number of episodes.
+        seed: seed of the environment.
+        most_steps: number of agent steps after which an episode is ended.
 
     Raises:
-        UserError: no display, or an environment that has no window.
+        UserError: there is no display, or the environment has no window.
     """
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         raise UserError("--window needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; --video needs none")

@@ -1,4 +1,4 @@
-"""Trained agents as files for other programs: the network, and beside it a JSON file that explains it."""
+"""Export of trained agents for other programs: the network, and a JSON file beside it that describes it."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from typing import TYPE_CHECKING, Any
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 
-if TYPE_CHECKING:  # TensorFlow takes seconds to start, and bad input is refused without it
+if TYPE_CHECKING:  # TensorFlow takes seconds to start, and bad input is rejected without it
     from ga3c_tf.evaluation import TrainedAgent
 
 SUFFIXES = {"onnx": ".onnx", "savedmodel": "-savedmodel", "keras": ".keras"}
-"""How the name of a file ends, by format; only that of a SavedModel, which is a folder, may end otherwise."""
+"""Suffix of the exported file by format. A SavedModel, which is a folder, may have another one."""
 
 
 def default_file(run: Path, form: str) -> Path:
-    """Return where an agent is exported to by default: in the current folder, called as its own folder."""
+    """Return the default file of an export: in the current folder, with the name of the agent's folder."""
     return Path(run.resolve().name + SUFFIXES[form])
 
 
 def metadata_of(file: Path) -> Path:
-    """Return the JSON file that explains an exported network: its name with .json behind it."""
+    """Return the JSON file that describes an exported network: the network's file name with .json appended."""
     return file.with_name(file.name + ".json")
 
 
 def check_export(file: Path, form: str) -> None:
-    """Refuse what cannot be written.
+    """Reject an export that cannot be written.
 
     Raises:
-        UserError: an unknown format, a file of another kind, one that is there already, or a missing package.
+        UserError: the format is unknown, the file has the wrong suffix or exists, or a package is missing.
     """
     if form not in SUFFIXES:
         raise UserError(f"format is {form!r}; it must be one of {', '.join(SUFFIXES)}")
@@ -51,7 +51,15 @@ def check_export(file: Path, form: str) -> None:
 
 
 def check_packages(wanted_by: str, packages: Sequence[str]) -> None:
-    """Refuse, with a UserError, to go on without packages of the extra `export`."""
+    """Check that packages of the extra `export` are installed.
+
+    Args:
+        wanted_by: the option that needs the packages, for the message.
+        packages: names of the packages.
+
+    Raises:
+        UserError: a package is missing.
+    """
     if any(importlib.util.find_spec(package) is None for package in packages):
         raise UserError(f"{wanted_by} needs pip install '.[export]' in a clone")
 
@@ -60,13 +68,14 @@ def export_agent(agent: TrainedAgent, file: Path, form: str, score: dict[str, An
     """Write the network of an agent, and its metadata beside it; return the metadata.
 
     Args:
-        agent: whose.
-        file: as `check_export` allows it.
+        agent: the agent to export.
+        file: file to write, as `check_export` allows it.
         form: 'onnx', 'savedmodel' or 'keras'.
-        score: what `evaluation.summary` says of the agent, where its folder does not say it.
+        score: summary of an evaluation, from `evaluation.summary`; by default that of the agent's folder, if it has
+            one.
 
     Raises:
-        UserError: as `check_export`, or the network cannot be converted or written.
+        UserError: as for `check_export`, or the network cannot be converted or written.
     """
     check_export(file, form)
 
@@ -77,7 +86,7 @@ def export_agent(agent: TrainedAgent, file: Path, form: str, score: dict[str, An
     try:
         write_network(agent.model, agent.config.min_policy, file, form, metadata)
         _write_metadata(metadata_of(file), metadata)
-    except BaseException:  # a signal, too
+    except BaseException:  # including those that a signal raises
         _remove(file)
         raise
     return metadata
@@ -91,6 +100,6 @@ def _write_metadata(file: Path, metadata: dict[str, Any]) -> None:
 
 
 def _remove(file: Path) -> None:
-    """Remove what has been written of an export, so that it can be tried again."""
+    """Remove a partly written export, so that it can be tried again."""
     with contextlib.suppress(OSError):
         shutil.rmtree(file) if file.is_dir() else file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Files that a reader finds whole: written aside and renamed, or appended to; and locks between processes."""
+"""Safe file writing: atomic replacement, appending with retries, and locks between processes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ RETRY_SECONDS = 1.0
 
 @contextlib.contextmanager
 def atomic_write(file: Path, mode: str = "w", **options) -> Iterator[IO]:
-    """Open a new file that replaces `file` at the end of the block, so that a reader sees the old one or the new.
+    """Open a new file that replaces `file` at the end of the block.
+
+    A reader sees either the old content or the new, never a part.
 
     Args:
-        file: the file to be replaced; it need not exist.
+        file: the file to replace; it need not exist.
         mode: "w" for text or "wb" for bytes.
         options: further arguments of `open`.
 
     Raises:
-        OSError: it cannot be written; `file` is unchanged.
+        OSError: the new file cannot be written; `file` is unchanged.
     """
     aside = file.with_name(file.name + ".new")
     try:
@@ -41,26 +43,26 @@ def atomic_write(file: Path, mode: str = "w", **options) -> Iterator[IO]:
 
 
 def write_aside(file: Path, text: str, **options) -> None:
-    """Write `text` to a new file and rename it to `file`, so that a reader sees the old one or the new."""
+    """Replace the content of `file` with `text`, atomically as `atomic_write` does."""
     with atomic_write(file, **options) as stream:
         stream.write(text)
 
 
 class Locked(Exception):
-    """Another process, or another thread, holds a lock."""
+    """Raised when another process, or another thread, holds a lock."""
 
 
 @contextlib.contextmanager
 def locked(file: Path, say: Callable[[str], None], wait: bool = True) -> Iterator[None]:
-    """Hold the lock of `file`, and wait for another process that has it.
+    """Hold the lock `file` during the block; wait while another process has it.
 
     Args:
-        file: the lock; made where it does not exist.
-        say: told, in one line, that it has to wait.
-        wait: whether to wait.
+        file: the lock file; it is created if it does not exist.
+        say: called with one line before waiting.
+        wait: whether to wait for the lock.
 
     Raises:
-        Locked: another process, or another thread, has it, and `wait` is False.
+        Locked: another process, or another thread, has the lock, and `wait` is False.
     """
     with file.open("a") as stream:
         try:
@@ -74,11 +76,11 @@ def locked(file: Path, say: Callable[[str], None], wait: bool = True) -> Iterato
 
 
 class RetryingWriter:
-    """Appends to a file, and tries again while the disk is full. Thread-safe.
+    """Appends to a file, and retries while it cannot be written, such as on a full disk. Thread-safe.
 
     Args:
-        file: appended to; made where it is not there.
-        warn: told, in one line, that something cannot be written now; once a second at most.
+        file: file to append to; it is created if it does not exist.
+        warn: called with one line, about once a second, while the file cannot be written.
     """
 
     def __init__(self, file: Path, warn: Callable[[str], None]):
@@ -90,24 +92,24 @@ class RetryingWriter:
         self._descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def write(self, data: bytes) -> None:
-        """Append `data`, now or with a later call."""
+        """Append `data`, either now or during a later call."""
         with self._lock:
             self._waiting.append(data)
             if time.monotonic() >= self._retry_at:
                 self._try()
 
     def flush(self) -> None:
-        """Have the disk keep everything.
+        """Write everything and sync it to disk.
 
         Raises:
-            OSError: it cannot.
+            OSError: the file cannot be written.
         """
         with self._lock:
             self._write_waiting()
             os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Close the file; what still has no room is lost, and told."""
+        """Close the file. Data that still cannot be written is lost, with a warning."""
         with self._lock:
             self._try()
             os.close(self._descriptor)

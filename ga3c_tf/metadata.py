@@ -1,4 +1,4 @@
-"""What a program must know to act with an exported network: how states are made, and what the outputs mean."""
+"""Metadata of an exported network: how a program makes states for it, and what its outputs mean."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
     """Return the metadata of an agent, for JSON.
 
     Args:
-        agent: which.
-        score: what `evaluation.summary` says of it; by default what score.json in its folder says, if there is one.
+        agent: the agent to describe.
+        score: summary of an evaluation, from `evaluation.summary`; by default the content of score.json in the agent's
+            folder, if there is one.
 
     Raises:
         UserError: score.json is damaged.
@@ -76,7 +77,7 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
 
 
 def _action_meanings(environment: gymnasium.Env, count: int) -> list[str]:
-    """Return the meaning of each action, where the environment has a name for it, else its number."""
+    """Return the name of each action, or its number as text if the environment has no names."""
     try:
         return list(environment.get_wrapper_attr("get_action_meanings")())
     except AttributeError:
@@ -84,7 +85,7 @@ def _action_meanings(environment: gymnasium.Env, count: int) -> list[str]:
 
 
 def _observations(config: Config, environment: Any) -> dict[str, Any]:
-    """Say how states are made of what the emulator or the environment gives."""
+    """Describe how states are made from the observations of the emulator or the environment."""
     if not isinstance(environment, gymnasium.Wrapper):
         return _atari(config)
     observed = environment.env.observation_space
@@ -98,7 +99,7 @@ def _observations(config: Config, environment: Any) -> dict[str, Any]:
 
 
 def _changes(environment: Any) -> list[str]:
-    """Say what is done to the environment's images: where their channels go, and how gray levels are spread."""
+    """Describe the changes to the environment's images: the position of the channels and the scale of gray levels."""
     observed = environment.env.observation_space
     states = environment.observation_space
     changes = []
@@ -125,7 +126,7 @@ def _atari(config: Config) -> dict[str, Any]:
 
 
 def _scaling(agent: TrainedAgent) -> str:
-    """Say how the network scales its states. All networks do so themselves: no program has to."""
+    """Describe how the network scales its states. Networks do this themselves, so that programs need not."""
     config = agent.config
     if ":" in config.network:
         return "inside the model, by a network of the user's own"
@@ -149,7 +150,7 @@ def _published_score(folder: Path) -> dict[str, Any] | None:
 
 
 def _commits(folder: Path, score: dict[str, Any] | None) -> list[str]:
-    """Return the commits that a run was trained with; none where nothing says so."""
+    """Return the commits that a run was trained with; an empty list if they are not recorded."""
     commits = list(dict.fromkeys(commit_of(session) for session in read_sessions(folder)))
     return commits or (score or {}).get("training", {}).get("commits", [])
 

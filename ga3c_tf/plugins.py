@@ -1,7 +1,7 @@
-"""Code of the user's own: `module:function` for a network or a loss, `module:Name-v0` for an environment.
+"""User code: `module:function` for a network or a loss, `module:Name-v0` for an environment.
 
-A Python program may pass functions instead. They are called `object:NAME` in the settings of the run, which do not hold
-them: whoever resumes such a run passes them again.
+A Python program may pass functions instead. The settings of the run hold only their names, `object:NAME`, so they must
+be passed again to resume such a run.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
 
 OBJECT = "object"
-"""Stands for the module in the name of a function that was passed as a Python object."""
+"""Takes the place of the module in the name of a function that was passed as a Python object."""
 _objects: dict[str, Callable[..., Any]] = {}
 KNOWN_EVERYWHERE = ("gymnasium", "ale_py", "minatar")
-"""Packages whose environments a new process registers by itself."""
+"""Packages whose environments every new process registers by itself."""
 PLACES = "GA3C_TF_PLACES"
-"""Environment variable with folders in which modules of the user are looked for, besides the current one."""
+"""Environment variable with folders that are searched for user modules, besides the current folder."""
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Keep a function of the user's for this process and those that it starts; return its name in the settings.
+    """Register a user function for this process and the processes it starts; return its name in the settings.
 
-    Functions of the same name are told apart by a number.
+    Functions of the same name are distinguished by a number.
 
     Raises:
-        UserError: it cannot be called, or not be handed to another process.
+        UserError: the function is not callable, or cannot be sent to another process.
     """
     if not callable(function):
         raise UserError(f"{function!r} is neither a name nor a function")
@@ -54,10 +54,12 @@ def name_of(function: Callable[..., Any]) -> str:
 
 @contextlib.contextmanager
 def objects_called(functions: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
-    """Let names in the settings of a run mean these functions during the block; those that were free keep them.
+    """Bind names in the settings of a run to these functions during the block.
+
+    Names that had a function before get it back at the end; the others keep the new one.
 
     Raises:
-        UserError: one cannot be handed to another process.
+        UserError: a function cannot be sent to another process.
     """
     for name, function in functions.items():
         _check_copyable(name, function)
@@ -70,18 +72,22 @@ def objects_called(functions: Mapping[str, Callable[..., Any]]) -> Iterator[None
 
 
 def _check_copyable(name: str, thing: Any) -> None:
-    """Refuse, with a UserError, what cannot be handed to another process."""
+    """Check that an object can be sent to another process.
+
+    Raises:
+        UserError: it cannot be pickled.
+    """
     try:
         cloudpickle.dumps(thing)
-    except Exception as error:  # whatever keeps an object from being copied
+    except Exception as error:  # pickling user objects may raise anything
         raise UserError(f"{name} cannot be handed to another process: {one_line(error)}") from None
 
 
 def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
-    """Return the function that `name_of` has named.
+    """Return the function that `name_of` registered under `name`.
 
     Raises:
-        UserError: this program has not passed it.
+        UserError: this program has not passed the function; the text names `wanted_by`, the setting that needs it.
     """
     if name not in _objects:
         raise UserError(f"{wanted_by} was passed as a Python object: pass it again, from Python")
@@ -89,13 +95,15 @@ def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
 
 
 def installer(names: Iterable[str]) -> Callable[[], None] | None:
-    """Return what a new process calls first, so that it knows what only this program knows; None for nothing.
+    """Return a function that a new process calls first, to register objects that only this program has.
+
+    None if there are no such objects.
 
     Args:
         names: settings that may name a function passed as an object, or an environment that this program registered.
 
     Raises:
-        UserError: an environment that cannot be handed to another process.
+        UserError: an environment cannot be sent to another process.
     """
     wanted = {name: _objects[name] for name in names if name in _objects}
     registered = {name: spec for name in names if (spec := _registered_here(name))}
@@ -105,8 +113,8 @@ def installer(names: Iterable[str]) -> Callable[[], None] | None:
 
 
 def _registered_here(env_id: str) -> EnvSpec | None:
-    """Return Gymnasium's entry of an environment; None for one that every process knows, or that there is not."""
-    import gymnasium  # an agent's process has it, the help texts of the command do without
+    """Return Gymnasium's spec of an environment; None if every process knows it or it does not exist."""
+    import gymnasium  # agent processes have it anyway; the help texts of the command are shown without it
 
     spec = gymnasium.registry.get(env_id)
     entry = getattr(spec, "entry_point", None)
@@ -123,26 +131,28 @@ def _install(objects: dict[str, Callable[..., Any]], registered: dict[str, EnvSp
 
 
 def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
-    """Import the module called `module`, which may lie in the current folder or in those of `PLACES`.
+    """Import a user module, which may be in the current folder or in the folders of `PLACES`.
 
     Raises:
-        UserError: it cannot be imported; the text names `wanted_by`, the setting that asked for it.
+        UserError: the module cannot be imported; the text names `wanted_by`, the setting that needs it.
     """
     for place in (os.getcwd(), *filter(None, os.environ.get(PLACES, "").split(os.pathsep))):
         if place not in sys.path:
-            sys.path.append(place)  # last, so that nothing in it is taken for a module of Python's own
-    os.environ["KERAS_BACKEND"] = "tensorflow"  # it may import Keras, which asks only then
+            sys.path.append(place)  # last, so that nothing in it hides a module of the standard library
+    os.environ["KERAS_BACKEND"] = "tensorflow"  # the module may import Keras, which reads this only once
     try:
         return importlib.import_module(module)
-    except Exception as error:  # whatever a user's module raises
+    except Exception as error:  # a user module may raise anything
         raise UserError(f"{wanted_by}: the module {module!r} cannot be imported: {one_line(error)}") from error
 
 
 def check_trust(config: Config, run: Path, trusted: bool) -> None:
-    """Refuse to import what the settings of a run folder name, which may be somebody else's, without consent.
+    """Reject a run folder whose settings name code to import, unless the user trusts it.
+
+    A run folder may come from somebody else.
 
     Raises:
-        UserError: they name a module, and it is not `trusted`.
+        UserError: the settings name a module, and `trusted` is False.
     """
     named = named_code(config)
     if named and not trusted:
@@ -153,16 +163,16 @@ def check_trust(config: Config, run: Path, trusted: bool) -> None:
 
 
 def named_code(config: Config) -> list[str]:
-    """Return what the settings name of the user's own code, 'module:function' or 'module:id', that can be imported."""
+    """Return the settings that name user code to import, as 'module:function' or 'module:id'."""
     settings = (config.env_id, config.network, config.loss)
     return [value for value in settings if ":" in value and not value.startswith(f"{OBJECT}:")]
 
 
 def users_function(name: str, wanted_by: str) -> Callable[..., Any]:
-    """Return the function that `name`, 'module:function', names.
+    """Return the function called `name`, which is 'module:function' or 'object:NAME'.
 
     Raises:
-        UserError: there is none; the text names `wanted_by`, the setting that asked for it.
+        UserError: the function does not exist; the text names `wanted_by`, the setting that needs it.
     """
     module_name, _, function_name = name.partition(":")
     if module_name == OBJECT:
@@ -178,5 +188,5 @@ def users_function(name: str, wanted_by: str) -> Callable[..., Any]:
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error's type and text on one line."""
+    """Format an error's type and text as one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

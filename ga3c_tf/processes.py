@@ -1,4 +1,4 @@
-"""What processes that this program starts are to know of it, and what not."""
+"""What the processes that this program starts load and know of it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from gymnasium.vector.utils import CloudpickleWrapper
 from ga3c_tf.plugins import installer
 
 _main_module = threading.Lock()
-"""Held while the main module has no place: a second thread would take that for how it is."""
+"""Held while the main module's file and spec are hidden: a second thread would restore the hidden state."""
 _loaded: set[str] = set()
-"""What the running forkserver was asked to load."""
+"""Modules that the running forkserver was asked to load."""
 
 
 def forkserver_with(modules: Sequence[str]):
-    """Return multiprocessing's forkserver context, whose server has these modules loaded.
+    """Return multiprocessing's forkserver context, with these modules loaded in its server.
 
-    A server that runs already, as one of an earlier training, loads nothing any more. Where it lacks a module and has
-    no process left, it is stopped; the next process starts another.
+    A server that already runs, such as that of an earlier training, cannot load more modules. If it lacks one and has
+    no processes left, it is stopped, and the next process starts a new server.
     """
     context = multiprocessing.get_context("forkserver")
-    server: Any = forkserver._forkserver  # no public function says whether it runs, or stops it
+    server: Any = forkserver._forkserver  # no public function tells whether it runs, or stops it
     if not _loaded.issuperset(modules) and (server._forkserver_pid is None or not multiprocessing.active_children()):
         server._stop()
         _loaded.clear()
@@ -38,12 +38,12 @@ def forkserver_with(modules: Sequence[str]):
 
 
 def with_objects(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:
-    """Return `function` as another process can call it that needs what only this program knows.
+    """Wrap `function` so that another process first registers the objects that only this program has.
 
     Args:
-        function: what the process runs.
+        function: function that the process runs.
         names: settings that may name functions passed as Python objects, or an environment that this program has
-            registered; the fewer, the less a process has to load.
+            registered; with fewer names a process has less to load.
     """
     install = installer(names)
     return functools.partial(_call, CloudpickleWrapper(install), function) if install else function  # type: ignore[type-var]
@@ -56,10 +56,10 @@ def _call(install: Callable[[], None], function: Callable[..., Any], *args: Any)
 
 @contextlib.contextmanager
 def main_module_left_alone() -> Iterator[None]:
-    """Keep processes that are started within from importing the program's main module.
+    """Keep processes that are started in the block from importing the program's main module.
 
-    multiprocessing would import it for functions that are defined there. Ours never are, and a script without
-    `if __name__ == "__main__"` would begin its training again in each process.
+    multiprocessing imports it because functions may be defined there. The functions that this package runs never are,
+    and a script without `if __name__ == "__main__"` would begin its training again in each process.
     """
     main = sys.modules["__main__"]
     with _main_module:

@@ -1,6 +1,6 @@
-"""Prepares trainings with their run folders, for the command line and the Python functions alike.
+"""Prepares trainings with their run folders, for both the command line and the Python functions.
 
-Whatever starts TensorFlow, which takes seconds, is imported after the checks: bad input is refused at once.
+Modules that load TensorFlow, which takes seconds, are imported after the checks, so that bad input is rejected at once.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def new_training(
 
     Args:
         config: the settings, with a seed.
-        command: what was called, for the record.
-        warn: called with one line about something that is dealt with.
-        ray: address of the Ray cluster that remote agents live in.
-        given: names of the settings that the user gave; those that have no effect are refused.
+        command: words of the command or call, recorded in the run folder.
+        warn: called with one line about a problem that was dealt with.
+        ray: address of the Ray cluster of the remote agents.
+        given: names of the settings that the user gave; those that have no effect are rejected.
 
     Raises:
         UserError: the settings do not fit the environment, or the folder is taken.
@@ -60,7 +60,7 @@ def new_training(
     config = config.replace(env_id=env_id)
     check_effects(env_id, given)
     spec = describe_environment(config)
-    installer([env_id])  # refuses an environment that no other process can be handed
+    installer([env_id])  # rejects an environment that cannot be sent to another process
     run = RunFolder.plan(config)
     origin = weights_called(config.initial_weights) if config.initial_weights is not None else None
     _check_cluster(config, ray)
@@ -98,13 +98,15 @@ def resumed_training(
 
     Args:
         path: the run folder.
-        changes: settings that the run goes on with, by name, as `Config.changed` takes them.
-        command, warn, ray: as for `new_training`.
-        trust_code: whether code of the user's own that the settings name may run.
+        changes: new settings by name, as `Config.changed` takes them.
+        command: words of the command or call, recorded in the run folder.
+        warn: called with one line about a problem that was dealt with.
+        trust_code: whether user code that the settings name may run.
+        ray: address of the Ray cluster of the remote agents.
 
     Raises:
         BudgetReached: the run has reached its budget.
-        UserError: not a run folder, in use, damaged, or a change that cannot be.
+        UserError: `path` is not a run folder, is in use or damaged, or a change is not possible.
     """
     folder = RunFolder.open(path)
     try:
@@ -144,15 +146,19 @@ def _continued(
 
 
 def _workers_found(path: Path) -> dict[str, int]:
-    """Return N_A, N_P and N_T that the run's dynamic adjustment kept last, as settings; {} if it kept none."""
+    """Return the N_A, N_P and N_T that the run's dynamic adjustment accepted last, as settings; {} if there are none.
+
+    N_A, N_P and N_T are the numbers of agents, predictors and trainers.
+    """
     kept = [row for row in read_rows(path / "adjustment.csv", ADJUSTMENT_COLUMNS) if row["accepted"] == "1"]
     return {f"num_{workers}": int(kept[-1][workers]) for workers in ("agents", "predictors", "trainers") if kept}
 
 
 def _check_cluster(config: Config, ray: str | None) -> None:
-    """Refuse a training whose remote agents have no place to be, and a cluster that has no agents to take.
+    """Reject remote agents without a cluster, and a cluster without remote agents.
 
-    The cluster is named anew for each session, never by a run folder: who is in it runs whatever it is told.
+    The user gives the address for each session. It is never read from a run folder, because the members of a cluster
+    run any code that they are sent.
     """
     from ga3c_tf.remote.cluster import check_room
 
@@ -169,7 +175,7 @@ def _check_cluster(config: Config, ray: str | None) -> None:
 def _training(
     run: RunFolder, spec: EnvironmentSpec, warn: Callable[[str], None], ray: str | None
 ) -> tuple[Training, dict]:
-    """Return the training that `run` asks for, and the device, GPUs, oneDNN and dtype policy it has."""
+    """Return the training of a run folder, and a dict of its device, GPUs, oneDNN and dtype policy for meta.json."""
     if spec.is_screen:
         enable_onednn()
 
@@ -185,7 +191,7 @@ def _training(
     config = run.config
     if config.serial:
         make_deterministic(config.seed or 0)
-    # Where batches are trained on several times the agents wait, and an update may use the cores that they leave.
+    # With several epochs, agents wait while a batch is trained on, and an update may use the cores that they leave.
     threads = usable_cores() if config.epochs > 1 else None
     device = configure_device("cpu" if config.system == "a3c" else config.device, threads)
     training = Training(_system(config, ray), config, spec, run, device, warn)
@@ -199,7 +205,7 @@ def _training(
 
 
 def _system(config: Config, ray: str | None) -> Callable[[Session], System]:
-    """Return what makes the system that the settings name; GA3C in one process has a class of its own."""
+    """Return the class of the system that the settings name, with `ray` bound if given."""
     module, _, name = (SERIAL if config.serial else SYSTEM_CLASSES[config.system]).partition(":")
     system = getattr(importlib.import_module(module), name)
     return functools.partial(system, ray=ray) if ray else system

@@ -1,4 +1,4 @@
-"""Signals that end a program, and processes that are not to answer them."""
+"""Signals that end a program, and a way to keep child processes from receiving them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""Ctrl-C, what `kill` and cluster managers send, and the end of a terminal or of an ssh connection."""
+"""Sent by Ctrl-C, by `kill` and cluster managers, and at the end of a terminal or an ssh connection."""
 
 
 @contextmanager
 def left_to_this_process() -> Iterator[None]:
-    """Block the signals of `ENDING` in this thread; processes that it starts meanwhile have them blocked for good.
+    """Block the signals in `ENDING` in this thread during the block; processes started in it keep them blocked.
 
-    A signal to the whole process group is then answered by this process alone. In any thread, where a handler could be
-    set in the main thread only.
+    Only this process then answers a signal to the whole process group. Unlike signal handlers, which can be set in the
+    main thread only, this works in any thread.
     """
-    resource_tracker.ensure_running()  # multiprocessing would start it within, and unblock the signals
+    resource_tracker.ensure_running()  # otherwise multiprocessing would start it in the block, and unblock the signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield

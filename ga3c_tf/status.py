@@ -1,4 +1,4 @@
-"""What a training shows while it runs: a live panel on a terminal, one plain line every few seconds elsewhere."""
+"""Progress display of a training: a live panel on a terminal, one plain line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ga3c_tf.console import say, write_errors_ignored
 
 
 def line(row: dict) -> str:
-    """Format a row of metrics as one line: the authors' fields, agent steps and policy lag."""
+    """Format a row of metrics as one line, with the fields of the authors' code, agent steps and policy lag."""
     parts = [
         f"[Time: {row['time_s']:7.0f} s]",
         f"[Steps: {row['agent_steps']:9d} Episode: {row['episodes']:6d} RScore: {_number(row['rolling_score']):>8}]",
@@ -29,7 +29,7 @@ def line(row: dict) -> str:
 
 
 def beginning(config: Config, path: Path) -> str:
-    """Say in one line what is trained, where, and until when."""
+    """Format the first line of a training: environment, run folder, seed and budget."""
     budgets = []
     if config.steps:
         budgets.append(f"{config.steps:,} agent steps")
@@ -42,11 +42,11 @@ def beginning(config: Config, path: Path) -> str:
 
 
 def ending(summary: dict, own_code: bool = False) -> str:
-    """Say what a training did, and what can be done with it.
+    """Format the summary of a training, with the commands that evaluate and continue the run.
 
     Args:
-        summary: that the training returns.
-        own_code: whether its settings name code of the user's own.
+        summary: summary that `Training.run` returned.
+        own_code: whether the run's settings name user code.
     """
     ended = summary["ended"]
     run = shlex.quote(summary["run"]) + (" --trust-code" if own_code else "")
@@ -73,7 +73,7 @@ def _number(value: float) -> str:
 
 
 class PlainStatus:
-    """Prints one line a row."""
+    """Prints one line per row of metrics."""
 
     def __enter__(self) -> PlainStatus:
         return self
@@ -82,12 +82,12 @@ class PlainStatus:
         pass
 
     def show(self, row: dict) -> None:
-        """Print the line of this row."""
+        """Print a row of metrics."""
         say(line(row))
 
 
 class LiveStatus:
-    """A panel that is drawn anew with each row, with progress towards the budget and the time that is left."""
+    """A panel that is redrawn with each row of metrics, with the progress towards the budget and the time left."""
 
     def __init__(self, title: str):
         from rich.live import Live
@@ -105,7 +105,7 @@ class LiveStatus:
             self._live.stop()
 
     def show(self, row: dict) -> None:
-        """Draw this row."""
+        """Redraw the panel with a row of metrics."""
         from rich.console import Group
         from rich.panel import Panel
         from rich.progress_bar import ProgressBar
@@ -144,5 +144,5 @@ def _duration(seconds: float) -> str:
 
 
 def status_for(title: str) -> LiveStatus | PlainStatus:
-    """Return the live panel where standard output is a terminal, plain lines elsewhere."""
+    """Return a live panel if standard output is a terminal, otherwise a printer of plain lines."""
     return LiveStatus(title) if sys.stdout.isatty() else PlainStatus()

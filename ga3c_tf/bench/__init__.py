@@ -1,1 +1,1 @@
-"""Measures the speed of each component and of the whole system, and says what limits it."""
+"""The benchmark: measures the speed of each component and of the whole system, and reports what limits it."""

@@ -1,4 +1,4 @@
-"""Answers, from the numbers of one bench: would a GPU, or more cores, make training faster here?"""
+"""Advice from the numbers of one benchmark: would a GPU, or more cores, make training faster here?"""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 from ga3c_tf.host.calibration import Calibration, agree
 
 MATTERS = 1.1
-"""From which speed-up on an answer is yes; speeds of one machine differ by some percent from minute to minute."""
+"""Smallest speed-up that counts as faster; speeds on one machine differ by some percent from minute to minute."""
 IDLE = 0.3
-"""The share of the cores' time that nobody uses above which more cores would idle too."""
+"""Idle share of the cores' time above which more cores would be idle too."""
 MOSTLY_WAITING = 0.5
-"""The share of the time that no component takes above which faster components would bring little."""
+"""Share of the time outside the components above which faster components would bring little."""
 WORDS = {"environment": "agents and environments", "prediction": "predictions", "update": "updates"}
 
 
 def advice(network: str, devices: Mapping[str, dict[str, Any]]) -> list[str]:
-    """Return the answer in a few sentences, one a line.
+    """Return the advice as a few lines of text.
 
     Args:
-        network: its name.
-        devices: by 'cpu' or 'gpu', or both, the summaries of the bench.
+        network: name of the network.
+        devices: summaries of the benchmark by device: 'cpu', 'gpu' or both.
     """
     if len(devices) == 2:
         return [compared(network, devices["cpu"], devices["gpu"]), with_gpu(devices["gpu"])]
@@ -34,7 +34,7 @@ def advice(network: str, devices: Mapping[str, dict[str, Any]]) -> list[str]:
 
 
 def waits(cpu: dict) -> str:
-    """State that the components take the smaller part of the time, so that neither a GPU nor more cores would help."""
+    """State that most of the time is spent outside the components, so that neither a GPU nor more cores would help."""
     return (
         f"Most of the time ({cpu['step_shares']['rest']:.0%}) goes to waiting, contention and Python around the "
         "components, so neither a GPU nor more cores would help much. More agents, or fewer threads, may."
@@ -42,7 +42,7 @@ def waits(cpu: dict) -> str:
 
 
 def compared(network: str, cpu: dict, gpu: dict) -> str:
-    """State whether a GPU helps where both were measured; within 10 % it makes no difference."""
+    """State whether a GPU helps, if both devices were measured; within 10 % it makes no difference."""
     calibrations = [Calibration(**values) for device in (cpu, gpu) for values in device["calibrations"]]
     speeds = f"{gpu['pps']:.0f} agent steps/s against {cpu['pps']:.0f} on the CPU"
     if not agree(calibrations):
@@ -62,7 +62,7 @@ def compared(network: str, cpu: dict, gpu: dict) -> str:
 
 
 def where_time_goes(device: dict) -> str:
-    """State which component takes most of an agent step's time."""
+    """State which component takes most of the time of an agent step."""
     step_ms = device["step_ms"]
     most = max(WORDS, key=lambda name: step_ms[name])
     parts = ", ".join(f"{step_ms[name]:.2f} ms of {WORDS[name]}" for name in WORDS)
@@ -70,7 +70,7 @@ def where_time_goes(device: dict) -> str:
 
 
 def would_a_gpu_help(cpu: dict) -> str:
-    """State the most that a GPU could bring: predictions and updates that take the cores no time."""
+    """State the largest possible speed-up by a GPU, at which predictions and updates take the cores no time."""
     step_ms = cpu["step_ms"]
     whole_ms = sum(step_ms[name] for name in WORDS)
     gain = whole_ms / step_ms["environment"]
@@ -82,7 +82,7 @@ def would_a_gpu_help(cpu: dict) -> str:
 
 
 def would_more_cores_help(cpu: dict) -> str:
-    """State what twice the cores would bring, and, where updates cost most, larger batches."""
+    """State what twice the cores would bring, and what larger training batches would."""
     idle = 1 - cpu["cpu_utilization"] - cpu["others_utilization"]
     if idle > IDLE:
         return (
@@ -94,7 +94,7 @@ def would_more_cores_help(cpu: dict) -> str:
 
 
 def larger_batches(cpu: dict) -> str:
-    """State how much faster the system would be with the update size that costs least a state; '' where it is not."""
+    """State the speed-up by the training batch size with the least time per state; '' if it is below `MATTERS`."""
     step_ms = cpu["step_ms"]
     whole_ms = sum(step_ms[name] for name in WORDS)
     per_state = {size: milliseconds / size for size, milliseconds in cpu["components"]["update_ms"].items()}
@@ -106,7 +106,7 @@ def larger_batches(cpu: dict) -> str:
 
 
 def with_gpu(gpu: dict) -> str:
-    """State whether the cores or the GPU limit a system that has one, and what that means for more cores."""
+    """State whether the cores or the GPU limit a system with a GPU, and whether more cores would help."""
     host = gpu["host_pps"]
     device = gpu["device_pps"]
     numbers = f"the cores allow {host:.0f} agent steps/s and the GPU {device:.0f}"

@@ -1,7 +1,7 @@
-"""The components of the system, each measured alone, in processes of their own that work only when they are asked to.
+"""Benchmarks of the system's components, each measured alone in a process that works only on request.
 
-An agent's step, a queue's round trip, and on a CPU prediction and update, run on one core: their process is bound to it
-where the system can do that (Linux), and TensorFlow has one thread there.
+An agent step, a queue's round trip and, on a CPU, prediction and update run on one core. Their process is bound to it
+if the operating system supports this (Linux), and TensorFlow has one thread there.
 """
 
 from __future__ import annotations
@@ -48,18 +48,19 @@ TRAINING_SIZES = (5, 25, 45, 85, 128)
 
 
 class ComponentProcess:
-    """A process that measures when it is asked to, and waits in between.
+    """A process that measures on request and waits in between.
 
     Args:
-        build: called there with `arguments`; returns what there is to know at once, and a function from the seconds to
-            take to what was measured. All of it is pickled.
+        build: called in the process with `arguments`. It returns a dict of facts, and a function that takes the
+            seconds to measure for and returns the measurements.
+        arguments: arguments of `build`. They must be picklable, like `build`, the facts and the measurements.
 
     Attributes:
-        facts: what `build` returned to be known at once.
+        facts: dict of facts that `build` returned.
 
     Raises:
-        UserError: as `build`.
-        RuntimeError: the process ended, with its traceback.
+        UserError: `build` raised it.
+        RuntimeError: the process failed or ended by itself; the text has its traceback or exit code.
     """
 
     def __init__(self, build: Callable[..., tuple[dict, Callable[[float], dict]]], *arguments: Any):
@@ -81,12 +82,12 @@ class ComponentProcess:
         self.close()
 
     def measure(self, seconds: float) -> dict:
-        """Measure for about `seconds` and return milliseconds by name."""
+        """Measure for about `seconds` and return the measured milliseconds by name."""
         self._pipe.send(seconds)
         return self._receive()
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process, even during a measurement."""
         self._pipe.close()
         self._process.terminate()
         self._process.join(CLOSE_SECONDS)
@@ -108,7 +109,7 @@ class ComponentProcess:
 
 
 def _serve(pipe: connection.Connection, build: Callable, arguments: tuple) -> None:
-    """Run the component's process, which measures until it is ended. The parent answers Ctrl-C."""
+    """Run the component's process, which measures on request until it is ended. Ctrl-C is left to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())  # TensorFlow has temporary files to remove
     try:
@@ -123,18 +124,24 @@ def _serve(pipe: connection.Connection, build: Callable, arguments: tuple) -> No
     except Exception:
         pipe.send((RuntimeError, traceback.format_exc()))
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends already
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the process is already ending
 
 
 def host_components(config: Config) -> tuple[dict, Callable[[float], dict]]:
-    """Build what agents and queues cost, without a model.
+    """Build the benchmark of agents and queues, without a model and on one core.
 
-    Measures 'environment_ms', a step of an agent with all that it does but wait: environment, preprocessing, sampling,
-    writing states and segments. 'bare_environment_ms', what of that nobody can spare: the game or environment itself,
-    whose observations are not looked at. And 'queue_ms', a round trip of one process's requests (`group` of them) to
-    the server and back. All on one core.
+    It measures:
+
+    - 'environment_ms': one step of an agent without waiting: environment, preprocessing, sampling, and writing states
+      and segments.
+    - 'bare_environment_ms': the part of that step that no program can avoid: the game or environment itself, whose
+      observations are not read.
+    - 'queue_ms': one round trip of the requests of one process (`group` of them) to the server and back.
+
+    Returns:
+        The fact 'group', and the function that measures.
     """
-    group = group_size(config)  # of all cores: one is left after the next line
+    group = group_size(config)  # depends on the number of usable cores, so before binding to one of them
     bind_to_one_core()
     agents = _Agents(config, group)
     bare = _bare_step(config)
@@ -151,9 +158,12 @@ def host_components(config: Config) -> tuple[dict, Callable[[float], dict]]:
 
 
 def model_components(config: Config, device: str) -> tuple[dict, Callable[[float], dict]]:
-    """Build what the model costs on `device`: 'prediction_ms' and 'update_ms', each by batch size.
+    """Build the benchmark of the model on `device`, which measures 'prediction_ms' and 'update_ms' by batch size.
 
-    On a GPU the times are those a caller waits, transfers included.
+    On a GPU the times are those that a caller waits, including transfers.
+
+    Returns:
+        The facts 'device', 'gpus', 'onednn', 'network' and 'mflop', and the function that measures.
     """
     spec = describe_environment(config)
     if spec.is_screen:
@@ -175,7 +185,7 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
         model.predict(states[:size])
 
     def train(size: int) -> None:
-        batch = Batch(states=states[:size], actions=actions[:size], returns=returns[:size])  # what the loss reads
+        batch = Batch(states=states[:size], actions=actions[:size], returns=returns[:size])  # columns the loss reads
         model.train(batch, 1e-6, config.beta)
 
     def measure(seconds: float) -> dict:
@@ -196,27 +206,27 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
 
 
 def prediction_sizes(config: Config) -> list[int]:
-    """Return the batch sizes whose prediction is measured: up to 128, and the number of agents if that is larger."""
+    """Return the prediction batch sizes to measure: up to 128, and the number of agents if that is larger."""
     return sorted({*PREDICTION_SIZES, max(config.num_agents, max(PREDICTION_SIZES))})
 
 
 def training_sizes(config: Config) -> list[int]:
-    """Return the batch sizes whose update is measured: fixed ones, and those that these settings produce.
+    """Return the training batch sizes to measure: fixed ones, and those that these settings produce.
 
-    A trainer merges segments until they exceed the minimum: whole ones give the least multiple of t_max that does, and
-    no batch is larger than the minimum and one segment.
+    A trainer merges segments until they exceed the minimum training batch. Full segments give the smallest multiple of
+    t_max above it, and no batch is larger than the minimum plus one segment.
     """
     whole = config.t_max * (config.min_training_batch // config.t_max + 1)
     return sorted({*TRAINING_SIZES, config.t_max, whole, config.min_training_batch + config.t_max})
 
 
 def group_size(config: Config) -> int:
-    """Agents in the fullest agent process."""
+    """Return the number of agents in the fullest agent process."""
     return -(-config.num_agents // config.processes(usable_cores()))
 
 
 def ms_per_call(call: Callable[[], object], seconds: float) -> float:
-    """Return the mean milliseconds of `call`, repeated for `seconds` and at least once, after a warm-up call."""
+    """Return the mean milliseconds per call of `call`, repeated for `seconds` or at least once after a warm-up call."""
     call()
     calls = 0
     start = time.perf_counter()
@@ -229,7 +239,7 @@ def ms_per_call(call: Callable[[], object], seconds: float) -> float:
 
 
 def bind_to_one_core() -> None:
-    """Bind this thread, and the threads and processes it starts from now on, to the last core it may use."""
+    """Bind this thread, and the threads and processes that it starts later, to the last core that it may use."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
@@ -243,7 +253,10 @@ def _random_batch(size: int, spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _bare_step(config: Config) -> Callable[[], None]:
-    """Return a step of the environment with a random action, for Atari of the emulator without reading its screen."""
+    """Return a function that takes one random step of the bare environment.
+
+    For Atari this is the emulator without reading its screen.
+    """
     made: Any = make_environment(config)
     made.reset(seed=config.seed)
     random = np.random.default_rng(config.seed)
@@ -260,7 +273,7 @@ def _bare_step(config: Config) -> Callable[[], None]:
 
         return step_emulator
 
-    unwrapped = made.unwrapped  # a wrapper may have other actions
+    unwrapped = made.unwrapped  # used unless a wrapper has changed the actions
     env = unwrapped if unwrapped.action_space == made.env.action_space else made.env
     actions = np.arange(env.action_space.n) + env.action_space.start
 
@@ -273,7 +286,7 @@ def _bare_step(config: Config) -> Callable[[], None]:
 
 
 class _Agents:
-    """The agents of one process, answered at once with a uniform policy; their segments are thrown away."""
+    """The agents of one process, which get a uniform policy at once and whose segments are thrown away."""
 
     def __init__(self, config: Config, group: int):
         spec = describe_environment(config)
@@ -297,7 +310,7 @@ class _Agents:
         ]
 
     def ms_per_step(self, seconds: float) -> float:
-        """Return the mean milliseconds of a step, measured for about `seconds`."""
+        """Return the mean milliseconds of an agent step, measured for about `seconds`."""
         self._step_all()
         before = self._steps()
         start = time.perf_counter()
@@ -310,7 +323,7 @@ class _Agents:
 
     def _step_all(self) -> None:
         for run in self._runs:
-            while next(run) is None:  # it waits for a segment slot
+            while next(run) is None:  # the agent waits for a segment slot
                 self._take_segments()
 
     def _take_segments(self) -> None:
@@ -321,7 +334,7 @@ class _Agents:
 
 
 class _RoundTrips:
-    """The server's side of a round trip: takes the requests of one agent process, and answers them."""
+    """The server's side of a round trip: takes the requests of one agent process and answers them."""
 
     def __init__(self, config: Config, group: int):
         self._group = group
@@ -343,7 +356,7 @@ class _RoundTrips:
 
 
 def _ask(requests: IndexQueue, answers: connection.Connection, states: Sequence[int]) -> None:
-    """Play the agents' part: request all states at once, again and again, until its pipe is closed."""
+    """Run the agents' side of the round trips: request all states at once, repeatedly, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         while True:

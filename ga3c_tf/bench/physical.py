@@ -1,4 +1,4 @@
-"""The limit that the machine sets, whatever program uses it: bare emulator, and the network's arithmetic."""
+"""Limits that the machine sets for any program: the bare emulator and the network's arithmetic."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ WEIGHTED = ("Conv2D", "MatMul")
 
 
 def mflop_per_state(network: Any, state_shape: Sequence[int], state_dtype: str) -> dict[str, float]:
-    """Return the MFLOP of a 'prediction' and an 'update' of one state, of a Keras model for such states.
+    """Return the MFLOP of a 'prediction' and of an 'update' of one state.
 
-    Only convolutions and products with weight matrices count, two operations each weight and output. An update computes
-    them forwards, for the gradients of the weights, and, but for the first layer, for those of the inputs.
+    Only convolutions and products with weight matrices are counted, with two operations per weight and output. An
+    update computes them in the forward pass, for the gradients of the weights and, except in the first layer, for the
+    gradients of the inputs.
+
+    Args:
+        network: Keras model.
+        state_shape: shape of one state.
+        state_dtype: dtype of the states.
     """
     from ga3c_tf.model.tensorflow import tf
 
@@ -32,18 +38,18 @@ def mflop_per_state(network: Any, state_shape: Sequence[int], state_dtype: str) 
 def machine_limits(
     bare_ms: float, mflop: Mapping[str, float], gflops: float, cores: int, on_gpu: bool
 ) -> dict[str, float | None]:
-    """Return the most agent steps per second that the machine allows.
+    """Return the maximum number of agent steps per second that the machine allows.
 
     Args:
-        bare_ms: of a step of the bare environment on one core.
-        mflop: of a state, as `mflop_per_state`.
-        gflops: of one core.
-        cores: of the host.
-        on_gpu: predictions and updates are not the cores' work.
+        bare_ms: milliseconds of one step of the bare environment on one core.
+        mflop: MFLOP per state, from `mflop_per_state`.
+        gflops: GFLOP/s of one core.
+        cores: number of cores of the host.
+        on_gpu: whether a GPU makes the predictions and updates.
 
     Returns:
-        'emulator_pps': if the cores had nothing to do but the bare environment; 'arithmetic_pps': and predictions and
-        updates at `gflops`, None with a GPU, whose GFLOP/s are not measured.
+        'emulator_pps', the limit if the cores only ran the bare environment, and 'arithmetic_pps', the limit if they
+        also made predictions and updates at `gflops`. The latter is None with a GPU, whose GFLOP/s are not measured.
     """
     arithmetic_ms = sum(mflop.values()) / gflops
     return {
@@ -53,16 +59,17 @@ def machine_limits(
 
 
 def against_the_machine(summary: Mapping[str, Any], mflop: Mapping[str, float], found: Sequence[Calibration]) -> dict:
-    """Return what is to be added to a device's summary.
+    """Compare a device's summary with the calibrations and the limits of the machine.
 
     Args:
-        summary: of `ga3c_tf.bench.run.summarize`.
-        mflop: of a state, as `mflop_per_state`.
-        found: the calibrations before and after.
+        summary: summary of the device, from `ga3c_tf.bench.run.summarize`.
+        mflop: MFLOP per state, from `mflop_per_state`.
+        found: calibrations before and after the measurements.
 
     Returns:
-        'calibrations', 'calibrations_agree', 'unit_pps' (`Calibration.unit`), 'pps_per_unit', 'mflop_per_state';
-        'machine_limits' as of `machine_limits`, and 'machine_shares', what share of each is reached.
+        Entries to add to the summary: 'calibrations', 'calibrations_agree', 'unit_pps' (`Calibration.unit`),
+        'pps_per_unit', 'mflop_per_state', 'machine_limits' (from `machine_limits`), and 'machine_shares', the share of
+        each limit that is reached.
     """
     machine = mean(found)
     bare_ms = summary["components"]["bare_environment_ms"]

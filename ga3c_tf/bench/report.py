@@ -1,4 +1,4 @@
-"""What `ga3c-tf bench` prints: one table, a column for each device, from the numbers of `ga3c_tf.bench.run`."""
+"""The text report of `ga3c-tf bench`: a table with a column per device, from the numbers of `ga3c_tf.bench.run`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Times of the mean batches lie on straight lines between those measured:"""
 
 
 def report(result: dict) -> str:
-    """Format what `run_bench` returned as text."""
+    """Format the result of `run_bench` as text."""
     devices = list(result["devices"].values())
     lines = [heading(result), "", *table([rows(device) for device in devices]), "", NOTE]
     for device in devices:
@@ -49,7 +49,11 @@ def heading(result: dict) -> str:
 
 
 def table(columns: Sequence[Sequence[tuple[str, str]]]) -> list[str]:
-    """Return the lines of the table: the rows' labels, which all columns share, and their cells."""
+    """Return the lines of the table.
+
+    Args:
+        columns: labels and cells of each device's column, from `rows`; all columns have the same labels.
+    """
     width = max(len(label) for label, _ in columns[0])
     return [
         f"{row[0][0]:{width}}  {'  '.join(f'{cell:{CELL}}' for _, cell in row)}".rstrip()
@@ -119,7 +123,7 @@ def _number(value: float | None, form: str) -> str:
 
 
 def curves(device: dict) -> list[str]:
-    """Format the times of prediction and update by batch size."""
+    """Format the times of prediction and update per state, by batch size."""
 
     def line(name: str, times: Mapping[int, float]) -> str:
         per_state = (f"{size}: {milliseconds / size:.3f}" for size, milliseconds in sorted(times.items()))
@@ -130,7 +134,7 @@ def curves(device: dict) -> list[str]:
 
 
 def calibrated(device: dict) -> str:
-    """Format the calibrations before and after the measurements of a device."""
+    """Format the calibrations before and after the measurements on a device."""
     before, after = device["calibrations"]
     kinds = {"GFLOP/s": "gflops", "GB/s copied": "copy_gb_s", "frames/s": "frames_s"}
     values = ", ".join(f"{before[name]:.0f} and {after[name]:.0f} {words}" for words, name in kinds.items())

@@ -1,7 +1,7 @@
-"""How fast the system is on this machine, against what its components, each measured alone, would allow.
+"""The benchmark of `ga3c-tf bench`: the system's speed, compared with the limit set by its components measured alone.
 
-Components and the whole system are measured in turn, so that the machine's noise meets both; the whole system is
-`ga3c-tf train` itself, stopped (SIGSTOP) while the components are measured. All values are medians.
+Components and the whole system are measured in turn, so that noise on the machine affects both. The whole system is
+`ga3c-tf train` itself, stopped (SIGSTOP) while the components are measured. Speeds and times are medians.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ga3c_tf.host.machine import machine, package_versions, source_version, usab
 
 ROUNDS = 4
 WINDOWS_PER_ROUND = 5
-COMPONENT_SHARE = 1 / 12  # of the system's seconds, for one round of each kind of component
-WARM_UP_SHARE = 1 / 6  # of the system's seconds, before the first window
+COMPONENT_SHARE = 1 / 12  # share of the system's seconds, for one round of each kind of component
+WARM_UP_SHARE = 1 / 6  # share of the system's seconds, before the first window
 
 
 def run_bench(config: Config, devices: Sequence[str], seconds: float, say: Callable[[str], None]) -> dict:
@@ -37,16 +37,16 @@ def run_bench(config: Config, devices: Sequence[str], seconds: float, say: Calla
 
     Args:
         config: the settings; its seed must be set.
-        devices: as Config's `device`: one, or one CPU and one GPU.
-        seconds: of the whole system's measured work, warm-up not counted, on each device.
+        devices: devices as in Config's `device`: one device, or one CPU and one GPU.
+        seconds: seconds for which the whole system is measured on each device, not counting the warm-up.
         say: called with one line of progress at a time.
 
     Returns:
-        What `ga3c-tf bench --json` prints: machine, versions, settings, and by device what `summarize` and
-        `against_the_machine` say.
+        The result that `ga3c-tf bench --json` prints: machine, versions, settings, and by device the entries of
+        `summarize` and `against_the_machine`.
 
     Raises:
-        UserError: a device, environment or network that is not there, or too few seconds.
+        UserError: a device, environment or network does not exist, or `seconds` is too small.
         RuntimeError: the system or a component failed; the text says how.
     """
     start = time.monotonic()
@@ -84,7 +84,7 @@ def _measure(
     seconds: float,
     say: Callable[[str], None],
 ) -> dict:
-    """Measure components and system in turn, between two calibrations of the machine, and sum up."""
+    """Measure components and system in turn on one device, between two calibrations; return the device's summary."""
     kind = model.facts["device"]
     gpu = gpu_id(device) if kind == "gpu" else None
     minutes = (10 * seconds + 2 * START_SECONDS) / 60
@@ -109,7 +109,7 @@ def _measure(
 
 
 def time_at(times: Mapping[int, float], size: float) -> float:
-    """Return the time of a batch of `size` states: interpolated linearly, constant beyond the measured sizes."""
+    """Return the time of a batch of `size` states, interpolated linearly and constant outside the measured sizes."""
     sizes = sorted(times)
     return float(np.interp(size, sizes, [times[each] for each in sizes]))
 
@@ -117,11 +117,22 @@ def time_at(times: Mapping[int, float], size: float) -> float:
 def limits(
     environment_ms: float, prediction_ms: float, update_ms: float, cores: int, on_gpu: bool
 ) -> dict[str, float | None]:
-    """Return the most agent steps per second that the components allow, given milliseconds per agent step.
+    """Return the maximum number of agent steps per second that the components allow.
 
-    Without a GPU the cores share all the work: cores / (environment + prediction + update). With one there are two
-    bounds, and the slower holds: the cores have the environments, and the GPU predicts and trains. The host's work for
-    those is not counted, and several threads may overlap transfers and computation: the GPU's bound is an estimate.
+    Without a GPU the cores share all the work: cores / (environment + prediction + update). With a GPU there are two
+    limits, and the lower one holds: the cores run the environments, and the GPU predicts and trains. The limit of the
+    GPU is an estimate: the host's work for predictions and updates is not counted, and several threads may overlap
+    transfers and computation.
+
+    Args:
+        environment_ms: milliseconds of the environment per agent step, on one core.
+        prediction_ms: milliseconds of prediction per agent step.
+        update_ms: milliseconds of the update per agent step.
+        cores: number of cores of the host.
+        on_gpu: whether a GPU makes the predictions and updates.
+
+    Returns:
+        'host_pps', 'device_pps' (None without a GPU) and 'pps_limit', the lower of the two.
     """
     model_ms = prediction_ms + update_ms
     host = 1000 * cores / (environment_ms if on_gpu else environment_ms + model_ms)
@@ -132,14 +143,18 @@ def limits(
 def summarize(
     config: Config, kind: str, group: int, rounds: Sequence[dict], phases: Sequence[dict], cores: int
 ) -> dict:
-    """Medians, the limit and the efficiency, beside everything they come from.
+    """Return the medians, the limit and the efficiency of one device, with the measurements that they come from.
 
     Args:
+        config: the settings.
         kind: 'cpu' or 'gpu'.
-        group: requests of a queue's round trip.
-        rounds: what the components measured, a dict for each round.
-        phases: what `System.measure` returned, one for each round.
-        cores: of the host.
+        group: number of requests in a queue's round trip.
+        rounds: measurements of the components, one dict per round.
+        phases: results of `System.measure`, one per round.
+        cores: number of cores of the host.
+
+    Raises:
+        UserError: no window contains an update.
     """
     windows = [each for phase in phases for each in phase["windows"]]
     if not any(each["training_batch"] for each in windows):
@@ -181,7 +196,10 @@ def summarize(
 
 
 def median_of(values: Sequence) -> Any:
-    """Return the median of numbers, or of dicts entry by entry. None is left out, and is the median of nothing."""
+    """Return the median of numbers, or of dicts entry by entry; None values are left out.
+
+    The median of nothing is None.
+    """
     known = [value for value in values if value is not None]
     if known and isinstance(known[0], dict):
         return {name: median_of([each[name] for each in known]) for name in known[0]}
@@ -191,8 +209,9 @@ def median_of(values: Sequence) -> Any:
 def shares(step_ms: Mapping[str, float], pps: float, cores: int, on_gpu: bool) -> dict[str, float]:
     """Return each component's share of the time of one agent step in the whole system.
 
-    That time is cores / pps, all cores being paid for; on a GPU prediction and update have their share of 1 / pps, the
-    GPU's time. Without a GPU the rest of the cores' time is 'rest': waiting, contention, and Python around the model.
+    The time of an agent step is cores / pps, counting all cores. On a GPU, the shares of prediction and update are
+    relative to 1 / pps, the GPU's time. Without a GPU, the remaining time of the cores is 'rest': waiting, contention,
+    and Python around the model.
     """
     host_ms = 1000 * cores / pps
     gpu_ms = 1000 / pps

@@ -1,4 +1,4 @@
-"""The whole system in a bench: `ga3c-tf train`, stopped (SIGSTOP) while the components are measured."""
+"""The whole system in the benchmark: `ga3c-tf train`, stopped (SIGSTOP) while the components are measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
 
 START_SECONDS = 300.0  # until the system's first row
 CLOSE_SECONDS = 30.0
-COPIED = (  # from metrics.csv into a window
+COPIED = (  # columns of metrics.csv that a window has too
     "prediction_batch",
     "training_batch",
     "policy_lag_mean",
@@ -36,13 +36,15 @@ COPIED = (  # from metrics.csv into a window
 
 
 class System:
-    """`ga3c-tf train` in a folder of its own, at work only during `warm_up` and `measure`.
+    """`ga3c-tf train` in a folder of its own, running only during `warm_up` and `measure`.
 
-    Its processes are a group of this session. Should this process die, the kernel ends them, stopped or not.
+    Its processes form a process group of this session. If this process dies, the kernel ends them, stopped or not.
 
-    Raises:
-        UserError: the system refused its settings.
-        RuntimeError: it ended by itself, with the end of what it printed.
+    Args:
+        config: the settings.
+        folder: folder for the run and its output.
+        window_s: seconds of one window.
+        minutes: budget of the training in minutes, long enough that it does not end by itself.
     """
 
     def __init__(self, config: Config, folder: Path, window_s: float, minutes: float):
@@ -66,7 +68,7 @@ class System:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        """End the system as Ctrl-C would, then with force."""
+        """End the system as Ctrl-C would; kill it if it does not end within `CLOSE_SECONDS`."""
         self._signal(signal.SIGCONT)
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGINT)
@@ -79,7 +81,12 @@ class System:
             self._process.wait()
 
     def warm_up(self, seconds: float) -> None:
-        """Let it work until its first update, which can take seconds on a GPU, and for `seconds` more."""
+        """Run the system until its first update, which can take seconds on a GPU, and for `seconds` more.
+
+        Raises:
+            UserError: the system rejected its settings.
+            RuntimeError: the system ended by itself or made no update; the text has the end of its output.
+        """
         deadline = time.monotonic() + START_SECONDS
         while not any(float(row["updates"]) for row in self._rows()):
             self._wait(deadline, "no update was made")
@@ -87,12 +94,20 @@ class System:
         self._signal(signal.SIGSTOP)
 
     def measure(self, count: int, gpu: str | None = None) -> dict:
-        """Let it work for `count` windows.
+        """Run the system for `count` windows.
+
+        Args:
+            count: number of windows.
+            gpu: name of the GPU whose utilization is measured, from `gpu_id`; None without a GPU.
 
         Returns:
-            'windows' as of `window`; 'cpu_utilization', the share of the cores' time that the system used, and
-            'others_utilization' that everybody else did, the hypervisor included; 'gpu_utilization', the share of the
-            time that the GPU was busy, for each time it was asked; 'memory' as of `memory`.
+            'windows', a list of results of `window`; 'cpu_utilization', the share of the cores' time that the system
+            used; 'others_utilization', the share that everything else used, including the hypervisor;
+            'gpu_utilization', a list of samples of the share of time that the GPU was busy; 'memory', from `memory`.
+
+        Raises:
+            UserError: as for `warm_up`.
+            RuntimeError: the system ended by itself or logged too few windows; the text has the end of its output.
         """
         first = len(self._rows())
         own_before = self._cpu_seconds()
@@ -140,9 +155,10 @@ class System:
 
 
 def windows_of(rows: Sequence[Mapping[str, str]], window_s: float) -> list[dict[str, Any]]:
-    """Return the windows between the rows since a stop, each as of `window`; short ones are left out.
+    """Return the windows between consecutive rows that were logged since a stop, each from `window`.
 
-    The first row covers the stop. If it was on its way when the system was stopped, it is the second that does.
+    Windows shorter than half of `window_s` are left out. The first row usually covers the stop. If that row was being
+    written when the system was stopped, the second row covers it, and the window between the two is left out.
     """
     windows = [window(before, after) for before, after in itertools.pairwise(rows)]
     if windows and windows[0]["seconds"] > 2 * window_s:
@@ -151,11 +167,11 @@ def windows_of(rows: Sequence[Mapping[str, str]], window_s: float) -> list[dict[
 
 
 def window(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, Any]:
-    """Return what happened between two rows of metrics.csv.
+    """Return the rates between two rows of metrics.csv.
 
     Returns:
-        Its 'seconds'; 'pps' and 'tps', true agent steps and updates per second; and of the second row the mean batches,
-        the policy lag and the queue lengths, None where nothing happened.
+        'seconds' between the rows; 'pps' and 'tps', true agent steps and updates per second, None without time between
+        the rows; and the columns `COPIED` of the second row, None where the cell is empty.
     """
     seconds, steps, updates = (
         float(after[name]) - float(before[name]) for name in ("time_s", "agent_steps", "updates")
@@ -165,9 +181,13 @@ def window(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, Any
 
 
 def memory(server: int, members: Mapping[int, dict]) -> dict[str, float | int | None]:
-    """Return the memory (PSS) in MiB of the median and the largest agent process, the server, and all together.
+    """Return the memory (PSS) in MiB of the median and the largest agent process, the server, and all processes.
 
-    Agent processes are those whose parent, the forkserver, is the server's child.
+    Agent processes are those whose parent, the forkserver, is a child of the server.
+
+    Args:
+        server: process id of the server.
+        members: the processes of the system by id, from `process_group`.
     """
     pss = {number: proportional_mib(number) for number in members}
     agents = [pss[number] for number, member in members.items() if number != server and member["parent"] != server]

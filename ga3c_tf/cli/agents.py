@@ -17,7 +17,7 @@ from ga3c_tf.cli.terminal import command_line, exit_on_signals, warn
 from ga3c_tf.errors import UserError, did_you_mean
 
 MOST_DIGITS = 18
-"""Of the agent steps of a checkpoint."""
+"""Maximum number of digits in the agent steps of a checkpoint."""
 
 
 @click.command()
@@ -195,11 +195,14 @@ def export(
 
 
 def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
-    """Return the folder of the agent that is meant: a run, or published weights, by their name where RUN is no path."""
+    """Return the folder of the agent: a run folder or published weights.
+
+    RUN may be the name of published weights if no such path exists.
+    """
     from ga3c_tf.runs.weights import published_folder, published_names
 
     if run is not None and pretrained is None:
-        if os.path.lexists(run):  # raises nothing for names that are too long or may not be read
+        if os.path.lexists(run):  # unlike `Path.exists`, raises nothing for names that are too long or unreadable
             return run
         names = published_names()
         close = "" if str(run) in names else did_you_mean(str(run), names)
@@ -212,7 +215,11 @@ def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
 
 
 def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
-    """Refuse what no trained agent can come from, and prepare TensorFlow for its states."""
+    """Check the arguments that name a trained agent, and prepare TensorFlow for its states.
+
+    Raises:
+        UserError: `checkpoint` is invalid, `run` is not a run folder, or its settings name code that is not trusted.
+    """
     from ga3c_tf.environments.environment import describe_environment
     from ga3c_tf.host.onednn import enable_onednn
     from ga3c_tf.plugins import check_trust
@@ -235,7 +242,12 @@ def _trained_agent(run: Path, checkpoint: str, sample: bool, seed: int, device: 
 
 
 def _in_words(result: dict[str, Any], policy: str) -> str:
-    """Return the summary of an evaluation in two lines; `policy` says whose."""
+    """Format the summary of an evaluation in two lines.
+
+    Args:
+        result: summary from `evaluation.summary`.
+        policy: description of the policy that was evaluated.
+    """
     low, high = result["interval_95"]
     return (
         f"{result['env_id']}, {policy}: mean {result['mean']:.2f} "
@@ -246,7 +258,7 @@ def _in_words(result: dict[str, Any], policy: str) -> str:
 
 
 def _write(file: Path, result: dict[str, Any]) -> None:
-    """Write a result as JSON, into a folder that need not be there."""
+    """Write a result as JSON; create the file's folder if it does not exist."""
     from ga3c_tf.files import write_aside
 
     try:

@@ -133,7 +133,11 @@ def plot(runs: tuple[Path, ...], output: Path | None) -> None:
 
 
 def _check_users_names(games: list[str], changes: dict[str, str]) -> None:
-    """Refuse environments, losses and networks of the user's own that are not there, before any run begins."""
+    """Check that the user's environments, losses and networks exist before any run begins.
+
+    Raises:
+        UserError: one does not exist.
+    """
     from ga3c_tf.environments.ids import resolve_env_id
     from ga3c_tf.plugins import users_function
     from ga3c_tf.reproduce.runs.specs import check_games, env_id_of
@@ -147,10 +151,10 @@ def _check_users_names(games: list[str], changes: dict[str, str]) -> None:
 
 
 def _executor(say, address, storage, cpus_per_run, gpus_per_run, detach):
-    """Return what carries out the runs: this machine, or a Ray cluster.
+    """Return the executor of the runs, for this machine or a Ray cluster.
 
     Raises:
-        UserError: options that do not go together, or Ray is not installed.
+        UserError: an option needs --ray, or Ray is not installed.
     """
     from ga3c_tf.reproduce.runs.executor import LocalExecutor
 

@@ -1,6 +1,7 @@
-"""The command `ga3c-tf`. Whatever a command needs is imported inside it, so that `--help` answers at once.
+"""The command `ga3c-tf`. Each command imports what it needs inside its function, so that `--help` answers at once.
 
-What starts TensorFlow, which takes seconds, is imported after the checks, so that bad input is refused at once too.
+Modules that load TensorFlow, which takes seconds, are imported after the checks, so that bad input is rejected at once
+too.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from ga3c_tf.console import discard_unwritten, open_closed_output
 from ga3c_tf.errors import UserError
 
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What keeps output from being written though nothing is wrong with the command: full disks, a terminal that closed."""
+"""Errors of writing output that are no fault of the command, such as a full disk or a closed terminal."""
 
 
 def main() -> None:
-    """Run the command. Exit codes: 0 done, 1 internal error, 2 bad input, 128 + n ended by signal n."""
+    """Run the command and exit.
+
+    Exit codes: 0 success, 1 failure, 2 bad input, 128 + n ended by signal n.
+    """
     open_closed_output()
     try:
         code = cli.main(standalone_mode=False) or 0
@@ -43,7 +47,7 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         warn("interrupted")
         sys.exit(128 + signal.SIGINT)
-    except BrokenPipeError:  # the reader of our output has gone
+    except BrokenPipeError:  # the reader has closed the output
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
@@ -56,7 +60,7 @@ def main() -> None:
 
 
 def fail(message: str) -> None:
-    """Print one line and end with exit code 2."""
+    """Print `message` as one line on standard error and exit with code 2."""
     warn(" ".join(message.split()))
     sys.exit(2)
 

@@ -1,4 +1,4 @@
-"""Command-line options that several commands share, and those that are made from the settings of `Config`."""
+"""Command-line options that several commands share, and options that are generated from the settings of `Config`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ga3c_tf.config.presets import USUAL_PRESET
 
 
 def config_options(command):
-    """Add one option per setting, in a panel for each of the Config's groups; the environment is an argument."""
+    """Add one option per setting of the Config except the environment, in a panel per group of settings."""
     names = [setting.name for setting in dataclasses.fields(Config) if setting.name != "env_id"]
     return setting_options(names, Config.from_preset(USUAL_PRESET, {}))(command)
 
 
 def setting_options(names: Sequence[str], usual: Config):
-    """Add the options of these settings of the Config, each None where it is not given.
+    """Return a decorator that adds the options of these settings; an option that is not given is None.
 
     Args:
-        names: of the settings.
-        usual: what the command starts with where nothing is given; the help shows its values.
+        names: names of the settings in `Config`.
+        usual: default settings of the command, whose values the help shows.
     """
 
     def add(command):
@@ -63,7 +63,7 @@ def run_argument(command):
 
 
 def changes_option(command):
-    """Add the option that changes settings of a run: a dict of values by name."""
+    """Add the option --set, which changes settings of a run; the command gets a dict of values by name."""
     text = (
         "Change a setting, named as in the run's config.json ('learning_rate=3e-4'); 'none' clears an optional one, "
         "except the correction, which has a value of this name. May be given several times. Settings that hold for a "
@@ -73,7 +73,7 @@ def changes_option(command):
 
 
 def _changes(context: click.Context, parameter: click.Parameter, words: Sequence[str]) -> dict[str, Any]:
-    """Return the values that NAME=VALUE words give, by name; unknown names are left to the Config."""
+    """Parse NAME=VALUE words into values by name; the Config rejects unknown names later."""
     changes: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -96,13 +96,13 @@ def ray_option(command):
 
 
 def trust_option(command):
-    """Add the option that lets a run folder name code."""
+    """Add the option that allows a run folder to name code to import."""
     text = "Allow importing the modules of a custom environment, network or loss that the settings name."
     return click.option("--trust-code", is_flag=True, help=text)(command)
 
 
 def agent_argument(command):
-    """Add the argument RUN, and the option that names published weights in its place."""
+    """Add the argument RUN, and the option --pretrained that names published weights instead."""
     text = "Name of published weights, such as pong, instead of RUN. RUN may be such a name too."
     command = click.option("--pretrained", help=text)(command)
     return click.argument("run", required=False, type=click.Path(path_type=Path))(command)
@@ -144,7 +144,7 @@ def agent_options(command):
 
 
 def cluster_options(command):
-    """Add the options that hand runs to a Ray cluster."""
+    """Add the options for running on a Ray cluster."""
     for option in (
         click.option(
             "--detach",

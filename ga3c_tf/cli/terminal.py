@@ -1,4 +1,4 @@
-"""What all commands share: warnings, signals, and the command itself for the record."""
+"""Functions that all commands share: warnings, signals, and the command line for records."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ga3c_tf.signals import ENDING
 
 
 def command_line() -> list[str]:
-    """Return the words of the command that this process runs, for the record."""
+    """Return the words of the command that this process runs, to record in the run folder."""
     name = Path(sys.argv[0]).name
     return [*(["python", "-m", "ga3c_tf"] if name == "__main__.py" else [name]), *sys.argv[1:]]
 
 
 def exit_on_signals() -> None:
-    """End by SystemExit at a signal that ends programs, so that whatever is open is closed."""
+    """Raise SystemExit at a signal that ends programs, so that files and processes are closed."""
     for number in signals_to_answer():
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
 
 
 def signals_to_answer() -> list[signal.Signals]:
-    """Return the signals that end a program, without SIGHUP where it is ignored, as under `nohup`."""
+    """Return the signals that end a program, without SIGHUP if it is ignored, as under `nohup`."""
     return [each for each in ENDING if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN]
 
 
 def warn(text: str) -> None:
-    """Print one line to standard error."""
+    """Print one line, prefixed with 'ga3c-tf:', to standard error."""
     say(f"ga3c-tf: {text}", sys.stderr)

@@ -27,7 +27,7 @@ from ga3c_tf.signals import ENDING
 
 
 def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
-    """Make a command with --json also print, as JSON, that its input was refused."""
+    """Decorate a command so that with --json it also prints rejected input as a JSON object."""
 
     @functools.wraps(command)
     def with_json(*arguments, as_json: bool, **named) -> int:
@@ -127,7 +127,7 @@ def _run(training, run, as_json: bool) -> int:
         return 1
     finally:
         run.close()
-    for number in ENDING:  # all is saved: a late signal changes nothing
+    for number in ENDING:  # everything is saved, so a late signal must not change the exit code
         signal.signal(number, signal.SIG_IGN)
     say(_as_json(summary) if as_json else ending(summary, bool(named_code(run.config))))
     discard_unwritten()
@@ -135,13 +135,13 @@ def _run(training, run, as_json: bool) -> int:
 
 
 def _print_ended(ended: str, as_json: bool) -> None:
-    """Print what ended a training early as one JSON object, where that is asked for; the line for people follows."""
+    """Print the reason why a training ended early as one JSON object, if `as_json`; a readable message follows."""
     if as_json:
         say(json.dumps({"ended": ended}))
 
 
 def _as_json(summary: dict) -> str:
-    """Format a summary as one JSON object; not-a-number becomes null, since JSON has no such number."""
+    """Format a summary as one JSON object, with null for not-a-number, which JSON lacks."""
     return json.dumps(
         {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in summary.items()}
     )

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: each one folder, written aside and renamed; the last three and the best are kept."""
+"""Checkpoints of a run: one folder each, replaced atomically. The last three and the best one are kept."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from ga3c_tf.model.tensorflow import tf
 
 KEEP_LAST = 3
 REPLACED = "replaced-"
-"""Before the name of a checkpoint whose place another one of the same agent steps is about to take."""
+"""Prefix of the folder of a checkpoint that is being replaced by another one of the same agent steps."""
 DAMAGE = (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError, LookupError, ValueError)
-"""What TensorFlow raises, besides OpError itself, where files of a checkpoint are truncated, overwritten or missing."""
+"""What TensorFlow raises, besides OpError itself, if files of a checkpoint are truncated, overwritten or missing."""
 
 
 class Checkpoints:
     """The checkpoints of one run, named by their agent steps.
 
-    Weights, optimizer slots and counters lie in one tf.train.Checkpoint, whose checksums show damage.
+    Weights, optimizer slots and counters are stored in one tf.train.Checkpoint, whose checksums reveal damage.
 
     Args:
-        folder: the run folder; checkpoints lie in its subfolder `checkpoints`.
-        objects: what to store and restore: variables by the name of their group, in a fixed order.
-        warn: told, in one line, what was wrong with a checkpoint that is passed over.
+        folder: the run folder; checkpoints are in its subfolder `checkpoints`.
+        objects: variables to store and restore, by the name of their group and in a fixed order.
+        warn: called with one line about each damaged checkpoint that is skipped.
     """
 
     def __init__(self, folder: Path, objects: dict[str, list[tf.Variable]], warn: Callable[[str], None] = print):
@@ -53,16 +53,27 @@ class Checkpoints:
         return sorted(int(name) for name in names if name.isdigit())
 
     def best(self) -> int | None:
-        """Return the agent steps of the checkpoint with the highest rolling score, the newest of equals, or None."""
+        """Return the agent steps of the checkpoint with the highest rolling score, or None if none has a score.
+
+        Among equal scores, the newest checkpoint counts.
+        """
         scored = [(score, step) for step in self.steps() if (score := self._score(step)) is not None]
         return max(scored)[1] if scored else None
 
     def save(self, agent_steps: int, counters: dict, rolling_score: float) -> Path:
         """Write a checkpoint, then remove those that are neither among the last three nor the best.
 
+        Args:
+            agent_steps: agent steps of the run, which name the checkpoint.
+            counters: counters of the run, stored as JSON.
+            rolling_score: score by which `best` compares checkpoints; not-a-number if there is none yet.
+
+        Returns:
+            The folder of the checkpoint.
+
         Raises:
             FloatingPointError: a weight or statistic is infinite or not a number; nothing is written.
-            OSError: it cannot be written, for lack of room say; those that are there stay as they are.
+            OSError: the checkpoint cannot be written, such as on a full disk; existing checkpoints are unchanged.
         """
         self._check_finite()
         path = self._folder / _name(agent_steps)
@@ -86,9 +97,9 @@ class Checkpoints:
         return path
 
     def _put_in_place(self, aside: Path, path: Path) -> None:
-        """Rename a checkpoint that is written to what it is called; a kill at any moment leaves it or the old one."""
+        """Rename a written checkpoint to its final name; a kill at any moment leaves either it or the old one."""
         replaced = path.with_name(REPLACED + path.name)
-        if path.exists():  # the same agent steps again, after a stop without progress
+        if path.exists():  # a checkpoint of the same agent steps, after a stop without progress
             shutil.rmtree(replaced, ignore_errors=True)
             path.rename(replaced)
         aside.rename(path)
@@ -96,13 +107,16 @@ class Checkpoints:
         _sync(self._folder)
 
     def restore(self, which: str | int = "latest") -> dict:
-        """Restore weights and slots, and return the counters, of the 'latest' or 'best' checkpoint or that of a step.
+        """Restore weights and optimizer slots from a checkpoint and return its counters.
 
-        A damaged latest or best one is passed over, with a warning, for the newest that is whole.
+        If the latest or best checkpoint is damaged, the newest undamaged one is used instead, with a warning.
+
+        Args:
+            which: 'latest', 'best' or the agent steps of a checkpoint.
 
         Raises:
-            UserError: there is none, none is whole, one cannot be read now, it belongs to another network, or `which`
-                is something else.
+            UserError: there is no checkpoint, all are damaged, one cannot be read now or belongs to another network, or
+                `which` is invalid.
         """
         which = _checked(which)
         try:
@@ -124,14 +138,14 @@ class Checkpoints:
         raise UserError(f"every checkpoint in {self._folder} is damaged")
 
     def _in_order(self, which: str | int, there: list[int]) -> list[int]:
-        """Return the agent steps of the checkpoints that `restore` tries, one after another.
+        """Return the agent steps of the checkpoints that `restore` tries, in the order of the attempts.
 
         Args:
-            which: as for `restore`.
-            there: agent steps of all checkpoints, in order.
+            which: 'latest', 'best' or the agent steps of a checkpoint.
+            there: agent steps of all checkpoints, in ascending order.
 
         Raises:
-            UserError: There is no such checkpoint.
+            UserError: there is no such checkpoint.
         """
         if isinstance(which, int):
             if which not in there:
@@ -144,10 +158,10 @@ class Checkpoints:
         return [best, *(step for step in newest_first if step != best)]
 
     def _note_damage(self, step: int, error: Exception) -> str:
-        """Keep in mind that a checkpoint is damaged and return that in words.
+        """Record that a checkpoint is damaged, and return a message that says so.
 
         Raises:
-            UserError: It may be whole, but `error` kept it from being read.
+            UserError: the checkpoint may be undamaged, but `error` prevented reading it.
         """
         if not self._is_damage(step, error):
             raise UserError(
@@ -158,10 +172,10 @@ class Checkpoints:
         return f"{self._path(step)} is damaged ({type(error).__name__})"
 
     def set_damaged_aside(self) -> None:
-        """Rename those that `restore` found damaged: they count no longer, neither as the latest nor as the best.
+        """Rename the checkpoints that `restore` found damaged, so that they no longer count as the latest or the best.
 
         Raises:
-            UserError: that is not allowed.
+            UserError: a checkpoint cannot be renamed.
         """
         for step in self._damaged:
             try:
@@ -188,7 +202,10 @@ class Checkpoints:
         return json.loads(self._counters.numpy())
 
     def _is_damage(self, step: int, error: Exception) -> bool:
-        """Return whether a checkpoint has lost data; otherwise memory, open files or rights were missing."""
+        """Return whether `error` means that a checkpoint has lost data.
+
+        Otherwise the checkpoint could not be read for lack of memory, open files or permissions.
+        """
         if not isinstance(error, DAMAGE) and type(error) is not tf.errors.OpError:
             return False
         try:
@@ -209,7 +226,7 @@ class Checkpoints:
                 )
 
     def _path(self, step: int) -> Path:
-        """Return where the checkpoint of a step is; after a kill it may be one that was about to be replaced."""
+        """Return the folder of a step's checkpoint; after a kill it may still have the name with `REPLACED`."""
         path = self._folder / _name(step)
         replaced = path.with_name(REPLACED + path.name)
         return replaced if replaced.exists() and not path.exists() else path
@@ -227,10 +244,10 @@ def _name(step: int) -> str:
 
 
 def _checked(which: str | int) -> str | int:
-    """Return which checkpoint is meant, whole numbers of NumPy's types as int.
+    """Check the name of a checkpoint and return it, with integers of NumPy's types as int.
 
     Raises:
-        UserError: It is neither 'best' nor 'latest' nor a whole number.
+        UserError: `which` is neither 'best' nor 'latest' nor an integer.
     """
     if which in ("best", "latest"):
         return which
@@ -243,7 +260,7 @@ def _checked(which: str | int) -> str | int:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the system says is wrong, in a few words."""
+    """Return a short description of an error."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     if isinstance(error, tf.errors.OpError):
@@ -252,7 +269,7 @@ def _reason(error: Exception) -> str:
 
 
 def _sync(path: Path) -> None:
-    """Have the disk keep what was written, so that a power cut does not take it."""
+    """Sync a file or folder to disk, so that a power cut does not lose it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""The folder of a run: its settings, command and machine, and the lock of the process that writes to it."""
+"""The run folder: its settings, command and machine, and the lock of the process that writes to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ga3c_tf.host.machine import machine, package_versions, source_version
 
 
 class RunFolder:
-    """The folder of one run. `create` and `open` lock it against other processes until `close` or the end.
+    """The folder of one run. `create` and `open` lock it against other processes until `close` or the process's end.
 
     Attributes:
         path: the folder.
@@ -38,7 +38,7 @@ class RunFolder:
         """Choose the folder of a new run; nothing is written yet.
 
         Raises:
-            UserError: it exists and is not empty.
+            UserError: the folder exists and is not empty, or cannot be used.
         """
         path = Path(config.run_dir) if config.run_dir else Path("runs") / _default_name(config.env_id)
         try:
@@ -53,14 +53,14 @@ class RunFolder:
         return cls(path, config)
 
     def create(self, command: list[str], hardware: dict) -> None:
-        """Make the folder, with config.json, command.txt and meta.json.
+        """Create the folder, with config.json, command.txt and meta.json.
 
         Args:
-            command: the command line.
-            hardware: what only TensorFlow knows of the machine, for meta.json: device, GPUs and oneDNN.
+            command: words of the command line.
+            hardware: what TensorFlow reports of the machine, for meta.json: device, GPUs, oneDNN and dtype policy.
 
         Raises:
-            UserError: it cannot be written, or another process made it meanwhile.
+            UserError: the folder cannot be written, or another process has created it in the meantime.
         """
         try:
             self._make_folder()
@@ -75,10 +75,10 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """Open an existing run to continue it.
+        """Open an existing run folder to continue the run.
 
         Raises:
-            UserError: not a run folder, unreadable settings, links that lead elsewhere, or in use.
+            UserError: `path` is not a run folder, its settings are unreadable, it contains links, or it is in use.
         """
         run = cls(path, read_config(path))
         check_no_links(path)
@@ -89,31 +89,35 @@ class RunFolder:
         return run
 
     def continue_with(self, config: Config, command: list[str], hardware: dict, time_s: float) -> None:
-        """Store the settings and the command that the run is continued with.
+        """Store the settings and the command of a session that continues the run.
 
         Args:
             config: the settings.
-            command: the command line.
+            command: words of the command line.
             hardware: as for `create`.
             time_s: seconds of training so far.
 
         Raises:
-            UserError: they cannot be written.
+            UserError: the files cannot be written.
         """
         self.config = config
         try:
-            self._record_session(command, hardware, time_s)  # first, since it vouches for the settings
+            self._record_session(command, hardware, time_s)  # first: `read_config` checks config.json against it
             write_aside(self.path / "config.json", config.to_json())
         except OSError as error:
             raise UserError(f"cannot write to the run folder {self.path}: {error.strerror}") from None
 
     def close(self) -> None:
-        """Let another process have the folder."""
+        """Release the lock, so that another process can use the folder."""
         if self._lock is not None:
             self._lock.close()
 
     def _make_folder(self) -> None:
-        """Make the folder. A named one may exist, empty; a default one is new, with a number added where necessary."""
+        """Create the folder.
+
+        A folder that the settings name may already exist, if empty. A default folder is always new, with a number added
+        if necessary.
+        """
         if self.config.run_dir:
             self.path.mkdir(parents=True, exist_ok=True)
             return
@@ -133,9 +137,9 @@ class RunFolder:
             raise UserError(f"{self.path} is in use by another process") from None
 
     def _record_session(self, command: list[str], hardware: dict, time_s: float) -> None:
-        """Add this process to meta.json: changed settings, versions, machine, command; never environment variables.
+        """Add this session to meta.json: changed settings, versions, machine and command; never environment variables.
 
-        Its `time_s` is where on the run's time axis it begins: a reader of speeds leaves out what follows.
+        `time_s` is where the session begins on the run's time axis: readers of speeds leave out the start that follows.
         """
         file = self.path / "meta.json"
         sessions = read_sessions(self.path)
@@ -157,7 +161,7 @@ class RunFolder:
         write_aside(file, json.dumps({"sessions": sessions}, indent=2) + "\n")
 
     def _changes(self) -> dict[str, list]:
-        """Return the old and the new value of each setting that is another than in the session before."""
+        """Return the old and the new value of each setting that has changed since the previous session."""
         if not (self.path / "config.json").exists():
             return {}
         before = dataclasses.asdict(read_config(self.path))
@@ -165,13 +169,13 @@ class RunFolder:
         return {name: [before[name], value] for name, value in after.items() if value != before[name]}
 
     def _digest_before(self) -> list[str]:
-        """Return the digest of the existing config.json, which is valid until the new one is written."""
+        """Return the digest of the existing config.json, which stays valid until the new one is written."""
         file = self.path / "config.json"
         return [_digest(file.read_text())] if file.exists() else []
 
 
 def read_sessions(path: Path) -> list[dict]:
-    """Return the sessions in meta.json; an empty list where it is missing or damaged."""
+    """Return the sessions in meta.json; an empty list if it is missing or damaged."""
     try:
         sessions = [dict(session) for session in json.loads((path / "meta.json").read_text())["sessions"]]
         return sessions if all(isinstance(each.get("config_digests", []), list) for each in sessions) else []
@@ -180,7 +184,7 @@ def read_sessions(path: Path) -> list[dict]:
 
 
 def commit_of(session: dict) -> str:
-    """Return the commit of a session in meta.json, shortened, and whether the source was changed since."""
+    """Format the commit of a session in meta.json: its first 12 digits, and ', changed' for uncommitted changes."""
     return f"{str(session.get('commit') or 'unknown')[:12]}{', changed' if session.get('dirty') else ''}"
 
 
@@ -189,12 +193,12 @@ def _digest(text: str) -> str:
 
 
 def check_no_links(path: Path) -> None:
-    """Refuse a folder in which something leads elsewhere.
+    """Reject a folder that contains symbolic links.
 
-    Nothing here makes links. Writing would follow them, and copying would hand on what they lead to.
+    No run creates links. Writing would follow them, and copying would publish the files that they point to.
 
     Raises:
-        UserError: there is a link.
+        UserError: the folder contains a link.
     """
     for folder, _, _ in os.walk(path):
         for entry in os.scandir(folder):
@@ -206,7 +210,7 @@ def read_config(path: Path | str) -> Config:
     """Read the settings of the run in `path`.
 
     Raises:
-        UserError: not a run folder, or a config.json that cannot be read or is not what the run wrote.
+        UserError: `path` is not a run folder, or its config.json cannot be read or is not what the run wrote.
     """
     file = Path(path) / "config.json"
     try:

@@ -1,4 +1,4 @@
-"""The curves of a run: CSV files and TensorBoard events, continued where a checkpoint stands."""
+"""The curves of a run: CSV files and TensorBoard events, which a resumed run continues from its checkpoint."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ METRIC_COLUMNS = (
     "value_loss",
     "entropy",
     "rss_mb",
-    # Columns that come to a later version are added here, at the end: files without them are read, and gone on with.
+    # New columns are added at the end: files of an older version, without them, can still be read and continued.
     "policy_lag_states",
     "kl",
     "total_variation",
@@ -56,7 +56,7 @@ NODE_COLUMNS = ("time_s", "agent_steps", "node", "agents", "pps", "policy_lag_me
 TEXTS = ("event", "why", "node")
 WARN_SECONDS = 60.0
 BLOCK_BYTES = 65_536
-"""Read at a time from the end of a file."""
+"""Bytes read at a time from the end of a file."""
 
 
 class RunLog:
@@ -64,12 +64,12 @@ class RunLog:
 
     Args:
         folder: the run folder.
-        agent_steps: where the run stands; rows beyond `time_s` and `episodes` are dropped, since they are of a part
-            that was lost and will be run again.
-        time_s: seconds of training so far.
-        episodes: episodes so far.
-        warn: told, at most once a minute, that there is no room for more.
-        nodes: whether there is a nodes.csv.
+        agent_steps: agent steps so far.
+        time_s: seconds of training so far. Later rows are dropped: they belong to a part of the run that was lost and
+            is repeated.
+        episodes: number of episodes so far. Rows of later episodes are dropped from episodes.csv.
+        warn: called with one line, at most once a minute, while rows cannot be written, and about damaged rows.
+        nodes: whether to write nodes.csv.
     """
 
     def __init__(
@@ -119,29 +119,29 @@ class RunLog:
         )
 
     def adjustment(self, row: dict[str, float | str]) -> None:
-        """Add one row to adjustment.csv; safe in another thread than the rest."""
+        """Add one row to adjustment.csv; may be called from another thread than the other methods."""
         self._write(self._adjustment, ADJUSTMENT_COLUMNS, row)
 
     def event(self, row: dict[str, float | str]) -> None:
-        """Add one row to events.csv: something went wrong and was dealt with."""
+        """Add one row to events.csv: a problem that was dealt with."""
         self._write(self._event_log, EVENT_COLUMNS, row)
 
     def node(self, row: dict[str, float | str]) -> None:
-        """Add one row to nodes.csv: what the agents of one machine have done. Only where `nodes` was asked for."""
+        """Add one row to nodes.csv: what the agents of one machine have done. Needs `nodes=True`."""
         assert self._node_log is not None
         self._write(self._node_log, NODE_COLUMNS, row)
 
     def flush(self) -> None:
-        """Have the disk keep everything written so far.
+        """Sync everything written so far to disk.
 
         Raises:
-            OSError: it cannot.
+            OSError: a file cannot be written.
         """
         for file in self._files():
             file.flush()
 
     def close(self) -> None:
-        """Close all files; tell of what had no room to the last."""
+        """Close all files; warn about rows that could not be written."""
         self._warned = -math.inf
         for file in self._files():
             file.close()
@@ -176,17 +176,17 @@ class RunLog:
 
 
 def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
-    """Read the rows of a run's CSV file as texts; skips damaged lines, such as a half-written last one.
+    """Read the rows of a run's CSV file as strings; skip damaged lines, such as a half-written last one.
 
-    For small files: a row takes about a kilobyte. `read_columns` takes 8 bytes a number.
+    It is meant for small files, since a row takes about a kilobyte of memory. `read_columns` takes 8 bytes per number.
     """
     return [dict(zip(columns, cells, strict=True)) for _, cells in _lines(file, columns) if cells is not None]
 
 
 def read_columns(file: Path, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Read the numeric columns of a run's CSV file, float64; an empty cell is not-a-number.
+    """Read the numeric columns of a run's CSV file, each float64 [rows]; an empty cell is not-a-number.
 
-    A damaged line is left out, as by `read_rows`.
+    Damaged lines are skipped, as in `read_rows`.
     """
     numbers = {name: array.array("d") for name in columns if name not in TEXTS}
     places = [(columns.index(name), values.append) for name, values in numbers.items()]
@@ -198,7 +198,7 @@ def read_columns(file: Path, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
 
 
 def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dict[str, str]]:
-    """Read the last rows of a run's CSV file, at most `count`, from its end; skips damaged lines."""
+    """Read at most `count` rows from the end of a run's CSV file, as strings; skip damaged lines."""
     if not file.exists():
         return []
     with file.open("rb") as stream:
@@ -208,17 +208,17 @@ def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dic
             size = min(BLOCK_BYTES, place)
             place = stream.seek(place - size)
             end = stream.read(size) + end
-    lines = end.decode(errors="replace").split("\n")[:-1]  # what follows the last line break is half a line
+    lines = end.decode(errors="replace").split("\n")[:-1]  # text after the last line break is an incomplete line
     missing = _missing_cells(file, columns)
-    rows = [_cells(line + missing, columns) for line in (lines[1:] if place else lines)]  # and so may be the first line
+    rows = [_cells(line + missing, columns) for line in (lines[1:] if place else lines)]  # so may be the first line
     return [dict(zip(columns, cells, strict=True)) for cells in rows[-count:] if cells is not None]
 
 
 def _lines(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, list[str] | None]]:
-    """Yield each line except the header, with its cells; None in place of the cells of a damaged line.
+    """Yield each line except the header, with its cells, or with None if the line is damaged.
 
-    A line of an older version, which had fewer columns, is filled up with empty cells.
-    Each line is read by itself, or one wrong quotation mark would swallow all that follow.
+    Lines of an older version, which had fewer columns, are padded with empty cells. Each line is parsed on its own,
+    because a wrong quotation mark would otherwise swallow all lines after it.
     """
     if not file.exists():
         return
@@ -232,14 +232,14 @@ def _lines(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, list[str
 
 
 def _missing_cells(file: Path, columns: tuple[str, ...]) -> str:
-    """Return what to add to each line of a file of an older version, whose header has only the first columns."""
+    """Return the commas that each line of a file lacks if an older version wrote it, with only the first columns."""
     with file.open(errors="replace", newline="\n") as stream:
         names = tuple(stream.readline().removesuffix("\n").split(","))
     return "," * (len(columns) - len(names)) if names == columns[: len(names)] else ""
 
 
 def _cells(line: str, columns: tuple[str, ...]) -> list[str] | None:
-    """Split a line, given without its line break, into cells; return None for a damaged line."""
+    """Split a line without its line break into cells; return None for a damaged line."""
     try:
         [cells] = csv.reader([line]) if '"' in line else [line.split(",")]
         if len(cells) != len(columns) or not cells[0]:
@@ -253,7 +253,7 @@ def _cells(line: str, columns: tuple[str, ...]) -> list[str] | None:
 
 
 def _drop_rows(file: Path, columns: tuple[str, ...], counter: str, last: float, warn: Callable[[str], None]) -> None:
-    """Write `file` anew: its header and the rows whose number `counter` is at most `last`; tell of damaged ones."""
+    """Rewrite `file` with its header and the rows whose column `counter` is at most `last`; warn about damaged rows."""
     damaged = 0
     place = columns.index(counter)
     with atomic_write(file, newline="") as stream:
@@ -268,7 +268,11 @@ def _drop_rows(file: Path, columns: tuple[str, ...], counter: str, last: float, 
 
 
 def _text(value: float | str) -> str:
-    """Format a CSV cell: texts as they are, integers without a point, others to six digits, not-a-number empty."""
+    """Format a CSV cell.
+
+    Texts stay as they are, integers have no decimal point, other numbers have six significant digits or, from 1000 on,
+    three decimals, and not-a-number is empty.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, float) and math.isnan(value):

@@ -1,4 +1,4 @@
-"""What a training ends with: the field "ended" of what `train --json` and `resume --json` print."""
+"""Reasons why a training ended: values of the field "ended" that `train --json` and `resume --json` print."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ STEPS = "steps"
 MINUTES = "minutes"
 EPISODES = "episodes"
 INTERRUPTED = "interrupted"
-"""A signal, or the caller, asked it to end; what it did is saved."""
+"""A signal, or the caller, asked the training to end; its progress is saved."""
 DIVERGED = "diverged"
 """Losses or weights were not finite; the last checkpoint remains."""
 NOT_SAVED = "not saved"
-"""What it did cannot be written; what was saved before remains."""
+"""The training's progress could not be saved; earlier checkpoints remain."""
 BUDGET_REACHED = "budget reached before"
-"""There was nothing left to do when it was resumed."""
+"""The run had already reached its budget when it was to be resumed."""
 BAD_INPUT = "bad input"
 FAILED = "failed"
-"""A fault of the program, with a traceback."""
+"""An internal error, with a traceback."""

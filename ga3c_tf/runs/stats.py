@@ -1,4 +1,4 @@
-"""Counters of a run: rates over a window, the policy lag, episodes and the rolling score. Safe under threads."""
+"""Counters of a run: rates over a window, policy lag, episodes and the rolling score. Thread-safe."""
 
 from __future__ import annotations
 
@@ -11,41 +11,49 @@ import numpy as np
 from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, Divergence, SegmentLag
 
 BOOTSTRAP_ENTRIES = 1_000_000
-"""Of the resamples that are held in memory at once."""
+"""Maximum number of scores in the resamples held in memory at once."""
 MEASURED = (*Divergence._fields, *SegmentLag._fields)
-"""What each update measures of its batch's lag besides the lag itself."""
+"""Names of the quantities that each update measures besides the policy lag of its batch."""
 NO_AGENTS = np.empty(0, np.int64)
 
 
 class Sums:
-    """Sums by a whole number from 0 on: takes as much memory as the largest number asks for, however many are added."""
+    """Sums by a non-negative integer key. Memory grows with the largest key, not with the number of additions."""
 
     def __init__(self):
         self.values = np.zeros(0)
 
     def add(self, numbers: np.ndarray, amounts: np.ndarray | None = None) -> None:
-        """Add to the sum of each number its amount, 1 by default; int64 [n] and [n]."""
+        """Add amounts to the sums of their keys.
+
+        Args:
+            numbers: int64 [n], the keys.
+            amounts: [n], the amounts; 1 each by default.
+        """
         found = np.bincount(numbers, amounts)
         if len(found) > len(self.values):
             self.values = np.concatenate([self.values, np.zeros(len(found) - len(self.values))])
         self.values[: len(found)] += found
 
     def padded(self, size: int) -> np.ndarray:
-        """Return the first `size` sums, float64."""
+        """Return the sums of the keys 0 to `size` - 1, float64 [size]."""
         return np.concatenate([self.values, np.zeros(size)])[:size]
 
 
 class Stats:
-    """What predictors, trainers and agents have done, in all and since the last `window`.
+    """Counts the work of predictors, trainers and agents, in total and since the last call of `window`.
 
-    Policy lag is measured in model updates: those made between choosing an action and training on it, that training
-    not counted.
+    Policy lag is the number of model updates between choosing an action and training on it, not counting the update
+    that trains on it.
+
+    Args:
+        rolling_episodes: number of episodes in the window of the rolling score.
 
     Attributes:
-        predictions: states answered in all.
-        trained_samples: states trained on in all.
-        updates: model updates in all.
-        episodes: episodes ended in all.
+        predictions: total number of states that predictors answered.
+        trained_samples: total number of states trained on.
+        updates: total number of model updates.
+        episodes: total number of finished episodes.
     """
 
     def __init__(self, rolling_episodes: int):
@@ -57,7 +65,7 @@ class Stats:
         self._clear_window()
 
     def predicted(self, states: int) -> None:
-        """Count one batch of `states` requests that a predictor answered."""
+        """Count one prediction batch of `states` states."""
         with self._lock:
             self.predictions += states
             self._window_predictions += states
@@ -77,11 +85,12 @@ class Stats:
 
         Args:
             lags: int64 [batch], the policy lag of each state.
-            policy_loss, value_loss: sums over the batch.
-            entropy: mean over the batch, in nats.
-            agents: int64 [batch], whose states they are, for `lags_of`.
-            divergence: of the batch.
-            within: lag within its segments.
+            policy_loss: policy loss, summed over the batch.
+            value_loss: value loss, summed over the batch.
+            entropy: mean entropy of the policy over the batch, in nats.
+            agents: int64 [batch], the agent of each state, for `lags_of`.
+            divergence: divergence of the policy on the batch.
+            within: lag within the segments of the batch.
         """
         with self._lock:
             self.updates += 1
@@ -102,22 +111,25 @@ class Stats:
                 self._recent_sum -= self._recent[0]
             self._recent.append(score)
             self._recent_sum += score
-            if self.episodes % self._rolling_episodes == 0:  # what rounding has added up to
+            if self.episodes % self._rolling_episodes == 0:  # remove accumulated rounding errors
                 self._recent_sum = math.fsum(self._recent)
 
     @property
     def rolling_score(self) -> float:
-        """Mean raw score of the last episodes; not-a-number before the first."""
+        """Mean raw score of the last episodes; not-a-number before the first episode."""
         with self._lock:
             return self._recent_sum / len(self._recent) if self._recent else float("nan")
 
     @property
     def settled_score(self) -> float:
-        """The rolling score once its window is full; not-a-number before, when a lucky episode could decide it."""
+        """Rolling score once its window is full; not-a-number before, when one lucky episode could decide it."""
         return self.rolling_score if len(self._recent) == self._rolling_episodes else float("nan")
 
     def window(self, seconds: float) -> dict[str, float]:
-        """Return rates and means over the `seconds` since the last call; not-a-number where nothing happened."""
+        """Return rates and means over the `seconds` since the last call, and start a new window.
+
+        A mean over nothing is not-a-number.
+        """
         with self._lock:
             counts = self._states_of_lag.values
             batches = self._window_prediction_batches
@@ -140,18 +152,23 @@ class Stats:
             return row
 
     def lags_of(self, agents: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sum and the number of policy lags by agent since the last `window`, both float64 [agents]."""
+        """Return the sum and the number of policy lags per agent since the last `window`, each float64 [agents]."""
         with self._lock:
             return self._lags_of_agent.padded(agents), self._states_of_agent.padded(agents)
 
     def _add_measured(self, values: np.ndarray, states: int) -> None:
-        """Add what was measured of a batch of so many states, float64 [len(MEASURED)]; not-a-number is left out."""
+        """Add the measured values of a batch, weighted by its number of states; not-a-number is left out.
+
+        Args:
+            values: float64 [len(MEASURED)].
+            states: number of states in the batch.
+        """
         known = np.isfinite(values)
         self._measured[known] += values[known] * states
         self._states_measured[known] += states
 
     def _measured_means(self) -> dict[str, float]:
-        """Return the means over states of what each update measured; not-a-number where none did."""
+        """Return the means of the measured values over states; not-a-number where nothing was measured."""
         means = np.full(len(MEASURED), np.nan)
         np.divide(self._measured, self._states_measured, out=means, where=self._states_measured > 0)
         return dict(zip(MEASURED, means.tolist(), strict=True))
@@ -188,7 +205,7 @@ class Stats:
 
 
 def _percentile(counts: np.ndarray, percent: float) -> float:
-    """Return np.percentile of numbers given as a histogram: each n occurs `counts`[n] times."""
+    """Return the value of np.percentile for a histogram in which each number n occurs `counts[n]` times."""
     ends = counts.cumsum()
     place = percent / 100 * (ends[-1] - 1)
     below, above = np.searchsorted(ends, [math.floor(place), math.ceil(place)], side="right")
@@ -196,7 +213,10 @@ def _percentile(counts: np.ndarray, percent: float) -> float:
 
 
 def bootstrap_interval(scores, confidence: float = 0.95, resamples: int = 10_000) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of the mean of `scores` [n]; the same scores give the same interval."""
+    """Return the percentile bootstrap interval of the mean of `scores` [n].
+
+    The random generator is seeded, so the same scores give the same interval.
+    """
     scores = np.asarray(scores, np.float64)
     rng = np.random.default_rng(0)
     at_once = max(1, BOOTSTRAP_ENTRIES // len(scores))

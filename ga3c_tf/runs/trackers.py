@@ -1,6 +1,6 @@
-"""Experiment trackers, Weights & Biases and MLflow: they are fed with the rows of metrics.csv.
+"""Experiment trackers: Weights & Biases and MLflow receive the rows of metrics.csv.
 
-A tracker works in a thread of its own. One that fails or hangs never ends a training, and delays only its end.
+A tracker works in its own thread. If it fails or hangs, the training goes on, and only its end may be delayed.
 """
 
 from __future__ import annotations
@@ -23,33 +23,41 @@ from ga3c_tf.files import write_aside
 from ga3c_tf.runs import outcomes
 
 PROJECT = "ga3c_tf"
-"""The project in Weights & Biases and the experiment in MLflow, where the user's environment names no other."""
+"""Default project in Weights & Biases and experiment in MLflow, unless environment variables name another."""
 FILE = "tracker.json"
-"""In the run folder: the tracker's id of the run, with which a resumed run goes on."""
+"""File in the run folder with the tracker's id of the run, which a resumed run continues."""
 MOST_WAITING = 1000
 CLOSE_SECONDS = 60.0
 Row = dict[str, float]
 
 
 class Tracker(Protocol):
-    """A tracker that has begun a run, or goes on with it. Each call may take long, and may fail."""
+    """A tracker that has begun or continued a run. Each call may take long and may fail.
+
+    Attributes:
+        id: the tracker's id of the run.
+    """
 
     id: str
 
     def log(self, agent_steps: int, values: Row) -> None:
-        """Add a row."""
+        """Log a row of metrics."""
 
     def close(self, ended: str) -> None:
-        """End the run; `ended` says why (of `runs.outcomes`), and is FAILED for whatever an error has ended."""
+        """End the run.
+
+        Args:
+            ended: a value of `runs.outcomes`; FAILED if an error ended the training.
+        """
 
 
 class WandbTracker:
-    """Weights & Biases; its environment variables (WANDB_MODE, WANDB_DIR and so on) hold.
+    """Weights & Biases. Its environment variables (WANDB_MODE, WANDB_DIR and so on) apply.
 
     Args:
-        folder: the run folder, whose name is the run's.
+        folder: the run folder, whose name becomes the name of the run.
         config: the settings.
-        known: the id that an earlier session had.
+        known: id of the run from an earlier session, or None.
     """
 
     def __init__(self, folder: Path, config: Config, known: str | None):
@@ -57,7 +65,7 @@ class WandbTracker:
 
         online = wandb.setup().settings.mode not in ("offline", "dryrun", "disabled")
         if online and wandb.run is None and not wandb.login(prompt=False, verify=False):
-            # `init` would ask on the terminal, where the progress is shown and nobody waits for a question
+            # `init` would ask on the terminal, where the progress is shown and nobody expects a question
             raise RuntimeError("there is no API key: run 'wandb login' first, or set WANDB_MODE=offline")
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),
@@ -65,7 +73,7 @@ class WandbTracker:
             id=known,
             resume="allow",
             config=_settings(config),
-            tags=[tag[:64] for tag in _tags(config).values()],  # longer ones are refused
+            tags=[tag[:64] for tag in _tags(config).values()],  # longer tags are rejected
             settings=wandb.Settings(console="off"),
         )
         self.id = self._run.id
@@ -78,12 +86,12 @@ class WandbTracker:
 
 
 class MlflowTracker:
-    """MLflow; MLFLOW_TRACKING_URI says where, which is mlflow.db in the current folder by default.
+    """MLflow. The store is MLFLOW_TRACKING_URI, by default mlflow.db in the current folder.
 
     Args:
-        folder: the run folder, whose name is the run's.
+        folder: the run folder, whose name becomes the name of the run.
         config: the settings.
-        known: the id that an earlier session had; a new run is begun where the store does not have it.
+        known: id of the run from an earlier session, or None; a new run is begun if the store does not have it.
     """
 
     def __init__(self, folder: Path, config: Config, known: str | None):
@@ -113,7 +121,7 @@ class MlflowTracker:
         return run
 
     def _experiment(self) -> str:
-        """Return the id of the experiment; two runs that start together may both try to create it."""
+        """Return the id of the experiment, which two runs that start together may both try to create."""
         from mlflow.exceptions import MlflowException
 
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT)
@@ -137,18 +145,22 @@ TRACKERS: dict[str, Callable[[Path, Config, str | None], Tracker]] = {"wandb": W
 
 
 def check_tracker(config: Config) -> None:
-    """Refuse, with a UserError, a tracker that is not installed."""
+    """Check that the tracker that the settings name is installed.
+
+    Raises:
+        UserError: the tracker's package is missing.
+    """
     if config.track and importlib.util.find_spec(config.track) is None:
         raise UserError(f"--track {config.track} needs the package {config.track}: pip install '.[track]' in a clone")
 
 
 class Tracking:
-    """Hands rows to the tracker that the settings name, if any.
+    """Passes rows of metrics to the tracker that the settings name, if any.
 
     Args:
         folder: the run folder.
         config: the settings.
-        warn: told, once, in one line, what has failed; nothing is tracked from then on.
+        warn: called once with one line if the tracker fails; nothing is tracked from then on.
     """
 
     def __init__(self, folder: Path, config: Config, warn: Callable[[str], None]):
@@ -163,12 +175,12 @@ class Tracking:
             self._thread.start()
 
     def log(self, row: Row) -> None:
-        """Hand over a row of metrics.csv; it is lost where `MOST_WAITING` wait already."""
+        """Queue a row of metrics.csv for the tracker; it is dropped if `MOST_WAITING` rows are already waiting."""
         if self._thread.is_alive() and self._rows.qsize() < MOST_WAITING:
             self._rows.put(row)
 
     def close(self, ended: str) -> None:
-        """End the run of the tracker, as `Tracker.close`; wait at most `CLOSE_SECONDS` for it."""
+        """End the tracker's run, as `Tracker.close` does; wait at most `CLOSE_SECONDS` for it."""
         if not self._thread.is_alive():
             return
         self._ended = ended
@@ -187,12 +199,12 @@ class Tracking:
                 values = {name: value for name, value in row.items() if value is not None and not math.isnan(value)}
                 tracker.log(int(row["agent_steps"]), values)
             tracker.close(self._ended)
-        except BaseException as error:  # some end the thread by SystemExit
+        except BaseException as error:  # some trackers raise SystemExit
             if not self._given_up:
                 self._warn(f"--track {self._config.track}: {_first_line(error)}; the training goes on without it")
 
     def _begin(self) -> Tracker:
-        """Begin a run, or go on with that of an earlier session."""
+        """Begin a run, or continue the run of an earlier session."""
         name = str(self._config.track)
         file = self._folder / FILE
         known = json.loads(file.read_text()) if file.exists() else {}

@@ -1,7 +1,7 @@
-"""Weights that are handed on: a folder with the settings of the run, its float32 weights, and a card that says more.
+"""Published weights: a folder with the settings of the run, its float32 weights, its score and a model card.
 
-The weights lie in a NumPy archive, or for the Hugging Face Hub in a safetensors file; neither can hold code. Optimizer
-slots stay behind: such a folder is for playing and scoring, not for resuming.
+The weights are in a NumPy archive or, for the Hugging Face Hub, in a safetensors file; neither can contain code.
+Optimizer slots are left out, so such a folder is for playing and scoring, not for resuming.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.files import atomic_write
 from ga3c_tf.runs.folder import check_no_links, read_config
 
-if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights need none of it
+if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights do not need it
     from ga3c_tf.config import Config
     from ga3c_tf.model.model import Model
 
@@ -32,19 +32,19 @@ FILE = "weights.npz"
 SAFETENSORS = "model.safetensors"
 SCORE = "score.json"
 EPISODE = "episode.gif"
-"""An animated picture of how the agent plays."""
+"""Animation of the agent at play."""
 ORIGIN = "began_with"
-"""The folder in a run folder that has the card, the score and the curve of the weights that the run began with."""
+"""Folder in a run folder with the card, the score and the curve of the weights that the run began with."""
 KEPT = ("README.md", "config.json", SCORE, "curve.csv", "curve.svg", "curve.png", ORIGIN)
 HERE = Path(__file__).resolve().parents[2]
 CHECKOUT = HERE / "results" / "weights"
 INSTALLED = HERE / "ga3c_tf" / "reproduce" / "weights"
 PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
-"""The published ones, each in a folder of its name: in a checkout, or installed beside the package."""
+"""Folder of the weights published with this package, each in a folder of its name: in a checkout, or installed."""
 
 
 def file_of(folder: Path) -> Path | None:
-    """Return the file of the weights in a folder, None where there is none."""
+    """Return the file of the weights in a folder, or None if there is none."""
     return next((folder / name for name in (FILE, SAFETENSORS) if os.path.isfile(folder / name)), None)
 
 
@@ -57,7 +57,7 @@ def published_folder(name: str) -> Path:
     """Return the folder of the published weights called `name`.
 
     Raises:
-        UserError: there are none of this name.
+        UserError: no published weights have this name.
     """
     names = published_names()
     if name not in names:
@@ -67,10 +67,10 @@ def published_folder(name: str) -> Path:
 
 
 def weights_called(name: str) -> Path:
-    """Return the folder of weights: `name` itself, or that of the published weights of this name.
+    """Return the folder of weights: `name` itself if it is one, otherwise that of the published weights `name`.
 
     Raises:
-        UserError: there is neither, or something in the folder is a link.
+        UserError: there are no such weights, `name` is a run folder, or the folder contains a link.
     """
     if os.path.isdir(Path(name) / "checkpoints"):
         raise UserError(
@@ -78,15 +78,21 @@ def weights_called(name: str) -> Path:
         )
     if not file_of(Path(name)):
         return published_folder(name)
-    check_no_links(Path(name))  # a new run copies what lies in it, and `publish` hands that on
+    check_no_links(Path(name))  # a new run copies the files in it, and `publish` publishes the copies
     return Path(name)
 
 
 def keep_origin(folder: Path, run: Path) -> None:
-    """Note in a new run folder what it began with: all that `ga3c-tf publish` wrote, but the weights themselves.
+    """Copy the files in `KEPT`, such as card and score, of the weights that a run begins with to its folder.
+
+    The weights themselves are not copied.
+
+    Args:
+        folder: folder of the weights.
+        run: the new run folder.
 
     Raises:
-        UserError: it cannot be copied.
+        UserError: the files cannot be copied.
     """
     try:
         shutil.copytree(folder, run / ORIGIN, ignore=lambda _, names: set(names) - set(KEPT))
@@ -95,7 +101,11 @@ def keep_origin(folder: Path, run: Path) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Refuses, with a UserError, to write weights over anything but weights that were written before."""
+    """Check that weights can be written to a folder: it is new, empty, or has weights that were written before.
+
+    Raises:
+        UserError: the folder has other content, is a link, or cannot be read.
+    """
     try:
         there = [path.name for path in folder.iterdir()] if os.path.isdir(folder) else []
     except OSError as error:
@@ -105,24 +115,24 @@ def check_free(folder: Path) -> None:
 
 
 def save_weights(folder: Path, model: Model, config_json: str, score: dict, name: str = FILE) -> Path:
-    """Write the weights, the settings and the score that they were given; return the file of the weights.
+    """Write weights, settings and score to a folder; return the file of the weights.
 
     Args:
-        folder: made where it is not there; `check_free` says which may be.
-        model: whose weights.
-        config_json: the settings, as `Config.to_json` gives them.
-        score: what `evaluation.summary` says.
-        name: of the file of the weights, `FILE` or `SAFETENSORS`.
+        folder: folder to write to, as `check_free` allows it; it is created if it does not exist.
+        model: the model whose weights are written.
+        config_json: the settings, as `Config.to_json` returns them.
+        score: summary of an evaluation, from `evaluation.summary`.
+        name: name of the file of the weights, `FILE` or `SAFETENSORS`.
 
     Raises:
-        UserError: the folder cannot be written, or the NumPy archive is over 5 MB; what was there stands.
+        UserError: the folder cannot be written, or the NumPy archive is over 5 MB; existing files are unchanged.
     """
     content = _safetensors_of(model) if name == SAFETENSORS else _archive_of(model)
     score_json = json.dumps(score, indent=2) + "\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         contents = {name: content, "config.json": config_json.encode(), SCORE: score_json.encode()}
-        with contextlib.ExitStack() as stack:  # at its end, when all are written, they replace what was there
+        with contextlib.ExitStack() as stack:  # at its end, when all are written, they replace the existing files
             for each, whole in contents.items():
                 stream = stack.enter_context(atomic_write(folder / each, "wb"))
                 stream.write(whole)
@@ -135,14 +145,14 @@ def save_weights(folder: Path, model: Model, config_json: str, score: dict, name
 
 
 def check_same_scaling(folder: Path, config: Config) -> None:
-    """Refuse weights for a run whose states would enter the network on another scale.
+    """Check that a run scales its states as the weights that it begins with need it.
 
     Args:
-        folder: of the weights.
-        config: of the run.
+        folder: folder of the weights.
+        config: settings of the run.
 
     Raises:
-        UserError: with the option that would be right; or the folder is damaged.
+        UserError: the scaling differs, and the text names the right option; or the folder is damaged.
     """
     there = read_config(folder)
     for name in ("normalize_images", "normalize_observations"):
@@ -153,10 +163,10 @@ def check_same_scaling(folder: Path, config: Config) -> None:
 
 
 def load_weights(folder: Path, model: Model) -> int:
-    """Give the model the weights of a folder; return the agent steps they were trained for.
+    """Load the weights of a folder into a model; return the agent steps that they were trained for.
 
     Raises:
-        UserError: the files are damaged, or of another network; or they need a package that is missing.
+        UserError: the files are damaged, belong to another network, or need a package that is missing.
     """
     file = file_of(folder) or folder / FILE
     read = _safetensors().load_file if file.name == SAFETENSORS else _numpy_arrays
@@ -166,7 +176,7 @@ def load_weights(folder: Path, model: Model) -> int:
         shapes = [array.shape for array in arrays]
         finite = all(np.isfinite(array).all() for array in arrays)
         agent_steps = int(json.loads((folder / SCORE).read_text())["agent_steps"])
-    except Exception as error:  # damage shows in as many ways as there are bytes
+    except Exception as error:  # reading damaged files may raise anything
         raise UserError(f"{folder} is damaged: {type(error).__name__}") from None
     if not finite:
         raise UserError(f"{folder} is damaged: {file.name} has weights that are not finite")
@@ -180,10 +190,10 @@ def load_weights(folder: Path, model: Model) -> int:
 
 
 def _safetensors() -> types.ModuleType:
-    """Return the module that reads and writes safetensors.
+    """Import and return the module that reads and writes safetensors files.
 
     Raises:
-        UserError: its package is missing.
+        UserError: the package is missing.
     """
     try:
         import safetensors.numpy
@@ -193,7 +203,11 @@ def _safetensors() -> types.ModuleType:
 
 
 def _archive_of(model: Model) -> bytes:
-    """Return the weights as a compressed NumPy archive, called by their numbers."""
+    """Return the weights as a compressed NumPy archive, each named by its number.
+
+    Raises:
+        UserError: the archive is over `MOST_BYTES`.
+    """
     archive = io.BytesIO()
     arrays = {str(number): weights for number, weights in enumerate(model.network.get_weights())}
     np.savez_compressed(archive, **{name: array.astype(np.float32) for name, array in arrays.items()})
@@ -203,7 +217,7 @@ def _archive_of(model: Model) -> bytes:
 
 
 def _safetensors_of(model: Model) -> bytes:
-    """Return the weights as a safetensors file, called by their numbers and layers: '0.conv11.kernel'."""
+    """Return the weights as a safetensors file, each named by its number and layer, such as '0.conv11.kernel'."""
     arrays = {
         f"{number}.{variable.path.replace('/', '.')}": np.ascontiguousarray(variable.numpy(), np.float32)
         for number, variable in enumerate(model.network.weights)
