@@ -1,4 +1,4 @@
-"""What the pictures share: size, style and colors."""
+"""Size, style, colors and legends that all pictures share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import matplotlib
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # palette of Okabe and Ito
 SYSTEM_COLORS = {"a3c": COLORS[4], "a2c": COLORS[2], "ga3c": COLORS[0]}
 COLUMN = 3.3  # inches: the width of a column of the paper
 FONT = 7
@@ -35,7 +35,13 @@ STYLE: dict[Any, Any] = {
 
 
 def canvas(rows: int, columns: int, height: float, **options):
-    """Return a figure of the width of a column, and its axes [rows, columns]."""
+    """Return a matplotlib figure as wide as a column of the paper, and its axes as an array [rows, columns].
+
+    Args:
+        rows, columns: numbers of axes.
+        height: height of the figure, in inches.
+        options: further arguments of `plt.subplots`.
+    """
     plt.rcdefaults()
     for name, value in STYLE.items():
         matplotlib.rcParams[name] = value
@@ -43,7 +49,7 @@ def canvas(rows: int, columns: int, height: float, **options):
 
 
 def save(figure, stem: Path) -> None:
-    """Write the picture as .svg and .png, the same bytes for the same picture."""
+    """Save the picture as .svg and .png, and close it. The same picture always gives the same bytes."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(f"{stem}.svg", metadata={"Date": None, "Creator": None})
     figure.savefig(f"{stem}.png", dpi=200, metadata={"Software": None})
@@ -57,7 +63,7 @@ def legend_above(figure, handles: dict, columns: int) -> None:
 
 
 def handles(axes) -> dict:
-    """Return what the axes have labelled, by label: the first of each."""
+    """Return the legend handle of each label on these axes; the first one if several axes use the label."""
     found: dict[str, Any] = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):

@@ -1,4 +1,4 @@
-"""Pictures of what policy lag does."""
+"""Pictures of policy lag and its effect on learning."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from ga3c_tf.reproduce.drawing.score_plots import color_of, draw_curves, draw_ra
 from ga3c_tf.reproduce.runs.run import Run
 
 SHOWN = (0.0, 1.5)
-"""Shares of what is learned; runs beyond are drawn at the edge."""
+"""Lowest and highest share of the gain that is shown; shares outside this range are drawn at its edge."""
 MARKERS = ("o", "s", "^", "D", "v", "P")
 OFFSET = 0.09
-"""Between the marks of a picture, in places of its axis, so that intervals do not hide one another."""
+"""Distance between the marks at one lag, so that their bars do not overlap; 1 is the distance between two lags."""
 
 
 def lag_picture(rates: dict[str, dict[str, list[Run]]], random: float | None, stem: Path) -> None:
-    """Curves against time and agent steps, a row for each learning rate, and below the policy lag as measured.
+    """Draw learning curves against time and agent steps, a row for each learning rate, and the measured lag below.
 
-    The lag of a setting is drawn as the distribution of its windows: a box of the quartiles of the windows' means, with
-    whiskers from the 5th to the 95th percentile, and a mark at the median of the windows' 95th percentiles.
+    The lag of a setting is drawn as its distribution over the windows of metrics.csv: a box from the first to the third
+    quartile of the windows' means, with whiskers from the 5th to the 95th percentile and a bar at the median. A diamond
+    marks the median of the windows' 95th percentiles.
 
     Args:
-        rates: the runs by learning rate in words, and by setting.
-        random: the score of the random policy, where it is known.
-        stem: of the files.
+        rates: runs by learning rate in words, and by setting.
+        random: score of the random policy; None if it is unknown.
+        stem: path of the picture files, without the suffix.
     """
     figure, axes = canvas(len(rates) + 1, 2, 1.0 + 1.35 * (len(rates) + 1))
     for (time, steps), (title, by_setting) in zip(axes, rates.items(), strict=False):
@@ -40,7 +41,7 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], random: float | None, st
     boxes = figure.add_subplot(axes[-1, 0].get_gridspec()[-1, :])
     for axis in axes[-1]:
         axis.remove()
-    # Below, the lag of each setting at both rates, without the first tenth of each run.
+    # The last row shows the lag of each setting, over all rates together. The first tenth of each run is left out.
     settings = next(iter(rates.values()))
     runs_of = {name: [run for curves in rates.values() for run in curves.get(name, [])] for name in settings}
     for place, (name, runs) in enumerate(runs_of.items()):
@@ -67,12 +68,12 @@ def lag_picture(rates: dict[str, dict[str, list[Run]]], random: float | None, st
 
 
 def scores_by_lag(lines: dict[str, dict[str, list[float]]], random: float | None, stem: Path) -> None:
-    """Draw a mark for each correction: mean score and range of the seeds at each lag.
+    """Draw the mean score and the range of the seeds at each lag, with a different mark for each correction.
 
     Args:
-        lines: scores of the seeds by correction and by lag in words.
-        random: the score of the random policy, where it is known.
-        stem: of the files.
+        lines: scores of the seeds, by correction and by lag in words.
+        random: score of the random policy; None if it is unknown.
+        stem: path of the picture files, without the suffix.
     """
     figure, [[axis]] = canvas(1, 1, 2.6)
     settings = list(next(iter(lines.values())))
@@ -92,14 +93,16 @@ def scores_by_lag(lines: dict[str, dict[str, list[float]]], random: float | None
 
 
 def boundaries(points: dict[str, dict[tuple[int, float], list[tuple[int, float]]]], kept: float, stem: Path) -> None:
-    """Draw the share of what is learned against learning rate times lag, a row for each optimizer.
+    """Draw the share of the gain against learning rate times lag, a row for each optimizer.
 
-    Lines join the means over the seeds. Where those of all batch sizes and rates lie on one curve, that lag decides.
+    The first column has the lag in updates, the second one in states. Lines join the means over the seeds. If the lines
+    of all batch sizes and learning rates coincide in a column, that kind of lag decides.
 
     Args:
-        points: by optimizer, and by batch and learning rate: of each run its lag in updates and the share.
-        kept: the share below which learning has stopped.
-        stem: of the files.
+        points: lag in updates and share of the gain of each run, by optimizer and by batch size (states) and learning
+            rate.
+        kept: share of the gain below which learning counts as stopped.
+        stem: path of the picture files, without the suffix.
     """
     figure, axes = canvas(len(points), 2, 0.9 + 1.5 * len(points), sharey=True)
     for row, (optimizer, by_setting) in zip(axes, points.items(), strict=True):

@@ -1,4 +1,4 @@
-"""The curves of run folders, what `ga3c-tf plot` draws."""
+"""Curves of run folders, drawn by `ga3c-tf plot`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS
 
 MOST_POINTS = 500
 Lines = dict[str, tuple[str, str]]
-"""For each column of metrics.csv the style of its line and what the legend calls it."""
+"""Line style and legend text of each column of metrics.csv."""
 LAG: Lines = {
     "policy_lag_mean": ("-", "mean"),
     "policy_lag_p95": (":", "95th percentile"),
@@ -37,10 +37,11 @@ SHARES: Lines = {
 def plot_runs(runs: list[Path], file: Path) -> None:
     """Draw score (against time and agent steps), PPS, TPS, policy lag, queues and divergence of `runs` into `file`.
 
-    Where a run was adjusted, also the workers that it had, trials included, and the rate of each period.
+    If a run was adjusted dynamically, another row of panels shows its numbers of workers, including those only tried,
+    and the rate of each period.
 
     Raises:
-        UserError: not a run folder, no rows yet, or a kind of file matplotlib does not write.
+        UserError: a folder is not a run folder or has no rows in metrics.csv yet, or `file` cannot be written.
     """
     if not file.suffix:
         raise UserError(f"{file} has no suffix: name a .png, .svg or .pdf")
@@ -140,7 +141,7 @@ def _adjustment(run: Path) -> dict[str, np.ndarray]:
 
 
 def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
-    """Draw y against x, averaged over runs of points where there are more than the picture can show."""
+    """Draw y against x. More than `MOST_POINTS` points are replaced by the means of groups of neighboring points."""
     if not len(x):
         axis.plot(x, y, **style)  # for the legend
         return
@@ -150,7 +151,7 @@ def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
 
 
 def _rolling_mean(values: np.ndarray, width: int) -> np.ndarray:
-    """Mean of the last `width` values at each point, of fewer at the start."""
+    """Return the mean of the last `width` values at each point, or of fewer at the start."""
     sums = np.concatenate([[0.0], values.cumsum()])
     ends = np.arange(1, len(values) + 1)
     starts = np.maximum(0, ends - width)

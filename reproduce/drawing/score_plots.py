@@ -26,7 +26,7 @@ from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.runs.curve import Columns
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
 
-MARKS = {  # of Table 3's methods: marker, color
+MARKS = {  # marker and color of each method in Table 3
     "random": ("x", "#7F7F7F"),
     "human": ("^", "#7F7F7F"),
     "A3C (4 days, CPU)": ("s", COLORS[4]),
@@ -35,20 +35,21 @@ MARKS = {  # of Table 3's methods: marker, color
 GRID = 75
 LINE_STYLES = ("-", "--", "-.", ":")
 SYSTEM_STYLES = {"GA3C": "-", "A3C": "--", "A2C": "-."}
-"""The same in all panels, also in those without some system."""
+"""Line style of each system, the same in all panels, even if a panel lacks a system."""
 RANDOM_LINE: dict[str, Any] = {"color": "#7F7F7F", "linewidth": 0.7, "linestyle": ":"}
 NO_SCORES: Mapping[str, float | None] = MappingProxyType({})
 FAR_APART = 5
-"""Times that differ by more than this factor stand on a logarithmic axis."""
+"""The time axis is logarithmic if the ends of the curves differ by more than this factor."""
 
 
 def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], list[float]]], stem: Path) -> None:
-    """One small panel a game.
+    """Draw a small panel for each game, with the paper's scores and ours.
 
     Args:
-        panels: name, the paper's score by method (None where it has none), ours of the random policy and of each seed,
-            and what the interval is of: seeds, or episodes of one.
-        stem: of the files.
+        panels: for each game its name, the paper's score by method (None if it has none), our scores of the random
+            policy, our score of each seed, and the scores that the interval is computed from: those of the seeds, or
+            of the episodes of a single seed.
+        stem: path of the picture files, without the suffix.
     """
     figure, axes = canvas(3, 3, 3.9)
     for axis, (name, marks, random, ours, sample) in zip(axes.flat, panels, strict=True):
@@ -87,13 +88,14 @@ def score_curves(
     random: Mapping[str, float | None] = NO_SCORES,
     reach: Mapping[str, float | None] = NO_SCORES,
 ) -> None:
-    """Score against time and against agent steps: the mean over seeds, and the range of them.
+    """Draw the score against time and against agent steps, as the mean over seeds and their range.
 
     Args:
-        groups: the curves of runs by the title of a row of panels, and by what a line is called.
-        stem: of the files.
-        random: the score of the random policy by title, where it is known.
-        reach: a score that the axis shows at least, by title, lest it magnify the noise of runs that learned nothing.
+        groups: curves of the runs, by title of a row of panels and by label of a line.
+        stem: path of the picture files, without the suffix.
+        random: score of the random policy by title, if it is known.
+        reach: score that the axis must include, by title, so that it does not magnify the noise of runs that learned
+            nothing.
     """
     figure, axes = canvas(len(groups), 2, 0.6 + 1.4 * len(groups), sharey="row")
     for (time, steps), (title, curves) in zip(axes, groups.items(), strict=True):
@@ -114,21 +116,27 @@ def score_curves(
 
 
 def draw_random_policy(axes: Iterable, score: float | None) -> None:
-    """Draw a line at the score of the random policy on each axis, where it is known."""
+    """Draw a line at the score of the random policy on each axis, if the score is known."""
     if score is not None:
         for axis in axes:
             axis.axhline(score, label="random policy", **RANDOM_LINE)
 
 
 def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
-    """Draw the mean over seeds and their range, on an axis against time and on one against agent steps."""
+    """Draw the mean over seeds and their range.
+
+    Args:
+        time: axis of the score against time.
+        steps: axis of the score against agent steps.
+        curves: curves of the seeds by label of a line.
+    """
     for number, (label, seeds) in enumerate(curves.items()):
         color = color_of(label, number, curves)
         style = SYSTEM_STYLES.get(label, LINE_STYLES[number % len(LINE_STYLES)])
         for axis, column, unit in ((time, "time_s", 60.0), (steps, "agent_steps", 1e6)):
             drawn = [curve for seed in seeds if len((curve := _settled(seed))[column]) > 1]
             if drawn:
-                # Seeds are compared where all of them have scores.
+                # The mean is taken only where all seeds have scores.
                 start = max(curve[column][0] for curve in drawn)
                 end = min(curve[column][-1] for curve in drawn)
                 end = max(start, end)
@@ -141,7 +149,15 @@ def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
 
 
 def color_of(label: str, number: int, labels: Iterable[str]) -> str:
-    """Return the color of a line: that of its system, where no other line is of the same; else one of no such line."""
+    """Return the color of a line.
+
+    A line that is the only one of its system has the color of the system. All others have colors that no such line has.
+
+    Args:
+        label: label of the line, which begins with its system if it has one, followed by a comma or nothing.
+        number: place of the line in the picture, from 0.
+        labels: labels of all lines in the picture.
+    """
     systems = {name: SYSTEM_COLORS[system] for system, name in SYSTEMS.items()}
     counts = Counter(other.split(",")[0] for other in labels)
     taken = {first: color for first, color in systems.items() if counts[first] == 1}
@@ -150,6 +166,6 @@ def color_of(label: str, number: int, labels: Iterable[str]) -> str:
 
 
 def _settled(curve: Columns) -> Columns:
-    """Return the part of a curve whose rolling score is over ten episodes at least, or all where there is none."""
+    """Return the part of a curve whose rolling score is the mean of ten or more episodes, or all of it if none is."""
     kept = curve["episodes"] >= 10
     return {name: values[kept] for name, values in curve.items()} if kept.any() else curve

@@ -1,4 +1,4 @@
-"""Pictures of throughput: predictions and updates per second, queues, how busy the machine is, and its adjustment."""
+"""Pictures of throughput: predictions and updates per second, queues, utilization and dynamic adjustment."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from ga3c_tf.reproduce.runs.specs import SYSTEMS
 
 
 def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], float | None]], stem: Path) -> None:
-    """Bars of PPS on a log axis, and the speed-up above.
+    """Draw the PPS as bars on a log axis, and the speed-ups in a panel above.
 
     Args:
-        groups: network, PPS of each seed by system, our speed-ups GA3C / A3C, the paper's or None.
-        stem: of the files.
+        groups: for each network its name, the PPS of each seed by system, our speed-ups GA3C / A3C of the seeds, and
+            the paper's speed-up or None.
+        stem: path of the picture files, without the suffix.
     """
     figure, [[ratio], [axis]] = canvas(2, 1, 3.0, sharex=True, height_ratios=(2, 3))
     width = 0.27
@@ -68,7 +69,7 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
 
 
 def _marked(axis, place: int, values: list[float], marker: str, color: str, label: str) -> None:
-    """Draw a mark at the mean, and the number of times beside it."""
+    """Draw a mark at the mean speed-up, a line over the range, and the mean as text beside it."""
     mean = float(np.mean(values))
     axis.vlines(place, min(values), max(values), color=color)
     axis.plot(place, mean, marker, color=color, label=label)
@@ -80,12 +81,12 @@ def _name_networks(axis, names: list[str]) -> None:
 
 
 def utilization_lines(networks: list[str], shares: dict[str, list[list[float]]], stem: Path) -> None:
-    """Draw the share of each network as a point with the range over seeds.
+    """Draw the mean utilization with each network as a point, with the range over seeds.
 
     Args:
-        networks: their names, in order.
-        shares: by what is busy, for each network the share of each seed.
-        stem: of the files.
+        networks: names of the networks, in order.
+        shares: for each line, such as 'CPU utilization', and each network, the share of each seed, from 0 to 1.
+        stem: path of the picture files, without the suffix.
     """
     figure, [[axis]] = canvas(1, 1, 1.9)
     for number, (name, values) in enumerate(shares.items()):
@@ -105,12 +106,12 @@ def utilization_lines(networks: list[str], shares: dict[str, list[list[float]]],
 
 
 def normalized_tps(panels: Mapping[str, Mapping[Any, float]], labelled: int, stem: Path) -> None:
-    """TPS of every setting as a share of the best, by N_A; the fastest few of each are named.
+    """Draw the TPS of every setting as a share of the best, by N_A, and name the fastest settings of each N_A.
 
     Args:
-        panels: by title, the TPS by setting, which begins with N_A, N_P, N_T.
-        labelled: how many of each N_A are named.
-        stem: of the files.
+        panels: TPS by setting, by title of the panel. A setting begins with N_A, N_P, N_T.
+        labelled: number of settings that are named for each N_A.
+        stem: path of the picture files, without the suffix.
     """
     figure, [axes] = canvas(1, max(1, len(panels)), 2.3)
     for axis, (title, tps) in zip(axes, panels.items(), strict=False):
@@ -146,7 +147,7 @@ def _tps_panel(axis, tps: Mapping[Any, float], labelled: int) -> None:
 
 
 def _apart(heights: list[float], least: float) -> list[float]:
-    """Falling heights moved down until neighbors are at least so far apart."""
+    """Return falling heights, moved down where needed so that neighbors are at least `least` apart."""
     moved: list[float] = []
     for height in heights:
         moved.append(min(height, moved[-1] - least) if moved else height)
@@ -154,12 +155,12 @@ def _apart(heights: list[float], least: float) -> list[float]:
 
 
 def against_speed(rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[str, Mapping], stem: Path) -> None:
-    """Each quantity of each setting against its TPS, a panel for each, colored by N_A.
+    """Draw each quantity of each setting against its TPS, colored by N_A, with a panel for each quantity.
 
     Args:
-        rows: by the title of a row of panels, TPS by setting, which begins with N_A.
-        quantities: by what it is called, the values by setting.
-        stem: of the files.
+        rows: TPS by setting, by title of a row of panels. A setting begins with N_A.
+        quantities: values by setting, by name of the quantity.
+        stem: path of the picture files, without the suffix.
     """
     figure, axes = canvas(max(1, len(rows)), len(quantities), 0.4 + 1.5 * max(1, len(rows)), sharex="row")
     agents = sorted({setting[0] for speed in rows.values() for setting in speed})
@@ -187,7 +188,7 @@ def against_speed(rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[s
 
 
 def adjustment_courses(runs: list[Run], stem: Path) -> None:
-    """Draw the workers and the rate over time, a column for each game, a line for each seed."""
+    """Draw the accepted numbers of workers and the TPS over time, a column for each game, a line for each seed."""
     games = list(dict.fromkeys(run.spec.game for run in runs)) or [""]
     figure, axes = canvas(2, len(games), 2.6, sharex=True)
     for column, game in enumerate(games):

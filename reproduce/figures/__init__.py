@@ -1,1 +1,1 @@
-"""One module for each table or figure of the paper: its runs, measures, verdicts and drawing."""
+"""One module for each table or figure, the paper's and our own: its runs, measures, verdicts and picture."""

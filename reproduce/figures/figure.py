@@ -1,4 +1,4 @@
-"""What a table or figure of the paper consists of here, and what its parts are handed."""
+"""Tables and figures: the parts of each, and the results that the parts work on."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ Key = TypeVar("Key")
 
 
 class Measure(NamedTuple):
-    """One number of a run; not-a-number where it has none, and then why."""
+    """One number of a run. Without one, the value is not-a-number, and `why_not` says why."""
 
     metric: str
     value: float
     unit: str
     protocol: str
     why_not: str = "nothing to measure"
-    method: str | None = None  # where it is not that of the run's system
-    agent_steps: int | None = None  # where it is not of the end of the run
+    method: str | None = None  # None: the method of the run
+    agent_steps: int | None = None  # at which the number was taken; None: at the end of the run
 
 
 @dataclass(frozen=True)
 class Results:
-    """What is known of one figure at one budget.
+    """Everything that is known about one figure at one budget.
 
     Attributes:
-        budget: of `BUDGETS`.
-        command: that makes it.
-        paper: the paper's records, of all tables.
+        budget: one of `BUDGETS`.
+        command: command that makes the figure.
+        paper: records of the paper, from all of its tables.
         runs: all runs of the figure, finished or not, in the order of their specifications.
-        records: our own records of them.
+        records: our own records of these runs.
     """
 
     budget: str
@@ -56,7 +56,7 @@ class Results:
 
     @functools.cached_property
     def _statuses(self) -> dict[str, str]:
-        """By run id the first status that is not 'measured', if any record of the run has one."""
+        """For each run id, the first status other than 'measured', or 'measured' if no record has another status."""
         found: dict[str, str] = {}
         for record in self.records:
             if found.get(str(record.run_id), MEASURED) == MEASURED:
@@ -64,45 +64,45 @@ class Results:
         return found
 
     def of_game(self, game: str) -> Results:
-        """Return the part that is of one game."""
+        """Return the results of one game only."""
         runs = [run for run in self.runs if run.spec.game == game]
         return dataclasses.replace(self, runs=runs, records=[each for each in self.records if each.game == game])
 
     def value(self, run: Run, metric: str) -> float | None:
-        """Return the number of this run, or None."""
+        """Return the value of a metric of this run, or None if it has none."""
         record = self._by_run.get((run.spec.id, metric))
         return record.value if record else None
 
     def status(self, run: Run) -> str:
-        """'measured', or as recorded what went wrong; 'not run' without a record."""
+        """Return 'measured', or the recorded reason why a value is missing; 'not run' without a record."""
         return self._statuses.get(run.spec.id, NOT_RUN)
 
     @property
     def begun(self) -> bool:
-        """Whether any run is finished, or is known to have failed."""
+        """Whether any run is finished or known to have failed."""
         return any(run.finished or self.status(run) != NOT_RUN for run in self.runs)
 
     @property
     def ended(self) -> bool:
-        """Whether all runs have come to an end; before that a verdict could still turn."""
+        """Whether all runs are finished or have diverged. Before that, a verdict could still change."""
         return all(run.ended for run in self.runs)
 
     @property
     def judges_gpu(self) -> bool:
-        """Whether claims that need a GPU are judged: at `quick`, which needs none, only if a run had one."""
+        """Whether claims that need a GPU are judged: always, but at `quick` only if a finished run used a GPU."""
         return self.budget != "quick" or any(run.on_gpu for run in self.runs if run.finished)
 
     def values(self, metric: str, runs: Iterable[Run]) -> list[float]:
-        """Return the numbers of these runs that have one."""
+        """Return the values of a metric of these runs, leaving out runs without one."""
         return [value for run in runs if (value := self.value(run, metric)) is not None]
 
     def score(self, run: Run, metric: str, random: float | None = None) -> float | None:
-        """Return the score of this run, or None; one that diverged scores as the random policy.
+        """Return the score of this run, or None if it has none. A run that diverged scores as the random policy.
 
         Args:
-            run: the run.
-            metric: a score in points.
-            random: the score of the random policy; None for `Run.random_score`.
+            run: run whose score is returned.
+            metric: name of a score in points.
+            random: score of the random policy; None for `Run.random_score`.
         """
         if not run.diverged:
             return self.value(run, metric)
@@ -110,20 +110,25 @@ class Results:
         return None if math.isnan(counted) else counted
 
     def scores(self, metric: str, runs: Iterable[Run], random: float | None = None) -> list[float]:
-        """Return the scores of these runs that have one, as `score` does."""
+        """Return the scores of these runs as `score` gives them, leaving out runs without one."""
         return [score for run in runs if (score := self.score(run, metric, random)) is not None]
 
     def unfinished(self, runs: Iterable[Run]) -> str:
-        """Return for each of these runs that is not finished its seed and what became of it, in one cell."""
+        """Return the seed and status of each of these runs that is not finished, as the text of one table cell."""
         return "; ".join(f"seed {run.spec.seed}: {self.status(run)}" for run in runs if not run.finished)
 
     @property
     def failed(self) -> list[tuple[str, str]]:
-        """Return the ids of the runs that ended without being finished, and why."""
+        """Id and status of each run that stopped without being finished."""
         return [(run.spec.id, self.status(run)) for run in self.runs if not run.finished and run.result]
 
     def papers(self, table: str, **cells: str) -> Record | None:
-        """Return the paper's record with these cells, or None."""
+        """Return the first record in a table of the paper with these cells, or None.
+
+        Args:
+            table: name of the table.
+            cells: values of the record by column.
+        """
         found = (record for record in self.paper if record.table == table)
         return next((each for each in found if all(getattr(each, name) == text for name, text in cells.items())), None)
 
@@ -133,22 +138,23 @@ class Figure:
     """One table or figure of the paper.
 
     Attributes:
-        name: as in `--figure`.
-        place: its place on the results page, from 1 on.
-        paper: where it stands in the paper.
-        shows: what it plots, in one line.
-        headline: what the paper says of it, or what it asks that is not the paper's, in one line.
-        games: that it is made for by default, at each budget that it has.
-        seeds: how many by default, of a budget and a game.
-        specs: the runs of one game and seed at a budget.
-        measures: the numbers of a finished run.
-        main: metric and unit of the row that an unfinished run leaves.
-        details: lines of Markdown: tables, and how they are to be read.
-        plot: draws what is there into the files of this stem (.svg and .png).
-        claims: what its runs are to decide, and what they found; none where it only describes.
-        by_game: claims, details and plot are made for each game by itself; of several games, for those with a run.
-        first_seed: of its runs.
-        answer: one line for the summary, of a figure whose answer is not in its claims; empty where there is none.
+        name: name in `--figure`.
+        place: place on the results page, from 1 on.
+        paper: place in the paper, such as 'Figure 3'; or a note that the paper does not have it.
+        shows: what the figure plots, in one line.
+        headline: what the paper says about it, or the question of our own that it asks, in one line.
+        games: default games at each budget that the figure has.
+        seeds: returns the default number of seeds at a budget for a game.
+        specs: returns the runs at a budget of one game and seed.
+        measures: returns the numbers of a finished run.
+        main: metric and unit of the only record of an unfinished run.
+        details: returns lines of Markdown: tables, and how to read them.
+        plot: draws the results into <stem>.svg and <stem>.png.
+        claims: returns the claims that the runs decide, with their findings; none if the figure only describes.
+        by_game: whether claims, details and plot are made for each game separately. If there are several games, those
+            without a run are left out.
+        first_seed: lowest seed of the runs.
+        answer: returns one line for the summary if the answer is not in the claims; otherwise an empty text.
     """
 
     name: str
@@ -169,10 +175,17 @@ class Figure:
     answer: Callable[[Results], str] = lambda results: ""
 
     def all_specs(self, budget: str, seeds: int | None = None, games: Sequence[str] = ()) -> list[RunSpec]:
-        """Return the runs at a budget, seed by seed: an early end leaves all games and settings with the first.
+        """Return the runs at a budget, seed by seed.
+
+        In this order, an early stop leaves all games and settings with the first seeds.
+
+        Args:
+            budget: one of `BUDGETS`.
+            seeds: number of seeds; None for the default number of each game.
+            games: names of the games; empty for the default games of the budget.
 
         Raises:
-            UserError: it is not made at this budget.
+            UserError: the figure does not have this budget.
         """
         if budget not in self.games:
             raise UserError(f"the figure {self.name} has no budget {budget}; it has {', '.join(self.games)}")
@@ -187,10 +200,14 @@ class Figure:
     def changed_specs(
         self, budget: str, changes: Mapping[str, Any], seeds: int | None = None, games: Sequence[str] = ()
     ) -> list[RunSpec]:
-        """Return the same runs by a method of the user's own.
+        """Return the runs of `all_specs` with settings changed to a method of the user's own.
+
+        Args:
+            budget, seeds, games: as in `all_specs`.
+            changes: values of the changed settings, by name.
 
         Raises:
-            UserError: they are no longer told apart: the figure itself is about what is changed.
+            UserError: a setting is invalid, or the figure compares its values, so that runs would become equal.
         """
         plain = self.all_specs(budget, seeds, games)
         for name in changes:
@@ -199,7 +216,7 @@ class Figure:
         return [spec.changed(changes) for spec in plain]
 
     def takes_games(self, budget: str, games: Sequence[str]) -> bool:
-        """Whether the figure can be made of these games at this budget."""
+        """Return whether the figure can be made for these games at this budget."""
         try:
             self.all_specs(budget, 1, games)
         except UserError:
@@ -207,7 +224,7 @@ class Figure:
         return True
 
     def takes(self, changes: Mapping[str, Any], specs: Sequence[RunSpec]) -> bool:
-        """Whether these runs can be made by a method of the user's own."""
+        """Return whether these runs can be made with settings changed to a method of the user's own."""
         try:
             for spec in specs:
                 spec.changed(changes)
@@ -217,18 +234,18 @@ class Figure:
 
     @staticmethod
     def compares(name: str, specs: Sequence[RunSpec]) -> bool:
-        """Whether these runs, of any one game, differ in this setting."""
+        """Return whether runs of the same game differ in this setting."""
         values: dict[str, set] = {}
         for spec in specs:
             values.setdefault(spec.game, set()).add(dict(spec.settings).get(name))
         return any(len(each) > 1 for each in values.values())
 
     def section(self, results: Results) -> list[str]:
-        """Return the lines of Markdown of the claims and the details."""
+        """Return the claims and details as lines of Markdown."""
         return lines_of("section.md", claims=self.claims(results), details=self.details(results))
 
     def all_claims(self, results: Results) -> list[Claim]:
-        """Return the claims of all games; the text names the game where there are several."""
+        """Return the claims of all games. If they are made for several games, each text names its game."""
         games = {run.spec.game for run in results.runs} if self.by_game else {}
         return [
             claim._replace(text=f"{game}: {claim.text}", game=game) if len(games) > 1 else claim
@@ -237,7 +254,7 @@ class Figure:
         ]
 
     def sections(self, results: Results) -> list[str]:
-        """Return the lines of Markdown, for each game where there are several."""
+        """Return the claims and details of all games as lines of Markdown."""
         games = dict.fromkeys(run.spec.game for run in results.runs) if self.by_game else {}
         parts = self.parts(results)
         lines = []
@@ -247,14 +264,14 @@ class Figure:
         return [*lines, *([f"Not run: {', '.join(without)}.", ""] if without else [])]
 
     def plots(self, results: Results, stem: Path) -> None:
-        """Draw all pictures."""
+        """Draw the picture of the figure, or one of each game if the figure is made by game."""
         for game, part in self.parts(results).items():
             self.plot(
                 part, stem.with_name(f"{stem.name}-{as_file_name(game).replace('_', '-')}") if self.by_game else stem
             )
 
     def parts(self, results: Results) -> dict[str, Results]:
-        """Return what claims, details and plot are of: the results of each game, or all of them under an empty name."""
+        """Return the results for claims, details and plot, by game; under an empty name if not made by game."""
         if not self.by_game:
             return {"": results}
         games = dict.fromkeys(run.spec.game for run in results.runs)
@@ -262,7 +279,7 @@ class Figure:
         return {game: part for game, part in parts.items() if part.begun or len(parts) == 1}
 
     def records(self, runs: Sequence[Run]) -> list[Record]:
-        """Return the rows of these runs; one that is not finished has one row, with the reason."""
+        """Return the records of these runs. A run that is not finished has one record, with the reason."""
         return [record for run in runs for record in self._records_of(run)]
 
     def _records_of(self, run: Run) -> list[Record]:
@@ -300,7 +317,7 @@ class Figure:
 
 
 def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Run]]:
-    """Group the runs by what `key` says of each, in the order of the first of each group."""
+    """Group the runs by the value of `key`, in the order in which the values first appear."""
     found: dict[Key, list[Run]] = {}
     for run in runs:
         found.setdefault(key(run), []).append(run)
@@ -308,25 +325,32 @@ def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Ru
 
 
 def once_ended(finding: Finding, runs: Iterable[Run]) -> Finding:
-    """Return the finding, or 'runs missing' with its numbers while one of the runs has not come to its end."""
+    """Return the finding, or 'runs missing' with the same numbers if one of the runs has not ended."""
     return finding if all(run.ended for run in runs) else Finding(RUNS_MISSING, finding.because)
 
 
 def seeds_by_budget(
     smoke: int = 1, quick: int = 1, gpu: int = 3, tuned: int = 3, paper: int = 3
 ) -> Callable[[str, str], int]:
-    """Return a function that gives as many seeds at each budget, whatever the game."""
+    """Return a function that gives the number of seeds at each budget, the same for every game."""
     counts = {"smoke": smoke, "quick": quick, "gpu": gpu, "tuned": tuned, "paper": paper}
     return lambda budget, game: counts[budget]
 
 
 def read_paper(folder: Path) -> list[Record]:
-    """Return the paper's records in `folder`, of all files."""
+    """Return the paper's records from all CSV files in `folder`."""
     return [record for file in sorted(folder.glob("*.csv")) for record in read_records(file)]
 
 
 def smoke_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> RunSpec:
-    """Return a run of seconds, to see that everything works; figures share these. None drops a setting."""
+    """Return a run of a few seconds that checks whether everything works. Figures share these runs.
+
+    Args:
+        game: name of the game.
+        seed: seed of the run.
+        system: one of `SYSTEMS`.
+        settings: values that replace those of the small default run; None removes a setting.
+    """
     small: dict[str, Any] = {
         "num_agents": 4,
         "num_predictors": 1,

@@ -1,4 +1,4 @@
-"""All tables and figures by the name that `--figure` takes."""
+"""All tables and figures, by their names in `--figure`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ga3c_tf.reproduce.figures.figure import Figure
 
 
 def _found() -> list[Figure]:
-    """Return the figure of each module in the folders beside this one, in the order of the results page."""
+    """Return the figures of all modules in this package and its subpackages, in the order of the results page."""
     names = [module.name for module in pkgutil.walk_packages(figures.__path__, f"{figures.__name__}.")]
     modules = [importlib.import_module(name) for name in names if name != __name__]
     return sorted((module.FIGURE for module in modules if hasattr(module, "FIGURE")), key=lambda figure: figure.place)
@@ -22,10 +22,10 @@ FIGURES: dict[str, Figure] = {figure.name: figure for figure in _found()}
 
 
 def figure_called(name: str) -> Figure:
-    """Return the figure of this name.
+    """Return the figure with this name.
 
     Raises:
-        UserError: there is none; close names are given.
+        UserError: there is no such figure; the message gives close names, or all names.
     """
     if name not in FIGURES:
         hint = did_you_mean(name, [*FIGURES]) or f"; there are {', '.join(FIGURES)}"
@@ -34,5 +34,10 @@ def figure_called(name: str) -> Figure:
 
 
 def figures_with(budget: str, games: Sequence[str] = ()) -> list[Figure]:
-    """Return the figures that have this budget and can be made of these games, in the order of the results page."""
+    """Return the figures that can be made for these games at this budget, in the order of the results page.
+
+    Args:
+        budget: name of the budget.
+        games: names of the games; empty for the default games of each figure.
+    """
     return [figure for figure in FIGURES.values() if figure.takes_games(budget, games)]

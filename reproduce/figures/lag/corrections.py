@@ -1,7 +1,7 @@
-"""Table 2 of IMPALA inside GA3C: the corrections of policy lag, at lags that are set and at the one that there is.
+"""Table 2 of IMPALA inside GA3C: corrections of policy lag, at fixed lags in A2C and at the lag that GA3C has.
 
-A2C trains on the batch of K updates ago, everything else equal, so that a correction meets a known lag. Without lag,
-all corrections have the same gradient, so that is run once.
+A2C trains on the batch of K updates ago, with everything else equal, so that each correction meets a known lag. Without
+lag, all corrections have the same gradient, so A2C without lag is run without a correction only.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ SCORE = "mean score of the run"
 END = "score at the end"
 START = "score at the start"
 SHOWN = (LAG, LAG_STATES, SPREAD, BOOTSTRAP, KL, TOTAL_VARIATION, SAMPLE_SIZE, END)
-"""Measures of the runs without a correction, in the second table."""
+"""Metrics of the runs without a correction that the second table shows."""
 JUDGED = ("lag 16", "lag 256", AS_IT_RUNS)
-"""Where a correction has something to correct. Without lag all have the same gradient."""
+"""Settings at which corrections are judged, because there is enough lag to correct."""
 PAIRS = (
     ("epsilon", "none"),
     ("clipped-is", "epsilon"),
@@ -57,20 +57,26 @@ PAIRS = (
     ("ppo", "epsilon"),
     ("v-trace", "one-step"),
 )
-"""What is judged: whether the first scores more than the second."""
+"""Pairs of corrections that are judged: whether the first scores more than the second."""
 CONFIDENCE = 0.9998
-"""Of the interval of each of `PAIRS`. A bootstrap of five seeds is too narrow: this one is wrong in 0.1 % of cases."""
+"""Confidence of the interval of each of `PAIRS`.
+
+A bootstrap of five seeds is too narrow: this interval is wrong in 0.1 % of cases.
+"""
 CLAIM_CONFIDENCE = 0.962
-"""Of the interval of `off_policy_fails`: `PAIRS` leave 3.8 % of an error of 5 % for all findings together."""
+"""Confidence of the interval of `off_policy_fails`.
+
+All findings together may be wrong in 5 % of cases, of which `PAIRS` leave 3.8 %.
+"""
 MOST_LOST = 0.5
-"""Training has failed that loses more than this share of what is learned without lag."""
+"""Training counts as failed if it loses more than this share of the gain without lag."""
 GAIN = 1.0
-"""Points above the first score from where a run has learned."""
+"""A run counts as having learned if it scores more than this many points above its first score."""
 ByCondition = dict[tuple[str, str], list[float]]
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return each correction at each lag, and one run without lag."""
+    """Return a run for each correction at each lag and in GA3C, and one run without lag."""
     if budget == "smoke":
         return [
             smoke_spec(game, seed, "a2c", correction="epsilon", lag=1).called("epsilon", "lag 1"),
@@ -84,7 +90,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         if correction == "ppo":
             settings["clip_ratio"] = CLIP_RATIO
         for lag in LAGS:
-            # In the first rounds of a run nothing is trained on yet.
+            # The steps of the first `lag` rounds come on top, because no batch is old enough to train on yet.
             spec = run_spec(game, seed, "a2c", **common, **settings, lag=lag, steps=STEPS + lag * BATCH)
             found.append(spec.called(correction, f"lag {lag}"))
         found.append(run_spec(game, seed, **common, **threads, **settings, steps=STEPS).called(correction, AS_IT_RUNS))
@@ -92,7 +98,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return what has been learned on the way and at the end, and how far the policies are apart."""
+    """Return the scores over the run, at its end and at its start, and the measures of policy lag."""
     config = run.spec.config
     protocol = f"mean of {config.rolling_episodes} episodes of training"
     whole = mean_score(run.curve, low=config.lag * BATCH)
@@ -107,7 +113,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def values(results: Results, metric: str) -> ByCondition:
-    """Return the numbers of the seeds by correction and lag; a run that diverged scores as the random policy."""
+    """Return the values of the seeds by correction and lag. A run that diverged scores as the random policy."""
     found: ByCondition = {}
     for run in results.runs:
         value = results.score(run, metric) if metric in (SCORE, END) else results.value(run, metric)
@@ -117,12 +123,12 @@ def values(results: Results, metric: str) -> ByCondition:
 
 
 def findings(results: Results) -> list[tuple[str, str, Finding]]:
-    """Judge each of `PAIRS` by the probability that a run with the first scores more, over the lags of `JUDGED`."""
+    """Judge each of `PAIRS` by the probability that a run with the first scores more, over the settings in `JUDGED`."""
     return [(first, second, _finding(results, first, second)) for first, second in PAIRS]
 
 
 def claims(results: Results) -> list[Claim]:
-    """Return a claim for each of `PAIRS`, and tensorpack's."""
+    """Return a claim for each of `PAIRS`, and the claim of tensorpack's A3C example."""
     compared = [Claim(f"{first} scores more than {second}", found) for first, second, found in findings(results)]
     off_policy = Claim(
         "training on a CPU gives bad scores because its data are off-policy (probably so, says the README of "
@@ -149,7 +155,7 @@ def _finding(results: Results, first: str, second: str) -> Finding:
 def off_policy_fails(results: Results) -> Finding:
     """Judge the claim of tensorpack's A3C example that training on a CPU fails because its data are off-policy.
 
-    By the share that is lost, in GA3C without a correction, of what A2C learns without lag.
+    It is judged by the share of A2C's gain without lag that GA3C loses without a correction.
     """
     asynchronous = _learned(results, AS_IT_RUNS)
     synchronous = _learned(results, WITHOUT_LAG)
@@ -161,10 +167,10 @@ def off_policy_fails(results: Results) -> Finding:
 
 
 def judged_share(lost: Sequence[float]) -> Finding:
-    """Judge whether more than `MOST_LOST` is lost.
+    """Judge whether more than the share `MOST_LOST` of the gain is lost.
 
     Args:
-        lost: share of what is learned without lag that is lost, by seed.
+        lost: for each seed, the share of the gain without lag that is lost.
     """
     because = mean_ci(lost, confidence=CLAIM_CONFIDENCE)
     if len(lost) < LEAST_SEEDS:
@@ -173,7 +179,7 @@ def judged_share(lost: Sequence[float]) -> Finding:
 
 
 def _learned(results: Results, setting: str) -> dict[int, float]:
-    """Return how far the runs without a correction have come above their first score, by seed; 0 if one diverged."""
+    """Return the gains of the runs without a correction above their first scores, by seed; 0 for one that diverged."""
     found = {}
     for run in results.runs:
         score, start = results.value(run, SCORE), results.value(run, START)
@@ -187,7 +193,7 @@ def _learned(results: Results, setting: str) -> dict[int, float]:
 
 
 def details(results: Results) -> list[str]:
-    """Return scores by correction and lag."""
+    """Return the tables of scores, of policy lag, of differences and of what the corrections change."""
     scores = values(results, SCORE)
     rows = []
     for correction in CORRECTIONS:
@@ -216,7 +222,10 @@ def details(results: Results) -> list[str]:
 
 
 def _differences(scores: ByCondition) -> list[list[str]]:
-    """Return a row for each two settings: the mean difference of their scores at each lag, with its 95 % interval."""
+    """Return rows of the mean differences of scores at each setting in `JUDGED`, with 95 % intervals.
+
+    The first row compares A2C without lag with no correction, the others compare each of `PAIRS`.
+    """
 
     def cell(first: tuple[str, str], second: tuple[str, str]) -> str:
         effect = welch_effect(scores.get(first, []), scores.get(second, []))
@@ -240,13 +249,13 @@ def _interquartile(scores: ByCondition, correction: str) -> str:
 
 
 def _mean(found: ByCondition, correction: str, setting: str) -> str:
-    """Write the mean over the seeds."""
+    """Write the mean over the seeds of a correction at a setting, or '-' without values."""
     known = found.get((correction, setting), [])
     return number(round(sum(known) / len(known), 6) + 0.0) if known else "-"
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw the score against the lag, a mark for each correction."""
+    """Draw the score against the lag, with a different mark for each correction."""
     from ga3c_tf.reproduce.drawing import lag_plots
 
     scores = values(results, SCORE)

@@ -1,4 +1,4 @@
-"""Measures of policy lag that several figures have: in updates, in states and as a divergence."""
+"""Measures of policy lag that several figures share: in updates, in states and as a divergence."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ COLUMNS = {
     SPREAD: ("version_spread", "updates"),
     BOOTSTRAP: ("bootstrap_lag", "updates"),
 }
-"""Column of metrics.csv and unit of each."""
+"""Column of metrics.csv and unit of each measure."""
 OPTIONAL = (CLIPPED, FLOORED)
-"""Some corrections neither clip nor floor anything."""
+"""Measures that a run may lack, because some corrections neither clip nor floor anything."""
 
 
 def lag_measures(run: Run) -> list[Measure]:
-    """Return the lag of a run and the divergences, without those that do not apply to its correction."""
+    """Return the policy lag and divergences of a run, without the measures that do not apply to its correction."""
     steady = run.steady(0.1 * 3600 * run.hours)
     rows = "mean over the rows of metrics.csv after the first tenth"
     found = [Measure(name, steady[column], unit, rows, "not measured") for name, (column, unit) in COLUMNS.items()]

@@ -45,17 +45,20 @@ SETTINGS: dict[str, dict[str, Any]] = {AUTHORS: {}, ADAPTIVE: {"loss_reduction":
 SCORE = "mean score of the run"
 START = "score at the start"
 DELAY = 16
-"""In batches: the first lag of `LAGS` above ten."""
+"""Lag in batches at which BA3C's claim is judged: the first of `LAGS` above ten."""
 KEPT = 0.5
-"""Learning has stopped where it gains less than this share of what it gains without lag."""
+"""Learning counts as stopped if it gains less than this share of the gain without lag."""
 LEAST_ROWS = 3
-"""Rows of the table that must have learned without lag, for a finding about all of them."""
+"""Number of rows of the table that must have learned without lag before a claim about all of them is supported."""
 CONFIDENCE = 0.99
-"""Of the finding about `DELAY`: its error of 1 % is within the fourth of 5 % that Holm's method leaves for it."""
+"""Confidence of the finding about `DELAY`.
+
+Its error of 1 % is within the quarter of 5 % that Holm's method leaves for this finding.
+"""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return each lag with each optimizer, learning rate and batch size."""
+    """Return a run for each optimizer, learning rate, batch size and lag."""
     if budget == "smoke":
         return [
             smoke_spec(game, seed, "a2c", num_agents=agents, lag=1).called(AUTHORS, "0.001", str(agents), "1")
@@ -70,7 +73,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
             num_agents=agents,
             learning_rate=rate,
             lag=lag,
-            steps=STEPS + lag * agents * T_MAX,  # in the first rounds nothing is trained on yet
+            steps=STEPS + lag * agents * T_MAX,  # in the first rounds, no batch is old enough
             log_seconds=10.0,
         ).called(optimizer, f"{rate:g}", str(agents), str(lag))
         for optimizer, settings in SETTINGS.items()
@@ -81,7 +84,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return what has been learned, and the score before."""
+    """Return the mean score from the first update on, and the score at the start."""
     config = run.spec.config
     protocol = f"mean of {config.rolling_episodes} episodes of training"
     score = mean_score(run.curve, low=config.lag * config.num_agents * T_MAX)
@@ -93,7 +96,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def gains(results: Results) -> dict[Cell, dict[int, float]]:
-    """Return by cell and lag how far the mean score of a run is above its first score; 0 for one that diverged."""
+    """Return the gain of each run, by cell and lag: its mean score minus its first score, or 0 if it diverged."""
     found: dict[Cell, dict[int, float]] = {}
     for run in results.runs:
         score, start = results.value(run, SCORE), results.value(run, START)
@@ -107,7 +110,7 @@ def gains(results: Results) -> dict[Cell, dict[int, float]]:
 
 
 def findings(results: Results) -> dict[str, Finding]:
-    """Judge the three shifts, once all runs have ended."""
+    """Judge the three shifts of `QUESTIONS`, once all runs have ended."""
     found = judged(gains(results))
     if results.ended:
         return found
@@ -115,7 +118,7 @@ def findings(results: Results) -> dict[str, Finding]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Return the predictions of the three shifts, and BA3C's claim."""
+    """Return the predictions about the three shifts, and BA3C's claim."""
     found = findings(results)
     small, large = (T_MAX * agents for agents in AGENTS)
     confidence = f"{100 * CONFIDENCE:g}"
@@ -145,10 +148,11 @@ def claims(results: Results) -> list[Claim]:
 
 
 def ten_batches(results: Results) -> Finding:
-    """Judge whether more than ten batches of delay stop learning, whatever the settings.
+    """Judge whether more than ten batches of delay stop learning, with all settings that learn without lag.
 
-    It is not supported if in any cell the gain at a lag of `DELAY` is surely more than the share `KEPT` of the gain
-    without lag, and supported if in all it is surely less. The intervals of the cells hold together, by Bonferroni.
+    The claim is not supported if the gain at a lag of `DELAY` is significantly more than the share `KEPT` of the gain
+    without lag for any setting. It is supported if the gain is significantly less for all settings, of which there must
+    be at least `LEAST_ROWS`. The intervals of the settings are simultaneous, by Bonferroni's method.
     """
     found = gains(results)
     by_cell: dict[tuple, list[tuple[float, float]]] = {}
@@ -174,7 +178,7 @@ def ten_batches(results: Results) -> Finding:
 
 
 def details(results: Results) -> list[str]:
-    """Return the gain at each lag, and the share that is left on average."""
+    """Return the table of the gain at each lag, and of the mean share of the gain that is left."""
     found = gains(results)
     parts = shares(found)
     rows = []
@@ -204,7 +208,7 @@ def _mean(values: list[float]) -> str:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw the share that is learned, against rate times lag in updates and in states."""
+    """Draw the share of the gain against learning rate times lag, in updates and in states."""
     from ga3c_tf.reproduce.drawing import lag_plots
 
     points: dict[str, dict[tuple[int, float], list[tuple[int, float]]]] = {name: {} for name in SETTINGS}

@@ -1,4 +1,4 @@
-"""What a minimum training batch does to policy lag, throughput and learning, as `policy-lag` judges it."""
+"""Effects of a minimum training batch on policy lag, throughput and learning, as `policy-lag` judges them."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ SCORE_CLAIMS = {
     "larger_is_slower": 'equal time: a minimum of 20 to 40 scores more than a minimum of 160, "slower" in the paper',
     "without_lag": "equal steps: A2C, which has no lag, scores more than a minimum of 160, whose updates are as large",
 }
-"""Of the findings about scores, at each learning rate."""
+"""Texts of the claims about scores, by finding. Each is judged at each learning rate."""
 OWN = ("better_steps", "without_lag")
-"""Those that are not claims of the paper, which has no A2C and compares after equal time."""
+"""Findings that are not about claims of the paper, which has no A2C and compares after equal time."""
 SCORE = "mean score over equal time"
 SCORE_AT_STEPS = "mean score over equal steps"
 END = "score at the end"
@@ -53,20 +53,20 @@ COLLAPSED = "collapsed"
 PPS = "pps"
 SCORES = (SCORE, SCORE_AT_STEPS, END)
 EQUAL_STEPS = 500_000
-"""Agent steps of `SCORE_AT_STEPS` and `LOST`."""
+"""Agent steps over which `SCORE_AT_STEPS` and `LOST` are measured."""
 OF_TIME = (SCORE, PPS)
-"""What depends on the machine."""
+"""Metrics that depend on the speed of the machine."""
 
 
 class Label(NamedTuple):
-    """What a run is called: how its batches are made, and its learning rate."""
+    """Label of a run: how its batches are made, and the name of its learning rate in `RATES`."""
 
     setting: str
     rate: str
 
 
 def groups(results: Results) -> dict[Label, list[Run]]:
-    """Group the runs of one game by what they are called."""
+    """Group the runs of one game by label."""
     return grouped(results.runs, lambda run: Label(*run.spec.label))
 
 
@@ -77,9 +77,14 @@ def failed_to_learn(results: Results, runs: Iterable[Run]) -> int:
 
 
 def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[str, Finding]:
-    """Judge what the paper says of the minimum batch, for one game.
+    """Judge the findings about the minimum batch, for one game.
 
-    Nothing is judged before all runs have ended: with some of the seeds a verdict could still turn.
+    Nothing is judged before all runs have ended, because the other seeds could still change a verdict.
+
+    Args:
+        results: results of the game.
+        game: name of the game.
+        runs: runs by label, as `groups` returns them.
     """
 
     def effect(metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal") -> Effect:
@@ -112,7 +117,7 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
 
 
 def claims(results: Results) -> list[Claim]:
-    """Return what the paper says of the minimum batch, for one game, and what we ask."""
+    """Return the paper's claims about the minimum batch and our own questions, for one game."""
     game = results.runs[0].spec.game
     found = findings(results, game, groups(results))
     rates = {name: f"learning rate {value:g}" for name, value in RATES.items()}
@@ -162,7 +167,17 @@ def _finding(results: Results, metric: str, effect: Effect, corrected: float, le
 def values(
     results: Results, runs: dict[Label, list[Run]], metric: str, *settings: str, rate: str = "normal"
 ) -> dict[int, float]:
-    """Return one number for each seed that has all of the settings: their mean."""
+    """Return the mean of a metric over settings, for each seed that has all of these settings.
+
+    A run that diverged scores as the random policy. A run that diverged or learned nothing counts as 1 in `LOST`.
+
+    Args:
+        results: results with the metric.
+        runs: runs by label, as `groups` returns them.
+        metric: name of the metric.
+        settings: ways to make batches, as in `Label.setting`.
+        rate: name of the learning rate in `RATES`.
+    """
     by_seed: dict[int, list[float]] = {}
     for setting in settings:
         for run in runs.get(Label(setting, rate), []):
@@ -175,7 +190,7 @@ def values(
 
 
 def _learned_nothing(run: Run) -> bool:
-    """Whether a run without a value of `LOST` diverged, or never gained enough in as many steps as are compared."""
+    """Return whether a run without a value of `LOST` diverged, or learned nothing within `EQUAL_STEPS`."""
     return run.diverged or (run.finished and run.agent_steps >= EQUAL_STEPS)
 
 
@@ -183,9 +198,9 @@ def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> 
     """Judge whether runs without a minimum batch fail to learn at a large learning rate, as the paper says of the game.
 
     Args:
-        results: of the game.
-        harms: whether the paper finds that they do.
-        runs: as `groups` gives them.
+        results: results of the game.
+        harms: whether the paper finds that such runs fail to learn.
+        runs: runs by label, as `groups` returns them.
     """
     harmed = runs.get(Label("minimum 0", "large"), [])
     done = [run for run in harmed if run.ended]
@@ -193,7 +208,7 @@ def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> 
     because = f"{lost} of {len(done)}"
     if len(done) < LEAST_SEEDS:
         return Finding(FEW_SEEDS, because)
-    # It says nothing about the learning rate where the time is too short to learn at all.
+    # If the time is too short to learn at all, a failure says nothing about the learning rate.
     reference = runs.get(Label("minimum 20", "normal"), [])
     learned = [run for run in reference if run.finished]
     if not learned:

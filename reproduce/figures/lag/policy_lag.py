@@ -1,7 +1,7 @@
-"""Figure 7 and slide 40: what a minimum training batch does to the policy lag, to stability and to speed.
+"""Figure 7 and slide 40: effects of a minimum training batch on policy lag, stability and speed.
 
-Every run lasts as long, so that settings are compared by the mean score over equal time; and as its curve says what had
-been learned in `EQUAL_STEPS`, by that over equal steps too. Throughput counts in the first comparison only.
+All runs have the same duration, so settings are compared by the mean score over equal time. The part of each learning
+curve up to `EQUAL_STEPS` also compares them over equal steps. Throughput matters in the first comparison only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 MINIMA = (0, 20, 40, 160)
 MINUTES = {"quick": 4.0, "paper": 24 * 60.0}
 GAIN = 2.0
-"""Points above its first score from where a run has learned."""
+"""A run counts as having learned if it scores more than this many points above its first score."""
 LEARNING_COLUMNS = {
     "lag in updates": LAG,
     "in states": LAG_STATES,
@@ -56,18 +56,18 @@ LEARNING_COLUMNS = {
     "score at the end": END,
     "time lost": LOST,
 }
-"""What the first table shows of each way to make batches: metrics by heading."""
+"""Columns of the first table, which has a row for each way to make batches: metric by heading."""
 LAG_COLUMNS = {
     "versions within a segment": SPREAD,
     "lag of the bootstrap value": BOOTSTRAP,
     "KL divergence": KL,
     "total variation": TOTAL_VARIATION,
 }
-"""What the second table shows."""
+"""Columns of the second table: metric by heading."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return five ways to make batches at two learning rates. A2C is the control: its policy lag is zero."""
+    """Return runs with five ways to make batches at two learning rates. A2C is the control: its policy lag is zero."""
     if budget == "smoke":
         return [
             smoke_spec(game, seed, min_training_batch=0).called("minimum 0", "normal"),
@@ -96,12 +96,15 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def seeds(budget: str, game: str) -> int:
-    """Return five on MinAtar, where minutes are enough to learn; on Atari more than one would take days if quick."""
+    """Return the default number of seeds.
+
+    At `quick` it is five on MinAtar, where minutes are enough to learn, and one on Atari, where more would take days.
+    """
     return {"smoke": 1, "quick": 5 if game.startswith("minatar") else 1, "paper": 3}[budget]
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return scores, instability, speed, and lag in updates, in states and as a divergence."""
+    """Return scores, instability, speed, and policy lag in updates, in states and as a divergence."""
     curve = run.curve
     rolling = run.spec.config.rolling_episodes
     settled = {name: column[curve["episodes"] >= rolling] for name, column in curve.items()}
@@ -134,7 +137,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def details(results: Results) -> list[str]:
-    """Return two tables of one game."""
+    """Return the tables of learning and of policy lag, for one game."""
     runs = groups(results)
     learning = []
     lags = []
@@ -160,7 +163,7 @@ def details(results: Results) -> list[str]:
 def _cells(
     results: Results, runs: dict[Label, list[Run]], label: Label, metrics: dict[str, str], ended: int
 ) -> list[str]:
-    """Write the mean of each metric over seeds, and the number of seeds where it is not that of the row."""
+    """Write the mean of each metric over seeds, with the number of seeds if it is not `ended`, that of the row."""
     cells = []
     for metric in metrics.values():
         known = list(values(results, runs, metric, label.setting, rate=label.rate).values())
@@ -170,12 +173,12 @@ def _cells(
 
 
 def _counted(reasons: Counter[str]) -> str:
-    """Write reasons as '4 not run'."""
+    """Write how often there is each reason, such as '4 not run'."""
     return "; ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw curves at both learning rates, and the distribution of the measured lag beside them."""
+    """Draw learning curves at both learning rates, and the distribution of the measured lag below them."""
     from ga3c_tf.reproduce.drawing import lag_plots
 
     rates: dict[str, dict[str, list[Run]]] = {}

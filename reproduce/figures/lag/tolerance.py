@@ -1,10 +1,10 @@
-"""How much policy lag settings tolerate, and the prediction that `lag-boundary` tests.
+"""How much policy lag different settings tolerate, and the prediction that `lag-boundary` tests.
 
-The prediction, committed before the runs: with the authors' optimizer, whose steps grow with the summed gradient,
-learning tolerates a lag such that the learning rate times the lag in states is constant. With an adaptive optimizer,
-whose steps do not depend on the size of the gradient, the rate times the lag in updates is constant. So a batch of a
-quarter of the size tolerates four times the lag in updates with the first, and as much with the second; a quarter of
-the rate tolerates four times the lag with both.
+The prediction was committed before the runs. With the authors' optimizer, whose steps grow with the summed gradient,
+the tolerated lag is such that the learning rate times the lag in states is constant. With an adaptive optimizer, whose
+steps do not depend on the size of the gradient, the learning rate times the lag in updates is constant. So a batch of a
+quarter of the size tolerates four times the lag in updates with the first optimizer, and the same lag with the second.
+A quarter of the learning rate tolerates four times the lag with both.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ AUTHORS = "authors' (sum, epsilon 0.1)"
 ADAPTIVE = "adaptive (mean, epsilon 1e-5)"
 RATES = (4e-3, 1.6e-2)
 GAIN = 1.0
-"""Points above the first score: a cell that gains less without lag did not learn."""
+"""Points above the first score that a cell must gain without lag to count as having learned."""
 HALFWAY = 1.0
-"""Halfway between a shift of 0 (as much lag) and 2 (four times the lag)."""
+"""Halfway between a shift of 0 (the same lag) and 2 (four times the lag)."""
 LEAST_DROP = 0.2
-"""Share of the gain that the largest lag costs more than the smallest, at least, where lag matters at all."""
+"""Lag counts as mattering if the largest lag costs at least this share of the gain more than the smallest above 0."""
 
 
 class Question(NamedTuple):
-    """Which cells are compared, and the shift that was predicted."""
+    """Which cells are compared, and the predicted shift."""
 
     optimizers: tuple[str, ...]
-    compared: str  # field of `Cell`: the cells with its smaller value are compared with those with the larger
-    predicted: float  # base-2 logarithm of how many times the lag in updates the smaller tolerates
+    compared: str  # field of `Cell`: cells with its smaller value are compared with cells with its larger value
+    predicted: float  # base-2 logarithm of the tolerated lag (updates) with the smaller value relative to the larger
 
 
 QUESTIONS = {
@@ -48,7 +48,7 @@ QUESTIONS = {
 
 
 class Cell(NamedTuple):
-    """The runs that differ in their lag only."""
+    """Settings and seed of a group of runs that differ in their lag only."""
 
     optimizer: str
     rate: float
@@ -57,9 +57,12 @@ class Cell(NamedTuple):
 
 
 def shares(found: dict[Cell, dict[int, float]]) -> dict[Cell, dict[int, float]]:
-    """Return the gains as shares of what is gained without lag, on average over the seeds.
+    """Return the gains as shares of the gain without lag, which is averaged over the seeds.
 
-    Cells that are not complete are left out, and those in which little is learned without lag.
+    Cells without all lags are left out, and settings whose gain without lag is below `GAIN`.
+
+    Args:
+        found: gains by cell and lag, from `lag_boundary.gains`.
     """
     whole = {cell: by_lag for cell, by_lag in found.items() if len(by_lag) == len(LAGS)}
     result = {}
@@ -72,28 +75,28 @@ def shares(found: dict[Cell, dict[int, float]]) -> dict[Cell, dict[int, float]]:
 
 
 def area(by_lag: dict[int, float]) -> float:
-    """Return the area under the share of the gain against the base-2 logarithm of the lag, from the first lag above 0.
+    """Return the area under the curve of the share of the gain over the base-2 logarithm of the lag.
 
     Args:
-        by_lag: the share at each lag.
+        by_lag: share of the gain at each lag; a lag of 0 is left out.
     """
     lags = [lag for lag in sorted(by_lag) if lag]
     return float(np.trapezoid([by_lag[lag] for lag in lags], np.log2(lags)))
 
 
 def shift(found: dict[Cell, dict[int, float]], optimizer: str, compared: str) -> float:
-    """Return the base-2 logarithm of how much more lag the cells with the smaller value tolerate.
+    """Return how many times more lag the cells with the smaller value tolerate, as a base-2 logarithm.
 
-    If curves of the same shape are shifted by x, the areas under them differ by about x times their mean drop. This is
-    exact where they are straight at both ends of the range.
+    If two curves of the same shape are shifted by x, the areas under them differ by about x times their mean drop. This
+    is exact if the curves are straight at both ends of the range.
 
     Args:
-        found: of `gains`.
-        optimizer: whose cells are compared.
-        compared: the field of `Cell` by which they are divided.
+        found: gains by cell and lag, from `lag_boundary.gains`.
+        optimizer: optimizer whose cells are compared.
+        compared: field of `Cell` by which the cells are divided into two groups.
 
     Returns:
-        The shift; not-a-number where a setting did not learn, or where lag costs less than `LEAST_DROP` of the gain.
+        The shift; not-a-number if a setting did not learn, or if lag costs less than `LEAST_DROP` of the gain.
     """
     parts = {cell: by_lag for cell, by_lag in shares(found).items() if cell.optimizer == optimizer}
     drops = [by_lag[LAGS[1]] - by_lag[LAGS[-1]] for by_lag in parts.values()]
@@ -107,13 +110,13 @@ def shift(found: dict[Cell, dict[int, float]], optimizer: str, compared: str) ->
 
 
 def contrast(found: dict[Cell, dict[int, float]], question: Question) -> Effect | None:
-    """Compare `shift` with `HALFWAY` by the jackknife: Student's t test of the pseudo-values that leave out one seed.
+    """Compare `shift` with `HALFWAY` by the jackknife: Student's t test of pseudo-values that leave out one seed each.
 
-    All seeds share the gain without lag and the drop that a shift is measured by. The pseudo-values include the scatter
-    of these too.
+    A shift is measured relative to the gain without lag and to the drop, which all seeds share. The pseudo-values also
+    include the scatter of these two.
 
     Returns:
-        The effect, on average over the optimizers; None where a shift is not known.
+        The effect, averaged over the optimizers; `NOTHING` with fewer than two seeds; None if a shift is unknown.
     """
     whole = complete(found, question.optimizers)
     seeds = {cell.seed for cell in whole}
@@ -132,7 +135,7 @@ def contrast(found: dict[Cell, dict[int, float]], question: Question) -> Effect 
 
 
 def complete(found: dict[Cell, dict[int, float]], optimizers: tuple[str, ...]) -> dict[Cell, dict[int, float]]:
-    """Return the cells of these optimizers, of the seeds that have all of them at all lags."""
+    """Return the cells of these optimizers, for the seeds that have all of these cells at all lags."""
     whole = {
         cell: by_lag for cell, by_lag in found.items() if cell.optimizer in optimizers and len(by_lag) == len(LAGS)
     }
@@ -145,10 +148,10 @@ def complete(found: dict[Cell, dict[int, float]], optimizers: tuple[str, ...]) -
 
 
 def judged(found: dict[Cell, dict[int, float]]) -> dict[str, Finding]:
-    """Judge the three shifts, with p values corrected for all four findings of the figure.
+    """Judge the three shifts of `QUESTIONS`, with p values corrected for all four findings of the figure.
 
     Args:
-        found: of `gains`.
+        found: gains by cell and lag, from `lag_boundary.gains`.
     """
     effects = {name: contrast(found, question) for name, question in QUESTIONS.items()}
     chances = [effect.chance if effect else math.nan for effect in effects.values()]
@@ -161,7 +164,7 @@ def judged(found: dict[Cell, dict[int, float]]) -> dict[str, Finding]:
 
 
 def _finding(effect: Effect | None, chance: float, level: float, predicted: float) -> Finding:
-    """Judge whether an effect is surely on the side of `HALFWAY` that was predicted."""
+    """Judge whether an effect is significantly on the predicted side of `HALFWAY`."""
     if effect is None:
         return Finding(TOO_SHORT, f"a setting did not learn, or lag costs less than {LEAST_DROP:.0%} of the gain")
     finding = finding_of(effect, chance, level, f"{described(effect, chance)}, predicted {predicted:g}")

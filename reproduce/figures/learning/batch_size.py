@@ -1,6 +1,7 @@
-"""Whether large training batches learn as much from the same agent steps, with a learning rate chosen for each.
+"""Whether large training batches learn as much from the same agent steps, with a learning rate chosen for each size.
 
-A2C has no policy lag, so the size of its batches is all that differs. It is that of a round: 5 steps of every agent.
+A2C has no policy lag, so the runs differ only in the batch size and its learning rate. A batch is one round: 5 steps of
+every agent.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ RATES = {4: 4e-3, 16: 4e-3, 64: 1.6e-2, 256: 1.6e-2, 512: 1.6e-2}
 Chosen by `ga3c-tf train MinAtar/Breakout-v1 --system a2c --agents N --learning-rate R --steps 400000 --seed 101`.
 """
 AS_MUCH = 0.9
-"""A larger batch learns as much if its score is more than this share of that of the smallest."""
+"""A larger batch learns as much if its score is more than this share of the score of the smallest batch."""
 SCORE = "mean score of the run"
 END = "score at the end"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return one run for each size of the batches."""
+    """Return one run for each batch size."""
     if budget == "smoke":
         return [smoke_spec(game, seed, "a2c", num_agents=agents).called(str(agents * T_MAX)) for agents in (2, 4)]
     return [
@@ -53,12 +54,16 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[int, list[Run]]:
-    """Group the runs by the states in a batch."""
+    """Group the runs by batch size, in states."""
     return grouped(results.runs, lambda run: int(run.spec.label[0]))
 
 
 def findings(results: Results) -> dict[int, Finding]:
-    """Judge for each larger batch whether it learns as much as the smallest; nothing before all runs have ended."""
+    """Judge for each larger batch whether it learns as much as the smallest.
+
+    Nothing is judged before all runs have ended. A batch size with a run that diverged or scored nothing does not learn
+    as much.
+    """
     found = as_much({size: _by_seed(results, runs) for size, runs in groups(results).items()})
     if not results.ended:
         return {size: once_ended(finding, results.runs) for size, finding in found.items()}
@@ -79,10 +84,10 @@ def claims(results: Results) -> list[Claim]:
 
 
 def as_much(scores: Mapping[int, Mapping[int, float]]) -> dict[int, Finding]:
-    """Judge for each batch size but the smallest whether it scores more than `AS_MUCH` of what the smallest scores.
+    """Judge for each batch size except the smallest whether it scores more than `AS_MUCH` times the smallest's score.
 
     Args:
-        scores: the mean score of each run, above 0, by batch size and seed.
+        scores: mean score of each run, which must be above 0, by batch size and seed.
     """
     smallest = min(scores)
     ratios = {size: paired_ratio(each, scores[smallest], AS_MUCH) for size, each in scores.items() if size != smallest}
@@ -90,12 +95,12 @@ def as_much(scores: Mapping[int, Mapping[int, float]]) -> dict[int, Finding]:
 
 
 def _by_seed(results: Results, runs: list[Run]) -> dict[int, float]:
-    """Return the scores that are above 0, which a ratio needs, by seed."""
+    """Return the scores above 0 by seed, because ratios need positive scores."""
     return {run.spec.seed: value for run in runs if (value := results.value(run, SCORE) or 0.0) > 0}
 
 
 def details(results: Results) -> list[str]:
-    """Return the scores of each batch size, and the minutes they took."""
+    """Return the table of the scores of each batch size, and of the minutes that the runs took."""
     rows = []
     for size, runs in groups(results).items():
         minutes = [60 * run.hours for run in runs if run.finished]

@@ -1,4 +1,4 @@
-"""Environments other than Atari, which the paper has none of: score against agent steps of GA3C, A3C and A2C."""
+"""Environments other than Atari, which are not in the paper: score of GA3C, A3C and A2C against agent steps."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ TUNED: dict[str, dict[str, Any]] = {
     "a3c": {"num_agents": pps.AGENTS["quick"]["a3c"]},
     "a2c": {"learning_rate": 1e-2},
 }
-"""What stands above the preset for each system: learning rates are the best of three on Breakout, seed 101."""
+"""Settings that override the preset for each system. Learning rates are the best of three on Breakout, seed 101."""
 TUNED_A3C_GAMES = ("minatar_breakout", "minatar_space_invaders")
-"""Those that A3C has at the tuned budget, to save hours."""
+"""Games that A3C is run on at the tuned budget; the others are left out to save hours."""
 MARGIN = 10.0
-"""GA3C may end so many points of the normalized score below another system."""
+"""Points of the normalized score that GA3C may be below another system and still score as much."""
 START = "rolling score at the start"
 LEAST_SHOWN = 1.0
 """Points above the random policy that the picture shows at least."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return the systems, for the same number of agent steps."""
+    """Return a run of each system, with the same number of agent steps."""
     if budget == "smoke":
         return [smoke_spec(game, seed), smoke_spec(game, seed, "a3c")]
     if budget == "tuned":
@@ -69,7 +69,10 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the rolling score at the end, at its best, and at the start, where little has been learned yet."""
+    """Return the rolling score at the end, at its best, and at the start, and the scores of an evaluation.
+
+    At the start, little has been learned yet.
+    """
     window = run.spec.config.rolling_episodes
     curve = run.curve
     whole = curve["episodes"] >= window
@@ -85,7 +88,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
-    """Group the runs by game, and by system."""
+    """Group the runs by game and system."""
     games = grouped(results.runs, lambda run: run.spec.game)
     return {game: grouped(runs, lambda run: SYSTEMS[run.spec.system]) for game, runs in games.items()}
 
@@ -93,8 +96,8 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
 def findings(results: Results) -> dict[str, Finding]:
     """Judge whether GA3C ends no lower than each other system after the same agent steps, over the games together.
 
-    A normalized score is 0 for the random policy and 100 for the better of the two systems. A game in which neither has
-    left the random policy tells nothing and is left out.
+    A normalized score is 0 for the random policy and 100 for the better of the two systems. Games in which neither
+    system has left the random policy say nothing and are left out.
     """
     effects = {}
     games = {}
@@ -132,7 +135,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _missing(results: Results, other: str) -> bool:
-    """Whether a run of GA3C or of the other system is missing, in a game that either of them has begun."""
+    """Return whether in any game with both systems, some of their runs have ended but others have not."""
     for systems in groups(results).values():
         runs = [run for name in ("GA3C", other) for run in systems.get(name, []) if other in systems]
         ended = [run.ended for run in runs]
@@ -142,12 +145,12 @@ def _missing(results: Results, other: str) -> bool:
 
 
 def _others(results: Results) -> list[str]:
-    """Return the systems beside GA3C, also those that have not been run: their p values count."""
+    """Return the systems other than GA3C, including those without runs, because Holm's method counts these too."""
     return list(dict.fromkeys(name for systems in groups(results).values() for name in systems if name != "GA3C"))
 
 
 def _ends(results: Results, game: str, system: str) -> list[float]:
-    """Return the scores of the final weights where these played whole episodes, else the last rolling scores.
+    """Return the scores of the final weights if any run was evaluated, otherwise the last rolling scores.
 
     A run that diverged scores as the random policy.
     """
@@ -158,7 +161,7 @@ def _ends(results: Results, game: str, system: str) -> list[float]:
 
 
 def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[float]] | None:
-    """Return the normalized final scores of GA3C and of another system; None: nothing to compare."""
+    """Return the normalized final scores of GA3C and of another system, or None if there is nothing to compare."""
     ours = _ends(results, game, "GA3C")
     others = _ends(results, game, other)
     before = _before(results, game)
@@ -180,14 +183,14 @@ def _runs_of(results: Results, game: str) -> list[Run]:
 
 
 def _episodes(results: Results, game: str) -> int:
-    """Return of how many episodes each score of `_ends` is the mean, at least."""
+    """Return the smallest number of episodes that a score of `_ends` is the mean of."""
     runs = _runs_of(results, game)
     played = [len(run.result["evaluation"]["scores"]) for run in runs if "evaluation" in run.result]
     return min(played) if played else learning_curves.fewest_episodes(runs)
 
 
 def details(results: Results) -> list[str]:
-    """Return the score at the end."""
+    """Return the tables of the scores at the start and at the end, and of the evaluations."""
     rows = []
     for game, systems in groups(results).items():
         runs_of = [systems.get(name, []) for name in SYSTEMS.values()]
@@ -206,7 +209,7 @@ def details(results: Results) -> list[str]:
 
 
 def _unfinished(results: Results, systems: dict[str, list[Run]]) -> str:
-    """Write how many runs are missing, and what became of those that did not come to their end."""
+    """Write the status of each run that was begun but not finished, and how many runs were not begun."""
     statuses = {
         f"{system}, seed {run.spec.seed}": results.status(run)
         for system, runs in systems.items()
@@ -219,7 +222,7 @@ def _unfinished(results: Results, systems: dict[str, list[Run]]) -> str:
 
 
 def _evaluated(results: Results) -> list[list[str]]:
-    """Return a row for each game whose final weights played whole episodes: random policy and systems."""
+    """Return a row for each game with evaluations: the scores of the random policy and of each system."""
     rows = []
     for game, systems in groups(results).items():
         random = learning_curves.random_score(systems)
@@ -243,13 +246,13 @@ def _before(results: Results, game: str) -> float | None:
 
 
 def _random_of(results: Results, game: str) -> RandomPolicy | None:
-    """Return what the random policy scores: in these runs, on record, or of other environments at the start."""
+    """Return the scores of the random policy: measured with these runs, or on record, or those at the start."""
     measured = learning_curves.random_of(groups(results)[game])
     return measured or RANDOM_POLICY.get(game) or _policy_at_start(results, game)
 
 
 def _policy_at_start(results: Results, game: str) -> RandomPolicy | None:
-    """Return the scores at the start of all runs, when the policy is nearly random; None without a rolling score."""
+    """Return the scores at the start of all runs, when the policy is nearly random, or None if there are none."""
     runs = _runs_of(results, game)
     starts = results.values(START, runs)
     if not starts:

@@ -1,6 +1,6 @@
 """What the options of later actor-critics bring, added one after the other to the paper's settings.
 
-These runs choose settings, so their seeds are 101 and up: whatever is chosen is then judged on seeds 1 to 3.
+These runs choose settings, so their seeds are 101 and up. The chosen settings are then judged on seeds 1 to 3.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 MEAN = "mean score of the run"
 FIRST_SEED = 101
 SEEDS = {"pong": 3, "minatar_breakout": 1, "minatar_asterix": 1}
-"""Of the last rung; the others have one."""
+"""Number of seeds of the last rung by game; the other rungs have one."""
 STEPS = {"pong": 1_500_000, "minatar_breakout": 1_500_000, "minatar_asterix": 1_500_000}
 PAPER = "the paper's settings"
 PONG_FIRST = "the paper's settings, but a smaller RMSProp epsilon and learning rate"
 """Run *e* of docs/pong.md: the authors' epsilon and the default rate learn too slowly on Pong to be compared."""
 Settings = dict[str, Any]
 
-# An update of 128 steps has a summed gradient 128 times that of their mean. So that the sizes of the steps compare, the
-# reuse of samples comes with mean losses and an optimizer whose steps do not depend on the gradient's size.
+# The summed gradient of 128 steps is 128 times their mean gradient. To keep the sizes of updates comparable, the reuse
+# of samples comes with mean losses and an optimizer whose steps do not depend on the size of the gradient.
 REUSE: Settings = {
     "num_agents": 16,
     "num_predictors": 1,
@@ -70,7 +70,7 @@ MINATAR_LATER_RATES = (3e-4, 1e-3, 3e-3)
 
 
 def rungs(game: str) -> dict[str, Settings]:
-    """Return the settings of each rung, by what it changes in the one before."""
+    """Return the settings of each rung, by the name of what it changes in the rung before."""
     settings: Settings = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2, "min_training_batch": 20}
     found = {PONG_FIRST: settings | {"rmsprop_epsilon": 1e-4}} if game == "pong" else {PAPER: settings}
     settings = dict(PONG_REUSE if game == "pong" else MINATAR_REUSE)
@@ -82,14 +82,18 @@ def rungs(game: str) -> dict[str, Settings]:
 
 
 def rates(game: str, rung: str) -> tuple[float, ...]:
-    """Return the learning rates that a rung is run with: three where a run takes minutes."""
+    """Return the learning rates that a rung is run with: three on MinAtar, where a run takes minutes."""
     if game == "pong":
         return PONG_RATES.get(rung, PONG_LATER_RATES)
     return MINATAR_RATES.get(rung, MINATAR_LATER_RATES)
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return all rungs for the first seed, and the last one for the others."""
+    """Return the runs of all rungs for the first seed, and those of the last rung for the other seeds.
+
+    Raises:
+        UserError: the game has no rungs.
+    """
     if budget == "smoke":
         reused = ADDED_LATER["+ generalized advantages"] | {"epochs": 2, "clip_ratio": 0.2}
         return [smoke_spec(game, seed).called(PAPER), smoke_spec(game, seed, **reused).called("+ samples reused")]
@@ -112,7 +116,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the score over the last tenth of the steps, and over the whole run: how soon it was learned."""
+    """Return the score over the last tenth of the steps, and over the whole run, which tells how soon it learned."""
     final = score_at_end(run.curve)
     whole = mean_score(run.curve)
     protocol = f"mean of {run.spec.config.rolling_episodes} episodes of training"
@@ -123,13 +127,13 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
-    """Group the runs by game, and by rung and learning rate."""
+    """Group the runs by game, then by rung and learning rate."""
     games = grouped(results.runs, lambda run: run.spec.game)
     return {game: grouped(runs, lambda run: ", ".join(run.spec.label)) for game, runs in games.items()}
 
 
 def details(results: Results) -> list[str]:
-    """Return both scores of each rung that has been run."""
+    """Return the table of both scores of each rung and learning rate that has been run."""
     rows = [
         [
             game.replace("_", " "),
@@ -152,7 +156,7 @@ def _minutes(runs: list[Run]) -> str:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw of each rung the runs with the learning rate of the highest score over all steps."""
+    """Draw for each rung the runs at the learning rate with the highest mean score over all steps."""
     from ga3c_tf.reproduce.drawing import score_plots
 
     curves: dict[str, dict[str, list]] = {}

@@ -1,7 +1,7 @@
-"""Figure 6: score against wall-clock for several games; GA3C and, on the same machine, our CPU A3C.
+"""Figure 6: score against wall-clock time for several games, of GA3C and, on the same machine, of our CPU A3C.
 
 The paper has no scores of its own CPU A3C, which its reviewers asked for. As in the paper, GA3C has two learning rates,
-three runs each; at the quick budget both systems have one.
+with three runs each. At the quick budget both systems have one learning rate.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ FINAL = "final rolling score"
 BEST = "best rolling score"
 QUICK_MINUTES = 15.0
 QUICK_OPTIMIZER: dict[str, Any] = {"learning_rate": 3e-4, "rmsprop_epsilon": 1e-4}
-"""Those of run e in docs/pong.md: with the authors' epsilon of 0.1, Pong has learned nothing after minutes."""
+"""Settings of run e in docs/pong.md: with the authors' epsilon of 0.1, nothing is learned on Pong within minutes."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return runs of GA3C at two learning rates, the first being the run of `scores`, and A3C; both once if quick."""
+    """Return two runs of GA3C, one for each learning rate, and one of A3C at the first learning rate.
+
+    The first run is the one that `scores` uses. At `quick` there is one run of each system.
+    """
     if budget == "smoke":
         chosen = [smoke_spec(game, seed), smoke_spec(game, seed, "a3c")]
     elif budget == "quick":
@@ -72,13 +75,17 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
-    """Group the runs by game, and by system and learning rate, in words."""
+    """Group the runs by game, then by system and learning rate, all in words."""
     games = grouped(results.runs, lambda run: run.spec.game.replace("_", " "))
     return {game: grouped(runs, lambda run: run.spec.label[0]) for game, runs in games.items()}
 
 
 def random_of(rates: dict[str, list[Run]]) -> RandomPolicy | None:
-    """Return what the random policy scores, which one of the game's runs measured, or None."""
+    """Return the scores of the random policy if one of the runs of a game measured them, or None.
+
+    Args:
+        rates: runs of the game by system and learning rate.
+    """
     played = (run.result["random"]["scores"] for runs in rates.values() for run in runs if "random" in run.result)
     scores = next(played, None)
     return None if scores is None else random_policy_of(scores)
@@ -91,13 +98,16 @@ def random_score(rates: dict[str, list[Run]]) -> float | None:
 
 
 def fewest_episodes(runs: list[Run]) -> int:
-    """Return of how many episodes the final rolling score of a run is the mean, at least."""
+    """Return the smallest number of episodes that the final rolling score of one of these runs is the mean of."""
     ended = [int(run.curve["episodes"][-1]) for run in runs if len(run.curve["episodes"])]
     return max(1, min([*ended, *(run.spec.config.rolling_episodes for run in runs)]))
 
 
 def findings(results: Results) -> dict[str, Finding]:
-    """Compare GA3C with A3C, each at its first learning rate, for each game, by pairs of one seed and one machine."""
+    """Compare GA3C with A3C for each game, each system at its first learning rate.
+
+    Runs of the same seed are compared as a pair. If those of any seed are on different machines, nothing is decided.
+    """
     ends = {
         game: [_ends(results, rates, system) for system in ("ga3c", "a3c")] for game, rates in groups(results).items()
     }
@@ -131,7 +141,7 @@ def claims(results: Results) -> list[Claim]:
 def _ends(results: Results, rates: dict[str, list[Run]], system: str) -> dict[int, float]:
     """Return the final scores of a system at its first learning rate, by seed.
 
-    A run that diverged counts as the random policy.
+    A run that diverged scores as the random policy.
     """
     runs = next((runs for runs in rates.values() if runs[0].spec.system == system), [])
     scores = {run.spec.seed: results.score(run, FINAL, random_score(rates)) for run in runs if run.ended}
@@ -139,7 +149,7 @@ def _ends(results: Results, rates: dict[str, list[Run]], system: str) -> dict[in
 
 
 def details(results: Results) -> list[str]:
-    """Return final and best rolling score by game, system and learning rate."""
+    """Return the table of final and best rolling scores by game, system and learning rate."""
     rows = [
         [
             game,
@@ -170,7 +180,7 @@ def plot(results: Results, stem: Path) -> None:
 
 
 def _least_shown(results: Results, game: str, random: float | None) -> float | None:
-    """Return the score a quarter of the way from the random policy to the paper's score."""
+    """Return the score that the axis shows at least: a quarter of the way from the random policy to the paper's."""
     paper = scores.papers_scores(results, game)[scores.PAPERS]
     return None if random is None or paper is None else random + (paper - random) / 4
 

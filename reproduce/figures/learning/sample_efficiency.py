@@ -1,4 +1,4 @@
-"""How soon Pong is learned with later actor-critics' settings, beside what others published for the same protocol."""
+"""How soon Pong is learned with later actor-critics' settings, next to published results for the same protocol."""
 
 from __future__ import annotations
 
@@ -17,28 +17,32 @@ from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
 GOOD = 18.0
-"""What the paper's GA3C scores on Pong."""
+"""Score of the paper's GA3C on Pong."""
 STICKY = "sticky actions (0.25)"
 NOOPS = "no sticky actions, up to 30 no-ops"
 NOOPS_SETTINGS: dict[str, Any] = {"repeat_action_probability": 0.0, "noop_max": 30, "steps": 2_500_000}
 EARLY_STEPS = 3_000_000
 EARLY = f"training score after {EARLY_STEPS:,} agent steps"
 EARLY_SCORE = 15.0
-"""To be reached after `EARLY_STEPS`."""
+"""Training score that should be exceeded after `EARLY_STEPS`."""
 PPO_SCORE = 16.7
-"""What SLM-Lab's PPO scores on Pong with sticky actions after 10 million agent steps, a mean of four runs."""
+"""Score of SLM-Lab's PPO on Pong with sticky actions after 10 million agent steps, a mean of four runs."""
 LIMITS = {
     "early": (STICKY, EARLY, EARLY_SCORE),
     "ppo": (STICKY, scores.SCORE, PPO_SCORE),
     "noops": (NOOPS, scores.SCORE, GOOD - 2.0),
 }
-"""Of each finding the protocol, the measure and what its mean is to be above."""
+"""Protocol, metric and the limit that the mean of the metric should exceed, by finding."""
 STEPS_TO = f"agent steps to a training score of {GOOD:g}"
 MINUTES_TO = f"minutes to a training score of {GOOD:g}"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return one run for each protocol; the one with sticky actions is that of `scores`."""
+    """Return one run for each protocol. The run with sticky actions is the one that `scores` uses.
+
+    Raises:
+        UserError: the game is not Pong.
+    """
     if budget == "smoke":
         return [smoke_spec(game, seed).called(STICKY)]
     if game != "pong":
@@ -50,7 +54,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the score of the final weights, and how soon training scores were reached."""
+    """Return the scores of the evaluation, the training score early in the run, and how soon `GOOD` was reached."""
     window = run.spec.config.rolling_episodes
     protocol = f"mean of {window} episodes of training"
     curve = run.curve
@@ -84,7 +88,7 @@ def findings(results: Results) -> dict[str, Finding]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Return what the mean over the seeds is to be above."""
+    """Return for each of `LIMITS` the claim that the mean over the seeds is above the limit."""
     early, ppo, noops = (number(limit) for _, _, limit in LIMITS.values())
     texts = {
         "early": f"with sticky actions the training score after 3 million agent steps is at least {early}",
@@ -95,7 +99,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 def details(results: Results) -> list[str]:
-    """Return the table of both protocols, and what others published."""
+    """Return the table of both protocols, and published results."""
     rows = [
         [
             protocol,

@@ -26,14 +26,14 @@ METHODS = {
 }
 PAPERS = "GA3C (1 day, GPU)"
 PUBLISHED = ("A2C with GAE, SLM-Lab", "PPO, SLM-Lab")
-"""Methods of others whose scores stand beside those of the tuned budget: sticky actions, 10 million agent steps."""
+"""Published methods whose scores are shown at the tuned budget: sticky actions, 10 million agent steps."""
 SWAPPED = ("name_this_game", "ms_pacman")
 SCORE = "score"
 RANDOM = "score of the random policy"
 
 
 def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_RATES["normal"]) -> RunSpec:
-    """Return the run that a score comes from; the learning curves use it too."""
+    """Return the run that a score comes from. The learning curves use it too."""
     if budget == "smoke":
         return smoke_spec(game, seed)
     if budget == "tuned":
@@ -56,12 +56,12 @@ def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return one run."""
+    """Return the only run of a game and seed."""
     return [training(budget, game, seed)]
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the mean scores of the best checkpoint and of the random policy, over equally many whole episodes."""
+    """Return the mean scores of the evaluated checkpoint and of the random policy, over equally many whole episodes."""
     played = {SCORE: run.result.get("evaluation"), RANDOM: run.result.get("random")}
     return [
         Measure(
@@ -78,7 +78,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def papers_scores(results: Results, game: str) -> dict[str, float | None]:
-    """Return the paper's score of each method, None where it has none."""
+    """Return the paper's score of each method, or None for a method without one."""
     found = {method: results.papers("scores", game=game, method=method) for method in METHODS}
     return {method: record.value if record else None for method, record in found.items()}
 
@@ -126,7 +126,7 @@ def details(results: Results) -> list[str]:
 
 
 def _published(results: Results) -> list[list[str]]:
-    """Return for each game with a score of ours the scores that others published."""
+    """Return the table of our scores and the published ones, for each game with a score of ours."""
     rows = []
     for game in NINE_GAMES:
         ours = scored(results, game)
@@ -138,7 +138,7 @@ def _published(results: Results) -> list[list[str]]:
 
 
 def answer(results: Results) -> str:
-    """Write in which of the games our score is the paper's, and the normalized scores."""
+    """Write in which games our score reaches the paper's, and the range of the normalized scores."""
     games = [game for game in NINE_GAMES if scored(results, game)]
     if not games:
         return ""
@@ -174,19 +174,19 @@ def runs_of(results: Results, game: str) -> list[Run]:
 
 
 def episodes(runs: list[Run]) -> list[float]:
-    """Return the scores of the single episodes of the first run that was evaluated."""
+    """Return the scores of the episodes of the first run that was evaluated, or an empty list."""
     return next((run.result["evaluation"]["scores"] for run in runs if run.finished and "evaluation" in run.result), [])
 
 
 def _failed(results: Results) -> list[tuple[str, int, str]]:
-    """Return game, seed and reason of the runs that were begun and have no score."""
+    """Return game, seed and status of the runs that were begun but have no score."""
     known = [run for run in results.runs if results.status(run) != NOT_RUN]
     without = [run for run in known if results.value(run, SCORE) is None]
     return [(run.spec.game, run.spec.seed, results.status(run)) for run in without]
 
 
 def _printed(results: Results, game: str) -> list[str]:
-    """Return the paper's scores, with a star where two look swapped."""
+    """Return the paper's scores as text, with a star at the random policy's scores that look swapped."""
     return [
         f"{number(value)}{'*' if method == 'random' and game in SWAPPED else ''}"
         for method, value in papers_scores(results, game).items()
@@ -194,9 +194,12 @@ def _printed(results: Results, game: str) -> list[str]:
 
 
 def _repeated(game: str, scores: list[float]) -> list[tuple[str, int, int, str]]:
-    """Return how often one score came, where at least half of the episodes have it.
+    """Return the score that at least half of the episodes have, if any, and in how many of them it occurs.
 
-    Such a policy repeats itself, or the score is the least that there is.
+    A policy with such a score repeats itself, or the score is the lowest possible one.
+
+    Returns:
+        At most one entry: game, episodes with the score, all episodes, and the score.
     """
     return [
         (game, count, len(scores), number(most))
@@ -206,7 +209,7 @@ def _repeated(game: str, scores: list[float]) -> list[tuple[str, int, int, str]]
 
 
 def _ours(seeds: list[float], runs: list[Run]) -> str:
-    """Write mean and interval over seeds; of a single seed, over its episodes."""
+    """Write the mean and interval over the seeds, or over the episodes of a single seed."""
     played = episodes(runs)
     return f"{mean_ci(played, 'episode')}, 1 seed" if len(seeds) == 1 and played else mean_ci(seeds)
 
@@ -220,7 +223,7 @@ def _range(values: list[float]) -> str:
 
 
 def seeds(budget: str, game: str) -> int:
-    """Return how many: a game takes hours at the tuned budget, so only Pong has several there."""
+    """Return the default number of seeds. At the tuned budget a game takes hours, so only Pong has several."""
     if budget == "tuned":
         return 3 if game == "pong" else 1
     return seeds_by_budget()(budget, game)

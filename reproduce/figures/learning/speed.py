@@ -1,4 +1,4 @@
-"""Figure 5 and slide 35: how soon four settings learn, and how many frames they see meanwhile."""
+"""Figure 5 and slide 35: how fast four settings learn, and how many frames they see in the same time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MINUTES = {"quick": 7.0, "paper": 24 * 60.0}
 FIXED = {"quick": (32, 2, 2), "paper": (128, 2, 2)}
-"""A fixed setting: the best of the paper's, and one that `tps` found good on 2 cores."""
+"""Best fixed setting (agents, predictors, trainers) by budget: as `tps` found on 2 cores, and as in the paper."""
 ADJUSTED = ("num_agents", "num_predictors", "num_trainers", "adjustment", "adjustment_seconds", "max_agents")
 NEARLY = 0.8
 MEAN = "mean score"
@@ -35,7 +35,7 @@ DYNAMIC_LABEL = "dynamic"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return three fixed settings, the best of them last, and dynamic adjustment."""
+    """Return runs with three fixed settings, the best of them last, and one with dynamic adjustment."""
     if budget == "smoke":
         return [
             smoke_spec(game, seed).called(FIXED_LABEL),
@@ -73,11 +73,11 @@ def groups(results: Results) -> dict[str, list[Run]]:
 
 
 def findings(results: Results, runs: dict[str, list[Run]]) -> dict[str, Finding]:
-    """Judge what the paper says of frames, and of dynamic adjustment against the best fixed setting.
+    """Judge the paper's claims about frames, and about dynamic adjustment relative to the best fixed setting.
 
     A run that diverged scores as the random policy.
 
-    Nothing is judged before all runs have ended: with some of the seeds a verdict could still turn.
+    Nothing is judged before all runs have ended, because the other seeds could still change a verdict.
     """
     frames = {label: values for label, each in runs.items() if (values := results.values(FRAMES, each))}
     fixed = next(label for label in runs if label.startswith(FIXED_LABEL))
@@ -117,12 +117,12 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _by_machine(results: Results, runs: list[Run]) -> dict[tuple[int, str], float]:
-    """Return the frames by seed and machine: only those of one machine are compared."""
+    """Return the frames by seed and machine, because only runs on the same machine are compared."""
     return {(run.spec.seed, run.machine): value for run in runs if (value := results.value(run, FRAMES))}
 
 
 def details(results: Results) -> list[str]:
-    """Return score and frames of each setting."""
+    """Return the table of the scores and frames of each setting."""
     rows = [
         [
             label,

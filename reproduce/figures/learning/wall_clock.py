@@ -1,4 +1,4 @@
-"""The paper's main claim: GA3C learns sooner than A3C by the clock."""
+"""The paper's main claim: GA3C learns in less wall-clock time than A3C."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 
 
 class Goal(NamedTuple):
-    """What is to be reached in a game."""
+    """The score to reach in a game, and the time for it."""
 
-    score: float  # mean of the rolling window
-    minutes: float  # of each run
+    score: float  # rolling score, in points
+    minutes: float  # duration of each run
 
 
 GOALS = {
@@ -40,7 +40,11 @@ NOT_REACHED = "not reached"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return GA3C and A3C, for the same time."""
+    """Return a run of GA3C and one of A3C, of the same duration.
+
+    Raises:
+        UserError: the game has no score to reach.
+    """
     if game not in GOALS:
         raise UserError(f"the figure wall-clock has no score to reach for {game}; it has one for {', '.join(GOALS)}")
     if budget == "smoke":
@@ -62,7 +66,10 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return when the score was reached. The time of a session counts from the end of its first episode."""
+    """Return the time and agent steps to the score, and the score at the end.
+
+    The time of each session counts from the end of its first episode.
+    """
     curve = run.curve
     window = run.spec.config.rolling_episodes
     goal = GOALS[run.spec.game].score
@@ -86,9 +93,9 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
 def findings(results: Results) -> dict[str, Finding]:
     """Judge for each game with runs whether GA3C reaches the score sooner, by the ratio of times of the same seed.
 
-    P values are corrected for the games with runs: who runs one game asks one question.
+    P values are corrected for the games with runs only, because a user who runs one game asks one question.
 
-    A run of A3C that does not reach it counts as if it had at its end, which favors A3C.
+    A run of A3C that does not reach the score counts as reaching it at the end of the run, which favors A3C.
     """
     times = {game: {system: _times(results, of[system]) for system in COMPARED} for game, of in groups(results).items()}
     times = {game: of for game, of in times.items() if any(of.values())} or times
@@ -104,7 +111,7 @@ def findings(results: Results) -> dict[str, Finding]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Return for each game the claim that GA3C is sooner."""
+    """Return for each game the claim that GA3C reaches the score sooner."""
     return [
         Claim(f"{game}: GA3C reaches a score of {number(GOALS[game].score)} sooner than A3C", finding, game=game)
         for game, finding in findings(results).items()
@@ -112,14 +119,15 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _times(results: Results, runs: list[Run]) -> dict[int, float]:
-    """Return the seconds to the score by seed; where it is not reached, those of the run."""
+    """Return the seconds to the score by seed, or the length of the run if it does not reach the score."""
     return {run.spec.seed: results.value(run, TIME) or _length(run) for run in runs if run.ended}
 
 
 def _length(run: Run) -> float:
-    """Return the seconds of a run that has not reached the score, from the first episode of each session.
+    """Return the length of a run that has not reached the score, in seconds.
 
-    They end with the last episode; for a run with fewer than two or one that diverged, with its planned time.
+    Each session counts from the end of its first episode, and the run counts up to the end of its last episode. A run
+    that diverged, or that has fewer than two episodes, counts with its planned time.
     """
     ends = run.curve["time_s"]
     if run.diverged or len(ends) < 2:
@@ -128,7 +136,7 @@ def _length(run: Run) -> float:
 
 
 def _starting_s(run: Run, until: float) -> float:
-    """Return the seconds before `until` in which a session had started and no episode of it had ended."""
+    """Return the seconds before `until` during which a session was running but none of its episodes had ended."""
     ends = run.curve["time_s"]
     starts = sorted({float(session.get("time_s", 0.0)) for session in run.sessions})
     before = [start for start in starts if start < until]
@@ -138,7 +146,7 @@ def _starting_s(run: Run, until: float) -> float:
 
 
 def _bound(results: Results, runs: list[Run]) -> str:
-    """Return 'at least ' where a run has not reached the score."""
+    """Return 'at least ' if one of these runs has ended without reaching the score, otherwise an empty text."""
     return "at least " if any(run.ended and results.value(run, TIME) is None for run in runs) else ""
 
 
@@ -156,7 +164,7 @@ def _verdict(results: Results, game: str, verdict: str) -> str:
 
 
 def details(results: Results) -> list[str]:
-    """Return times and steps to the score by game and system, of the games that are judged."""
+    """Return the table of times and steps to the score by game and system, for the games that are judged."""
     rows = []
     for game in findings(results):
         for system, runs in groups(results)[game].items():

@@ -1,4 +1,4 @@
-"""Figure 2 and slide 34: dynamic adjustment finds how many agents, predictors and trainers are best for a game."""
+"""Figure 2 and slide 34: dynamic adjustment finds the best numbers of agents, predictors and trainers for a game."""
 
 from __future__ import annotations
 
@@ -19,11 +19,18 @@ WORKERS = ("agents", "predictors", "trainers")
 MINUTES = {"quick": 20.0, "paper": 240.0}
 PERIOD_S = {"quick": 20.0, "paper": 60.0}
 PAPERS_NETWORK: dict[str, Any] = {"network": "small"}
-"""Of Atari games; other environments have networks of their own."""
+"""Network for Atari games. Other environments have networks of their own."""
 
 
 def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> RunSpec:
-    """Return a run that starts from 1/1/1 and is adjusted by the paper's rule; `speed` has one too."""
+    """Return a run that starts from 1/1/1 workers and is adjusted by the paper's rule. `speed` uses it too.
+
+    Args:
+        budget: one of `BUDGETS` that the figure has.
+        game: name of the game.
+        seed: seed of the run.
+        minutes: duration of the run; None for the default of the budget. `smoke` ignores it.
+    """
     if budget == "smoke":
         return smoke_spec(
             game,
@@ -53,12 +60,12 @@ def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> 
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return one run."""
+    """Return the only run of a game and seed."""
     return [dynamic(budget, game, seed)]
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the setting that was accepted last, and the mean rates of the first and of that one."""
+    """Return the last accepted setting, and the mean rates of the first accepted setting and of the last."""
     rows = run.adjustment
     accepted = np.flatnonzero(rows["accepted"] == 1)
     period = run.spec.config.adjustment_seconds
@@ -69,7 +76,7 @@ def measures(run: Run) -> list[Measure]:
         return float(rows[column][accepted[place]]) if len(accepted) else float("nan")
 
     def rate(place: int) -> float:
-        """Return the mean rate of all periods with the setting of that accepted period."""
+        """Return the mean rate over all periods with the setting of this accepted period."""
         same = np.all([rows[name] == at(name, place) for name in WORKERS], axis=0)
         return float(rows["rate"][same].mean()) if len(accepted) else float("nan")
 
@@ -81,10 +88,10 @@ def measures(run: Run) -> list[Measure]:
 
 
 def different_optimum(found: dict[str, np.ndarray]) -> Finding:
-    """Judge whether games differ in any of the three numbers of workers.
+    """Judge whether two games differ in any of the three numbers of workers.
 
     Args:
-        found: by game, log2 of N_A, N_P and N_T at the end, float [seeds, 3].
+        found: log2 of N_A, N_P and N_T at the end of each run, by game; float [seeds, 3].
     """
     effects = {
         f"log2 of {name}, {one} minus {other}": welch_effect(list(found[one][:, column]), list(found[other][:, column]))
@@ -115,7 +122,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 def details(results: Results) -> list[str]:
-    """Return the settings found, and the speeds with them."""
+    """Return the table of the settings found, and of the rates of the first and the last setting."""
     rows = []
     for game, runs in grouped(results.runs, lambda run: run.spec.game).items():
         metrics = [*(f"final {name}" for name in WORKERS), "first rate", "final rate"]

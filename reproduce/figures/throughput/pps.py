@@ -35,13 +35,16 @@ MINUTES = {"quick": 0.75, "gpu": 0.3, "paper": 30.0}
 LOG_SECONDS = {"quick": 5.0, "gpu": 3.0, "paper": 5.0}
 WARM_UP_SHARE = 0.25
 AT_ONE_TIME_S = 60.0
-"""Runs that begin so close together are compared whatever their calibrations, which guard against other hours."""
+"""Runs that begin within this many seconds are compared even if their calibrations differ.
+
+Calibrations guard against a machine whose speed changes between hours.
+"""
 WARM_UP_SHARES: dict[float | None, float] = {MINUTES["gpu"]: 0.45}
-"""Of the minutes of a run that are too few for the usual share: agents take seconds to start."""
+"""Warm-up share by minutes of a run, for runs too short for `WARM_UP_SHARE`: agents take seconds to start."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return every network with every system, the systems of one network after another."""
+    """Return a run for every network and system, the systems of a network one after another."""
     if budget == "smoke":
         return [smoke_spec(game, seed, system).called("mlp") for system in ("ga3c", "a3c", "a2c")]
     return [
@@ -64,7 +67,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return true agent steps per second after the warm-up."""
+    """Return the PPS after the warm-up, measured as agent steps per second."""
     warm_up_share = WARM_UP_SHARES.get(run.spec.config.minutes, WARM_UP_SHARE)
     steady = run.steady(warm_up_share * 3600 * run.hours)
     protocol = f"agent steps per second over the last {steady['seconds']:.0f} s, {run.spec.config.num_agents} agents"
@@ -74,7 +77,7 @@ def measures(run: Run) -> list[Measure]:
 
 
 def networks(results: Results) -> list[str]:
-    """Return the networks in words, from the smallest to the largest."""
+    """Return the names of the networks in words, from the smallest to the largest."""
     return list(dict.fromkeys(word for run in results.runs for word in run.spec.label))
 
 
@@ -84,10 +87,10 @@ def runs_of(results: Results, network: str, system: str) -> list[Run]:
 
 
 def speed_ups(results: Results, network: str, other: str) -> dict[int, float]:
-    """Return the PPS of GA3C over that of the other system, by seed.
+    """Return the PPS of GA3C divided by that of the other system, by seed.
 
-    Both ran on the same machine, at calibrations that agree or within a minute. A3C never uses the GPU that GA3C may
-    have.
+    Two runs are compared only if they ran on the same machine, and their calibrations agree or they began within a
+    minute. GA3C may use a GPU, A3C never does.
     """
     ratios = {}
     for ours in runs_of(results, network, "ga3c"):
@@ -100,14 +103,22 @@ def speed_ups(results: Results, network: str, other: str) -> dict[int, float]:
 
 
 def _comparable(ours: Run, theirs: Run) -> bool:
-    """Return whether two finished runs have one seed and ran on one machine, at one speed of it or at one time."""
+    """Return whether the speeds of two finished runs may be compared.
+
+    They must have the same seed and machine, and calibrations that agree or starts within `AT_ONE_TIME_S`.
+    """
     if ours.spec.seed != theirs.spec.seed or ours.machine != theirs.machine:
         return False
     return comparable([ours, theirs]) or abs(ours.started_s - theirs.started_s) <= AT_ONE_TIME_S
 
 
 def findings(results: Results) -> dict[str, Finding]:
-    """Judge the paper's findings, once every run has been measured: how fast GA3C is beside A3C, network by network."""
+    """Judge the paper's findings, once all runs have ended.
+
+    Returns:
+        'faster': whether GA3C is faster than A3C with every network; 'grows': whether the speed-up grows with the
+        network, which needs GA3C on a GPU.
+    """
     names = networks(results)
     ratios = {network: speed_ups(results, network, "a3c") for network in names}
     if len(names) < len(NETWORKS) or not all(ratios.values()):
@@ -130,7 +141,7 @@ def findings(results: Results) -> dict[str, Finding]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Return the paper's claims about the speed of GA3C beside that of A3C."""
+    """Return the paper's claims about the speed of GA3C relative to A3C."""
     found = findings(results)
     every = [
         Claim(
@@ -149,7 +160,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 def with_or_without_gpu(results: Results) -> str:
-    """Return what a claim begins with: whether a finished run had a GPU."""
+    """Return the first words of a claim, which say whether a finished run used a GPU."""
     finished = [run for run in results.runs if run.finished]
     if not finished:
         return ""
@@ -163,7 +174,7 @@ def papers_ratio(results: Results, network: str) -> float | None:
 
 
 def details(results: Results) -> list[str]:
-    """Return speeds, and ratios beside the paper's."""
+    """Return the speeds, and our speed-ups next to the paper's."""
     rows = []
     for network in networks(results):
         speeds = [results.values("pps", runs_of(results, network, system)) for system in SYSTEMS]
@@ -184,7 +195,7 @@ def details(results: Results) -> list[str]:
 
 
 def _conditions(runs: list[Run]) -> list[dict[str, str]]:
-    """Return what the systems' speeds were reached with: agents, states of an update, and how busy the cores were."""
+    """Return the conditions of each system's speed: agents, states per update, and how busy the cores were (%)."""
     found = []
     for system, name in SYSTEMS.items():
         own = [run for run in runs if run.spec.system == system]
@@ -203,7 +214,7 @@ def _range(values: list[float]) -> str:
 
 
 def _first_submission(results: Results) -> list[list[str]]:
-    """Return the speeds that the paper's first version printed."""
+    """Return the speeds in the paper's first version, by machine and network, as rows of a table."""
     rows = []
     for system in ("I", "II", "III"):
         for size in ("small", "large"):
@@ -218,7 +229,7 @@ def _first_submission(results: Results) -> list[list[str]]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw bars on a log axis, the speed-up above each pair; the paper's ratio beside ours."""
+    """Draw the PPS as bars on a log axis, with our speed-ups and the paper's in a panel above."""
     from ga3c_tf.reproduce.drawing import speed_plots
 
     groups = []

@@ -1,4 +1,4 @@
-"""Figure 4 and slide 48: how long the training queue is and how large prediction batches are, with figure 3's runs."""
+"""Figure 4 and slide 48: length of the training queue and size of prediction batches, in the runs of Figure 3."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ga3c_tf.reproduce.runs.run import Run
 
 FINDINGS = 2
 CONFIDENCE = 1 - 0.05 / FINDINGS
-"""So that both findings together are wrong in at most 5 % of repetitions."""
+"""Confidence of an interval, so that both findings together are wrong in at most 5 % of repetitions."""
 FASTEST_SHARE = 1 / 3
 FAR_BELOW = 0.5
 SHOWN = 10
-"""Settings that the table shows."""
+"""Number of settings that the table shows."""
 QUEUE = "training queue"
 BATCH = "prediction batch"
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the means of the queue's length, in segments, and of the prediction batch, in states."""
+    """Return the mean length of the training queue in segments, the mean prediction batch in states, and the TPS."""
     steady = run.steady(tps.warm_up_s(run))
     protocol = f"mean over the rows of metrics.csv of the last {steady['seconds']:.0f} s"
     return [
@@ -82,7 +82,13 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _short_queue(shares: Sequence[float], missing: bool, on_gpu: bool) -> Finding:
-    """Judge whether the queue settles far below its maximum."""
+    """Judge whether the training queue settles far below its maximum.
+
+    Args:
+        shares: mean length of the queue at each setting, as a share of the segments that may wait.
+        missing: whether runs are missing.
+        on_gpu: whether the model was on a GPU in all finished runs.
+    """
     if not shares:
         return tps.NOTHING_MEASURED
     low, high = student_interval(shares, CONFIDENCE)
@@ -94,7 +100,13 @@ def _short_queue(shares: Sequence[float], missing: bool, on_gpu: bool) -> Findin
 
 
 def _large_batch(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float], missing: bool) -> Finding:
-    """Judge whether fast settings have larger prediction batches than others with as many predictors."""
+    """Judge whether fast settings have larger prediction batches than others with the same scheduling and predictors.
+
+    Args:
+        speed: TPS by setting.
+        batch: mean prediction batch by setting, in states.
+        missing: whether runs are missing.
+    """
     ratios = fast_to_slow(speed, batch)
     effect = paired_ratio(ratios, dict.fromkeys(ratios, 1.0))
     corrected = min(1.0, FINDINGS * effect.chance)
@@ -105,9 +117,10 @@ def _large_batch(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting,
 def fast_to_slow(
     speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float]
 ) -> dict[tuple[str, int], float]:
-    """Return the prediction batch of the fastest third of the settings over that of the others, as geometric means.
+    """Return the prediction batch of the fastest third of settings divided by that of the others, as geometric means.
 
-    It is done within each scheduling and number of predictors, since both change the batches as well as the speed.
+    Settings are compared within each scheduling and number of predictors, because both of these change the batches as
+    well as the speed.
     """
     groups: dict[tuple[str, int], list[tps.Setting]] = {}
     for each in batch:
@@ -133,7 +146,7 @@ def by_predictors(results: Results) -> list[list[str]]:
 
 
 def details(results: Results) -> list[str]:
-    """Return queue and batch of the fastest settings."""
+    """Return the tables of training queue and prediction batch."""
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
     room = rooms(results)
     order = sorted(speed, key=lambda each: -speed[each])
@@ -160,7 +173,7 @@ def details(results: Results) -> list[str]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw how full the queue is, and the prediction batch, of every setting against its speed."""
+    """Draw the fill level of the training queue and the prediction batch of every setting against its TPS."""
     from ga3c_tf.reproduce.drawing import speed_plots
 
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))

@@ -24,7 +24,7 @@ MINUTES = {budget: (WARM_UP_S[budget] + MEASURED_S[budget]) / 60 for budget in W
 LOG_SECONDS = {"quick": 2.5, "gpu": 3.0, "paper": 5.0}
 WARM_UP_OF: dict[float | None, float] = {MINUTES[budget]: WARM_UP_S[budget] for budget in MINUTES}
 PLOTTED = 3
-"""Settings that the paper plots for each number of agents."""
+"""Number of settings that the paper plots for each number of agents."""
 PAPERS_GAP = 0.14
 PAPERS_PREDICTORS = 4
 NOT_MORE = Finding(NOT_TRIED, f"no run has more than {PAPERS_PREDICTORS}")
@@ -32,7 +32,7 @@ NOTHING_MEASURED = Finding(RUNS_MISSING, "nothing measured")
 
 
 class Setting(NamedTuple):
-    """What is varied."""
+    """The settings that are varied."""
 
     agents: int
     predictors: int
@@ -44,7 +44,7 @@ AGENTS_PLACE, PREDICTORS_PLACE = map(Setting._fields.index, ("agents", "predicto
 
 
 class Conditions(NamedTuple):
-    """Under what a run was made; two runs are compared if they differ in one of these only."""
+    """Conditions of a run. Pairs of compared runs differ in one entry of the setting only."""
 
     setting: Setting
     seed: int
@@ -55,7 +55,7 @@ Rates = Mapping[Conditions, float]
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return every combination; `queues` is made of the same runs, and only it has the budget `gpu`."""
+    """Return a run for every combination. `queues` uses the same runs, and only `queues` has the budget `gpu`."""
     if budget == "smoke":
         return [smoke_spec(game, seed), smoke_spec(game, seed, num_agents=8, num_predictors=2, num_trainers=2)]
     return [
@@ -80,12 +80,12 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def warm_up_s(run: Run) -> float:
-    """Return the seconds of the run that are left out."""
+    """Return the seconds at the start of each session of the run that are left out."""
     return WARM_UP_OF.get(run.spec.config.minutes, 0.0)
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return updates per second, and agent steps per second beside them."""
+    """Return updates per second and agent steps per second, after the warm-up."""
     steady = run.steady(warm_up_s(run))
     minimum = run.spec.config.min_training_batch
     protocol = f"over the last {steady['seconds']:.0f} s, minimum batch {minimum}"
@@ -101,7 +101,7 @@ def setting_of(run: Run) -> Setting:
 
 
 def by_setting(results: Results, metric: str) -> dict[Setting, float]:
-    """Return the mean over seeds of this number for every setting that has one."""
+    """Return the mean of a metric over seeds, for every setting that has a value."""
     return _by_setting(
         (setting_of(run), value) for run in results.runs if (value := results.value(run, metric)) is not None
     )
@@ -116,7 +116,7 @@ def _by_setting(values: Iterable[tuple[Setting, float]]) -> dict[Setting, float]
 
 
 def by_scheduling(values: Mapping[Setting, float]) -> dict[str, dict[Setting, float]]:
-    """Return the values of each kind of scheduling, by the title of its pictures."""
+    """Return the values of each kind of scheduling, by the title of its panels."""
     found: dict[str, dict[Setting, float]] = {}
     for setting, value in values.items():
         found.setdefault(f"{setting.scheduling} scheduling", {})[setting] = value
@@ -133,7 +133,7 @@ def rates(results: Results) -> dict[Conditions, float]:
 
 
 def fastest(tps: Mapping[Setting, float], agents: int, scheduling: str) -> list[Setting]:
-    """Return the settings that the paper would plot for so many agents: the fastest three, fastest first."""
+    """Return the settings that the paper would plot for a number of agents: the fastest three, fastest first."""
     own = [each for each in tps if (each.agents, each.scheduling) == (agents, scheduling)]
     return sorted(own, key=lambda each: -tps[each])[:PLOTTED]
 
@@ -144,8 +144,8 @@ def findings(known: Rates, planned: int) -> dict[str, Finding]:
     Two numbers of workers are compared by the ratio of the TPS of runs that differ in nothing else.
 
     Args:
-        known: the TPS of each run.
-        planned: how many runs there are to be.
+        known: TPS of each run that has been measured.
+        planned: number of runs of the figure, measured or not.
     """
     if not known:
         return dict.fromkeys(("most_agents", "few_predictors", "close_together"), NOTHING_MEASURED)
@@ -167,7 +167,7 @@ def findings(known: Rates, planned: int) -> dict[str, Finding]:
     chances = holm([effect.chance for effect in effects.values()])
     corrected = dict(zip(effects, chances, strict=True))
     level = open_level(chances)
-    # 2. Of each finding its comparisons.
+    # 2. Each finding is judged by its own comparisons.
     found = {
         "most_agents": judged_together(agents, corrected, level, "pair"),
         "few_predictors": judged_together(predictors, corrected, level, "pair") if more else NOT_MORE,
@@ -207,13 +207,13 @@ def _on_gpu(results: Results) -> bool:
 
 
 def _ratio(known: Rates, place: int, ours: int, other: int, limit: float = 1.0) -> Effect:
-    """Compare the TPS at two numbers of a kind of workers, by pairs of runs that differ in nothing else.
+    """Compare the TPS at two numbers of one kind of worker, by pairs of runs that differ in nothing else.
 
     Args:
-        known: the TPS of each run.
-        place: of the kind of workers in a setting.
-        ours, other: the two numbers of them.
-        limit: the ratio that is tested against.
+        known: TPS of each run.
+        place: index of the kind of worker in a `Setting`.
+        ours, other: the two numbers of workers.
+        limit: ratio `ours` / `other` that is tested against.
     """
 
     def having(count: int) -> dict[tuple, float]:
@@ -227,9 +227,10 @@ def _ratio(known: Rates, place: int, ours: int, other: int, limit: float = 1.0) 
 
 
 def _gap(known: Rates) -> Effect:
-    """Compare the fastest settings with the number of agents that is slowest with those of the one that is fastest.
+    """Compare the slowest number of agents with the fastest one, by the fastest settings of each.
 
-    Settings of one scheduling are compared with each other, and the ratios averaged.
+    The settings of each scheduling are compared by the logarithms of their TPS, and the differences are averaged over
+    the schedulings.
     """
     tps = _by_setting((each.setting, value) for each, value in known.items())
     schedulings = {each.scheduling for each in tps}
@@ -251,7 +252,7 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def details(results: Results) -> list[str]:
-    """Return the fastest three for each number of agents."""
+    """Return the table of the fastest three settings for each scheduling and number of agents."""
     tps = by_setting(results, "tps")
     rows = []
     for scheduling in dict.fromkeys(each.scheduling for each in tps):

@@ -1,4 +1,4 @@
-"""Slide 38: how busy processor and GPU are under GA3C, for networks of growing size."""
+"""Slide 38: CPU and GPU utilization under GA3C, for networks of growing size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GPU_PROTOCOL = "median of nvidia-smi's busy share, asked every 2 s, from the run
 CPU = "CPU utilization"
 GPU = "GPU utilization"
 LEAST_SHARE = 0.001
-"""The shares are compared by their logarithms."""
+"""Lower limit of a share, because shares are compared by their logarithms."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -26,7 +26,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the two shares; the GPU's where the model was on one."""
+    """Return the CPU utilization, and the GPU utilization if the model was on a GPU."""
     found = [_share(CPU, run.result["cpu_utilization"], PROTOCOL)]
     if run.on_gpu:
         found.append(_share(GPU, run.result["gpu_utilization"], GPU_PROTOCOL))
@@ -38,7 +38,7 @@ def _share(metric: str, share: float | None, protocol: str) -> Measure:
 
 
 def findings(results: Results) -> dict[str, Finding]:
-    """Judge how the shares change from network to network; without a GPU nothing can be said."""
+    """Judge how the shares change from network to network. Without a measured GPU share, nothing is judged."""
     rising = growth(_of_networks(results, GPU, 1))
     falling = growth(_of_networks(results, CPU, -1))
     found = judged({"gpu_rises": rising, "cpu_falls": falling}, described_ratio)
@@ -61,7 +61,13 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _of_networks(results: Results, metric: str, power: int) -> list[dict[int, float]]:
-    """Return the shares by network and seed, or their reciprocals; one that is 0 counts as `LEAST_SHARE`."""
+    """Return the shares of each network by seed, raised to a power. A share below `LEAST_SHARE` counts as that.
+
+    Args:
+        results: results with the shares.
+        metric: `CPU` or `GPU`.
+        power: 1 for the shares, -1 for their reciprocals.
+    """
     found = []
     for network in pps.networks(results):
         runs = pps.runs_of(results, network, "ga3c")
@@ -71,7 +77,7 @@ def _of_networks(results: Results, metric: str, power: int) -> list[dict[int, fl
 
 
 def details(results: Results) -> list[str]:
-    """Return the shares by network."""
+    """Return the table of the shares by network."""
     rows = []
     for network in pps.networks(results):
         runs = pps.runs_of(results, network, "ga3c")
