@@ -1,4 +1,4 @@
-"""What `ga3c-tf reproduce` does."""
+"""The work of the command `ga3c-tf reproduce`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, check_games
 def specs_of(
     figures: Sequence[Figure], budget: str, seeds: int | None, games: Sequence[str], changes: Mapping[str, str]
 ) -> list[RunSpec]:
-    """Return the runs of these figures, each once; with changes, those by the user's own method too.
+    """Return the runs of these figures, each once; with changes, also the runs with the user's own method.
 
-    Of several figures, those that the changes do not go with are left out.
+    Among several figures, those that do not support the changes are left out.
 
     Raises:
-        UserError: unknown game, or changes that do not go with the one figure or with any.
+        UserError: a game is unknown, a figure does not have the budget, or the changes do not go with the only figure
+            or with any of them.
     """
     check_games(games)
     specs = []
@@ -52,27 +53,27 @@ def reproduce(
     """Make what is missing of these figures: runs, records, pictures and the page.
 
     Args:
-        figures: those to make.
-        budget: of `BUDGETS`.
-        seeds: how many; None for the figure's own number.
-        games: the games; none for the figure's own.
-        changes: settings of a method of the user's own, which is run beside the paper's; none for the paper's alone.
-        out: the results folder; None for the budget's own.
-        force: repeat finished runs.
-        executor: carries out the runs.
+        figures: figures to make.
+        budget: a name in `BUDGETS`.
+        seeds: number of seeds; None for the default of each figure.
+        games: names of games; empty for the default of each figure.
+        changes: settings of a method of the user's own, which is run beside the paper's; empty for the paper's alone.
+        out: the results folder; None for the default of the budget.
+        force: whether to repeat finished runs.
+        executor: executor of the runs.
         say: called with one line of progress at a time.
 
     Returns:
-        The runs that were asked for.
+        The requested runs.
 
     Raises:
-        UserError: unknown game, or a folder that cannot be used.
+        UserError: an error of `specs_of`, or the results folder cannot be used.
     """
     specs = specs_of(figures, budget, seeds, games, changes)
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.prepare(budget)
     folder.add_method(changes, say)
-    if not force:  # which repeats every run, superseded or not
+    if not force:  # `force` repeats every run, superseded or not
         folder.remove_superseded(specs, say)
     runs = executor.execute(specs, folder.runs, force)
     # Figures that were made before may share runs with this one, so they are recorded and drawn again.
@@ -97,7 +98,7 @@ def commands(
     out: Path | None,
     force: bool = False,
 ) -> list[str]:
-    """Return the commands that `reproduce` would run: for all runs with `force`, else for those that are left."""
+    """Return the commands that `reproduce` would run: for all runs with `force`, else for those that have not ended."""
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.check_kind(budget)
     specs = specs_of(figures, budget, seeds, games, changes)
@@ -112,7 +113,7 @@ def commands(
 
 
 def listing(out: Path | None) -> list[str]:
-    """For each figure what it shows, what it costs at each budget, and what is measured."""
+    """Return lines of text about each figure: what it shows, its cost at each budget, and the runs made so far."""
     lines = []
     for figure in FIGURES.values():
         costs = [f"{budget} {_cost(figure, budget)}" for budget in figure.games]

@@ -1,1 +1,1 @@
-"""Runs the figures' trainings on a Ray cluster."""
+"""Executes the runs of figures on a Ray cluster."""

@@ -1,4 +1,4 @@
-"""Cores for one run alone: a cluster counts them, but leaves every process free to run on all."""
+"""Reserves cores for one run: a Ray cluster only counts cores, and lets every process run on all of them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 FOLDER = Path("/tmp") / f"ga3c_tf-cores-{os.getuid()}"
-"""A file for each core of this machine: who has its lock has the core, until the kernel takes it back at the end."""
+"""Folder with a file for each core of this machine. A process that holds the file's lock has the core; the kernel
+releases the lock when the process ends."""
 WAIT_SECONDS = 10.0
 POLL_SECONDS = 0.5
 
 
 @contextlib.contextmanager
 def pinned(count: int, say: Callable[[str], None]) -> Iterator[None]:
-    """Keep this thread, and what it starts, on `count` cores that no other caller on this machine has.
+    """Pin this thread, and what it starts, to `count` cores that no other caller on this machine has reserved.
 
-    Where too few are free for `WAIT_SECONDS`, or somebody else has made the folder of the locks, it goes on with all
-    cores that this thread had.
+    If too few cores become free within `WAIT_SECONDS`, or if the folder of the locks is another user's, the thread
+    keeps all cores that it had.
 
     Args:
-        count: cores.
-        say: told, in one line, where they could not be had.
+        count: number of cores.
+        say: called with one line if the cores cannot be reserved.
     """
     before = os.sched_getaffinity(0)
     with contextlib.ExitStack() as locks:
@@ -47,10 +48,12 @@ def pinned(count: int, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def _make_folder() -> None:
-    """Make the folder of the locks, whose name anybody could know: files opened in another's may be links.
+    """Make the folder of the locks.
+
+    Its name is known to everybody, so another user may have made it first, with links in place of the files.
 
     Raises:
-        OSError: it is not a folder of this user that nobody else can write to.
+        OSError: the folder does not belong to this user, or others can write to it.
     """
     FOLDER.mkdir(mode=0o700, exist_ok=True)
     status = FOLDER.lstat()
@@ -59,11 +62,11 @@ def _make_folder() -> None:
 
 
 def _reserve(count: int, cores: list[int], locks: contextlib.ExitStack) -> list[int]:
-    """Lock `count` of the cores, all or none; return them."""
+    """Lock `count` of the cores and return them; if too few are free, lock none and return []."""
     until = time.monotonic() + WAIT_SECONDS
     while True:
         with contextlib.ExitStack() as held, (FOLDER / "choosing").open("a") as choosing:
-            fcntl.flock(choosing, fcntl.LOCK_EX)  # or two that choose at once could each get a half
+            fcntl.flock(choosing, fcntl.LOCK_EX)  # else two callers at once could each lock half
             mine: list[int] = []
             for core in cores:
                 if len(mine) < count and _locked(core, held):
@@ -77,7 +80,7 @@ def _reserve(count: int, cores: list[int], locks: contextlib.ExitStack) -> list[
 
 
 def _locked(core: int, held: contextlib.ExitStack) -> bool:
-    """Take the lock of a core, if nobody has it."""
+    """Take the lock of a core if it is free; return whether it was."""
     stream = held.enter_context((FOLDER / str(core)).open("a"))
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

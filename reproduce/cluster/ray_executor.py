@@ -1,4 +1,4 @@
-"""Runs on a Ray cluster, as many at once as it has room for."""
+"""Executes runs on a Ray cluster, as many at once as it has room for."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ AGENTS_PER_CPU = 8
 
 
 class RayExecutor:
-    """Each run one task of a Ray cluster, kept in a storage that all nodes see.
+    """Executes each run as a task of a Ray cluster, and keeps its files in a storage that all nodes see.
 
     Args:
-        address: of the cluster, host:port or 'auto', or `LOCAL` for one on this machine that ends with the command.
-        storage: path or URL; None for the results folder.
-        cpus: cores for each run; None for one to every `AGENTS_PER_CPU` agents.
-        gpus: GPUs for each run, or the share of one; None for one where the run would use it and the cluster has any.
-        detach: a signal ends this command only, and the runs go on.
+        address: address of the cluster, host:port or 'auto', or `LOCAL` for a cluster on this machine that ends with
+            the command.
+        storage: path or URL of the storage; None for the results folder.
+        cpus: cores for each run; None for one core per `AGENTS_PER_CPU` agents.
+        gpus: GPUs for each run, or the share of one; None for one GPU if the run can use it and the cluster has any.
+        detach: whether a signal ends only this command, and the runs go on.
         say: called with one line of progress at a time.
 
     Raises:
@@ -64,10 +65,10 @@ class RayExecutor:
         self._say = say
 
     def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
-        """As `Executor.execute`.
+        """Execute the runs as described for `Executor.execute`.
 
         Raises:
-            UserError: no such cluster, too small a one, or a storage that cannot be used by all its nodes.
+            UserError: the cluster does not exist or is too small, or not all of its nodes can use the storage.
         """
         url = _absolute(self._storage or str(runs.parent))
         try:
@@ -103,9 +104,9 @@ class RayExecutor:
 
     @contextlib.contextmanager
     def _cluster(self) -> Iterator[None]:
-        """Connect to the cluster for the length of the block."""
+        """Connect to the cluster for the duration of the block."""
         own = {"num_cpus": usable_cores(), "include_dashboard": False} if self._address == LOCAL else {}
-        ray._private.worker.print_to_stdstream = lambda *given, **named: None  # or a dead node's log is printed
+        ray._private.worker.print_to_stdstream = lambda *given, **named: None  # else a dead node's log is printed
         connect(self._address, **own)
         try:
             yield
@@ -113,7 +114,7 @@ class RayExecutor:
             ray.shutdown()
 
     def _lead(self, jobs: list[Job], url: str, marker: bytes, force: bool) -> None:
-        """Have the runs carried out; at a signal, stop them or leave them."""
+        """Have the scheduler execute the runs, and follow them; at a signal, stop them unless `detach` was given."""
         scheduler = scheduler_of(url)
         command = uuid.uuid4().hex
         try:
@@ -130,7 +131,7 @@ class RayExecutor:
             raise UserError("what led the runs has ended, with the head node; the same command again resumes") from None
 
     def _follow(self, scheduler: ray.actor.ActorHandle, command: str, names: list[str]) -> None:
-        """Tell how the runs go until none of them is left."""
+        """Report the progress of the runs until none is waiting or running."""
         told = 0
         tell_at = time.monotonic() + PROGRESS_SECONDS
         while True:
@@ -151,7 +152,7 @@ class RayExecutor:
 
 
 def _collect(mirrors: Sequence[Mirror], say: Callable[[str], None]) -> None:
-    """Copy the runs here; what has come further here than in the storage is kept under another name."""
+    """Copy the runs from the storage; a run that is further on this machine is kept under another name."""
     for mirror in mirrors:
         if mirror.is_ahead():
             say(f"the storage has an earlier state of a run; the later one is kept in {mirror.set_aside()}")
@@ -159,12 +160,12 @@ def _collect(mirrors: Sequence[Mirror], say: Callable[[str], None]) -> None:
 
 
 def _answer(reference: ray.ObjectRef) -> Any:
-    """Return what an actor's method returned; a signal handler's SystemExit goes through, unlike in `ray.get`."""
+    """Return the result of an actor's method. Unlike `ray.get`, this lets a signal handler's SystemExit through."""
     return reference.future().result()
 
 
 def summary(states: Mapping[str, State]) -> str:
-    """One line: how many runs there are of each status, and how far those are that run."""
+    """Return one line with the number of runs of each status, and the progress of those that are running."""
     counts = Counter(state.status for state in states.values())
     running = [f"{name}: {state.progress}" for name, state in states.items() if state.status == RUNNING]
     return "; ".join([", ".join(f"{count} {status}" for status, count in counts.items()), *running])
@@ -173,15 +174,15 @@ def summary(states: Mapping[str, State]) -> str:
 def jobs_for(
     specs: Sequence[RunSpec], cpus: int | None, gpus: float | None, nodes: Sequence[Mapping[str, float]]
 ) -> list[Job]:
-    """Return what each run asks for.
+    """Return the cores and GPUs that each run asks for.
 
     Args:
-        specs: the runs.
+        specs: specifications of the runs.
         cpus, gpus: as for `RayExecutor`.
-        nodes: what each node of the cluster has, 'CPU' and 'GPU'.
+        nodes: resources of each node of the cluster, 'CPU' and 'GPU'.
 
     Raises:
-        UserError: no node has as much.
+        UserError: no node has enough cores or GPUs, or `gpus` is neither a share of one GPU nor a whole number.
     """
     jobs = []
     for spec in specs:
@@ -211,12 +212,12 @@ def _absolute(url: str) -> str:
 
 
 def _marker(storage: Storage, url: str) -> bytes:
-    """Return what tells this storage from others, written where there is none yet."""
+    """Return the content of `MARKER`, which identifies the storage; write it if there is none yet."""
     try:
         if storage.read(MARKER) is None:
             storage.write([(MARKER, uuid.uuid4().hex.encode())])
         return storage.read(MARKER) or b""
-    except Exception as error:  # whatever a file system raises
+    except Exception as error:  # each file system raises errors of its own
         raise UserError(f"--storage {url} cannot be written: {type(error).__name__}: {error}") from None
 
 

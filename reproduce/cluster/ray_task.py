@@ -1,4 +1,4 @@
-"""One try of a run, as a task on some node of a cluster: in a scratch folder, stored again and again."""
+"""One try of a run, as a task on a node of a cluster: it runs in a scratch folder, which is stored regularly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_last_rows
 
 MARKER = "logs/storage-id"
-"""The file by which a task knows the storage of the command that sent it."""
+"""File by which a task recognizes the storage of the command that sent it."""
 SCRATCH = "ga3c_tf-scratch-"
 POLL_SECONDS = 0.5
 STORE_SECONDS = 10.0
@@ -38,11 +38,12 @@ class NotShared(Exception):
 
 
 class Job(NamedTuple):
-    """A run and what it needs of a node.
+    """A run and the resources that it needs on a node.
 
     Attributes:
-        cpus: cores.
-        gpus: GPUs, or the share of one.
+        spec: specification of the run.
+        cpus: number of cores.
+        gpus: number of GPUs, or the share of one.
     """
 
     spec: RunSpec
@@ -51,13 +52,13 @@ class Job(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
-        saved_steps: agent steps of the newest checkpoint in the storage; -1 before there is one.
-        agent_steps: by the newest row of metrics.csv.
-        share: of the budget, 0 to 1.
-        score: mean raw score of the newest episodes, as many as the run's rolling score has; None before the first.
+        saved_steps: agent steps of the newest checkpoint in the storage; -1 before the first checkpoint.
+        agent_steps: agent steps in the newest row of metrics.csv.
+        share: used share of the budget, 0 to 1.
+        score: rolling score: the mean raw score of the newest episodes; None before the first episode.
     """
 
     saved_steps: int = -1
@@ -73,25 +74,25 @@ class Progress(NamedTuple):
 def attempt(
     job: Job, url: str, marker: bytes, say: Callable[[str], None], report: Callable[[Progress], None]
 ) -> tuple[str, str]:
-    """Carry the run on from what is stored, as far as it goes.
+    """Execute a run from its stored state until it ends.
 
     Args:
-        job: the run.
-        url: of the storage.
-        marker: what `MARKER` says there.
-        say: told, in one line, what happens.
-        report: told how far the run is, whenever it has been stored.
+        job: the run and its resources.
+        url: path or URL of the storage.
+        marker: expected content of `MARKER` in the storage.
+        say: called with one line about what happens.
+        report: called with the progress of the run whenever it has been stored.
 
     Returns:
-        Its status and the reason for it, as in run.json.
+        The status of the run and the reason for it, as in run.json.
 
     Raises:
         NotShared: this node sees another storage.
-        TakenOver: another try has taken the run, since this one was thought dead.
-        KeyboardInterrupt: it was cancelled; what it had done is stored.
+        TakenOver: another try has claimed the run, since this one was thought dead.
+        KeyboardInterrupt: the try was cancelled; its progress is stored.
         OSError: the storage or the scratch folder cannot be written.
     """
-    # ray.cancel interrupts as Ctrl-C does, which does nothing where Ray was begun in the background of a shell
+    # ray.cancel interrupts as Ctrl-C does, and a Ray that was started in the background of a shell ignores that signal
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if Storage(url).read(MARKER) != marker:
         raise NotShared(
@@ -116,7 +117,7 @@ def attempt(
 
 @contextlib.contextmanager
 def _stored(mirror: Mirror, report: Callable[[], None], say: Callable[[str], None]) -> Iterator[None]:
-    """Store the run while the block lasts, at every checkpoint and every `STORE_SECONDS`, and at its end."""
+    """Store the run during the block, at every checkpoint and about every `STORE_SECONDS`, and at its end."""
     ended = threading.Event()
 
     def store() -> None:
@@ -135,7 +136,7 @@ def _stored(mirror: Mirror, report: Callable[[], None], say: Callable[[str], Non
                 except TakenOver:
                     _thread.interrupt_main()
                     return
-                except Exception as error:  # whatever a file system raises; the last time it counts
+                except Exception as error:  # of any file system; only the last try has to succeed
                     say(f"cannot be stored, the next try follows: {type(error).__name__}: {error}")
                 before = now
                 took = time.monotonic() - start
@@ -153,7 +154,7 @@ def _stored(mirror: Mirror, report: Callable[[], None], say: Callable[[str], Non
 
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
-    """Make a folder for the block; those of tasks that were killed are removed."""
+    """Make a scratch folder for the block, and remove the folders of tasks that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
         with contextlib.suppress(OSError), (folder / "lock").open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -169,7 +170,7 @@ def _saved_steps(mirror: Mirror) -> int:
 
 
 def _progress(config: Config, folder: Path, mirror: Mirror) -> Progress:
-    """Return what the curves of a run say."""
+    """Return the progress of a run, from its curves and checkpoints."""
     metrics = read_last_rows(folder / "metrics.csv", METRIC_COLUMNS, 1)
     episodes = read_last_rows(folder / "episodes.csv", EPISODE_COLUMNS, config.rolling_episodes)
     steps, seconds = (int(metrics[-1]["agent_steps"]), float(metrics[-1]["time_s"])) if metrics else (0, 0.0)

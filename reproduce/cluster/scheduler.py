@@ -1,4 +1,4 @@
-"""Leads the runs of a storage on a Ray cluster: an actor on the head node, for all commands that ask for runs there."""
+"""Schedules the runs of a storage on a Ray cluster: an actor on the head node, for all commands with this storage."""
 
 from __future__ import annotations
 
@@ -20,32 +20,37 @@ from ga3c_tf.reproduce.cluster.storage import Storage, TakenOver
 from ga3c_tf.reproduce.runs.run import INTERRUPTED, RUN_FILE
 
 TRIES = 3
-"""That may be lost one after another without a newer checkpoint."""
+"""Number of tries lost one after another, without a newer checkpoint, after which a run is given up."""
 RETRY_SECONDS = 2.0
 LINGER_SECONDS = 30.0
 SILENT_SECONDS = 60.0
-"""A command that has not asked for news for so long has been killed, or its machine has."""
+"""A command that has not asked for news for longer than this counts as killed."""
 WAITING = "waiting"
 RUNNING = "running"
 STOPPED = "stopped"
 CANCELLED = "cancelled"
-"""What a try ends with that was cancelled because no command wanted its run any more."""
+"""Status of a try that was cancelled because no command wanted its run any more."""
 
 
 class State(NamedTuple):
-    """Of a run: `WAITING` for a node, `RUNNING`, `STOPPED`, or the status in its run.json."""
+    """State of a run.
+
+    Attributes:
+        status: `WAITING` (for a node), `RUNNING`, `STOPPED`, or the status in the run's run.json.
+        progress: progress of the run when it was last stored.
+    """
 
     status: str
     progress: Progress
 
 
 class News(NamedTuple):
-    """What a command asks for.
+    """Answer to a command that asks how its runs are going.
 
     Attributes:
-        lines: of progress, those not yet told.
-        states: by the id of the run, in the order in which they were added.
-        fault: why none of the runs can be carried out, None where they can.
+        lines: lines of progress that the command does not have yet.
+        states: states of all runs by id, in the order in which the runs were added.
+        fault: reason why none of the runs can be executed; None if they can.
     """
 
     lines: list[str]
@@ -54,10 +59,10 @@ class News(NamedTuple):
 
 
 class Scheduler:
-    """Leads each run to its end, through the deaths of workers and nodes. All methods run in one event loop.
+    """Executes each run to its end, even if workers and nodes die. All methods run in one event loop.
 
     Args:
-        url: of the storage.
+        url: path or URL of the storage.
     """
 
     def __init__(self, url: str):
@@ -74,14 +79,14 @@ class Scheduler:
         self._watch: asyncio.Task | None = None
 
     async def add(self, jobs: Sequence[Job], force: bool, marker: bytes, command: str, detached: bool) -> None:
-        """Begin runs; those that are waiting or running go on as they are.
+        """Begin runs; those that are already waiting or running go on unchanged.
 
         Args:
-            jobs: the runs.
-            force: remove what is stored of them first.
-            marker: what `ray_task.MARKER` says in the storage.
-            command: who wants them; a run that no command wants any more is stopped.
-            detached: the command wants them whether it is heard of or not.
+            jobs: the runs and their resources.
+            force: whether to remove their stored files first.
+            marker: content of `ray_task.MARKER` in the storage.
+            command: id of the command that wants the runs; a run that no command wants any more is stopped.
+            detached: whether the command still wants the runs when it no longer asks for news.
         """
         if not self._tasks:
             self._marker = marker
@@ -95,14 +100,14 @@ class Scheduler:
                 self._tasks[job.spec.id] = asyncio.create_task(self._lead(job, force))
 
     async def news(self, since: int, command: str) -> News:
-        """Return what is new after the first `since` lines; tell that `command` is still there."""
+        """Return the lines after the first `since` and the states of all runs; note that `command` is still alive."""
         self._asked = time.monotonic()
         if command in self._heard:  # else it was silent for too long, and its runs have been stopped
             self._heard[command] = max(self._heard[command], self._asked)
         return News(self._lines[since:], self._states, self._fault)
 
     async def stop(self, command: str) -> None:
-        """Have the runs that no other command wants save a checkpoint and end; return when they have."""
+        """Stop the runs that no other command wants: they save a checkpoint and end. Return when they have ended."""
         self._heard.pop(command, None)
         unwanted = []
         for name, commands in self._wanted_by.items():
@@ -115,20 +120,20 @@ class Scheduler:
         await asyncio.gather(*(self._tasks[name] for name in unwanted if name in self._tasks))
 
     async def say(self, run_id: str, text: str) -> None:
-        """Add a line of a run's."""
+        """Add a line of progress about a run."""
         self._lines.append(f"{run_id}: {text}")
 
     async def started(self, run_id: str) -> None:
         """Note that a try of this run has found a node."""
-        if run_id in self._tasks:  # its end may have come first
+        if run_id in self._tasks:  # else the run has already ended
             self._states[run_id] = self._states[run_id]._replace(status=RUNNING)
 
     async def report(self, run_id: str, progress: Progress) -> None:
-        """Note how far a run has been stored."""
+        """Note the progress of a run that has been stored."""
         self._states[run_id] = self._states[run_id]._replace(progress=progress)
 
     async def _lead(self, job: Job, force: bool) -> None:
-        """One run to its end: tries until it finished, failed for its own reason, was stopped, or got nowhere."""
+        """Try a run until it finishes, fails for a reason of its own, is stopped, or makes no progress."""
         name = job.spec.id
         try:
             if force:
@@ -172,7 +177,7 @@ class Scheduler:
         return STOPPED, ""
 
     async def _try(self, job: Job) -> tuple[str, str]:
-        """One try; a worker or node that died, or a storage that cannot be written, make it `INTERRUPTED`."""
+        """Try a run once; it is `INTERRUPTED` if a worker or node dies, or the storage cannot be written."""
         name = job.spec.id
         try:
             self._tries[name] = _attempt.options(
@@ -192,7 +197,7 @@ class Scheduler:
             self._tries.pop(name, None)
 
     async def _watch_commands(self) -> None:
-        """Stop what commands wanted that are silent; end this actor when there is nothing to lead and nobody asks."""
+        """Stop the runs of silent commands; end this actor when it has no runs and no command asks for news."""
         while self._tasks or time.monotonic() < self._asked + LINGER_SECONDS:
             await asyncio.sleep(1)
             for command in [each for each, at in self._heard.items() if at < time.monotonic() - SILENT_SECONDS]:
@@ -214,9 +219,9 @@ def _attempt(job: Job, url: str, marker: bytes, scheduler: ray.actor.ActorHandle
 
 
 def scheduler_of(url: str) -> ray.actor.ActorHandle:
-    """Return the one scheduler of the storage `url` on the cluster, begun where there is none.
+    """Return the scheduler of the storage `url` on the cluster; start it if there is none.
 
-    It outlives the command that begins it, since it may lead the runs of others too.
+    It outlives the command that starts it, since other commands may have runs there too.
     """
     return (
         ray.remote(Scheduler)
@@ -234,6 +239,6 @@ def scheduler_of(url: str) -> ray.actor.ActorHandle:
 
 
 def _in_words(error: Exception) -> str:
-    """Return an error's kind and the first sentence of its text: of what a task raised, that error's own."""
+    """Return an error's type and the first sentence of its text; of an error from a task, those of its cause."""
     cause = error.cause if isinstance(error, RayTaskError) else error
     return f"{type(cause).__name__}: {(str(cause).splitlines() or [''])[0].partition('. ')[0]}"

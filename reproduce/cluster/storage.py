@@ -1,4 +1,4 @@
-"""Where several machines keep run folders together: a shared folder, or whatever fsspec reaches by a URL."""
+"""Storage that several machines share for run folders: a shared folder, or a URL that fsspec supports."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Stamp = tuple[int, int]
 
 
 class Storage:
-    """Files by name, such as 'runs/<id>/meta.json'. Each object is for one thread: its transactions are its own.
+    """A shared storage of files by name, such as 'runs/<id>/meta.json'. Use each object in one thread only.
 
     Args:
-        url: a path, or a URL such as s3://bucket/folder.
+        url: path, or URL such as s3://bucket/folder.
 
     Raises:
-        UserError: fsspec does not know the URL, or lacks the package for it.
+        UserError: fsspec does not support the URL, or the package for it is not installed.
     """
 
     def __init__(self, url: str):
@@ -40,21 +40,22 @@ class Storage:
         self._is_local = isinstance(self._files, LocalFileSystem)
 
     def is_folder(self, folder: Path) -> bool:
-        """Whether this storage is that folder of this machine."""
+        """Return whether this storage is `folder` on this machine."""
         return self._is_local and Path(self._root).resolve() == folder.resolve()
 
     def read(self, name: str) -> bytes | None:
-        """Return what a file has; None where there is none."""
+        """Return the content of a file; None if it does not exist."""
         try:
             return self._files.cat_file(self._path(name))
         except FileNotFoundError:
             return None
 
     def write(self, files: Iterable[tuple[str, bytes]]) -> None:
-        """Write files, in this order; each is seen as it was or as a whole.
+        """Write files in the given order; a reader sees each file either as it was before or completely written.
 
-        Where the file system has transactions, nothing is seen before the last one is written. A folder's files are
-        written aside and renamed one by one: fsspec's own transaction there copies from /tmp, which is not atomic.
+        If the file system has transactions, no file is visible before all are written. In a local folder, each file is
+        written under another name and renamed: fsspec's transaction for local files copies from /tmp, which is not
+        atomic.
         """
         if self._is_local:
             for name, content in files:
@@ -69,12 +70,12 @@ class Storage:
                     stream.write(content)
 
     def names(self, prefix: str) -> list[str]:
-        """Return the files in the folder `prefix`, or the file of that name."""
+        """Return the names of the files in the folder `prefix`, or of the file with that name."""
         self._files.invalidate_cache()
         return [path[len(self._root) + 1 :] for path in self._files.find(self._path(prefix))]
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a folder with all that is in it, where it is there."""
+        """Remove a file, or a folder with its content, if it exists."""
         self._files.invalidate_cache()
         with contextlib.suppress(FileNotFoundError):
             self._files.rm(self._path(name), recursive=True)
@@ -84,16 +85,16 @@ class Storage:
 
 
 class TakenOver(Exception):
-    """Another try of the run works on what is stored; the text is one line."""
+    """Another try of the run has taken over its stored files; the text is one line."""
 
 
 class Mirror:
-    """What one run leaves in a results folder of this machine, and its copy in a storage.
+    """The files of one run in a results folder on this machine, and their copy in a storage.
 
     Args:
         storage: the storage.
-        folder: the results folder; the run's are runs/<id>/ and logs/<id>.txt in it.
-        run_id: of the run.
+        folder: the results folder; the run's files in it are runs/<id>/ and logs/<id>.txt.
+        run_id: id of the run.
     """
 
     def __init__(self, storage: Storage, folder: Path, run_id: str):
@@ -107,12 +108,12 @@ class Mirror:
         self._stored: dict[str, Stamp] = {}
 
     def take(self) -> None:
-        """Have the run to itself from now on: a try on a node that was only thought dead stores nothing more."""
+        """Claim the run for this object. An earlier try on a node that was wrongly thought dead then stores nothing."""
         self._own = uuid.uuid4().hex.encode()
         self._storage.write([(self._holder, self._own)])
 
     def pull(self) -> None:
-        """Replace what is here by what is stored, if anything; run.json comes last: it says that all is there."""
+        """Replace the files on this machine by the stored ones, if any; run.json is last, since it marks the end."""
         names = sorted([*self._storage.names(self._run), *self._storage.names(self._log)], key=_place)
         if names:
             shutil.rmtree(self._folder / self._run, ignore_errors=True)
@@ -127,14 +128,14 @@ class Mirror:
                 self._stored[name] = _stamp(path)
 
     def push(self) -> None:
-        """Store what has changed since the last time, and remove what is gone; the run may go on meanwhile.
+        """Store the files that have changed since the last call, and remove those that are gone.
 
-        The storage can be resumed from at any time. Checkpoints are read first and written after the curves: rows
-        beyond a checkpoint are dropped at resume, but missing ones are lost.
+        The run may go on meanwhile, and can be resumed from the storage at any time. Checkpoints are read before the
+        curves and written after them: a resumed run drops rows beyond its checkpoint, but cannot restore missing rows.
 
         Raises:
             OSError: the storage cannot be written; the next call tries again.
-            TakenOver: another try has taken the run since `take`; nothing is stored.
+            TakenOver: another try has claimed the run since `take`; nothing is stored.
         """
         if self._own is not None and self._storage.read(self._holder) != self._own:
             raise TakenOver("another try of this run has taken over")
@@ -156,23 +157,23 @@ class Mirror:
         self._remove_all_but({*others, *itertools.chain(*checkpoints)})
 
     def is_ahead(self) -> bool:
-        """Whether the run here has a checkpoint that is newer than all of its copy, of which there are some."""
+        """Return whether the storage has checkpoints, and this machine has a newer one than all of them."""
         folders = {PurePosixPath(name).parent.name for name in self._storage.names(f"{self._run}/checkpoints")}
         stored = [int(name) for name in folders if name.isdigit()]
         here = [int(path.name) for path in self.checkpoints()]
         return bool(stored) and max(here, default=-1) > max(stored)
 
     def set_aside(self) -> Path:
-        """Rename the run's folder here, and return its new name."""
+        """Rename the run folder on this machine, and return its new path."""
         folder = self._folder / self._run
         return folder.rename(folder.with_name(f"{folder.name}.kept-{time.time_ns()}"))
 
     def checkpoints(self) -> list[Path]:
-        """Return the folders of the checkpoints that are whole, in order."""
+        """Return the folders of the complete checkpoints on this machine, sorted by name."""
         return sorted(path for path in (self._folder / self._run / "checkpoints").glob("*") if path.name.isdigit())
 
     def _other_files(self) -> Iterator[str]:
-        """Names of all files but those of checkpoints."""
+        """Yield the names of all files except those of checkpoints."""
         run = self._folder / self._run
         log = self._folder / self._log
         checkpoints = run / "checkpoints"
@@ -181,11 +182,11 @@ class Mirror:
                 yield self._name(path)
 
     def _changed(self, names: list[str], stamps: dict[str, Stamp]) -> list[tuple[str, bytes]]:
-        """Return the files, if one of them has changed; none where one has vanished meanwhile.
+        """Return names and contents of files if one of them has changed; [] if none has, or if one has vanished.
 
         Args:
-            names: of files that belong together.
-            stamps: gets theirs.
+            names: names of files that belong together.
+            stamps: the stamps of returned files are added to it.
         """
         try:
             now = {name: _stamp(self._folder / name) for name in names}
@@ -208,12 +209,12 @@ class Mirror:
 
 
 def _place(name: str) -> tuple[int, str]:
-    """When a file is copied: meta.json before config.json, for which it vouches, run.json after all."""
+    """Return the sort key for copying: meta.json before config.json, which is checked against it, and run.json last."""
     return {"meta.json": 0, RUN_FILE: 2}.get(PurePosixPath(name).name, 1), name
 
 
 def _is_copied(path: Path) -> bool:
-    """Not what means something on one machine, or for a moment, only."""
+    """Return whether a file is copied: not locks, which are for one machine, nor files that are still being written."""
     return path.name != "lock" and path.suffix != ".new"
 
 

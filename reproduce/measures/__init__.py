@@ -1,1 +1,1 @@
-"""Records of measured values, the rules of verdicts, and how numbers are written."""
+"""Records of measured values, their statistics, the rules for verdicts, and the formatting of numbers."""

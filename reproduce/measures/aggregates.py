@@ -1,4 +1,4 @@
-"""What many runs under several conditions say together: means and probabilities with bootstrap intervals."""
+"""Statistics of many runs under several conditions: means and probabilities with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 
 RESAMPLES = 4000
 MOST_RESAMPLES = 500
-"""Of one group, for the probability of improvement: those of 6 values are 462."""
+"""Most resamples of one group for the probability of improvement; a group of 6 values has 462 different ones."""
 ROUNDING = 1e-12
 
 
 def interquartile_mean(values: Sequence[float] | np.ndarray) -> float:
-    """Return the mean of the middle half; values at the quartiles count in part."""
+    """Return the mean of the middle half of the values; values at the quartiles count in part."""
     return float(_interquartile_means(np.asarray(values, float)[None])[0])
 
 
 def stratified_interquartile_mean(strata: Sequence[Sequence[float]], confidence: float = 0.95) -> tuple[float, ...]:
-    """Return the mean over conditions of their interquartile means, and its interval by a bootstrap within each.
+    """Return the mean of the conditions' interquartile means, with an interval by a bootstrap within each condition.
 
     The interquartile mean of all values together would leave out a condition in which all runs fail.
 
     Args:
-        strata: the values of each condition; each has one at least.
-        confidence: of the interval.
+        strata: values of each condition, at least one per condition.
+        confidence: confidence level of the interval.
 
     Returns:
         Mean, lower end and upper end.
@@ -39,22 +39,22 @@ def stratified_interquartile_mean(strata: Sequence[Sequence[float]], confidence:
 def probability_of_improvement(
     ours: Sequence[Sequence[float]], others: Sequence[Sequence[float]], confidence: float = 0.95
 ) -> tuple[float, ...]:
-    """Return the probability that a run of ours scores more than one of the others, a tie counting half.
+    """Return the probability that one of our runs scores more than one of the others; a tie counts as half.
 
-    It is the mean over conditions, as in Agarwal et al. 2021 (arXiv 2108.13264), with the interval of a bootstrap
-    within each condition. The bootstrap distribution is computed from all resamples of up to 6 values, not from
-    random draws, whose extreme percentiles would depend on a few of them.
+    The probability is averaged over conditions, as in Agarwal et al. 2021 (arXiv 2108.13264). Its interval is by a
+    bootstrap within each condition. For groups of up to 6 values the bootstrap uses all possible resamples, because
+    the extreme percentiles of random resamples would depend on a few of them.
 
     Args:
-        ours: the scores of each condition.
-        others: the same, in the same order.
-        confidence: of the interval.
+        ours: scores of our runs under each condition.
+        others: scores of the other runs, with the conditions in the same order.
+        confidence: confidence level of the interval.
 
     Returns:
         Probability, lower end and upper end.
     """
     pairs = [(np.asarray(mine, float), np.asarray(theirs, float)) for mine, theirs in zip(ours, others, strict=True)]
-    steps = math.lcm(*(2 * len(mine) * len(theirs) for mine, theirs in pairs))  # in which each share is a whole number
+    steps = math.lcm(*(2 * len(mine) * len(theirs) for mine, theirs in pairs))  # steps * share is a whole number
     point = float(np.mean([_wins(mine, theirs).mean() for mine, theirs in pairs]))
     distribution = np.ones(1)
     for seed, (mine, theirs) in enumerate(pairs):
@@ -66,7 +66,11 @@ def probability_of_improvement(
 
 
 def _distribution(ours: np.ndarray, others: np.ndarray, steps: int, seed: int) -> np.ndarray:
-    """Return the bootstrap distribution of the share of pairs that ours win: [steps + 1], at 0, 1 / steps, ..., 1."""
+    """Return the bootstrap distribution of the share of pairs that our runs win.
+
+    Returns:
+        Probabilities of the shares 0, 1 / steps, ..., 1: [steps + 1].
+    """
     ours_drawn, ours_weights = _resamples(len(ours), 2 * seed)
     others_drawn, others_weights = _resamples(len(others), 2 * seed + 1)
     shares = ours_drawn @ _wins(ours, others) @ others_drawn.T / (len(ours) * len(others))
@@ -76,9 +80,9 @@ def _distribution(ours: np.ndarray, others: np.ndarray, steps: int, seed: int) -
 
 
 def _resamples(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return resamples of so many values: how often each value is drawn, [m, count], and their probabilities, [m].
+    """Return resamples of `count` values: how often each value is drawn, [m, count], and the probabilities, [m].
 
-    They are all that there are, or `MOST_RESAMPLES` random ones where there are more.
+    These are all possible resamples, or `MOST_RESAMPLES` random ones if there are more than that.
     """
     if math.comb(2 * count - 1, count) > MOST_RESAMPLES:
         drawn = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=MOST_RESAMPLES)
@@ -90,18 +94,18 @@ def _resamples(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _wins(ours: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return for each pair whether ours is greater, [ours, others]: 1, 0, or 0.5 for a tie."""
+    """Return 1 for each pair in which our value is greater, 0.5 for a tie and 0 otherwise: [ours, others]."""
     return (ours[:, None] > others) + 0.5 * (ours[:, None] == others)
 
 
 def _resampled(values: Sequence[float], seed: int) -> np.ndarray:
-    """Return [RESAMPLES, n] draws with replacement."""
+    """Return draws from the n values with replacement: [RESAMPLES, n]."""
     places = np.random.default_rng(seed).integers(len(values), size=(RESAMPLES, len(values)))
     return np.asarray(values, float)[places]
 
 
 def _interquartile_means(samples: np.ndarray) -> np.ndarray:
-    """Return the interquartile mean of each row of [m, n]."""
+    """Return the interquartile mean of each row of `samples` [m, n]: [m]."""
     ordered = np.sort(samples, axis=1)
     count = ordered.shape[1]
     edges = np.arange(count + 1)

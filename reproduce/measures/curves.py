@@ -1,6 +1,6 @@
-"""What a learning curve says: how soon a score is reached, and how much is scored meanwhile.
+"""Numbers of a learning curve: when it reaches a score, and its mean scores.
 
-A curve has the columns of curve.csv: the rolling score against time and agent steps.
+A curve has the columns of curve.csv: the rolling score against time, agent steps and episodes.
 """
 
 from __future__ import annotations
@@ -14,23 +14,29 @@ Curve = Mapping[str, np.ndarray]
 
 
 def first_reaching(curve: Curve, score: float, against: str, window: int) -> float:
-    """Return where the rolling score first reaches a score.
+    """Return the agent steps or seconds at which the rolling score first reaches `score`.
 
     Args:
-        curve: of one run.
-        score: to reach.
+        curve: curve of one run.
+        score: score to reach.
         against: 'agent_steps' or 'time_s'.
-        window: episodes of the rolling score; before so many have ended it is of fewer, and does not count.
+        window: number of episodes in the rolling score; points before so many episodes have ended do not count.
 
     Returns:
-        Agent steps or seconds; not-a-number where it is never reached.
+        Agent steps or seconds; not-a-number if the score is never reached.
     """
     reached = (curve["rolling_score"] >= score) & (curve["episodes"] >= window)
     return float(curve[against][reached.argmax()]) if reached.any() else math.nan
 
 
 def score_by(curve: Curve, place: float, against: str) -> float:
-    """Return the rolling score at so many agent steps or seconds, not-a-number where the run ended before."""
+    """Return the rolling score at the first point from `place` on; not-a-number if the curve ends before.
+
+    Args:
+        curve: curve of one run.
+        place: agent steps or seconds.
+        against: 'agent_steps' or 'time_s'.
+    """
     places = curve[against]
     if not len(places) or places[-1] < place:
         return math.nan
@@ -38,15 +44,15 @@ def score_by(curve: Curve, place: float, against: str) -> float:
 
 
 def mean_score(curve: Curve, against: str = "agent_steps", low: float = -math.inf, high: float = math.inf) -> float:
-    """Return the area under the curve between two places, divided by its length there.
+    """Return the mean score between two places: the area under the curve, divided by its length there.
 
     Args:
-        curve: of one run.
+        curve: curve of one run.
         against: 'agent_steps' or 'time_s'.
-        low, high: the places; beyond the curve where it begins later or ends sooner.
+        low, high: the two places, in agent steps or seconds; they may lie beyond the ends of the curve.
 
     Returns:
-        The mean score; not-a-number without an episode there.
+        The mean score; not-a-number if the curve has no point between the places.
     """
     inside = (curve[against] >= low) & (curve[against] <= high)
     places = curve[against][inside]
@@ -59,13 +65,13 @@ def mean_score(curve: Curve, against: str = "agent_steps", low: float = -math.in
 
 
 def score_at_end(curve: Curve) -> float:
-    """Return the mean rolling score over the last tenth of the agent steps; not-a-number without an episode."""
+    """Return the mean rolling score over the last tenth of the agent steps; not-a-number if no episode has ended."""
     steps = curve["agent_steps"]
     late = curve["rolling_score"][steps >= 0.9 * steps.max(initial=0)]
     return float(late.mean()) if len(late) else math.nan
 
 
 def score_at_start(curve: Curve, window: int) -> float:
-    """Return the first rolling score of a whole window of episodes; not-a-number where fewer have ended."""
+    """Return the first rolling score over a full window of episodes; not-a-number if fewer episodes have ended."""
     whole = curve["episodes"] >= window
     return float(curve["rolling_score"][whole][0]) if whole.any() else math.nan

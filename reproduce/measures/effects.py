@@ -1,4 +1,4 @@
-"""How large a difference between two groups of runs is, and how sure."""
+"""Differences between two groups of runs, with confidence intervals and significance tests."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Effect(NamedTuple):
     """The difference between the means of two groups."""
 
     mean: float
-    low: float  # of the 95 % interval
+    low: float  # lower end of the 95 % interval
     high: float
-    chance: float  # p of the t test, two-sided; not-a-number below three seeds
-    seeds: int  # of the smaller group; pairs if it is paired
-    limit: float = 0.0  # the difference that it is tested against
+    chance: float  # two-sided p value; not-a-number below three seeds
+    seeds: int  # seeds of the smaller group, or number of pairs
+    limit: float = 0.0  # difference that the effect is tested against
     freedom: float = math.nan  # degrees of freedom of the t test; not-a-number if there is none
 
 
@@ -51,15 +51,15 @@ NOTHING = Effect(math.nan, math.nan, math.nan, math.nan, 0)
 def paired_effect(ours: Mapping[Pair, float], others: Mapping[Pair, float], limit: float = 0.0) -> Effect:
     """Compare two groups pair by pair.
 
-    Runs of one seed that follow one another on one machine share its speed, which cancels then.
+    If the runs of a seed follow one another on one machine, the speed of the machine cancels in their difference.
 
     Args:
-        ours: a value of each seed, or of whatever else tells the pairs apart.
-        others: the same of what they are compared with.
-        limit: the difference that is tested against.
+        ours: value of each seed, or by another key that identifies the pairs.
+        others: values of the other group, by the same keys; values without a partner are left out.
+        limit: difference to test against.
 
     Returns:
-        The mean of `ours` minus `others`, over the pairs.
+        The effect on `ours` minus `others`; `NOTHING` if there is no pair.
     """
     differences = np.array([ours[pair] - others[pair] for pair in ours if pair in others])
     if not len(differences):
@@ -79,9 +79,12 @@ def paired_ratio(ours: Mapping[Pair, float], others: Mapping[Pair, float], limit
     """Compare two groups of positive values pair by pair, by the natural logarithms of their ratios.
 
     Args:
-        ours: a value of each pair.
-        others: the same of what they are compared with.
-        limit: the ratio that is tested against.
+        ours: value of each pair.
+        others: values of the other group, by the same keys.
+        limit: ratio to test against.
+
+    Returns:
+        The effect on the logarithms; its limit is a logarithm too.
     """
     return paired_effect(_logarithms(ours), _logarithms(others), math.log(limit))
 
@@ -91,11 +94,11 @@ def _logarithms(values: Mapping[Pair, float]) -> dict[Pair, float]:
 
 
 def welch_effect(ours: Sequence[float], others: Sequence[float]) -> Effect:
-    """Compare two groups by Welch's t test, for what does not depend on the machine.
+    """Compare two groups by Welch's t test, for values that do not depend on the machine.
 
     Args:
-        ours: a value of each seed.
-        others: the same of what they are compared with.
+        ours: value of each seed.
+        others: value of each seed of the other group.
     """
     return pooled_effect([(ours, others)])
 
@@ -103,11 +106,11 @@ def welch_effect(ours: Sequence[float], others: Sequence[float]) -> Effect:
 def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limit: float = 0.0) -> Effect:
     """Compare two groups under several conditions, by the mean of their differences.
 
-    It is Welch's t test with the variance of each group under each condition, and Satterthwaite's degrees of freedom.
+    This is Welch's t test with the variance of each group under each condition, and Satterthwaite's degrees of freedom.
 
     Args:
-        pairs: of each condition, a value of each seed of ours and of the others.
-        limit: the difference that is tested against; below 0 the question is whether ours are no worse by so much.
+        pairs: for each condition, the values of our seeds and those of the other group.
+        limit: difference to test against; a limit below 0 tests whether ours are worse by less than that.
     """
     if not pairs or any(not len(group) for pair in pairs for group in pair):
         return NOTHING
@@ -129,16 +132,16 @@ def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limi
 
 
 def growth(groups: Sequence[Mapping[Pair, float]]) -> Effect:
-    """Return by which ratio positive values grow from one group to the next, as the slope of their logarithms.
+    """Return the growth of positive values from one group to the next, as the slope of their logarithms.
 
-    Each seed has a slope of its own, and the slopes are tested by Student's t. So it does not matter whether the values
-    of some groups scatter more than those of others.
+    Each seed has its own slope, and Student's t test compares these slopes with 0. So the values of some groups may
+    scatter more than those of others.
 
     Args:
-        groups: the values of each group by seed, in order; a seed that is missing in one of them is left out.
+        groups: values of each group by seed, with the groups in order; a seed that is missing in a group is left out.
 
     Returns:
-        The mean slope; nothing if there are fewer than two groups.
+        The effect on the slope; `NOTHING` if there are fewer than two groups.
     """
     if len(groups) < 2:
         return NOTHING
@@ -149,20 +152,22 @@ def growth(groups: Sequence[Mapping[Pair, float]]) -> Effect:
 
 
 def _slope(places: Sequence[int], values: Sequence[float]) -> float:
-    """Return the slope of the least squares line."""
+    """Return the slope of the least-squares line."""
     return float(np.polyfit(places, values, 1)[0])
 
 
 def judged_together(
     effects: Mapping[str, Effect], corrected: Mapping[str, float], level: float, of: str = "seed"
 ) -> Finding:
-    """Judge whether ratios are above their limits in every comparison, by the least favorable one, which is described.
+    """Judge whether the ratios of all comparisons are above their limits.
+
+    The least favorable comparison decides, and the finding has its numbers.
 
     Args:
-        effects: of `paired_ratio`, by what is compared.
-        corrected: their p values, as `holm` gives them.
-        level: as `open_level` gives it.
-        of: what their pairs are.
+        effects: effects from `paired_ratio`, by name of the comparison.
+        corrected: p values of the effects, corrected by `holm`, by the same names.
+        level: significance level from `open_level`.
+        of: what one pair is, such as 'seed' or 'setting'.
     """
     if not effects:
         return Finding(RUNS_MISSING, NOTHING_TO_COMPARE)
@@ -177,7 +182,11 @@ def judged_together(
 
 
 def _slowest(tests: Sequence[OpenTest | None]) -> OpenTest | None:
-    """Return the test that decides several comparisons last; one that is below its limit decides alone."""
+    """Return the test that determines how many runs decide several comparisons together.
+
+    One comparison below its limit is enough to decide, so the surest of those counts. Without one, all comparisons have
+    to be above their limits, so the least sure counts.
+    """
     known = [test for test in tests if test is not None]
     below = [test for test in known if test.distance < 0]
     surest = max(below, default=None, key=lambda test: -test.distance / test.error)
@@ -185,7 +194,14 @@ def _slowest(tests: Sequence[OpenTest | None]) -> OpenTest | None:
 
 
 def described(effect: Effect, corrected: float) -> str:
-    """Such as '+3.2 [1.1, 5.3], p = 0.01 (5 seeds)', or '[1.1, 5.3], limit -10, p = 0.01' with a limit."""
+    """Describe an effect, such as '+3.2 [1.1, 5.3], p = 0.01 (5 seeds)'.
+
+    A limit other than 0 comes before the p value: '+3.2 [1.1, 5.3], limit -10, p = 0.01 (5 seeds)'.
+
+    Args:
+        effect: the effect.
+        corrected: its p value, corrected by `holm`.
+    """
     if not effect.seeds:
         return NOTHING_TO_COMPARE
     values = f"{effect.mean:+.3g}", number(effect.low), number(effect.high)
@@ -194,12 +210,12 @@ def described(effect: Effect, corrected: float) -> str:
 
 
 def described_ratio(effect: Effect, corrected: float, of: str = "seed") -> str:
-    """Describe an effect of `paired_ratio`, such as '2.4 times [2, 2.9], p = 0.01 (3 seeds)'; see `described`.
+    """Describe an effect from `paired_ratio`, such as '2.4 times [2, 2.9], p = 0.01 (3 seeds)'; see `described`.
 
     Args:
-        effect: of logarithms.
-        corrected: its p value, as `holm` gives it.
-        of: what its pairs are.
+        effect: effect on logarithms.
+        corrected: its p value, corrected by `holm`.
+        of: what one pair is, such as 'seed' or 'setting'.
     """
     if not effect.seeds:
         return NOTHING_TO_COMPARE
@@ -209,11 +225,11 @@ def described_ratio(effect: Effect, corrected: float, of: str = "seed") -> str:
 
 
 def judged(effects: Mapping[Key, Effect], describe: Callable[[Effect, float], str] = described) -> dict[Key, Finding]:
-    """Judge whether each effect is above its limit, with p values corrected for their number.
+    """Judge whether each effect is above its limit, with p values corrected by `holm`.
 
     Args:
-        effects: by what is compared.
-        describe: `described`, or `described_ratio` for effects of logarithms.
+        effects: effects by comparison.
+        describe: `described`, or `described_ratio` for effects on logarithms.
     """
     corrected = holm([effect.chance for effect in effects.values()])
     found = {}
@@ -224,29 +240,29 @@ def judged(effects: Mapping[Key, Effect], describe: Callable[[Effect, float], st
 
 
 def finding_of(effect: Effect, corrected: float, level: float, because: str) -> Finding:
-    """Judge whether an effect is above its limit; what is undecided keeps its test.
+    """Judge whether an effect is above its limit; a finding without a significant difference keeps its test.
 
     Args:
-        effect: as in `effect_verdict`.
-        corrected: its p value, as `holm` gives it.
-        level: as `open_level` gives it.
-        because: the numbers of the finding, in words.
+        effect: the effect, as in `effect_verdict`.
+        corrected: its p value, corrected by `holm`.
+        level: significance level from `open_level`.
+        because: numbers of the finding, in words.
     """
     verdict = effect_verdict(effect, corrected)
     return Finding(verdict, because, _open_test(effect, level) if verdict == NO_DIFFERENCE else None)
 
 
 def open_level(corrected: Sequence[float]) -> float:
-    """Return the level that Holm's method leaves to the findings that are not significant yet.
+    """Return the significance level that Holm's method leaves for the findings that are not significant yet.
 
     Args:
-        corrected: all p values, as `holm` gives them.
+        corrected: p values of all findings, corrected by `holm`.
     """
     return CHANCE / max(1, sum(not chance < CHANCE for chance in corrected))
 
 
 def _open_test(effect: Effect, level: float) -> OpenTest | None:
-    """Return the t test of an effect; None where nothing varies, so that a t test says nothing."""
+    """Return the t test of an effect; None if there is none, because the values do not vary."""
     if math.isnan(effect.freedom):
         return None
     error = (effect.high - effect.low) / 2 / float(t_dist.ppf(0.975, effect.freedom))
@@ -262,26 +278,28 @@ def _in_words(mean: str, low: str, high: str, limit: str, chance: float, count: 
 
 
 def effect_alone(because: str) -> str:
-    """Return the effect and its interval from the text of a finding, without p value and numbers of runs.
+    """Return the effect and its interval from the text of a finding, without the p value and the number of runs.
 
     Args:
-        because: a text with one of `described` or `described_ratio`; what comes before its last semicolon is left out.
+        because: text from `described` or `described_ratio`; text before the last semicolon is left out.
     """
     effect = because.rpartition("; ")[2]
     return re.sub(r", p = [^ ()]+|,? \(\d+ \w+\)", "", effect)
 
 
 def _sign_test(differences: np.ndarray) -> float:
-    """Return the p value where all differences are the same, of which Student's t would be too sure."""
+    """Return the p value of the sign test, for differences that are all the same: Student's t would be too sure."""
     return 1.0 if abs(differences[0]) <= ROUNDING else 0.5 ** (len(differences) - 1)
 
 
 def _separation_test(
     pairs: Sequence[tuple[Sequence[float], Sequence[float]]], difference: float, limit: float
 ) -> float:
-    """Return the p value where no group varies: how seldom chance separates the groups so, in every condition.
+    """Return the p value of a permutation test, for groups that do not vary.
 
-    Conditions in which the groups are the limit apart say nothing, and those that contradict the mean leave it open.
+    It is the probability that chance separates the groups in this way under every condition. Conditions whose
+    difference equals the limit are left out. The p value is 1 if the mean difference equals the limit, or if a
+    condition contradicts it.
     """
     directions = [_sign(float(np.mean(ours) - np.mean(others)) - limit) for ours, others in pairs]
     overall = _sign(difference - limit)
@@ -296,15 +314,15 @@ def _separation_test(
 
 
 def _sign(value: float) -> int:
-    """Return 1, -1, or 0 for what rounding can explain."""
+    """Return the sign of a value: 1, -1, or 0 if rounding can explain the value."""
     return 0 if abs(value) <= ROUNDING else int(math.copysign(1, value))
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Correct p values for their number, by Holm's method; not-a-number stays so.
+    """Correct p values for multiple comparisons by Holm's method; not-a-number stays not-a-number.
 
-    The chance that any of the true null hypotheses is rejected is then at most the level. What is not known yet counts
-    too, so that a verdict does not turn because other runs are added.
+    The probability that any true null hypothesis is rejected is then at most the significance level. Unknown p values
+    count as comparisons too, so that a verdict does not change because other runs are added.
     """
     known = [place for place, chance in enumerate(chances) if not math.isnan(chance)]
     corrected = [math.nan] * len(chances)
@@ -319,8 +337,8 @@ def effect_verdict(effect: Effect, corrected: float) -> str:
     """Judge whether an effect is above its limit, which is 0 unless a margin is allowed.
 
     Args:
-        effect: of `paired_effect`, `welch_effect` or `pooled_effect`.
-        corrected: its p value, as `holm` gives it.
+        effect: from `paired_effect`, `paired_ratio`, `welch_effect`, `pooled_effect` or `growth`.
+        corrected: its p value, corrected by `holm`.
     """
     if effect.seeds < LEAST_SEEDS:
         return FEW_SEEDS

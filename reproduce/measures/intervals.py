@@ -1,4 +1,4 @@
-"""How sure a mean is."""
+"""Confidence intervals of a mean."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scipy.stats import t as t_dist
 from ga3c_tf.runs.stats import bootstrap_interval
 
 FEW = 10
-"""Below so many values a bootstrap interval is too narrow: of three it is from the lowest to the highest."""
+"""With fewer values a bootstrap interval is too narrow: for three values it is from the lowest to the highest."""
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Return an interval of the mean: Student's t of fewer than `FEW` values, else the percentile bootstrap.
+    """Return an interval of the mean: Student's t for fewer than `FEW` values, else the percentile bootstrap.
 
-    One value alone has no interval: both ends are not-a-number.
+    A single value has no interval: both ends are not-a-number.
     """
     if len(values) >= FEW:
         return bootstrap_interval(values, confidence)
@@ -25,7 +25,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[fl
 
 
 def student_interval(values: Sequence[float] | np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """Return Student's t interval of the mean; of one value both ends are not-a-number."""
+    """Return Student's t interval of the mean; for a single value both ends are not-a-number."""
     if len(values) < 2:
         return math.nan, math.nan
     mean = float(np.mean(values))

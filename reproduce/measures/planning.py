@@ -1,4 +1,4 @@
-"""How many more runs would decide what is undecided."""
+"""Estimates how many runs would decide an undecided finding."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from scipy.stats import t as t_dist
 
 POWER = 0.8
 MOST = 100.0
-"""An estimate of more times the runs is not made."""
+"""Largest multiple of the runs that is estimated."""
 
 
 class OpenTest(NamedTuple):
     """A two-sided t test that has found no significant difference.
 
     Attributes:
-        distance: from the mean to the limit that it is tested against.
-        error: the standard error of the mean.
-        freedom: the degrees of freedom.
-        level: the p value below which the difference would be significant.
+        distance: mean minus the limit that it is tested against.
+        error: standard error of the mean.
+        freedom: degrees of freedom.
+        level: p value below which the difference would be significant.
     """
 
     distance: float
@@ -30,13 +30,13 @@ class OpenTest(NamedTuple):
     level: float
 
     def times_the_runs(self) -> float:
-        """Return how many times as many runs find a difference in `POWER` of repetitions, if the mean is the true one.
+        """Return the multiple of the runs at which the test has a power of `POWER`, if the mean is the true one.
 
-        The degrees of freedom are taken to grow as those of pairs, which is too slow for other tests: those need
+        The degrees of freedom are assumed to grow as in a paired test. They grow faster in other tests, which need
         slightly fewer runs.
 
         Returns:
-            A number from 1 on; infinity for more than `MOST`.
+            A number of at least 1; infinity if it would be more than `MOST`.
         """
         if self._power(MOST) < POWER:
             return math.inf
@@ -45,7 +45,7 @@ class OpenTest(NamedTuple):
         return float(brentq(lambda times: self._power(times) - POWER, 1.0, MOST))
 
     def _power(self, times: float) -> float:
-        """Return in how many repetitions a difference is found with so many times the runs."""
+        """Return the power of the test with `times` as many runs: the share of repetitions that find a difference."""
         freedom = (self.freedom + 1) * times - 1
         critical = t_dist.ppf(1 - self.level / 2, freedom)
         return float(nct.sf(critical, freedom, abs(self.distance) / self.error * math.sqrt(times)))

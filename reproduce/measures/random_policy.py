@@ -1,4 +1,4 @@
-"""What the random policy scores, and whether runs score more."""
+"""Scores of the random policy, and whether runs score more."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class RandomPolicy(NamedTuple):
     """Scores of episodes of uniformly random actions.
 
     Attributes:
-        mean: of the episodes' scores, in points.
-        deviation: standard deviation of the score of one episode.
-        episodes: how many were played.
+        mean: mean score of the episodes, in points.
+        deviation: standard deviation of the score of one episode, in points.
+        episodes: number of episodes played.
     """
 
     mean: float
@@ -34,26 +34,26 @@ RANDOM_POLICY = {
     "minatar_seaquest": RandomPolicy(0.083, 0.326, 1000),
     "minatar_space_invaders": RandomPolicy(4.16, 3.34, 1000),
 }
-"""Of the games that the paper does not have, by 1,000 episodes each; a test plays 100 of them anew."""
+"""Random policy of the games that are not in the paper, by 1,000 episodes each; a test plays 100 episodes again."""
 RANDOM_SCORES = {game: policy.mean for game, policy in RANDOM_POLICY.items()}
 
 
 def random_policy_of(scores: Sequence[float]) -> RandomPolicy:
-    """Return the random policy as these scores of its episodes show it."""
+    """Return the mean, deviation and number of these scores of random episodes."""
     deviation = float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0
     return RandomPolicy(float(np.mean(scores)), deviation, len(scores))
 
 
 def has_left_random(seeds: Sequence[float], episodes: int, random: RandomPolicy | None) -> bool:
-    """Return whether every seed scores more than the random policy, by more than chance.
+    """Return whether every seed scores significantly more than the random policy.
 
-    A run that plays like the random policy exceeds the limit in 5 % of cases. How far the seeds are apart does not
+    A run that plays like the random policy exceeds the limit in 5 % of cases. The scatter of the seeds does not
     matter: seeds that have learned very different amounts have all left the random policy.
 
     Args:
-        seeds: the mean score of each seed. Fewer than three decide nothing, and the answer is True.
-        episodes: of which each of these scores is the mean.
-        random: what the random policy scores; None if it is unknown, and the answer is True.
+        seeds: mean score of each seed. Fewer than three seeds decide nothing: the result is True.
+        episodes: number of episodes in each of these means.
+        random: scores of the random policy. If they are None (unknown), the result is True.
     """
     if random is None or len(seeds) < LEAST_SEEDS:
         return True

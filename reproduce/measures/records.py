@@ -15,7 +15,7 @@ from ga3c_tf.files import write_aside
 COLUMNS = ("table", "game", "method", "metric", "value", "unit", "protocol", "source", "status")
 MEASURED_COLUMNS = (*COLUMNS, "seed", "run_id", "commit", "dirty", "hours", "agent_steps", "hardware")
 MEASURED = "measured"
-"""The status of a row whose run came to its end; any other status is the reason why there is no value."""
+"""Status of a row of ours that has a value; any other status is the reason why there is no value."""
 NOT_RUN = "not run"
 
 
@@ -24,14 +24,15 @@ class Record:
     """One number, or the reason why there is none.
 
     Attributes:
-        table: the table or figure it belongs to, such as 'scores'.
-        value: None for a cell that could not be read, a run that failed or one that was not made.
-        status: of the paper's: how it was read. Of ours: `MEASURED`, `NOT_RUN`, or what went wrong.
-        seed, run_id: of the run that gave it; the run folder is results/runs/<run_id>. These and what follows are
-            None in the paper's records.
-        commit, dirty: the source it was made with, and whether that was changed since the commit.
-        hours, agent_steps: of training; the steps are those that the number was taken at, where that was earlier.
-        hardware: in words; throughput is compared within one text only.
+        table: table or figure that the number belongs to, such as 'scores'.
+        value: the number; None if the paper's cell could not be read, or if our run has no such number.
+        status: for the paper's records, how the number was read; for ours, `MEASURED`, `NOT_RUN`, or what went wrong.
+        seed, run_id: seed and id of the run that gave the number; the run folder is results/runs/<run_id>. These and
+            the following fields are None in the paper's records.
+        commit, dirty: commit of the source that the run used, and whether the source differed from it.
+        hours, agent_steps: hours and agent steps of training. If the number was taken earlier, the agent steps are
+            those of that time.
+        hardware: description of the hardware; throughput is compared only between records with the same description.
     """
 
     table: str
@@ -56,11 +57,11 @@ def read_records(file: Path, measured: bool = False) -> list[Record]:
     """Return the records in `file`.
 
     Args:
-        file: a CSV file.
-        measured: it has the columns of our own measurements too.
+        file: CSV file.
+        measured: whether the file also has the columns of our own measurements.
 
     Raises:
-        UserError: it cannot be read, or a line is not of the schema; the text names file, line and fault.
+        UserError: the file cannot be read, or a line does not fit the schema; the message names file, line and fault.
     """
     columns = MEASURED_COLUMNS if measured else COLUMNS
     try:
@@ -85,10 +86,10 @@ def read_records(file: Path, measured: bool = False) -> list[Record]:
 
 
 def write_records(file: Path, records: Iterable[Record]) -> None:
-    """Write records of our own to `file`, which is replaced as a whole.
+    """Write our own records to `file`, which is replaced as a whole.
 
     Raises:
-        UserError: a record is not of the schema; nothing is written then.
+        UserError: a record does not fit the schema; nothing is written.
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")

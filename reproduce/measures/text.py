@@ -15,18 +15,18 @@ from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS
 
 SINGLE_PRECISION = 1e-7
 TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
-"""The text of the pages, as Jinja2 templates."""
+"""Folder with the text of the pages, as Jinja2 templates."""
 
 
 def lines_of(template: str, **values: Any) -> list[str]:
-    """Fill in a template of `TEMPLATES`, which can use `table`, `number` and `least_seeds`.
+    """Render a template of `TEMPLATES`, which can use `table`, `number` and `least_seeds`.
 
     Args:
-        template: its file's name.
-        values: what it names.
+        template: file name of the template.
+        values: values of the template's variables.
 
     Returns:
-        The lines, without empty ones at the end; of several empty ones together one is kept.
+        The lines, without empty lines at the start and the end; several empty lines in a row are reduced to one.
     """
     text = _environment().get_template(template).render(values)
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n").split("\n")
@@ -53,9 +53,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def number(value: float | None) -> str:
-    """Write a number with three significant digits, or a whole one from 1000 on, thousands grouped; '-' for None.
+    """Format a number with three significant digits; '-' for None.
 
-    What is closer to 0 than single precision tells from it is 0.
+    From 1000 on, it is a whole number with grouped thousands. A number closer to 0 than `SINGLE_PRECISION` is 0.
     """
     if value is None:
         return "-"
@@ -66,7 +66,7 @@ def number(value: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Such as '40 s', '12 min', '3.5 h' or '2.1 days'."""
+    """Format a duration, such as '40 s', '12 min', '3.5 h' or '2.1 days'."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 90 * 60:
@@ -75,9 +75,14 @@ def duration(seconds: float) -> str:
 
 
 def mean_ci(values: Sequence[float], of: str = "seed", confidence: float = 0.95) -> str:
-    """Write the mean, its interval where there are two or more values, and how many there are.
+    """Format the mean, its interval if there are two or more values, and the number of values.
 
-    All have three significant digits.
+    Mean and interval have three significant digits.
+
+    Args:
+        values: the values; '-' is returned if there are none.
+        of: what one value belongs to, such as 'seed'.
+        confidence: confidence level of the interval.
     """
     if not values:
         return "-"
@@ -86,7 +91,7 @@ def mean_ci(values: Sequence[float], of: str = "seed", confidence: float = 0.95)
 
 
 def mean_and_interval(values: Sequence[float], confidence: float = 0.95) -> str:
-    """Write the mean with three significant digits, and its interval where there are two or more values."""
+    """Format the mean with three significant digits, and its interval if there are two or more values."""
     mean = _rounded(sum(values) / len(values))
     if len(values) == 1:
         return mean

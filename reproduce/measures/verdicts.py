@@ -1,4 +1,4 @@
-"""The rules by which the results page judges; pages/templates/rules.md states each of them there."""
+"""The rules for the verdicts on the results page; pages/templates/rules.md states each of them for readers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOLDS = "supported"
 FAILS = "not supported"
 LEAST_SEEDS = 3
 INCONCLUSIVE = "undecided"
-"""The verdict where the runs cannot tell; what follows it says why."""
+"""Verdict if the runs cannot decide; a colon and the reason follow."""
 FEW_SEEDS = f"{INCONCLUSIVE}: fewer than {LEAST_SEEDS} seeds"
 NO_DIFFERENCE = f"{INCONCLUSIVE}: no significant difference"
 RUNS_MISSING = f"{INCONCLUSIVE}: runs missing"
@@ -25,21 +25,21 @@ TOO_SHORT = f"{INCONCLUSIVE}: too short to learn"
 COLLAPSED = 0.5
 CHANCE = 0.05
 SCORE_MARGIN = 0.05
-"""A score may be so much of the way from the random policy to the paper's below it."""
+"""Share of the distance from the random policy's score to the paper's by which a score may be below the paper's."""
 TIE = 0.05
-"""Speeds are not told apart within this part. It is a choice."""
+"""Relative difference up to which speeds count as equal. The value is a choice."""
 
 
 Scores = Sequence[float] | np.ndarray
 
 
 class Finding(NamedTuple):
-    """Whether a claim is so here, and the numbers that decided.
+    """The verdict on a claim, and the numbers that it is based on.
 
     Attributes:
-        verdict: with the reason if it is undecided.
+        verdict: the verdict, with the reason if it is undecided.
         because: the numbers, in words.
-        test: the t test that found no significant difference; None if another rule decides, or more seeds would not
+        test: the t test that found no significant difference; None if another rule decides, or if more seeds would not
             make the test surer.
     """
 
@@ -52,24 +52,24 @@ class Finding(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The verdict without a reason."""
+        """The verdict without its reason."""
         return self.verdict.partition(": ")[0]
 
     @property
     def reason(self) -> str:
-        """Why it is undecided; empty where it is not."""
+        """Reason why the finding is undecided; empty if it is decided."""
         return self.verdict.partition(": ")[2]
 
 
 class Claim(NamedTuple):
-    """What the runs of a figure are to decide, and what they found.
+    """A claim that the runs of a figure are to decide, and the finding about it.
 
     Attributes:
-        text: what is claimed, as the pages state it.
-        finding: what was found.
-        rule: how it is judged, in a few words; empty where the text says enough.
-        own: it is a question of ours in a figure of the paper.
-        game: the only game that it is about; empty if it is about all of the figure's.
+        text: the claim, as the pages state it.
+        finding: what the runs found.
+        rule: how the claim is judged, in a few words; empty if the text says enough.
+        own: whether the claim is a question of our own in a figure of the paper.
+        game: the only game that the claim is about; empty if it is about all games of the figure.
     """
 
     text: str
@@ -80,7 +80,7 @@ class Claim(NamedTuple):
 
     @property
     def stated(self) -> str:
-        """The text, saying where the claim is not the paper's."""
+        """The text, with a note if the claim is not the paper's."""
         return f"{self.text} (not a claim of the paper)" if self.own else self.text
 
 
@@ -90,19 +90,19 @@ def holds_if(condition: bool) -> str:
 
 
 def interval_verdict(low: float, high: float, limit: float) -> str:
-    """Return whether an interval lies above a limit, below it, or has it inside."""
+    """Return the verdict for an interval: supported above `limit`, not supported below it, undecided if around it."""
     if low > limit:
         return HOLDS
     return FAILS if high < limit else NO_DIFFERENCE
 
 
 def score_verdict(seeds: Sequence[float], paper: float | None, random: float | None) -> str:
-    """Return the verdict on a score: whether it is the paper's, within `SCORE_MARGIN` below it.
+    """Return the verdict on a score: whether it reaches the paper's score, less a margin of `SCORE_MARGIN`.
 
     Args:
-        seeds: the score of each seed.
-        paper: the paper's, None where it could not be read.
-        random: of the random policy; None where it is unknown, and no margin is allowed.
+        seeds: score of each seed.
+        paper: the paper's score; None if it could not be read.
+        random: score of the random policy; None if it is unknown, and then there is no margin.
     """
     if not seeds:
         return "not run"
@@ -121,14 +121,14 @@ def score_verdict(seeds: Sequence[float], paper: float | None, random: float | N
 
 
 def share_lost(scores: Scores, steps: Scores, gain: float) -> float:
-    """Return the share of a run during which more than half of what it had gained was lost.
+    """Return the share of a run during which it had lost more than half of its gain.
 
-    What was gained is the way from the first score to the best so far.
+    The gain is the best score so far minus the first score.
 
     Args:
         scores: rolling scores.
-        steps: agent steps at each of them.
-        gain: a run has learned once it is so far above its first score; of less than that any dip would be a multiple.
+        steps: agent steps at each score.
+        gain: gain above which a run counts as having learned; any dip would be a multiple of a smaller gain.
 
     Returns:
         The share of the agent steps; not-a-number for a run that never learned.
@@ -141,13 +141,16 @@ def share_lost(scores: Scores, steps: Scores, gain: float) -> float:
 
 
 def collapsed(scores: Scores, gain: float) -> float:
-    """Return 1.0 if more than half of what was gained is lost at the end, else 0.0; not-a-number without a gain."""
+    """Return 1.0 if a run has lost more than half of its gain at the end, else 0.0; not-a-number if it never learned.
+
+    The gain is defined as for `share_lost`.
+    """
     _, drops = _drops(scores, gain)
     return float(drops[-1] > COLLAPSED) if len(drops) else float("nan")
 
 
 def _drops(scores: Scores, gain: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the drops below the best so far as shares of what was gained, and their places: once a run has learned."""
+    """Return the drawdowns after a run has learned: their places, and their sizes as shares of the gain so far."""
     values = np.asarray(scores, float)
     if not len(values):
         return np.empty(0, int), np.empty(0)

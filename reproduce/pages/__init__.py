@@ -1,1 +1,1 @@
-"""Writes the results page and the part of the README that shows results."""
+"""The results page, and the part of the README that shows results."""

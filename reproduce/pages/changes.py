@@ -8,16 +8,16 @@ from ga3c_tf.reproduce.measures.verdicts import INCONCLUSIVE
 
 
 class Changed(NamedTuple):
-    """A finding, and what it was by the earlier rule."""
+    """A finding, and its verdict by an earlier rule."""
 
-    name: str  # of the figure, as `frozen.named` gives it
-    claim: str  # how it begins
-    day: str  # of the change
-    earlier: str  # the verdict by the earlier rule
-    change: str  # of the rule
+    name: str  # name of the figure, from `frozen.named`
+    claim: str  # how the text of the claim begins
+    day: str  # day of the change
+    earlier: str  # verdict by the earlier rule
+    change: str  # what changed in the rule
 
     def is_about(self, name: str, claim: str) -> bool:
-        """Return whether it is this claim of this figure."""
+        """Return whether the change is about this claim of this figure."""
         return name == self.name and claim.startswith(self.claim)
 
     @property
@@ -90,4 +90,4 @@ CHANGES = (
         "Scores after equal time were compared by Welch's test. Now pairs of one seed and machine are.",
     ),
 )
-"""All findings on the page of whose runs an earlier rule would have made another verdict, in order of time."""
+"""All findings on the page that would have another verdict by an earlier rule, in the order of the changes."""

@@ -1,4 +1,4 @@
-"""What the README of the checkout shows of the results, between two marks in it."""
+"""The part of the checkout's README that shows results, between two marks."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ SCORES = "scores"
 MAIN = "wall-clock"
 """The figure of the paper's main claim, whose findings come first."""
 NO_GPU = "no GPU used"
-"""What a description of hardware says where none was used."""
+"""End of a description of hardware if no GPU was used."""
 END = "<!-- end of what is generated -->"
 
 
 def texts(folder: ResultsFolder, summary: Summary) -> dict[Path, tuple[str, str]]:
-    """Return the README beside the results folder, as it is and as it should be; none where it asks for nothing.
+    """Return the README beside the results folder, as it is and as it should be; {} if it has no marks.
 
     Raises:
-        UserError: it cannot be read, or its marks are not one pair.
+        UserError: the README cannot be read, or its marks are not exactly one pair.
     """
     place = folder.path.resolve()
     file = place.parent / "README.md"
@@ -44,7 +44,7 @@ def texts(folder: ResultsFolder, summary: Summary) -> dict[Path, tuple[str, str]
 
 
 def _machines(hardware: set[str]) -> list[str]:
-    """Return the machines in words; one whose GPU was used by some runs only is named once, with its GPU."""
+    """Return the machines in words; a machine whose GPU only some runs used is named once, with its GPU."""
     names = {each.removesuffix(f", {NO_GPU}") for each in hardware}
     return sorted(name for name in names if not any(other.startswith(f"{name}, ") for other in names))
 

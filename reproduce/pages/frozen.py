@@ -1,4 +1,4 @@
-"""When the rules of each figure were committed, and how many of its runs were made before."""
+"""When the rules of each figure were committed, and how many of its runs began before."""
 
 from __future__ import annotations
 
@@ -45,16 +45,19 @@ RULES = {
     "utilization, gpu": REVIEW,
     "lag-boundary": Frozen("2f0657f", "2026-11-25T04:41:35+00:00"),
 }
-"""Of every figure with findings, by name; a budget of its own follows a comma."""
+"""The commit for each figure with findings, by name. A name with a comma is for one budget of the figure."""
 
 
 def row(name: str, budget: str, runs: Iterable[Run]) -> list[str] | None:
-    """Return name, commit and day, and how many finished runs began before and after; None for a figure without rules.
+    """Return a table row: name, commit, day, and the number of finished runs that began before and after the commit.
 
     Args:
-        name: of the figure.
-        budget: of the runs.
-        runs: of the figure at that budget, finished or not.
+        name: name of the figure.
+        budget: budget of the runs.
+        runs: runs of the figure at that budget, finished or not.
+
+    Returns:
+        The cells; None for a figure without rules.
     """
     name = named(name, budget)
     rule = _rule(name)
@@ -66,12 +69,14 @@ def row(name: str, budget: str, runs: Iterable[Run]) -> list[str] | None:
 
 
 def changes(name: str, claims: Iterable[Claim], runs: Iterable[Run]) -> list[tuple[Claim, Changed]]:
-    """Return the claims whose verdict a change of rules has altered, with the change: none if all runs began after it.
+    """Return the claims whose verdict a change of rules has altered, each with the change.
+
+    There are none if all finished runs began after the figure's rules were committed.
 
     Args:
-        name: of the figure, as `named` gives it.
-        claims: of the figure.
-        runs: of the figure, finished or not.
+        name: name of the figure, from `named`.
+        claims: claims of the figure.
+        runs: runs of the figure, finished or not.
     """
     rule = _rule(name)
     if rule is None or not any(_began_before(rule, run) for run in runs if run.finished):
@@ -80,7 +85,7 @@ def changes(name: str, claims: Iterable[Claim], runs: Iterable[Run]) -> list[tup
 
 
 def _rule(name: str) -> Frozen | None:
-    """Return when the rules of a figure were committed, named as `named` does."""
+    """Return the commit of a figure's rules, by its name from `named`; None for a figure without rules."""
     return RULES.get(name) or RULES.get(name.split(",")[0])
 
 
@@ -89,5 +94,5 @@ def _began_before(rule: Frozen, run: Run) -> bool:
 
 
 def named(name: str, budget: str) -> str:
-    """Return how the pages call a figure at a budget: quick goes without saying."""
+    """Return the name of a figure at a budget on the pages; the budget `quick` is not named."""
     return name if budget == "quick" else f"{name}, {budget}"

@@ -1,6 +1,6 @@
-"""The page README.md of a results folder, written from its records and the small files of its runs, always the same.
+"""Writes the page README.md of a results folder, and the part of the checkout's README that shows its results.
 
-With it goes what the README of the checkout shows of it.
+The text depends only on the records and the small files of the runs, so the same folder always gives the same page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ga3c_tf.reproduce.runs.run import comparable
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 DIFFERENCES = "DIFFERENCES.md"
-"""The differences from the paper, beside the page in the folder of the published results."""
+"""File with the differences from the paper, beside the page; only the folder of the published results has it."""
 SPEED_FIGURES = ("pps", "tps", "speed")
 
 
@@ -33,7 +33,7 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
 
     Args:
         folder: the results folder.
-        summary: of `summarize`, where it is known already.
+        summary: result of `summarize`, if it is known already.
 
     Raises:
         UserError: records or run folders are missing or damaged.
@@ -68,17 +68,20 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
 
 
 def write_pages(folder: ResultsFolder, say: Callable[[str], None]) -> Path:
-    """Write README.md and what is generated in the README beside the folder; return the path of the first.
+    """Write the folder's README.md and the generated part of the README beside the folder.
 
     Args:
         folder: the results folder.
-        say: told, in one line, what is waited for.
+        say: called with one line before waiting for another command.
+
+    Returns:
+        The path of the folder's README.md.
 
     Raises:
-        UserError: as `page`, or a page cannot be written.
+        UserError: an error of `page`, or a page cannot be written.
     """
     file = folder.path / "README.md"
-    folder.paper()  # refuses what is no results folder
+    folder.paper()  # refuses a folder that is no results folder
     with folder.held(say):  # another command may write them at the same time
         summary = summarize(folder)
         texts = {file: page(folder, summary)}
@@ -92,7 +95,7 @@ def write_pages(folder: ResultsFolder, say: Callable[[str], None]) -> Path:
 
 
 def stale_pages(folder: ResultsFolder) -> list[Path]:
-    """Return the pages that are not what `write_pages` would write."""
+    """Return the pages that differ from what `write_pages` would write."""
     file = folder.path / "README.md"
     summary = summarize(folder)
     due = page(folder, summary)
@@ -104,7 +107,7 @@ def stale_pages(folder: ResultsFolder) -> list[Path]:
 
 
 def _begun(summary: Summary) -> list[tuple[Figure, list[Chapter]]]:
-    """Return the figures of which a run has begun, with their chapters."""
+    """Return the figures with a chapter whose runs have begun, each with its chapters."""
     figures = {chapter.figure.name: chapter.figure for chapter in summary.chapters if chapter.results.begun}
     return [
         (figure, [chapter for chapter in summary.chapters if chapter.figure.name == name])
@@ -113,7 +116,7 @@ def _begun(summary: Summary) -> list[tuple[Figure, list[Chapter]]]:
 
 
 def _unidentified(folder: ResultsFolder, summary: Summary) -> tuple[int, int]:
-    """Count the finished runs that do not say which processor they ran on, and all that are finished."""
+    """Return the number of finished runs that do not identify their processor, and that of all finished runs."""
     results = [chapter.results for chapter in summary.chapters]
     for changes in folder.methods():
         results += [folder.results(figure, budget, changes=changes) for figure, budget, _ in summary.chapters]
@@ -122,7 +125,7 @@ def _unidentified(folder: ResultsFolder, summary: Summary) -> tuple[int, int]:
 
 
 def _calibrated(figure: Figure, results: Results) -> list[list[str]]:
-    """Return for each run of a figure of speeds that was calibrated its speeds, also by the unit, and the machine's.
+    """Return a row with measured, normalized and calibration speeds for each calibrated run of a figure about speeds.
 
     Calibrations are on one core of the processor, so they say nothing about runs on a GPU.
     """
@@ -140,7 +143,7 @@ def _calibrated(figure: Figure, results: Results) -> list[list[str]]:
 
 
 def _blocks(folder: ResultsFolder, chapter: Chapter) -> list[dict[str, Any]]:
-    """Return what was measured of a figure at a budget: by the paper's method, then by each of the user's own."""
+    """Return the blocks of a figure at a budget: of the paper's method, then of each of the user's own methods."""
     figure, budget, paper = chapter
     title = f"{figure.name}, {budget} budget"
     blocks = [_block(folder, title, figure, paper, [], folder.pictures(figure, budget))]
@@ -177,7 +180,7 @@ def _block(
 
 
 def _commands(results: Results) -> list[str]:
-    """Return the command of one run with each setting, that of the first seed."""
+    """Return one command for each setting: the command of its first run."""
     commands: dict[RunSpec, str] = {}
     for run in results.runs:
         if run.result.get("sessions"):

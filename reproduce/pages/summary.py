@@ -1,4 +1,4 @@
-"""What was found, on top of the pages: findings by verdict, and what has been run of each figure."""
+"""The summary at the top of the pages: findings by verdict, and what has been run of each figure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Decided(NamedTuple):
     """A finding that is decided."""
 
     figure: str
-    name: str  # of the figure, with the budget unless it is `quick`
+    name: str  # name of the figure, with the budget unless it is `quick`
     claim: str
     verdict: str
     because: str
@@ -61,7 +61,7 @@ class Decided(NamedTuple):
 class Undecided(NamedTuple):
     """A finding that is undecided."""
 
-    name: str  # of the figure, with the budget unless it is `quick`
+    name: str  # name of the figure, with the budget unless it is `quick`
     claim: str
     reason: str
     needed: str  # the runs that would decide it and their time, in words
@@ -69,21 +69,21 @@ class Undecided(NamedTuple):
 
 @dataclass
 class Summary:
-    """What was found.
+    """The findings in a results folder.
 
     Attributes:
-        chapters: what it is of, in the order of the page.
-        figures: a row for each figure and budget, for the page of the results: name, place in the paper, its claim, our
-            answer and hours.
-        rules: a row for each of them that has rules, of `frozen.row`.
+        chapters: figures and budgets that the summary covers, in the order of the page.
+        figures: a row for each chapter, for the results page: name, place in the paper, claim or question, our answer
+            and hours.
+        rules: a row from `frozen.row` for each chapter that has rules.
         changes: a row for each finding whose verdict has changed with a rule: figure, claim, verdicts before and now,
             what has changed and when.
-        verdicts: how many findings about claims of the paper have which verdict.
-        own_verdicts: the same for questions that are not in the paper.
-        decided: the findings that are decided.
-        undecided: those that are not.
-        answers: our answer to each figure's claim or question, by name and budget.
-        hardware: of the finished runs.
+        verdicts: number of findings about claims of the paper, by verdict.
+        own_verdicts: number of findings about questions that are not in the paper, by verdict.
+        decided: the decided findings.
+        undecided: the undecided findings.
+        answers: our answer to each chapter's claim or question, by name of the chapter.
+        hardware: hardware of the finished runs, in words.
     """
 
     chapters: list[Chapter] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Summary:
 
 
 def summarize(folder: ResultsFolder) -> Summary:
-    """Return what was found in the runs of a results folder."""
+    """Return the findings in a results folder."""
     summary = Summary()
     for figure in FIGURES.values():
         for budget in _budgets_shown(folder, figure):
@@ -108,7 +108,7 @@ def summarize(folder: ResultsFolder) -> Summary:
 
 
 def _add(summary: Summary, chapter: Chapter) -> None:
-    """Add what was found in one figure at a budget."""
+    """Add the findings of one chapter to the summary."""
     summary.chapters.append(chapter)
     figure, budget, results = chapter
     name = chapter.name
@@ -158,11 +158,11 @@ def _add(summary: Summary, chapter: Chapter) -> None:
 
 
 def _needed(results: Results, finding: Finding) -> str:
-    """Return in words the runs that would decide an undecided finding, and how long they train one after another.
+    """Describe the runs that would decide an undecided finding, and how long they train one after another.
 
     Args:
-        results: of the games that it is about.
-        finding: what is undecided.
+        results: results of the games that the finding is about.
+        finding: the undecided finding.
     """
     if finding.verdict in (RUNS_MISSING, FEW_SEEDS):
         return _more_seeds(results)
@@ -180,7 +180,7 @@ def _needed(results: Results, finding: Finding) -> str:
 
 
 def _more_seeds(results: Results) -> str:
-    """Return in words how many seeds there must be at least, and how long the runs take that are missing."""
+    """Describe how many seeds are needed at least, and how long the missing runs take."""
     seeds = len({run.spec.seed for run in results.runs})
     least = max(seeds, LEAST_SEEDS)
     missing = sum(_seconds(run) for run in results.runs if not run.ended)
@@ -189,12 +189,12 @@ def _more_seeds(results: Results) -> str:
 
 
 def _seconds(run: Run) -> float:
-    """Return how long a run has trained, or is to take."""
+    """Return the seconds that a run has trained, or is estimated to take if it has not ended."""
     return 3600 * run.hours if run.ended else run.spec.seconds
 
 
 def _answer(results: Results, claims: list[Claim]) -> str:
-    """Count the claims by verdict, with the reasons of those that are undecided."""
+    """Count the claims by verdict, and give the reasons of the undecided ones."""
     if not results.begun:
         return NOTHING
     if not claims:
@@ -205,12 +205,12 @@ def _answer(results: Results, claims: list[Claim]) -> str:
 
 
 def counted(verdicts: Counter[str]) -> str:
-    """Write how many findings have which verdict, such as '1 supported, 2 undecided'."""
+    """Format the number of findings with each verdict, such as '1 supported, 2 undecided'."""
     return ", ".join(f"{verdicts[word]} {word}" for word in VERDICTS if verdicts[word]) or "-"
 
 
 def _budgets_shown(folder: ResultsFolder, figure: Figure) -> list[str]:
-    """Return those with records; without any, the budget that would come first."""
+    """Return the budgets with records of the figure; without any, the first one that the folder could have."""
     known = [budget for budget in reversed(BUDGETS) if folder.measured_file(figure, budget).exists()]
     if known:
         return known
@@ -218,7 +218,7 @@ def _budgets_shown(folder: ResultsFolder, figure: Figure) -> list[str]:
 
 
 def outcomes(folder: ResultsFolder, results: Results) -> str:
-    """Count the runs by what became of them, such as '3 measured, 1 superseded, 2 failed, 4 not run'."""
+    """Count the runs by outcome, such as '3 measured, 1 superseded, 2 failed, 4 not run'."""
     falsified = folder.superseded(run.spec for run in results.runs)
     superseded = {spec for specs in falsified.values() for spec in specs}
     statuses = Counter("superseded" if run.spec in superseded else _kind(results, run) for run in results.runs)
@@ -226,7 +226,7 @@ def outcomes(folder: ResultsFolder, results: Results) -> str:
 
 
 def _kind(results: Results, run: Run) -> str:
-    """Return what the overview counts the run as."""
+    """Return the outcome that `outcomes` counts the run under, unless it is superseded."""
     recorded = results.status(run)
     if not run.finished:
         return NOT_RUN if recorded == NOT_RUN else run.outcome

@@ -1,1 +1,1 @@
-"""The results folder, the published weights, and how weights are published."""
+"""The results folder, the published weights, and the publishing of weights."""

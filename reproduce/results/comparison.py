@@ -1,4 +1,4 @@
-"""A method of the user's own beside the paper's: the numbers and the curves of the same runs."""
+"""Compares a method of the user's own with the paper's: numbers and curves of the same runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 
 def by_setting(runs: Iterable[Run]) -> dict[RunSpec, list[Run]]:
-    """Group the runs that differ in their seed alone, whatever the method; one seed may also play at random."""
+    """Group runs by setting: runs of a group differ only in seed, method and random play."""
     return grouped(runs, lambda run: replace(run.spec.plain, seed=0, random_play=False))
 
 
 def section(figure: Figure, paper: Results, own: Results) -> list[str]:
-    """Return the main number of each setting by both methods, and whether their difference is more than chance."""
+    """Return Markdown with the main number of each setting by both methods, and verdicts on their differences."""
     metric, unit = figure.main
     papers = by_setting(paper.runs)
     values = {
@@ -40,13 +40,13 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
 
 
 def _values(results: Results, figure: Figure, runs: Iterable[Run]) -> list[float]:
-    """Return the main numbers of these runs; where they are scores, one that diverged has the random policy's."""
+    """Return the main numbers of these runs; if they are scores, a diverged run scores as the random policy."""
     metric, unit = figure.main
     return results.scores(metric, runs) if unit == "points" else results.values(metric, runs)
 
 
 def plot(paper: Results, own: Results, stem: Path) -> None:
-    """Draw the score against time and agent steps by both methods, a row for each setting."""
+    """Draw the scores of both methods against time and agent steps, one row for each setting."""
     from ga3c_tf.reproduce.drawing import score_plots
 
     papers = by_setting(paper.runs)

@@ -1,8 +1,8 @@
 """The results folder: paper/ and measured/ (records), runs/, figures/, logs/ and the page README.md.
 
-superseded.json lists runs that a fault has falsified, until they are measured again. methods.json lists the methods of
-the user's own that figures were also made with, each as the settings that it changes. Smoke runs show that everything
-works and are no results, so a folder has either smoke records or others.
+superseded.json lists runs that a fault has made invalid, until they are measured again. methods.json lists the user's
+own methods that figures were also made with, each as the settings that it changes. Smoke runs only show that everything
+works. They are no results, so a folder has either smoke records or records of other budgets.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ga3c_tf.reproduce.runs.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
 DEFAULT = {**dict.fromkeys(BUDGETS, Path("results")), "smoke": Path("runs/smoke")}
 HERE = Path(__file__).resolve().parents[1]
 PAPER = next((each for each in (HERE / "paper", HERE.parent / "results" / "paper") if each.is_dir()), HERE / "paper")
-"""The paper's records, copied into every results folder: installed as a part of this package, results/paper in a
-checkout."""
+"""Folder of the paper's records, which are copied into every results folder: a part of the installed package, or
+results/paper in a checkout."""
 METHODS = "methods.json"
 SUPERSEDED = "superseded.json"
 NONE: Mapping[str, str] = MappingProxyType({})
@@ -39,7 +39,7 @@ class ResultsFolder:
     """One results folder.
 
     Args:
-        path: the folder; it need not be there.
+        path: path of the folder, which need not exist.
     """
 
     def __init__(self, path: Path):
@@ -52,7 +52,7 @@ class ResultsFolder:
         """Make the folder, with the paper's records, for runs at this budget.
 
         Raises:
-            UserError: it has records of the other kind, or cannot be written.
+            UserError: the folder cannot be written, or `check_kind` refuses the budget.
         """
         self.check_kind(budget)
         try:
@@ -64,7 +64,11 @@ class ResultsFolder:
             raise UserError(f"cannot write the results folder {self.path}: {error.strerror}") from None
 
     def check_kind(self, budget: str) -> None:
-        """Refuse to mix smoke runs with results, with a UserError."""
+        """Refuse to mix smoke runs with runs at other budgets.
+
+        Raises:
+            UserError: the folder has smoke records and the budget is another one, or the other way round.
+        """
         mixed = [other for other in self.budgets() if (other == "smoke") != (budget == "smoke")]
         if mixed:
             raise UserError(
@@ -77,7 +81,7 @@ class ResultsFolder:
         """Keep other commands from writing records, pictures and pages during the block.
 
         Args:
-            say: told, in one line, that another command is waited for.
+            say: called with one line before waiting for another command.
 
         Raises:
             UserError: the folder cannot be written.
@@ -91,15 +95,15 @@ class ResultsFolder:
             yield
 
     def budgets(self) -> list[str]:
-        """Return the budgets that there are records of."""
+        """Return the budgets that have records."""
         return [budget for budget in BUDGETS if any((self.path / "measured").glob(f"*-{budget}.csv"))]
 
     def measured_file(self, figure: Figure, budget: str) -> Path:
-        """Where the records of a figure at a budget lie."""
+        """Return the path of the file with our records of a figure at a budget."""
         return self.path / "measured" / f"{figure.name}-{budget}.csv"
 
     def records(self, figure: Figure, budget: str) -> list[Record]:
-        """Our records of a figure at a budget, none where there is no file."""
+        """Return our records of a figure at a budget; [] if there is no file."""
         file = self.measured_file(figure, budget)
         return read_records(file, measured=True) if file.exists() else []
 
@@ -107,7 +111,7 @@ class ResultsFolder:
         """Return the paper's records.
 
         Raises:
-            UserError: there are none.
+            UserError: the folder has no records of the paper.
         """
         records = read_paper(self.path / "paper")
         if not records:
@@ -115,7 +119,7 @@ class ResultsFolder:
         return records
 
     def methods(self) -> list[dict[str, str]]:
-        """Return the methods of the user's own, each as the settings that it changes.
+        """Return the user's own methods, each as the settings that it changes.
 
         Raises:
             UserError: methods.json is damaged.
@@ -132,10 +136,10 @@ class ResultsFolder:
             raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
 
     def superseded(self, specs: Iterable[RunSpec]) -> dict[str, list[RunSpec]]:
-        """Return those of the runs that a fault has falsified, by what it was.
+        """Return the runs that a fault has made invalid, by reason.
 
-        superseded.json has a list of objects with the `reason`, a sentence, and the `runs` as an object of run ids and
-        commits: a run that was measured again has another commit and is no longer superseded.
+        superseded.json has a list of objects. Each has the `reason`, a sentence, and `runs`, an object of run ids and
+        commits. A run that was measured again has another commit and is no longer superseded.
 
         Raises:
             UserError: superseded.json is damaged.
@@ -156,11 +160,11 @@ class ResultsFolder:
         return found
 
     def remove_superseded(self, specs: Iterable[RunSpec], say: Callable[[str], None]) -> None:
-        """Remove those of the runs that a fault has falsified, so that they are measured again.
+        """Remove superseded runs, so that they are measured again.
 
         Args:
-            specs: the runs.
-            say: told how many were removed, if any.
+            specs: the runs to check.
+            say: called with the number of removed runs, if any, and before waiting for another command.
         """
         with self.held(say):  # another command may do the same
             falsified = self._superseded_specs(specs)
@@ -170,12 +174,12 @@ class ResultsFolder:
             say(f"{len(falsified)} of the runs are superseded: removed, to be measured again")
 
     def left(self, specs: Iterable[RunSpec]) -> list[Run]:
-        """Return the runs that are still to be made or resumed; superseded ones as not made."""
+        """Return the runs that are still to be made or resumed; superseded runs count as not made."""
         runs = self._runs_of(list(specs))
         return [run for run in runs if not run.ended]
 
     def _runs_of(self, specs: Sequence[RunSpec]) -> list[Run]:
-        """Return the runs of these specifications; superseded ones as not made."""
+        """Return the runs of these specifications; superseded runs count as not made."""
         falsified = self._superseded_specs(specs)
         return [Run.not_made(spec, self.runs) if spec in falsified else Run.of(spec, self.runs) for spec in specs]
 
@@ -183,7 +187,7 @@ class ResultsFolder:
         return {spec for falsified in self.superseded(specs).values() for spec in falsified}
 
     def superseded_notes(self, specs: Iterable[RunSpec]) -> list[dict[str, Any]]:
-        """Return for each fault that has falsified some of the runs how many these are, of which systems, and why."""
+        """Return for each fault the number of runs that it has made invalid, their systems, and the reason."""
         return [
             {
                 "count": len(falsified),
@@ -194,7 +198,12 @@ class ResultsFolder:
         ]
 
     def add_method(self, changes: Mapping[str, str], say: Callable[[str], None]) -> None:
-        """Note a method of the user's own, once."""
+        """Add a method of the user's own to methods.json, unless it is there already.
+
+        Args:
+            changes: settings that the method changes; none for the paper's method, which is not added.
+            say: called with one line before waiting for another command.
+        """
         with self.held(say):
             methods = self.methods()
             if changes and changes not in methods:
@@ -208,31 +217,32 @@ class ResultsFolder:
         seeds: int = 0,
         changes: Mapping[str, str] = NONE,
     ) -> Results:
-        """Return what is known of a figure, by its records, with the runs that they are of and those not made yet.
+        """Return the results of a figure: its runs, made or not, and their records.
 
         Superseded runs count as not made.
 
         Args:
             figure: the figure.
-            budget: its budget.
-            games, seeds: that were asked for, beyond the default and what was recorded before.
-            changes: of a method of the user's own; its runs, if any has a folder, instead of those of the paper's.
+            budget: budget of the runs.
+            games, seeds: games and number of seeds to include beyond the default and those already recorded.
+            changes: settings of a method of the user's own. The results then have only the runs of this method, and
+                none if none of them has a folder.
         """
         recorded = self.records(figure, budget)
         specs = self._known_specs(figure, budget, recorded, games, seeds, changes)
         runs = self._runs_of(specs)
-        ids = {run.spec.id for run in runs if run.path.parent == self.runs}  # superseded ones are said to be elsewhere
+        ids = {run.spec.id for run in runs if run.path.parent == self.runs}  # superseded ones have another path
         records = [record for record in recorded if record.run_id in ids]
         return Results(budget, _command(figure, budget, specs, changes), self.paper(), runs, records)
 
     def update(self, figure: Figure, budget: str, games: Sequence[str], seeds: int, say: Callable[[str], None]) -> None:
-        """Record the runs of a figure as they are now.
+        """Write the records of a figure from the present state of its runs.
 
         Args:
             figure: the figure.
-            budget: its budget.
-            games, seeds: that were asked for, beyond the default and what was recorded before.
-            say: told, in one line, what is waited for.
+            budget: budget of the runs.
+            games, seeds: games and number of seeds to include beyond the default and those already recorded.
+            say: called with one line before waiting for another command.
         """
         with self.held(say):
             records = []
@@ -241,12 +251,12 @@ class ResultsFolder:
             write_records(self.measured_file(figure, budget), records)
 
     def draw(self, figure: Figure, budget: str, say: Callable[[str], None]) -> None:
-        """Draw what is recorded of a figure.
+        """Draw the pictures of a figure from its records.
 
         Args:
             figure: the figure.
-            budget: its budget.
-            say: told, in one line, what is waited for.
+            budget: budget of the runs.
+            say: called with one line before waiting for another command.
         """
         with self.held(say):
             paper = self.results(figure, budget)
@@ -259,7 +269,7 @@ class ResultsFolder:
                     comparison.plot(paper, own, stem.with_name(f"{stem.name}-comparison"))
 
     def pictures(self, figure: Figure, budget: str, changes: Mapping[str, str] = NONE) -> list[Path]:
-        """Return the stems of the pictures of a figure at a budget, relative to the folder."""
+        """Return the paths of a figure's pictures at a budget, relative to the folder and without suffix."""
         stem = self._stem(figure, budget, changes)
         files = [*stem.parent.glob(f"{stem.name}.svg"), *sorted(stem.parent.glob(f"{stem.name}-*.svg"))]
         return [file.relative_to(self.path).with_suffix("") for file in files]
@@ -277,9 +287,9 @@ class ResultsFolder:
         seeds: int,
         changes: Mapping[str, str],
     ) -> list[RunSpec]:
-        """Return the default runs of the figure, and those of further games, seeds and methods that have been begun.
+        """Return the default runs of the figure, and runs of further games, seeds and methods that have been begun.
 
-        Of a game or method that has a run, all default seeds belong to it; of a further seed, all its runs.
+        A further game or method with a run is included with all default seeds, and a further seed with all its runs.
         """
         default = figure.all_specs(budget)
         # 1. Games and seeds: by default, as asked for, and as recorded before.

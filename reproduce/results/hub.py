@@ -1,4 +1,4 @@
-"""What a folder for the Hugging Face Hub has besides published weights: the Hub's metadata, and how to use them."""
+"""Additions to published weights for the Hugging Face Hub: the Hub's metadata, and instructions for use."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ga3c_tf.metadata import describe_agent
 from ga3c_tf.reproduce.measures.text import lines_of
 
 REPLAY = "replay.mp4"
-"""The Hub shows a video of this name on the page of an agent."""
+"""Name of the video that the Hub shows on the page of an agent."""
 REPLAY_STEPS = 3000
-"""Agent steps of the video at most: 200 seconds of Atari."""
+"""Maximum number of agent steps in the video: 200 seconds of Atari."""
 METADATA = "metadata.json"
 
 
 def card(lines: list[str], agent: TrainedAgent, folder: Path, score: dict) -> list[str]:
-    """Return the card with the Hub's metadata before it and the use of the folder behind it, and write metadata.json.
+    """Write metadata.json, and return the card with the Hub's metadata before it and instructions for use after it.
 
     Args:
-        lines: of the card.
-        agent: that is published.
-        folder: to write to; its name is that of the model.
-        score: what `evaluation.summary` says.
+        lines: lines of the card.
+        agent: the published agent.
+        folder: folder to write to; its name is the name of the model.
+        score: scores from `evaluation.summary`.
     """
     metadata = describe_agent(agent, score)
     write_aside(folder / METADATA, json.dumps(metadata, indent=2) + "\n")
@@ -35,7 +35,7 @@ def card(lines: list[str], agent: TrainedAgent, folder: Path, score: dict) -> li
 
 
 def _front_matter(name: str, score: dict) -> list[str]:
-    """Return what the Hub reads of a card, as YAML: library, tags and the score as a `model-index`."""
+    """Return the metadata that the Hub reads from a card, as YAML: library, tags and the score as a `model-index`."""
     from huggingface_hub import EvalResult, ModelCardData
 
     env_id = score["env_id"]

@@ -1,4 +1,4 @@
-"""The published weights as a table: what each scored, beside the paper."""
+"""The table of the published weights, with their scores beside the paper's."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ CARD = "README.md"
 
 
 def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
-    """Return the lines of the table, none where there are no weights and no scores of any.
+    """Return the lines of the table; [] if no weights have a score.
 
     Args:
-        weights: the folder that has a folder for each.
+        weights: folder with one folder for each set of weights.
         paper: the paper's records.
-        link: to `weights`, from the page that the table is on.
+        link: link to `weights` from the page with the table.
 
     Raises:
         UserError: a score.json is damaged.

@@ -1,4 +1,4 @@
-"""Weights that are handed on, with a card that says how they were trained and how they were scored."""
+"""Publishes the weights of a run, with a card that says how they were trained and scored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.weights import EPISODE, FILE, ORIGIN, SAFETENSORS, SCORE, check_free, save_weights
 
 EPISODE_STEPS = 300
-"""Agent steps of the animated picture: 20 seconds of Atari."""
+"""Maximum number of agent steps in the animated picture: 20 seconds of Atari."""
 
 
 def publish(
@@ -32,23 +32,24 @@ def publish(
     """Score the agent, with sampled actions, and write its weights with settings, score, pictures and card.
 
     Args:
-        run: the run folder that the agent is from.
-        folder: to write to.
-        agent: of the checkpoint to publish.
-        episodes: to score it by.
-        seed: of the evaluation.
-        command: of this, for the card.
-        for_hub: whether the folder is one for the Hugging Face Hub: weights as safetensors, a card with the Hub's
-            metadata, a video, and metadata.json, which says how states are made.
+        run: run folder of the agent.
+        folder: folder to write to.
+        agent: agent of the checkpoint to publish.
+        episodes: number of episodes to score the agent by.
+        seed: seed of the evaluation.
+        command: command line that publishes the agent, for the card.
+        for_hub: whether the folder is for the Hugging Face Hub: with weights as safetensors, the Hub's metadata in the
+            card, a video, and metadata.json, which says how states are computed.
 
     Returns:
-        What `evaluation.summary` says.
+        The scores from `evaluation.summary`, and facts about the training under 'training'.
 
     Raises:
-        UserError: the run's meta.json, or the score of the weights it began with, is damaged, something in the run
-            folder is a link, the folder has something else in it or cannot be written, or the weights are over 5 MB.
+        UserError: the run's meta.json, or the score of the weights that it began with, is missing or damaged; the run
+            folder has a link in it; `folder` has something else in it or cannot be written; or the weights are over
+            5 MB.
     """
-    # 1. Read what the run says of itself, so that a damaged file is refused before the evaluation.
+    # 1. Read the files of the run first, so that a damaged one is refused before the evaluation.
     check_free(folder)
     before = _before(run)
     sessions = _sessions(run)
@@ -61,7 +62,7 @@ def publish(
         "machine": "; ".join(dict.fromkeys(machine for *_, machine, _ in sessions)),
         "commits": list(dict.fromkeys(commit for _, _, commit, *_ in sessions)),
     }
-    # 3. Count the training of the weights that the run began with, too.
+    # 3. Add the training of the weights that the run began with.
     curve = curve_of(run, config.rolling_episodes)
     if before:
         _count(before, score)
@@ -76,7 +77,7 @@ def publish(
     shows_episode = _record_start(agent, seed, folder / EPISODE, EPISODE_STEPS)
     card = _card(run, file, score, curve, sessions, before, command, shows_episode)
     for name in (hub.REPLAY, hub.METADATA):
-        (folder / name).unlink(missing_ok=True)  # of an earlier one for the Hub
+        (folder / name).unlink(missing_ok=True)  # an earlier folder for the Hub may have left them
     if for_hub:
         _record_start(agent, seed, folder / hub.REPLAY, hub.REPLAY_STEPS)
         card = hub.card(card, agent, folder, score)
@@ -85,7 +86,7 @@ def publish(
 
 
 def _before(run: Path) -> dict | None:
-    """Return the score of the weights that a run began with; None where it began with random ones."""
+    """Return the agent steps and minutes behind the weights that a run began with; None if these were random."""
     if not (run / ORIGIN).is_dir():
         return None
     check_no_links(run)
@@ -97,16 +98,16 @@ def _before(run: Path) -> dict | None:
 
 
 def _count(before: dict, score: dict) -> None:
-    """Add to a score's training that of the weights that the run began with."""
+    """Add the training of the weights that the run began with to that in `score`."""
     score["agent_steps"] += before["agent_steps"]
     minutes = (before["minutes"], score["training"]["minutes"])
     score["training"]["minutes"] = None if None in minutes else round(sum(minutes), 1)
 
 
 def _after(before: dict, earlier: Columns, curve: Columns, window: int) -> Columns:
-    """Return the curve of a run behind that of the weights that it began with, as far as that led to them.
+    """Return the curve of the weights that a run began with, up to their checkpoint, continued by the run's own curve.
 
-    The first points of the run are left out: its rolling score is not over `window` episodes yet.
+    The first points of the run are left out, because its rolling score is not over `window` episodes yet.
     """
     curve = {name: column[curve["episodes"] >= window] for name, column in curve.items()}
     led = {name: column[earlier["agent_steps"] <= before["agent_steps"]] for name, column in earlier.items()}
@@ -128,7 +129,7 @@ def _sessions(run: Path) -> list[list[str]]:
 
 
 def _row(session: dict) -> list[str]:
-    """One session of meta.json as a row of the card."""
+    """Return a session of meta.json as a row of the card."""
     versions = session["versions"]
     return [
         str(session["started"]),
@@ -140,7 +141,7 @@ def _row(session: dict) -> list[str]:
 
 
 def _minutes(run: Path, agent_steps: int) -> float | None:
-    """Minutes of training after which the run had made so many agent steps; None where it logged nothing."""
+    """Return the minutes of training after which the run had made `agent_steps`; None if it logged nothing."""
     metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
     times = metrics["time_s"]
     steps = metrics["agent_steps"]
@@ -155,8 +156,8 @@ def _plot(curve: Columns, config: Config, stem: Path) -> None:
 
 
 def _record_start(agent: TrainedAgent, seed: int, file: Path, most_steps: int) -> bool:
-    """Write the start of an episode; return whether the environment draws pictures."""
-    agent.seed_actions(seed)  # the same episode in each picture
+    """Record the start of an episode in `file`; return whether the environment draws pictures."""
+    agent.seed_actions(seed)  # the animated picture and the video show the same episode
     try:
         record(agent, 1, seed, file, most_steps)
     except UserError:

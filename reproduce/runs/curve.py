@@ -1,4 +1,4 @@
-"""The curve of a run: its rolling score at a few hundred times, kept as curve.csv."""
+"""The learning curve of a run: its rolling score at up to 300 times, stored as curve.csv."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def read_curve(folder: Path) -> Columns:
 
 
 def curve_of(run: Path, rolling_episodes: int) -> Columns:
-    """Return the columns of a curve.csv: the rolling score at evenly spaced times, few where episodes.csv has many.
+    """Return the columns of curve.csv: the rolling score at evenly spaced times, at most `CURVE_POINTS`.
 
     Args:
-        run: the run folder.
-        rolling_episodes: episodes that the rolling score is the mean of; of fewer at the start.
+        run: the run folder, with episodes.csv.
+        rolling_episodes: number of episodes in the rolling score; it has fewer at the start.
     """
     episodes = read_columns(run / "episodes.csv", EPISODE_COLUMNS)
     times = episodes["time_s"]

@@ -1,4 +1,4 @@
-"""Carries out one run: training and evaluation by `ga3c-tf` in processes of their own, and run.json at the end."""
+"""Executes one run: training and evaluation by `ga3c-tf` in processes of their own, and run.json at the end."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class ChildEnded(Exception):
     """A command did not succeed.
 
     Attributes:
-        status: `FAILED`, or `INTERRUPTED` where a signal or a full disk ended it and it can be resumed.
-        ended: what ended it, of `ga3c_tf.runs.outcomes`; empty where it did not come to say so.
+        status: `FAILED`, or `INTERRUPTED` if a signal or a full disk ended the command, so that it can be resumed.
+        ended: what ended the command, one of `ga3c_tf.runs.outcomes`; empty if it did not print this.
     """
 
     def __init__(self, status: str, reason: str, ended: str = ""):
@@ -56,25 +56,25 @@ def execute_run(
     wait: bool = True,
     begin: Callable[[], None] = lambda: None,
 ) -> Run:
-    """Bring the run to its end in `runs`/<its id>, from wherever it stands.
+    """Execute a run in the folder `runs`/<id of the run>, or continue it there.
 
-    A finished run is left alone, and so is one that diverged, since that is a result. Any other run is resumed from
-    its newest checkpoint, or begun anew where there is none. run.json is written last: a run without it has not come
-    to an end.
+    A run that is finished is left alone, and so is a run that diverged, since this is a result. Any other run is
+    resumed from its newest checkpoint, or begun anew if it has none. run.json is written last, so a run without it is
+    incomplete.
 
     Args:
-        spec: what to run.
-        runs: the folder of all run folders.
-        force: repeat the run, whatever came of it; what it left is removed.
-        say: told, in one line, what is waited for, set aside, or cannot be written.
+        spec: specification of the run.
+        runs: folder of all run folders.
+        force: whether to remove the run folder and repeat the run, whatever its outcome.
+        say: called with one line about what is waited for, set aside, or cannot be written.
         wait: whether to wait for another process that is executing this run.
-        begin: called before the run is trained, and not for a run that is left alone.
+        begin: called before the run is trained, but not for a run that is left alone.
 
     Returns:
-        The run, finished or not; a run that fails, or cannot be recorded, raises nothing.
+        The run, finished or not. A run that fails or cannot be recorded raises no error.
 
     Raises:
-        Locked: another process, or another thread, is executing this run, and `wait` is False.
+        Locked: another process or thread is executing this run, and `wait` is False.
     """
     try:
         _execute(spec, runs, force, say, wait, begin)
@@ -90,11 +90,11 @@ def _execute(
     lock = runs.parent / "logs" / f"{spec.id}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     with locked(lock, say, wait):
-        # 1. What is finished, or has diverged, is left alone.
+        # 1. Leave a finished or diverged run alone.
         if not force and Run.of(spec, runs).ended:
             return
         begin()
-        # 2. What an earlier try left is resumed, kept aside or removed.
+        # 2. Prepare what an earlier try left for resuming, set it aside or remove it.
         if folder.exists():
             with locked(folder / "lock", say):  # its training may outlive a `reproduce` that was killed
                 _prepare_folder(spec, runs, force, say)
@@ -105,7 +105,7 @@ def _execute(
 
 
 def _prepare_folder(spec: RunSpec, runs: Path, force: bool, say: Callable[[str], None]) -> None:
-    """Prepare the folder of an earlier try for resuming, or remove it."""
+    """Prepare the folder of an earlier try for resuming, set it aside or remove it."""
     folder = runs / spec.id
     if force:
         remove_run(folder)
@@ -120,7 +120,7 @@ def _prepare_folder(spec: RunSpec, runs: Path, force: bool, say: Callable[[str],
 
 
 def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
-    """Run the commands; return what goes into run.json."""
+    """Run the commands, and return the content of run.json."""
     result: dict = {"status": FINISHED, "reason": "", "ended": "", "spec": json.loads(spec.to_json())}
     try:
         result |= _calibrated_training(spec, folder, log)
@@ -138,7 +138,7 @@ def _result(spec: RunSpec, folder: Path, log: Path) -> dict:
 
 
 def _remove_empty_tables(folder: Path) -> None:
-    """Remove the CSV files that have no row, so that what is kept of a run says something."""
+    """Remove the CSV files without a row, so that every file that is kept has content."""
     for file in folder.glob("*.csv"):
         with file.open("rb") as stream:
             rows = sum(1 for _ in itertools.islice(stream, 2)) - 1
@@ -147,7 +147,7 @@ def _remove_empty_tables(folder: Path) -> None:
 
 
 def _json(printed: str) -> dict:
-    """Return the last object of JSON that was printed on a line of its own.
+    """Return the last JSON object that was printed on a line of its own.
 
     Raises:
         ChildEnded: there is none, because the disk was full when the command ended.
@@ -167,7 +167,7 @@ def _last_object(printed: str) -> dict | None:
 
 
 def _calibrated_training(spec: RunSpec, folder: Path, log: Path) -> dict:
-    """Train, and calibrate the machine before and after where speed is measured in one session."""
+    """Train; calibrate the machine before and after if the run measures speed and has only this session."""
     if not spec.measures_speed or folder.exists():
         return _train(spec, folder, log)
     before = CALIBRATIONS.latest()
@@ -176,19 +176,19 @@ def _calibrated_training(spec: RunSpec, folder: Path, log: Path) -> dict:
 
 
 class _Calibrations:
-    """The machine's calibration of now; the one after a run serves as the one before the next."""
+    """Calibrates the machine; the calibration after a run also serves as the one before the next run."""
 
     def __init__(self) -> None:
         self._taken_at = -math.inf
         self._taken: list[dict] = []
 
     def latest(self) -> list[dict]:
-        """Return the last calibration if it is fresh, else one of now."""
+        """Return the last calibration if it is younger than `FRESH_SECONDS`, else a new one."""
         fresh = time.monotonic() - self._taken_at < FRESH_SECONDS
         return self._taken if self._taken and fresh else self.now()
 
     def now(self) -> list[dict]:
-        """Calibrate; return nothing where it fails, which is no reason to lose a run."""
+        """Calibrate now; return [] if this fails, which is no reason to lose a run."""
         try:
             self._taken = [dataclasses.asdict(calibrate())]
         except RuntimeError:
@@ -215,13 +215,18 @@ def _train(spec: RunSpec, folder: Path, log: Path) -> dict:
 
 
 def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda process: None) -> str:
-    """Run `ga3c-tf` with these words, its output going to `log`; end it where this process is ended.
+    """Run `ga3c-tf` with its output going to `log`; end it if this process is ended.
+
+    Args:
+        words: arguments of `ga3c-tf`.
+        log: file that the output is added to.
+        watch: called with the process id every `POLL_SECONDS`.
 
     Returns:
-        What it printed to standard output and standard error.
+        The command's standard output and standard error, mixed.
 
     Raises:
-        ChildEnded: its exit code is not 0.
+        ChildEnded: the exit code is not 0.
     """
     with log.open("a") as output:
         start = output.tell()
@@ -248,7 +253,7 @@ def _call(words: Sequence[str], log: Path, watch: Callable[[int], None] = lambda
 
 
 def _error_of(command: str, code: int, printed: str) -> ChildEnded:
-    """Return the error of a command that ended with this exit code, not 0, and printed this."""
+    """Return the error for a command that ended with a `code` other than 0 and printed `printed`."""
     number = -code if code < 0 else code - 128
     if code < 0 or number in ENDING:
         return ChildEnded(INTERRUPTED, f"{command}: ended by {signal.Signals(number).name}", outcomes.INTERRUPTED)
@@ -259,7 +264,7 @@ def _error_of(command: str, code: int, printed: str) -> ChildEnded:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """Send SIGINT, so that a training saves a checkpoint, and SIGKILL if it does not end in time."""
+    """Send SIGINT, so that a training saves a checkpoint; after at most `CLOSE_SECONDS`, kill the process group."""
     process.send_signal(signal.SIGINT)
     try:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -271,7 +276,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 class _Watch:
-    """Samples how busy processor and GPU are, once metrics.csv has a row: before, the run only starts."""
+    """Samples the utilization of processor and GPU once metrics.csv has a new row; before, the run is starting."""
 
     def __init__(self, folder: Path, device: str):
         self._folder = folder
@@ -291,12 +296,12 @@ class _Watch:
         if rows <= max(1, self._rows_before):
             return
         cpu_s = sum(member["cpu_s"] for member in process_group(process).values())
-        if not self._samples or cpu_s >= self._samples[-1][1]:  # it falls when the agents end
+        if not self._samples or cpu_s >= self._samples[-1][1]:  # the sum falls when agents end
             self._samples.append((time.monotonic(), cpu_s))
             self._gpu_busy += gpu_utilization(self._gpu)
 
     def utilization(self) -> dict:
-        """Shares of the cores' and of the GPU's time, None where there were too few samples."""
+        """Return the utilization of the cores and of the GPU, 0 to 1; None if there were too few samples."""
         cpu = None
         if len(self._samples) > 1:
             (start, before), (end, after) = self._samples[0], self._samples[-1]
@@ -307,7 +312,7 @@ class _Watch:
         }
 
     def _rows(self) -> int:
-        """Lines of metrics.csv, its header included."""
+        """Return the number of lines in metrics.csv, with its header."""
         try:
             return (self._folder / "metrics.csv").read_bytes().count(b"\n")
         except OSError:

@@ -1,4 +1,4 @@
-"""Who carries out a list of runs: here one after another on this machine."""
+"""Executors of a list of runs: their interface, and one that makes the runs one after another on this machine."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from ga3c_tf.reproduce.runs.specs import RunSpec
 
 
 class Executor(Protocol):
-    """Executes runs, one `execute_run` each, which is safe to repeat."""
+    """Executes runs, each by `execute_run`, which is safe to repeat."""
 
     def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
-        """Bring every run to its end; one that fails does not end the others.
+        """Execute all runs; a run that fails does not end the others.
 
         Args:
-            specs: what to run.
-            runs: the folder of the run folders.
-            force: repeat runs that are finished.
+            specs: specifications of the runs.
+            runs: folder of all run folders.
+            force: whether to repeat runs that have ended.
 
         Returns:
-            The runs, in the order of the specs.
+            The runs, in the order of `specs`.
         """
 
 
 class LocalExecutor:
-    """One run after another.
+    """Executes one run after another on this machine.
 
-    The runs of one seed follow one another in random order, then those of the next: what changes on the machine with
-    time is then not taken for what the runs differ in, and an early end leaves whole seeds. Runs that another command
-    is executing come last, so that several commands share the work.
+    All runs of one seed are made in random order, then those of the next seed. So a change of the machine's speed is
+    not mistaken for an effect of the settings, and an early end leaves complete seeds. Runs that another command is
+    executing come last, so that several commands share the work.
 
     Args:
         say: called with one line of progress at a time.
@@ -48,7 +48,7 @@ class LocalExecutor:
         self._say = say
 
     def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
-        """As `Executor.execute`."""
+        """Execute the runs as described for `Executor.execute`."""
         done = {spec: not force and Run.of(spec, runs).ended for spec in specs}
         left = sum(spec.seconds for spec in specs if not done[spec])
         self._say(f"{sum(done.values())} of {len(specs)} runs have ended; about {duration(left)} left")
@@ -58,7 +58,7 @@ class LocalExecutor:
         waiting = deque(sorted(specs, key=_place))
         busy_in_a_row = 0
         while waiting:
-            # 1. Take the next run that no other command is executing, or wait where there is no such run.
+            # 1. Take the next run that no other command is executing; wait if there is none.
             spec = waiting.popleft()
             number = f"[{len(results) + 1}/{len(specs)}]"
             begin = partial(self._say, f"{number} {spec.id}")
@@ -72,7 +72,7 @@ class LocalExecutor:
             results[spec] = run
             if done[spec]:
                 continue
-            # 2. Tell how it ended and how long the others will take.
+            # 2. Report its outcome and the time that the other runs will take.
             estimated += spec.seconds
             took = time.monotonic() - start
             remaining = max(0.0, left - estimated) * took / estimated
@@ -81,5 +81,5 @@ class LocalExecutor:
 
 
 def _place(spec: RunSpec) -> tuple[int, str]:
-    """Return what orders runs: by seed, then as good as at random, the same whenever it is asked."""
+    """Return the sort key of a run: its seed, then a hash of its id, which gives the same random order every time."""
     return spec.seed, hashlib.sha256(spec.id.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What a run has left in its folder, as numbers."""
+"""Reads the outcome and the numbers of a run from its folder."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ FINISHED = "finished"
 FAILED = "failed"
 INTERRUPTED = "interrupted"
 NOT_FINISHED = "not finished"
-"""Of a run that was killed, so that it has no run.json."""
+"""Status of a run that was begun but has no run.json, such as one that was killed."""
 RUN_FILE = "run.json"
-"""What is kept of a run besides its curves: how it ended, its specification, settings, sessions and scores."""
+"""The record of a run besides its curves: how it ended, its specification, settings, sessions and scores."""
 STARTING_S = 5.0
-"""By so much two runs may seem to overlap that followed one another."""
+"""Seconds by which two runs may seem to overlap although one followed the other."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run and what came of it.
+    """A run and its outcome.
 
     Attributes:
-        spec: what was to be run.
-        path: its folder, which may not be there.
-        result: what run.json says, or {} before the run has come to an end.
+        spec: specification of the run.
+        path: run folder, which may not exist.
+        result: content of run.json; {} before the run has come to an end.
     """
 
     spec: RunSpec
@@ -56,43 +56,43 @@ class Run:
 
     @classmethod
     def not_made(cls, spec: RunSpec, runs: Path) -> Run:
-        """Return the run of this specification as one that was never made, in a folder that is not there."""
+        """Return the run of this specification as one that was never made, with a folder that does not exist."""
         return cls(spec, runs / "not made" / spec.id, {})
 
     @property
     def finished(self) -> bool:
-        """It came to its end: training and evaluation."""
+        """Whether training and evaluation came to their end."""
         return self.result.get("status") == FINISHED
 
     @property
     def diverged(self) -> bool:
-        """Whether its training ended because losses or weights were not finite: a result, which is not tried again."""
+        """Whether the training ended because losses or weights were not finite: a result, which is not tried again."""
         return self.result.get("ended") == outcomes.DIVERGED
 
     @property
     def ended(self) -> bool:
-        """Whether it has a result: it is finished, or diverged."""
+        """Whether the run has a result: it is finished or diverged."""
         return has_ended(self.result)
 
     @property
     def resumable(self) -> bool:
-        """Whether its folder has a checkpoint from which its training can continue.
+        """Whether the run folder has a checkpoint from which the training can continue.
 
-        After a kill, it may be one whose place another was about to take.
+        After a kill, this may be a checkpoint that was about to be replaced: 'replaced-<agent steps>'.
         """
         names = (path.name.removeprefix("replaced-") for path in (self.path / "checkpoints").glob("*"))
         return any(name.isdigit() for name in names)
 
     @property
     def outcome(self) -> str:
-        """Return the status in run.json; without one, whether the run was begun: `NOT_FINISHED` or `NOT_RUN`."""
+        """The status in run.json; without one, `NOT_FINISHED` if the run was begun, else `NOT_RUN`."""
         if self.result:
             return self.result["status"]
         return NOT_FINISHED if (self.path / "config.json").exists() else NOT_RUN
 
     @property
     def status_text(self) -> str:
-        """Return in words what became of it: 'finished', 'not run', or what went wrong."""
+        """The outcome in words: 'finished', 'not run', or what went wrong."""
         if self.outcome == NOT_FINISHED:
             return f"{NOT_FINISHED}: it was interrupted"
         return f"{self.outcome}: {self.result['reason']}" if self.result and not self.finished else self.outcome
@@ -109,7 +109,7 @@ class Run:
 
     @functools.cached_property
     def adjustment(self) -> Columns:
-        """The columns of adjustment.csv but `why`."""
+        """The columns of adjustment.csv except `why`."""
         return read_columns(self.path / "adjustment.csv", ADJUSTMENT_COLUMNS)
 
     @property
@@ -124,10 +124,10 @@ class Run:
 
     @property
     def sessions(self) -> list[dict]:
-        """The processes that trained it, oldest first, each with its command, source, machine and versions.
+        """The training processes, oldest first, each with its command, source, machine and versions.
 
         Raises:
-            UserError: none is known, because meta.json was damaged when the run ended.
+            UserError: no session is known, because meta.json was damaged when the run ended.
         """
         if not self.result.get("sessions"):
             raise UserError(f"{self.path / RUN_FILE} has no sessions; remove {self.path} to run it again")
@@ -135,99 +135,104 @@ class Run:
 
     @property
     def commit(self) -> str | None:
-        """The commit of the source, of its last session."""
+        """Commit of the source in the last session; None if it is unknown."""
         return self.sessions[-1]["commit"]
 
     @property
     def dirty(self) -> bool | None:
-        """Whether any session ran with a changed source, or another commit than the last."""
+        """Whether any session had a changed source or another commit than the last session; None if it is unknown."""
         if self.commit is None:
             return None
         return any(session["dirty"] or session["commit"] != self.commit for session in self.sessions)
 
     @property
     def started_s(self) -> float:
-        """When its first session began, in seconds since 1970."""
+        """Start of the first session, in seconds since 1970."""
         return datetime.fromisoformat(self.sessions[0]["started"]).timestamp()
 
     @property
     def hardware(self) -> str:
-        """The machine in words; several where it was resumed on another."""
+        """The machine in words; several machines if the run was resumed on another one."""
         return "; ".join(dict.fromkeys(machine_of(session) for session in self.sessions))
 
     @property
     def identified(self) -> bool:
-        """Whether it says which processors it ran on."""
+        """Whether every session says which processor it ran on."""
         return all("processor" in session for session in self.sessions)
 
     @property
     def machine(self) -> str:
-        """The cores in words and, where it is known, the identity of the processors: what tells machines apart.
+        """A text that tells machines apart: the cores in words and, if known, the properties of the processor.
 
-        It does not depend on whether a GPU was used: on one machine, GA3C may use it and A3C not.
+        It does not depend on whether a GPU was used: on one machine, GA3C may use the GPU and A3C not.
         """
         cores = [f"{_cores_of(each)} {json.dumps(each.get('processor'), sort_keys=True)}" for each in self.sessions]
         return "; ".join(dict.fromkeys(cores))
 
     @property
     def calibrations(self) -> list[Calibration]:
-        """The speed of its machine before and after it; empty where that was not measured."""
+        """Calibrations of the machine before and after the run; empty if there were none."""
         return [Calibration(**values) for values in self.result.get("calibrations", [])]
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the model was on a GPU."""
+        """Whether the model was on a GPU in the last session."""
         return "GPU" in self.sessions[-1]["device"].upper()
 
     @property
     def final_score(self) -> float:
-        """The mean of the rolling score over the last tenth of the time; not-a-number where no episode ended."""
+        """Mean rolling score over the last tenth of the training time; not-a-number if no episode ended."""
         scores = self.curve["rolling_score"]
         last = scores[self.curve["time_s"] >= 0.9 * 3600 * self.hours]
-        if not len(last):  # no episode ended then: the rolling score is still the last one
+        if not len(last):  # no episode ended in this time, so the last rolling score still holds
             last = scores[-1:]
         return float(last.mean()) if len(last) else float("nan")
 
     @property
     def random_score(self) -> float:
-        """The score of the random policy, which counts for a run that diverged.
+        """Score of the random policy, which counts as the score of a diverged run.
 
-        Of games without one on record, it is the first rolling score; not-a-number where no episode ended.
+        For games without a recorded one, it is the run's first rolling score over a full window of episodes, or its
+        last rolling score if the window was never full; not-a-number if no episode ended.
         """
         if self.spec.game in RANDOM_SCORES:
             return RANDOM_SCORES[self.spec.game]
         scores = self.curve["rolling_score"]
         whole = scores[self.curve["episodes"] >= self.spec.config.rolling_episodes]
-        first = [*whole[:1], *scores[-1:]]  # before a whole window has ended, the last one is of most episodes
+        first = [*whole[:1], *scores[-1:]]  # without a full window, the last one is over the most episodes
         return float(first[0]) if first else float("nan")
 
     def _total(self, name: str) -> float:
-        """Return what the training said at its end; of one that was killed, what was logged last."""
+        """Return a total that the training printed at its end; for a killed training, the last logged value."""
         return (self.result.get("training") or {}).get(name, _last(self.metrics[name]))
 
     def steady(self, after_s: float) -> dict[str, float]:
-        """Rates and means without the start of each session, in which processes start and queues fill.
+        """Return rates and means without the start of each session, when processes start and queues fill.
+
+        A run in which no session has two rows of metrics.csv after its start is taken as a whole.
 
         Args:
             after_s: seconds of each session that are left out.
 
         Returns:
-            'seconds' that it covers; 'pps' and 'tps', agent steps and updates per second; means over the rows of
-            'prediction_batch', 'training_batch', 'training_queue', 'prediction_queue', 'policy_lag_mean',
-            'policy_lag_p95' and of the columns of `Divergence` and `SegmentLag`, not-a-number where nothing was logged.
-            A run without two such rows of one session is taken as a whole.
+            A dict with
+                'seconds': seconds covered.
+                'pps', 'tps': agent steps and updates per second.
+                'prediction_batch', 'training_batch', 'training_queue', 'prediction_queue', 'policy_lag_mean',
+                'policy_lag_p95' and the columns of `Divergence` and `SegmentLag`: means over the rows of metrics.csv;
+                not-a-number if nothing was logged.
         """
         starts = [float(session.get("time_s", 0.0)) for session in self.sessions]
         return steady_rates(self.metrics, starts, after_s)
 
 
 def comparable(runs: Iterable[Run]) -> bool:
-    """Return whether speeds of finished runs may be compared: their machines' calibrations, where known, agree."""
+    """Return whether the speeds of finished runs may be compared: all known calibrations of their machines agree."""
     return agree(calibration for run in runs for calibration in run.calibrations)
 
 
 def seeds_have_one_machine(runs: Iterable[Run]) -> bool:
-    """Return whether all finished runs of a seed were made on one machine, so that its speed favors none of them."""
+    """Return whether the finished runs of each seed were made on one machine, so that its speed favors none of them."""
     machines: dict[int, set[str]] = {}
     for run in runs:
         if run.finished:
@@ -236,9 +241,9 @@ def seeds_have_one_machine(runs: Iterable[Run]) -> bool:
 
 
 def made_together(runs: Iterable[Run]) -> bool:
-    """Return whether some of the finished runs trained at the same time, so that their minutes are longer than alone.
+    """Return whether some finished runs trained at the same time, which makes their times longer than alone.
 
-    Runs that were interrupted are left out, since their pauses are not recorded.
+    Runs that were resumed are left out, since their pauses are not recorded.
     """
     starts_and_ends = []
     for run in runs:
@@ -249,15 +254,15 @@ def made_together(runs: Iterable[Run]) -> bool:
 
 
 def read_run(folder: Path) -> dict:
-    """Read the run.json of a run folder; return {} where there is none.
+    """Read the run.json of a run folder; return {} if there is none.
 
     Returns:
-        'status', 'reason' and 'ended' (what ended the training, of `ga3c_tf.runs.outcomes`, or empty), 'spec', and as
-        far as the run came: 'config', 'sessions', 'training', 'calibrations', 'cpu_utilization', 'gpu_utilization',
-        'evaluation' and 'random'.
+        A dict with 'status', 'reason', 'ended' (what ended the training, one of `ga3c_tf.runs.outcomes`, or empty) and
+        'spec'. As far as the run came, it also has 'config', 'sessions', 'training', 'calibrations', 'cpu_utilization',
+        'gpu_utilization', 'evaluation' and 'random'.
 
     Raises:
-        UserError: it is damaged.
+        UserError: run.json is damaged.
     """
     file = folder / RUN_FILE
     try:
@@ -272,12 +277,12 @@ def read_run(folder: Path) -> dict:
 
 
 def has_ended(result: Mapping[str, Any]) -> bool:
-    """Return whether a run.json says that the run has a result: it is finished, or diverged."""
+    """Return whether the content of a run.json is a result: the run is finished or diverged."""
     return result.get("status") == FINISHED or result.get("ended") == outcomes.DIVERGED
 
 
 def remove_run(folder: Path) -> None:
-    """Remove a run folder, renamed first: half of it would look like a run that can be resumed."""
+    """Rename a run folder, then remove it: half of it under its name would look like a run that can be resumed."""
     aside = folder.with_name(f"{folder.name}.removed")
     shutil.rmtree(aside, ignore_errors=True)
     folder.rename(aside)

@@ -1,4 +1,4 @@
-"""What to run: specifications with an identity that depends on nothing but what they say."""
+"""Specifications of runs, each with an id that depends only on its content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ga3c_tf.config.declaration import plain_text
 from ga3c_tf.errors import UserError, did_you_mean
 
 BUDGETS = ("smoke", "quick", "gpu", "tuned", "paper")
-"""Seconds, as a test; minutes on 2 cores; seconds on a GPU; settings of later work; what the paper spent."""
+"""In this order: seconds, as a test; minutes on 2 cores; seconds on a GPU; settings of later work; the paper's time."""
 SYSTEMS = {"ga3c": "GA3C", "a3c": "A3C", "a2c": "A2C"}
 GAMES = {
     "amidar": "ALE/Amidar-v5",
@@ -37,12 +37,12 @@ GAMES = {
     "cartpole": "CartPole-v1",
 }
 NINE_GAMES = tuple(GAMES)[:9]
-"""Those of the paper's Table 3."""
+"""The games of the paper's Table 3."""
 AN_ENVIRONMENT = re.compile(r"([\w.]+:)?[\w./-]+-v\d+")
-"""A game of the user's own, by its Gymnasium id."""
+"""Pattern of a Gymnasium id, which names a game of the user's own."""
 Changes = tuple[tuple[str, Any], ...]
 """Names and values of settings, sorted by name."""
-# For the estimate of what a run costs, roughly as on 2 cores.
+# For the estimate of a run's duration, roughly as on 2 cores.
 START_SECONDS = 8.0
 SECONDS_PER_EPISODE = 2.0
 STEPS_PER_SECOND = {"ALE": 500.0, "others": 5000.0}
@@ -53,13 +53,13 @@ class RunSpec:
     """One run: a system, a game, a seed, settings with a budget, and how it is scored. Made by `run_spec`.
 
     Attributes:
-        settings: that are given.
-        evaluation_episodes: whole episodes that a checkpoint plays afterwards.
-        random_play: as many are played at random, for comparison.
-        checkpoint: that plays them: 'best' by rolling score, or 'latest'.
-        changes: settings of a method of the user's own, which stand above `settings`.
-        label: what its figure calls it, in one or more words. It says nothing about the run itself, so it is no part
-            of the identity or of the stored JSON.
+        settings: given settings; all others have their defaults.
+        evaluation_episodes: number of whole episodes in the evaluation after the training.
+        random_play: whether the random policy plays as many episodes, for comparison.
+        checkpoint: checkpoint to evaluate: 'best' by rolling score, or 'latest'.
+        changes: settings of a method of the user's own, which override `settings`.
+        label: name of the run in its figure, in one or more words. It does not affect the run, so it is part of neither
+            the id nor the stored JSON.
     """
 
     system: str
@@ -74,13 +74,13 @@ class RunSpec:
 
     @functools.cached_property
     def config(self) -> Config:
-        """The settings of the run, those not given by their defaults."""
+        """All settings of the run, with the defaults of those that are not given."""
         values = {**dict(self.settings), **dict(self.changes)}
         return Config.from_values({**values, "env_id": env_id_of(self.game), "system": self.system, "seed": self.seed})
 
     @property
     def plain(self) -> RunSpec:
-        """The run of the figure itself, without the user's changes."""
+        """The run of the figure itself, without the changes of the user's own method."""
         return replace(self, changes=())
 
     def called(self, *label: str) -> RunSpec:
@@ -88,33 +88,33 @@ class RunSpec:
         return replace(self, label=label)
 
     def changed(self, changes: Mapping[str, Any]) -> RunSpec:
-        """Return this run by a method of the user's own.
+        """Return this run with a method of the user's own.
 
         Raises:
-            UserError: a bad setting, or one that does not go with the others.
+            UserError: a setting is invalid or conflicts with the others.
         """
         changed = replace(self, changes=tuple(sorted(changes.items())))
-        _ = changed.config  # made once; this refuses bad settings
+        _ = changed.config  # cached; computing it refuses bad settings
         return changed
 
     @property
     def method(self) -> str:
-        """Such as 'GA3C', or 'GA3C with loss mine:huber'."""
+        """Name of the method, such as 'GA3C', or 'GA3C with loss mine:huber'."""
         return f"{SYSTEMS[self.system]}{' with ' + described(self.changes) if self.changes else ''}"
 
     @property
     def trust(self) -> list[str]:
-        """The word that lets its run folder name code, where the user has named some."""
+        """The option that allows code named by the run folder, if the user has named any; else []."""
         return ["--trust-code"] if any(":" in text for text in (self.game, *dict(self.changes).values())) else []
 
     @functools.cached_property
     def id(self) -> str:
-        """Readable and stable: its slug, its seed, and a hash of everything it says."""
+        """Readable and stable id: the slug, the seed, and a hash of the whole specification."""
         return f"{self.slug}-s{self.seed}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:8]}"
 
     @property
     def slug(self) -> str:
-        """What tells it from other runs of a figure, whatever the seed."""
+        """Readable name that tells the run from other runs of its figure, apart from the seed."""
         config = self.config
         given = dict(self.settings)
         numbers = [config.num_agents] if self.system != "ga3c" else list(workers_of(config))
@@ -130,12 +130,12 @@ class RunSpec:
 
     @property
     def measures_speed(self) -> bool:
-        """Whether it is there for its speed: it ends by the clock and is not evaluated."""
+        """Whether the run measures speed: it ends by the clock and is not evaluated."""
         return self.config.minutes is not None and not self.evaluation_episodes
 
     @property
     def seconds(self) -> float:
-        """About how long it takes."""
+        """Estimated duration of training and evaluation, in seconds."""
         config = self.config
         rate = STEPS_PER_SECOND["ALE" if config.env_id.startswith("ALE/") else "others"]
         training = 60 * config.minutes if config.minutes else (config.steps or 0) / rate
@@ -144,15 +144,15 @@ class RunSpec:
         return START_SECONDS + training + evaluation
 
     def train_command(self, folder: Path) -> list[str]:
-        """Return the words after `ga3c-tf` that begin this run in `folder`."""
+        """Return the arguments of `ga3c-tf` that begin this run in `folder`."""
         return ["train", *self.config.replace(run_dir=str(folder)).arguments()]
 
     def resume_command(self, folder: Path) -> list[str]:
-        """Return the words after `ga3c-tf` that continue this run in `folder`."""
+        """Return the arguments of `ga3c-tf` that continue this run in `folder`."""
         return ["resume", str(folder), *self.trust]
 
     def evaluate_commands(self, folder: Path) -> dict[str, list[str]]:
-        """Return the words after `ga3c-tf` that score it, by the name of what they give: 'evaluation' and 'random'."""
+        """Return the arguments of `ga3c-tf` that score this run, by name of the result: 'evaluation' and 'random'."""
         if not self.evaluation_episodes:
             return {}
         words = ["evaluate", str(folder), "--episodes", str(self.evaluation_episodes), "--json", *self.trust]
@@ -160,7 +160,7 @@ class RunSpec:
         return {"evaluation": [*words, *which], **({"random": [*words, "--random"]} if self.random_play else {})}
 
     def to_json(self) -> str:
-        """Everything it says, in one line that is the same for equal specifications."""
+        """Return the specification as one line of JSON, which is the same for equal specifications."""
         values = {
             "system": self.system,
             "game": self.game,
@@ -176,10 +176,10 @@ class RunSpec:
 
     @classmethod
     def from_values(cls, values: dict[str, Any]) -> RunSpec:
-        """Return the specification that `to_json` wrote, parsed.
+        """Return the specification with the values of parsed JSON from `to_json`.
 
         Raises:
-            UserError: something is missing or wrong.
+            UserError: a value is missing or wrong.
         """
         try:
             spec = run_spec(
@@ -206,10 +206,10 @@ def run_spec(
     checkpoint: str = "best",
     **settings: Any,
 ) -> RunSpec:
-    """Return a specification whose settings have been checked. Those that only GA3C has are left out for other systems.
+    """Return a specification with checked settings. Settings without effect on a baseline ('a3c', 'a2c') are left out.
 
     Raises:
-        UserError: unknown game or system, a bad setting, or no budget.
+        UserError: the game or system is unknown, a setting is invalid, or there is no budget.
     """
     check_games([game])
     if system not in SYSTEMS:
@@ -228,27 +228,31 @@ def run_spec(
 
 
 def described(changes: Changes) -> str:
-    """Such as 'loss mine:huber, network mine:wide'."""
+    """Describe changes of settings, such as 'loss mine:huber, network mine:wide'."""
     return ", ".join(f"{name} {value}" for name, value in changes)
 
 
 def as_file_name(text: str) -> str:
-    """Return the text with nothing in it that a file's name should not have."""
+    """Return the text with '.' in place of characters that a file name should not have."""
     return re.sub(r"[^\w.-]", ".", text)
 
 
 def workers_of(config: Config) -> tuple[int, int, int]:
-    """N_A, N_P and N_T of the settings."""
+    """Return the numbers of agents, predictors and trainers: N_A, N_P and N_T."""
     return config.num_agents, config.num_predictors, config.num_trainers
 
 
 def env_id_of(game: str) -> str:
-    """Return the Gymnasium id of a game of `GAMES`; any other game is called by its id."""
+    """Return the Gymnasium id of a game of `GAMES`; any other name is such an id already."""
     return GAMES.get(game, game)
 
 
 def check_games(games: Sequence[str]) -> None:
-    """Refuse unknown games with a UserError that names the first of them, and close ones."""
+    """Refuse unknown games.
+
+    Raises:
+        UserError: a game is unknown; the message names the first such game, and similar names or else all known ones.
+    """
     for game in games:
         if game not in GAMES and not AN_ENVIRONMENT.fullmatch(game):
             hint = did_you_mean(game, list(GAMES)) or "; " + ", ".join(GAMES)

@@ -24,7 +24,7 @@ AVERAGED = (
     "version_spread",
     "bootstrap_lag",
 )
-"""The columns of metrics.csv of which a mean says something."""
+"""Columns of metrics.csv with a meaningful mean."""
 
 
 def steady_rates(metrics: Columns, starts: Sequence[float], after_s: float) -> dict[str, float]:
@@ -32,7 +32,7 @@ def steady_rates(metrics: Columns, starts: Sequence[float], after_s: float) -> d
 
     Args:
         metrics: the columns of metrics.csv.
-        starts: seconds of training before each session.
+        starts: seconds of training at the start of each session.
         after_s: seconds of each session that are left out.
     """
     times = metrics["time_s"]
@@ -48,12 +48,12 @@ def steady_rates(metrics: Columns, starts: Sequence[float], after_s: float) -> d
         seconds, steps, updates = (
             sum(metrics[name][rows[-1]] - metrics[name][rows[0]] for rows in parts) for name in counted
         )
-        # A row is about the time since the one before, so the first of a part is only where that begins.
+        # A row describes the time since the row before it, so the first row of a part only marks where the part begins.
         inside = np.concatenate([rows[1:] for rows in parts])
     else:
         seconds, steps, updates = (metrics[name][-1] for name in counted)
         inside = np.arange(len(times))
-    # 3. Average what each row says of the time since the one before.
+    # 3. Average the columns over these rows.
     means = {name: _mean(metrics[name][inside]) for name in AVERAGED}
     return {"seconds": float(seconds), "pps": float(steps / seconds), "tps": float(updates / seconds), **means}
 

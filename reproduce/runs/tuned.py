@@ -1,4 +1,4 @@
-"""Runs with the presets of later actor-critics' settings, which are not the paper's."""
+"""Runs with the presets 'tuned' and 'tuned-small': settings of later actor-critic methods, not the paper's."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def tuned_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> R
     """Return a run with the preset for the game's kind of observation; its final weights are scored.
 
     Args:
-        game: of `GAMES`, or a Gymnasium id.
-        seed: of the run.
-        system: of `SYSTEMS`.
-        settings: that stand above the preset's.
+        game: a name in `GAMES`, or a Gymnasium id.
+        seed: seed of the run.
+        system: a name in `SYSTEMS`.
+        settings: settings that override those of the preset.
     """
     preset = "tuned" if env_id_of(game).startswith("ALE/") else "tuned-small"
     return run_spec(
