@@ -1,4 +1,4 @@
-"""The agents of one Ray actor: stepped on their own machine, in batches. Knows nothing of Ray, nor of TensorFlow."""
+"""The agents of one Ray actor, stepped in batches on their own machine. Imports neither Ray nor TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ga3c_tf.workers.agent_process import AgentQueues, AgentRunner
 
 
 class Orders(NamedTuple):
-    """What lets agents go on. Agents and slots are counted from those of the actor.
+    """Input of one call: records that let agents continue. Agents and slots are counted from the actor's first ones.
 
     Attributes:
         records: uint32 [n], of the kinds that `queues.ReplyPipes` writes.
-        policy: float32 [p, num_actions], for each record that says that a prediction is there.
-        value: float32 [p].
-        version: int64 [p].
-        streams: int64 [a], the random stream for each record that adds an agent.
+        policy: float32 [p, num_actions], policy for each record that announces a prediction.
+        value: float32 [p], value of each of these predictions.
+        version: int64 [p], version of the model that made each of them.
+        streams: int64 [a], random stream for each record that adds an agent.
     """
 
     records: np.ndarray
@@ -32,15 +32,15 @@ class Orders(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of one call.
+    """Result of one call.
 
     Attributes:
-        requests: int64 [r], indices into the memory's `flat_states` of states that want a prediction.
-        states: [r, *state_shape], those states: each crosses the network once, and is trained on from where it lands.
-        slots: uint32 [s], of the segments that are whole.
-        columns: [s, ...] each, the columns of those segments as the memory has them, by name.
-        episodes: EPISODE [e], those that ended.
-        steps: int64 [agents], taken by each agent so far.
+        requests: int64 [r], indices of the states that need a prediction in `flat_states` of the actor's memory.
+        states: [r, *state_shape], those states. Each crosses the network once: the server also trains on this copy.
+        slots: uint32 [s], slots of the segments that are complete.
+        columns: by name, [s, ...] each, the columns of those segments as in the memory.
+        episodes: EPISODE [e], episodes that have ended.
+        steps: int64 [agents], steps taken by each agent so far.
     """
 
     requests: np.ndarray
@@ -52,12 +52,12 @@ class Outcome(NamedTuple):
 
 
 class RemoteAgents:
-    """Several agents, which work as those of a local agent process do, on memory of their own.
+    """Several agents that work like those of a local agent process, but on memory of their own.
 
     Args:
-        config: the run's settings.
-        agents: how many.
-        state_shape, state_dtype, num_actions: as the server's memory has them.
+        config: settings of the run.
+        agents: number of agents.
+        state_shape, state_dtype, num_actions: as in the server's memory.
     """
 
     def __init__(self, config: Config, agents: int, state_shape: tuple[int, ...], state_dtype: str, num_actions: int):
@@ -72,7 +72,7 @@ class RemoteAgents:
         self._process = AgentRunner(0, own, self._memory, queues, Agent)
 
     def step(self, orders: Orders) -> Outcome:
-        """Let the agents go on that `orders` concern, each until it needs another prediction or slot."""
+        """Resume the agents that `orders` concern, each until it needs another prediction or slot."""
         memory = self._memory
         records = orders.records
         predicted = records[(records & KIND) == 0]
@@ -93,7 +93,7 @@ class RemoteAgents:
 
 
 class _Sent(RecordQueue):
-    """Keeps what agents write to a queue, instead of a pipe: it leaves with the outcome of the call."""
+    """Keeps the records that agents write, instead of a pipe, until they are sent with the outcome of a call."""
 
     def __init__(self, dtype: np.dtype):
         self.dtype = dtype
@@ -103,7 +103,7 @@ class _Sent(RecordQueue):
         self._records.append(record)
 
     def take(self) -> np.ndarray:
-        """Return all records since the last call."""
+        """Return all records written since the last call."""
         records = np.array(self._records, self.dtype)
         self._records.clear()
         return records

@@ -1,7 +1,7 @@
-"""The bridge: an agent process of the server whose agents live in a Ray actor, on another machine.
+"""The bridge: an agent process of the server whose agents run in a Ray actor, on another machine.
 
-To the server it is an agent process like any other: it reads the same records, fills the same shared memory, writes to
-the same queues, and is replaced, with a new actor, when it ends by itself.
+To the server it is an agent process like any other: it reads the same records, fills the same shared memory and writes
+to the same queues. If it ends unexpectedly, it is replaced, with a new actor.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ga3c_tf.workers.agent_process import AgentQueues, errors_told
 
 
 class Bridge:
-    """Carries orders to an actor and what came of them back.
+    """Sends orders to an actor, and stores the outcome in the server's memory and queues.
 
     Args:
-        number: of this agent process.
-        memory: the server's.
-        queues: the server's.
-        agents: the agents that live in the actor, one after another.
-        call: has the actor carry out orders; returns the outcome.
+        number: number of this agent process.
+        memory: buffers of the server.
+        queues: queues of the server.
+        agents: numbers of the agents that run in the actor.
+        call: lets the actor carry out orders, and returns the outcome.
     """
 
     def __init__(
@@ -46,15 +46,15 @@ class Bridge:
         self._agents = agents
         self._call = call
         self._first_slot = agents.start * memory.slots_per_agent
-        self._newest = np.full(len(agents), -1, np.int64)  # state that each agent asked about last
+        self._newest = np.full(len(agents), -1, np.int64)  # index of each agent's last requested state
         self._steps = np.zeros(len(agents), np.int64)
         self._asked = np.zeros(memory.num_agents, bool)  # agents that wait for a prediction
 
     def run(self, answers: connection.Connection) -> None:
-        """Work until the pipe is closed.
+        """Pass records to the actor until the pipe is closed.
 
-        One call at a time: two would hide the network's delay, but split the agents between them, and a call costs the
-        processors more than the states in it (docs/scaling.md).
+        There is one call at a time. Two would hide the network's delay, but each would have only a part of the agents,
+        and a call takes more processor time than the states in it (docs/scaling.md).
         """
         memory = self._memory
         number = self._number
@@ -74,7 +74,10 @@ class Bridge:
             self._take(outcome)
 
     def _lets_somebody_go_on(self, records: np.ndarray) -> bool:
-        """Return whether an agent can go on: free slots for agents that wait for a prediction can wait with them."""
+        """Return whether these records let an agent continue.
+
+        Free slots for agents that wait for a prediction do not: they can be sent later, with the prediction.
+        """
         slots = records[(records & KIND) == RELEASED] & ~np.uint32(KIND)
         return len(slots) < len(records) or not self._asked[slots // self._memory.slots_per_agent].all()
 
@@ -96,7 +99,7 @@ class Bridge:
         )
 
     def _take(self, outcome: Outcome) -> None:
-        """Do what the agents would have done here."""
+        """Write the outcome to memory and queues, as agents on this machine would have done."""
         memory = self._memory
         queues = self._queues
         requests = outcome.requests + self._first_slot * (memory.t_max + 1)
@@ -117,10 +120,10 @@ class Bridge:
             queues.prediction.put(requests)
 
     def _store_states(self, slots: np.ndarray, requests: np.ndarray, states: np.ndarray) -> None:
-        """Put each state where its agent would have written it.
+        """Write each state to the place where its agent would have written it.
 
-        A segment that follows another begins with the state that the other ended in: that came with an earlier request.
-        Such a segment may be whole without a request of its own, where its first step ends the episode.
+        A segment that follows another begins with the last state of the other, which came with an earlier request. If
+        its first step ends the episode, such a segment is complete without a request of its own.
         """
         memory = self._memory
         slot_states = self._memory.t_max + 1
@@ -142,9 +145,9 @@ def run_bridge(
     address: str,
     answers: connection.Connection,
 ) -> None:
-    """Run agent process `number`, whose agents live in an actor of the cluster at `address`. Target of a Process.
+    """Run agent process `number`, whose agents run in an actor of the cluster at `address`. Target of a Process.
 
-    An error, the loss of the actor's machine included, ends the process as `run_agents` says.
+    An error, including the loss of the actor's machine, ends the process as described in `run_agents`.
     """
     with errors_told(queues.errors):
         connect(address)
@@ -162,7 +165,7 @@ def run_bridge(
 
 
 def _node(agents: RemoteAgents) -> bytes:
-    """Address and id of the machine that the actor is on."""
+    """Return the address and the id of the machine that runs the actor."""
     import ray
 
     return f"{ray.util.get_node_ip_address()}-{ray.get_runtime_context().get_node_id()[:8]}".encode()

@@ -1,4 +1,4 @@
-"""The Ray cluster that a run makes use of. Importing this module does not import Ray."""
+"""The Ray cluster that a run uses. Importing this module does not import Ray."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ START_SECONDS = 60.0
 def connect(address: str, **options) -> None:
     """Make this process a driver of the cluster; it must run on one of the cluster's machines.
 
-    What Python finds here, the cluster's processes find too, where the same folders are there. Signals are answered as
-    before.
+    The cluster's processes find the Python modules that this process finds, if their machines have the same folders.
+    The handlers of SIGINT and SIGTERM remain in place.
 
     Args:
-        address: 'auto', host:port, or 'local' for a cluster of this machine that ends with this process.
-        options: further ones of `ray.init`.
+        address: 'auto', host:port, or 'local' for a cluster on this machine that ends with this process.
+        options: further options of `ray.init`.
 
     Raises:
-        UserError: Ray is not installed, or there is no cluster.
+        UserError: Ray is not installed, or there is no cluster that can be used.
     """
     try:
         import ray
@@ -61,14 +61,16 @@ def connect(address: str, **options) -> None:
 
 
 def check_room(address: str, actors: int) -> None:
-    """Refuse what the cluster can never do. Connect in a process of its own, so that nothing of Ray is left here.
+    """Check that the cluster can run this number of actors.
+
+    The check runs in its own process, so that no state of Ray is left in this one.
 
     Args:
-        address: of the cluster.
-        actors: each wants one CPU.
+        address: address of the cluster.
+        actors: number of actors, each of which needs one CPU.
 
     Raises:
-        UserError: no cluster, too few CPUs in all, or a machine without this version of the package.
+        UserError: there is no cluster, it has too few CPUs in all, or a machine lacks this version of the package.
     """
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         cpus = pool.submit(_cpus, address).result()
@@ -80,7 +82,11 @@ def check_room(address: str, actors: int) -> None:
 
 
 def _cpus(address: str) -> list[float]:
-    """Return the CPUs of each machine of the cluster that has any."""
+    """Return the number of CPUs of each machine of the cluster that has any.
+
+    Raises:
+        UserError: a machine has another version of the package, or none that works.
+    """
     connect(address)
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -102,14 +108,14 @@ def _cpus(address: str) -> list[float]:
 
 
 def _version() -> str:
-    """Return the version of this package where it is called."""
+    """Return the version of this package on the machine that runs this function."""
     import ga3c_tf.remote.actor
 
     return ga3c_tf.__version__
 
 
 def _check_somebody_listens(address: str) -> None:
-    """Raise an OSError where nobody does: Ray itself would try for more than a minute."""
+    """Raise an OSError if nothing listens at the address: Ray itself would try for more than a minute."""
     host, colon, port = address.rpartition(":")
     if "://" in address:
         raise ValueError("give it as host:port")
@@ -118,10 +124,10 @@ def _check_somebody_listens(address: str) -> None:
 
 
 def environment_of_processes() -> dict[str, str]:
-    """Return the environment variables by which the cluster's processes find the code that this one finds.
+    """Return the environment variables with which the cluster's processes find the same code as this process.
 
-    The current folder is not among the places that come before the standard library: a file `queue.py` in it would be
-    taken for Python's own. `ga3c_tf.plugins` looks there last, as it does here.
+    The current folder is not among the folders that come before the standard library: a file `queue.py` in it would
+    replace Python's own. `ga3c_tf.plugins` searches the current folder last, as in this process.
     """
     installed = [*(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")), *site.getsitepackages()]
     here = os.getcwd()

@@ -1,4 +1,4 @@
-"""What the agents of each machine do, where some are on other machines."""
+"""Statistics of the agents on each machine, for runs with agents on several machines."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ HERE = "server"
 
 
 class NodeRates:
-    """Rates of each machine since the last call.
+    """Computes the rates of each machine since the last call.
 
     Args:
-        memory: shared with the agents; `nodes` says where the agents of a process are.
-        process_of: the process of an agent.
+        memory: buffers shared with the agents; `nodes` names the machine of a process's agents.
+        process_of: returns the number of an agent's process.
     """
 
     def __init__(self, memory: RolloutBuffers, process_of: Callable[[int], int]):
@@ -33,13 +33,13 @@ class NodeRates:
         """Return one row for each machine.
 
         Args:
-            agents: those that there are.
-            lags: float64 [num_agents], sum of the policy lags of each agent's states that were trained on.
-            trained: float64 [num_agents], the number of those states.
+            agents: numbers of the current agents.
+            lags: float64 [num_agents], sum of the policy lags of each agent's trained states.
+            trained: float64 [num_agents], number of each agent's trained states.
 
         Returns:
-            By machine 'node', 'agents', 'pps' (their steps per second), 'policy_lag_mean' (updates) and 'round_trip_ms'
-            of a call to it; not-a-number where there was none.
+            For each machine 'node', 'agents', 'pps' (steps per second of its agents), 'policy_lag_mean' (in updates)
+            and 'round_trip_ms' (mean duration of a call to it). A mean over nothing is not-a-number.
         """
         now = time.monotonic()
         steps = self._memory.steps.copy()

@@ -1,1 +1,1 @@
-"""What agents and the server share: rollout buffers, queues and returns. NumPy only."""
+"""Code that agents and the server share: rollout buffers, queues and returns. NumPy only."""

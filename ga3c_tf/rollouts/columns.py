@@ -1,7 +1,7 @@
-"""The schema of a trajectory: what is stored of each step and of each segment, declared once.
+"""The schema of a trajectory: the columns stored for each step and each segment, declared once.
 
 Shared memory, segments, training batches, remote actors and the model's training function all iterate over these
-columns. mu is the policy that chose the action, as the prediction for the step's state gave it.
+columns. mu is the policy that chose the action, as given by the prediction for the step's state.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 STEP_COLUMNS: dict[str, type] = {
     "actions": np.int32,  # the action taken
-    "rewards": np.float32,  # its reward, clipped where `clip_rewards` says so
+    "rewards": np.float32,  # its reward, clipped if `clip_rewards` is set
     "mu_values": np.float32,  # V of the state, from the prediction that chose the action
     "mu_log_probabilities": np.float32,  # log mu(action | state), in nats
     "versions": np.int64,  # version of the model that made that prediction
@@ -25,14 +25,14 @@ SEGMENT_COLUMNS: dict[str, type] = {
     "lengths": np.int32,  # steps in the segment
     "terminated": np.bool_,  # whether its last step ended the episode
     "truncated": np.bool_,  # whether its last step reached a time limit
-    "bootstrap_values": np.float32,  # V of the state after its last step; 0 where the episode ended there
-    "bootstrap_versions": np.int64,  # version of the model that gave that value; -1 where there is none
+    "bootstrap_values": np.float32,  # V of the state after its last step; 0 if the segment does not bootstrap
+    "bootstrap_versions": np.int64,  # version of the model that gave that value; -1 if none did
 }
 NO_VERSION = -1
 
 
 class Step(NamedTuple):
-    """One step as an agent appends it: all `STEP_COLUMNS`, by name, but the returns, which the segment's end gives."""
+    """One step as an agent appends it: all `STEP_COLUMNS` except the returns, which are known at the segment's end."""
 
     actions: int
     rewards: float
@@ -42,7 +42,7 @@ class Step(NamedTuple):
 
 
 class SegmentEnd(NamedTuple):
-    """How a segment ends: all `SEGMENT_COLUMNS`, by name, but the length, which the segment knows."""
+    """How a segment ends: all `SEGMENT_COLUMNS` except the length, which the segment knows."""
 
     terminated: bool
     truncated: bool
@@ -54,12 +54,12 @@ def in_order_of(record: type[Step] | type[SegmentEnd], columns: Mapping[str, T],
     """Return columns in the order of the fields of a record.
 
     Args:
-        record: whose fields are named as the columns.
-        columns: all columns of its kind, by name.
-        not_in_it: the column that it does not have.
+        record: type of record, whose fields have the names of the columns.
+        columns: all step columns, or all segment columns, by name.
+        not_in_it: name of the one column that the record does not have.
 
     Raises:
-        TypeError: the record has other fields than the columns say.
+        TypeError: the fields of the record do not match the columns.
     """
     fields = record._fields
     if {*fields, not_in_it} != columns.keys():
@@ -68,16 +68,16 @@ def in_order_of(record: type[Step] | type[SegmentEnd], columns: Mapping[str, T],
 
 
 class Batch:
-    """What one update trains on: columns of B steps, in segments one after another, and of their S segments.
+    """Training data of one update: columns of B steps, with segments one after another, and of their S segments.
 
     In the server the columns are NumPy arrays; a loss gets tensors of the same names.
 
     Attributes:
         states: [B, *state_shape] (not in a loss).
-        agents: int64 [B], the agents that the states are from, for statistics (not in a loss).
-        logits, values: float32 [B, A] and [B], what the network gives for the states now (in a loss only).
-        beta: float32 scalar, weight of the entropy now (in a loss only).
-        version: int64 scalar, updates done before this one; minus `versions` it is the policy lag (in a loss only).
+        agents: int64 [B], agent of each state, for statistics (not in a loss).
+        logits, values: float32 [B, A] and [B], current outputs of the network for the states (in a loss only).
+        beta: float32 scalar, current weight of the entropy (in a loss only).
+        version: int64 scalar, updates done before this one; `version - versions` is the policy lag (in a loss only).
         actions, rewards, mu_values, mu_log_probabilities, versions, returns: [B], see `STEP_COLUMNS`.
         lengths, terminated, truncated, bootstrap_values, bootstrap_versions: [S], see `SEGMENT_COLUMNS`.
     """
@@ -92,6 +92,10 @@ class Batch:
         return len(self.actions)
 
     def minibatch(self, steps: np.ndarray) -> Batch:
-        """Return a batch of these steps alone, int64 [n]; it has no columns of segments, which are no longer whole."""
+        """Return a batch of only some steps. It has no segment columns, because its segments are not complete.
+
+        Args:
+            steps: int64 [n], indices of the steps.
+        """
         of_steps = {name: column for name, column in self.__dict__.items() if name not in SEGMENT_COLUMNS}
         return Batch(**{name: column[steps] for name, column in of_steps.items()})

@@ -1,7 +1,7 @@
 """Policy lag as a divergence: how far the policy has moved from the one that chose the actions of a batch.
 
-pi is the policy before the update, mu the one that chose the action, both of the action taken. The estimates are means
-over actions that mu has drawn, so they need no more than both probabilities of each of these.
+pi is the probability of the action taken under the policy before the update, mu its probability under the policy that
+chose it. The estimates are means over actions sampled from mu, so they need only these two probabilities per action.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from ga3c_tf.rollouts.columns import NO_VERSION, Batch
 
 
 class Divergence(NamedTuple):
-    """Of one batch, or the mean of several; not-a-number where it does not apply."""
+    """Divergence of one batch, or its mean over several batches; not-a-number where a measure does not apply."""
 
     kl: float  # mean of log mu - log pi: KL(mu, pi) in nats
     total_variation: float  # half the mean of |pi / mu - 1|
     effective_sample_size: float  # (sum w)^2 / sum w^2 of the ratios w = pi / mu, divided by the states; 1 without lag
     clipped: float  # share of the ratios that the correction clips
-    floored: float  # share of the actions whose probability now is below the floor of the logarithm
+    floored: float  # share of the actions whose probability pi is below the floor of the logarithm
 
 
 ROUNDING = 1e-4
-"""As a share: the ratio of equal probabilities is 1 only but for rounding."""
+"""Relative tolerance of ratios: because of rounding, the ratio of equal probabilities is not exactly 1."""
 UNKNOWN = Divergence(*[math.nan] * 5)
 
 
 class SegmentLag(NamedTuple):
-    """Lag within the segments of a batch, in updates: means over segments, not-a-number where there are none."""
+    """Policy lag within the segments of a batch, in updates: means over segments, not-a-number if there are none."""
 
-    version_spread: float  # between the oldest and the newest version that chose an action of a segment
-    bootstrap_lag: float  # from the version that gave the bootstrap value to the update, where there is such a value
+    version_spread: float  # difference between the oldest and the newest version that chose an action of a segment
+    bootstrap_lag: float  # updates since the version that gave the bootstrap value, for segments with such a value
 
 
 NO_SEGMENTS = SegmentLag(math.nan, math.nan)
@@ -44,9 +44,9 @@ def divergence(log_pi: np.ndarray, log_mu: np.ndarray, config: Config) -> Diverg
     """Estimate the divergence of a batch.
 
     Args:
-        log_pi: [B], log-probability of the action taken, before the update.
-        log_mu: [B], that under the policy that chose it.
-        config: its correction says which ratios are clipped, and whether there is a floor.
+        log_pi: [B], log-probability of each action taken, under the policy before the update.
+        log_mu: [B], log-probability of the same actions, under the policy that chose them.
+        config: settings; the correction determines which ratios are clipped, and whether there is a floor.
     """
     difference = np.asarray(log_pi, np.float64) - log_mu
     with np.errstate(over="ignore", invalid="ignore"):
@@ -62,11 +62,11 @@ def divergence(log_pi: np.ndarray, log_mu: np.ndarray, config: Config) -> Diverg
 
 
 def segment_lag(batch: Batch, version: int) -> SegmentLag:
-    """Measure the lag within the segments of a batch.
+    """Measure the policy lag within the segments of a batch.
 
     Args:
-        batch: its `versions`, `lengths` and `bootstrap_versions` are used.
-        version: of the model that the batch is trained on, before the update.
+        batch: batch of which `versions`, `lengths` and `bootstrap_versions` are used.
+        version: version of the model before the update on this batch.
     """
     starts = np.cumsum(batch.lengths) - batch.lengths
     newest = np.maximum.reduceat(batch.versions, starts)
@@ -76,7 +76,7 @@ def segment_lag(batch: Batch, version: int) -> SegmentLag:
 
 
 def _mean(values: np.ndarray) -> float:
-    """Return the mean, like `values.mean()` in a third of the time for the few values of a batch."""
+    """Return the mean. For the few values of a batch this takes a third of the time of `values.mean()`."""
     return float(np.add.reduce(values)) / len(values)
 
 

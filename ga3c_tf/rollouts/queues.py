@@ -1,7 +1,7 @@
-"""What agents and server share: uint8 frames in memory, and pipes of small records that serve as queues.
+"""What agents and server share: states and columns in memory, and pipes of small records that serve as queues.
 
-A pipe of fixed-size records is a queue that any process or thread may write to and read from without a lock: Linux
-writes and reads records of up to PIPE_BUF bytes whole, and one `os.read` returns every record that waits.
+A pipe of fixed-size records is a queue that any process or thread can write to and read from without a lock. Linux
+writes and reads records of up to PIPE_BUF bytes whole, and one `os.read` returns every waiting record.
 """
 
 from __future__ import annotations
@@ -27,44 +27,47 @@ from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, SegmentEnd, 
 INDEX = np.dtype(np.uint32)
 EPISODE = np.dtype([("agent", np.int64), ("length", np.int64), ("score", np.float64)])
 STOP = 0xFFFFFFFF
-"""The record that ends one reader of an index queue."""
+"""Record that ends one reader of an index queue."""
 ENDED = 1 << 31
-"""The bit of a record of the training queue that follows the last segment of an agent process that has died."""
+"""Bit that marks the record after the last segment of a dead agent process in the training queue."""
 RELEASED = 1 << 30
 ADDED = 2 << 30
 REMOVED = 3 << 30
-"""Kinds of a record on the way back: a segment slot is free again, an agent begins, an agent ends. Without one of these
-bits a record is the number of an agent whose prediction is there."""
+"""Kinds of records on a reply pipe: a segment slot is free again, an agent begins, an agent ends. A record without
+these bits is the number of an agent whose prediction is ready."""
 KIND = 3 << 30
 PIPE_RECORDS = 16_384
-"""As many indices as a pipe holds."""
+"""Number of indices that a pipe can hold."""
 
 
 class ServerGone(Exception):
-    """No process reads a queue any more. Not a BrokenPipeError, which an environment may raise for its own reasons."""
+    """No process reads a queue any more.
+
+    This is not a BrokenPipeError, because an environment may raise that for its own reasons.
+    """
 
 
 class RecordQueue:
-    """A pipe of records of one dtype. Another process that is handed the queue may only write to it.
+    """A pipe of records of one dtype. Another process that receives the queue can only write to it.
 
     Args:
-        dtype: of a record.
-        room: bytes that may wait, where the system allows it; else 64 KiB.
+        dtype: dtype of a record.
+        room: size of the pipe in bytes, if the system allows it; otherwise, and for 0, it is 64 KiB.
     """
 
     def __init__(self, dtype: np.dtype, room: int = 0):
         self.dtype = dtype
         self.reader, self.writer = connection.Pipe(duplex=False)
         if room:
-            with contextlib.suppress(OSError):  # more than a user may have
+            with contextlib.suppress(OSError):  # the size may exceed what a user is allowed
                 fcntl.fcntl(self.writer.fileno(), fcntl.F_SETPIPE_SZ, room)
 
     def __getstate__(self):
-        # a process that held the reading end too would never learn that the server has died
+        # a process that also held the reading end would never notice that the server has died
         return {"dtype": self.dtype, "writer": self.writer}
 
     def put(self, record) -> None:
-        """Write one record (or an array of them), whole; it blocks only while there is no room.
+        """Write one record, or an array of records, completely; block only while the pipe is full.
 
         Raises:
             ServerGone: no process reads this queue any more.
@@ -75,24 +78,27 @@ class RecordQueue:
             raise ServerGone from None
 
     def get(self, maximum: int = 1) -> np.ndarray:
-        """Wait for a record, then return all that are there, oldest first, at most `maximum`; empty when closed."""
+        """Wait for a record, then return up to `maximum` waiting records, oldest first; none if the queue is closed."""
         return np.frombuffer(os.read(self.reader.fileno(), maximum * self.dtype.itemsize), self.dtype)
 
     def __len__(self) -> int:
-        """Return how many records wait."""
+        """Return the number of waiting records."""
         buffer = fcntl.ioctl(self.reader.fileno(), termios.FIONREAD, b"\0" * 4)
         return struct.unpack("i", buffer)[0] // self.dtype.itemsize
 
 
 class IndexQueue(RecordQueue):
-    """A queue of indices read by several threads, each of which one STOP record ends."""
+    """A queue of indices that several threads read. Each STOP record ends one of these threads."""
 
     def __init__(self):
         super().__init__(INDEX)
         self._reader = threading.local()
 
     def get(self, maximum: int = 1) -> np.ndarray:
-        """As `RecordQueue.get`; empty once this reader is to end. Indices before a STOP are handed out first."""
+        """Return indices like `RecordQueue.get`, but none if this reader should end.
+
+        Indices before a STOP record are returned first.
+        """
         if getattr(self._reader, "ends", False):
             self._reader.ends = False
             return np.empty(0, INDEX)
@@ -100,7 +106,7 @@ class IndexQueue(RecordQueue):
         stops = int(np.count_nonzero(records == STOP))
         if stops == 0:
             return records
-        self.stop(stops - 1)  # those that this read took from other readers
+        self.stop(stops - 1)  # put back those that are for other readers
         indices = records[records != STOP]
         self._reader.ends = len(indices) > 0
         return indices
@@ -112,10 +118,9 @@ class IndexQueue(RecordQueue):
 
 
 class NewestFirstQueue(IndexQueue):
-    """A training queue that hands out the newest slot first. Threads that read it take turns.
+    """A training queue that returns the newest slot first. Threads that read it must take turns.
 
-    Slots that were sent before an `ENDED` record are all handed out before it, so that the process which it names can
-    be replaced.
+    All slots sent before an `ENDED` record are returned before it, so that the process that it names can be replaced.
     """
 
     def __init__(self):
@@ -124,7 +129,7 @@ class NewestFirstQueue(IndexQueue):
         self._later: deque[int] = deque()  # from the first `ENDED` record on
 
     def get(self, maximum: int = 1) -> np.ndarray:
-        """Return the newest slot, or a record; wait where there is none; empty once this reader is to end."""
+        """Wait for a slot, then return the newest one, or an `ENDED` record; nothing if this reader should end."""
         if len(self) == 0 or super().__len__():
             records = super().get(PIPE_RECORDS)
             if not len(records):
@@ -139,21 +144,21 @@ class NewestFirstQueue(IndexQueue):
 
 
 class SharedMemory:
-    """Bytes that live as long as some process maps them: nothing is left behind however the processes end.
+    """Memory that exists as long as a process maps it, so nothing is left behind however the processes end.
 
-    They come from the kernel's anonymous memory files, which no limit on /dev/shm concerns.
+    It comes from the kernel's anonymous memory files, to which no limit on /dev/shm applies.
 
     Args:
-        size: in bytes.
-        advice: what needs less memory, for the message.
+        size: size in bytes.
+        advice: settings that need less memory, for the error message.
 
     Raises:
-        UserError: not enough memory; the text names the size needed.
+        UserError: there is not enough memory; the message gives the size needed.
     """
 
     def __init__(self, size: int, advice: str):
         room = available_bytes()
-        if size > room:  # asking for it all the same would end in the kernel killing some process
+        if size > room:  # otherwise the kernel would later kill a process
             raise UserError(
                 f"agents and server need {size / 2**20:.0f} MiB of shared memory, and {room / 2**20:.0f} MiB are left "
                 f"here; {advice} need less"
@@ -179,27 +184,28 @@ class SharedMemory:
 class RolloutBuffers:
     """The arrays that agents and server share.
 
-    There is room for `config.most_agents` and, after them, the remote agents. Each agent owns `slots_per_agent` segment
-    slots: one that it fills, the others waiting for training. States are written once, into the slot they are trained
-    from, and predicted from there.
+    There is room for `config.most_agents` agents and, after them, the remote agents. Each agent owns `slots_per_agent`
+    segment slots: it fills one of them while the others wait for training. A state is written into its segment's slot,
+    from which both predictions and training read it.
 
     Attributes:
-        states: [slots, t_max + 1, *state_shape]; the last one is the state a full segment bootstraps from.
+        states: [slots, t_max + 1, *state_shape]; the last state is the one from which a full segment bootstraps.
+        flat_states: [slots * (t_max + 1), *state_shape], the same memory; requests for predictions are indices into it.
         step_columns: [slots, t_max] each, by the names of `STEP_COLUMNS`; also attributes, such as `actions`.
         segment_columns: [slots] each, by the names of `SEGMENT_COLUMNS`; also attributes, such as `lengths`.
-        columns: both.
-        of_step: of the step columns those that a `Step` fills, in its order.
-        of_end: of the segment columns those that a `SegmentEnd` fills, in its order.
-        policy: float32 [num_agents, num_actions], the newest prediction for each agent.
-        value: float32 [num_agents].
-        version: int64 [num_agents], the model version that made it.
+        columns: step columns and segment columns together.
+        of_step: the step columns that a `Step` fills, in the order of its fields.
+        of_end: the segment columns that a `SegmentEnd` fills, in the order of its fields.
+        policy: float32 [num_agents, num_actions], policy of the newest prediction for each agent.
+        value: float32 [num_agents], value of that prediction.
+        version: int64 [num_agents], version of the model that made it.
         steps: int64 [num_agents], environment steps taken by each agent.
-        streams: int64 [num_agents], the number of the random stream that the agent begins with.
+        streams: int64 [num_agents], number of the random stream with which each agent begins.
         sent: int64 [num_agents], steps of each agent in segments that it has sent to training.
-        busy_since: float64 [num_agents], by process: when its current step, reset or start began (`time.monotonic`), 0
-            while it waits.
-        nodes: bytes [num_agents], by process: the machine of its agents where that is another one.
-        round_trips: float64 [num_agents, 2], by process: seconds that calls to that machine took, and their number.
+        busy_since: float64 [num_agents], by process: time at which its current step, reset or start began
+            (`time.monotonic`), or 0 while it waits.
+        nodes: bytes [num_agents], by process: machine that runs its agents, or empty for this one.
+        round_trips: float64 [num_agents, 2], by process: total seconds of calls to that machine, and number of calls.
     """
 
     states: np.ndarray
@@ -261,11 +267,11 @@ class RolloutBuffers:
         self.of_end = in_order_of(SegmentEnd, self.segment_columns, "lengths")
 
     def state_index(self, slot: int, step: int) -> int:
-        """Return the index of a slot's state in `flat_states`: what the prediction queue carries."""
+        """Return the index of a slot's state in `flat_states`, as used in the prediction queue."""
         return slot * (self.t_max + 1) + step
 
     def agents_of(self, state_indices: np.ndarray) -> np.ndarray:
-        """Return the agents whose states these are."""
+        """Return the agents to which the states with these indices belong."""
         return state_indices // ((self.t_max + 1) * self.slots_per_agent)
 
     def slots_of(self, agent: int) -> range:
@@ -274,18 +280,19 @@ class RolloutBuffers:
 
 
 def _nbytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
-    """Bytes of an array, rounded up so that the next one is aligned."""
+    """Return the size of an array in bytes, rounded up so that the next array is aligned."""
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     return -(-size // 64) * 64
 
 
 def assigned_processes(config: Config, processes: int) -> np.ndarray:
-    """Return the process of each agent, int64 [num_agents].
+    """Return the number of each agent's process, int64 [num_agents].
 
-    Agents of this machine are spread evenly; remote ones have a process for each actor.
+    Agents on this machine are spread evenly over its processes. Remote agents have one process per actor.
 
     Args:
-        processes: of this machine, as `Config.processes` says.
+        config: settings of the run.
+        processes: number of processes with agents on this machine, as returned by `Config.processes`.
     """
     homes = [np.arange(config.most_agents) % processes]
     homes += [np.full(len(agents), processes + number) for number, agents in enumerate(config.remote_actors)]
@@ -293,36 +300,37 @@ def assigned_processes(config: Config, processes: int) -> np.ndarray:
 
 
 class ReplyPipes:
-    """The way back: one pipe per agent process, on which it learns of predictions, free slots, and its agents.
+    """Pipes for replies, one per agent process, which tell it of predictions, free slots, and agents to add or remove.
 
-    Closing a pipe ends its process; so does the end of the server, however it comes.
+    A process ends when its pipe is closed, or when the server ends for any reason.
 
     Args:
-        homes: int [num_agents], the number of the process that each agent lives in.
+        memory: buffers shared with the agents.
+        homes: int [num_agents], number of each agent's process.
     """
 
     def __init__(self, memory: RolloutBuffers, homes: np.ndarray):
         self._memory = memory
         self._homes = homes
         self._writers: dict[int, connection.Connection] = {}
-        self._lock = threading.Lock()  # a number of a closed pipe may already be another file's
+        self._lock = threading.Lock()  # the descriptor of a closed pipe may soon belong to another file
 
     def process_of(self, agent: int) -> int:
-        """Return the process that an agent lives in."""
+        """Return the number of an agent's process."""
         return int(self._homes[agent])
 
     def open(self, process: int) -> connection.Connection:
-        """Open a new pipe for process number `process`; return the end that the process reads."""
+        """Open a new pipe for process number `process`; return its reading end."""
         reader, self._writers[process] = connection.Pipe(duplex=False)
         return reader
 
     def close(self, process: int) -> None:
-        """End the process that reads this pipe; what is for its agents goes to nobody until it is opened anew."""
+        """End the process that reads this pipe. Records for its agents are dropped until the pipe is opened again."""
         with self._lock:
             self._writers.pop(process).close()
 
     def predicted(self, agents: np.ndarray) -> None:
-        """Tell each of these agents (uint32 [n]) that its prediction is there."""
+        """Tell each of these agents (uint32 [n]) that its prediction is ready."""
         self._send(agents, agents)
 
     def released(self, slot: int) -> None:
@@ -330,20 +338,20 @@ class ReplyPipes:
         self._send(slot // self._memory.slots_per_agent, slot | RELEASED)
 
     def added(self, agent: int) -> None:
-        """Let an agent begin, with the random stream that the memory names."""
+        """Let an agent begin, with its random stream in `memory.streams`."""
         self._send(agent, agent | ADDED)
 
     def removed(self, agent: int) -> None:
-        """Let an agent end: it gives up its segment and episode."""
+        """Let an agent end; it gives up its segment and episode."""
         self._send(agent, agent | REMOVED)
 
     def _send(self, agents: ArrayLike, records: ArrayLike) -> None:
-        """Send each agent's record to the process that it lives in."""
+        """Send each agent's record to its process."""
         records = np.atleast_1d(np.asarray(records, INDEX))
         homes = self._homes[np.atleast_1d(agents)]
         with self._lock:
             for process in set(homes.tolist()):
                 if process in self._writers:
-                    # a process that has ended is the server's to notice
+                    # the system notices by itself when a process has ended
                     with contextlib.suppress(BrokenPipeError):
                         os.write(self._writers[process].fileno(), records[homes == process].tobytes())

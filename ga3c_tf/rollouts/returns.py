@@ -1,4 +1,4 @@
-"""The discounted returns of one segment, n-step and lambda. Agent processes call it, so it is NumPy only."""
+"""The discounted returns of a segment: n-step returns and lambda-returns. NumPy only, for use in agent processes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import numpy as np
 
 
 def nstep_returns(rewards: Sequence[float] | np.ndarray, bootstrap: float, gamma: float) -> np.ndarray:
-    """R[i] = rewards[i] + gamma * R[i + 1], where R[n] is the bootstrap (section 2 of the paper).
+    """Return the n-step returns of a segment (section 2 of the paper).
 
-    A loop over Python floats: for the five steps of a segment it beats any vectorised form.
+    R[i] = rewards[i] + gamma * R[i + 1], where R[n] is the bootstrap.
+
+    The loop is over Python floats: for the five steps of a segment it is faster than any vectorised form.
 
     Args:
-        rewards: [n], in the order they came; n may be zero.
-        bootstrap: V of the state after the last reward, or 0 where the episode ended there.
+        rewards: [n], in order of time; n may be zero.
+        bootstrap: V of the state after the last reward, or 0 if the episode ended there.
         gamma: Discount factor of one step.
 
     Returns:
@@ -34,15 +36,17 @@ def lambda_returns(
     gamma: float,
     gae_lambda: float,
 ) -> np.ndarray:
-    """R[i] = rewards[i] + gamma * ((1 - lambda) * V[i + 1] + lambda * R[i + 1]), where R[n] and V[n] are the bootstrap.
+    """Return the lambda-returns of a segment.
+
+    R[i] = rewards[i] + gamma * ((1 - lambda) * V[i + 1] + lambda * R[i + 1]), where R[n] and V[n] are the bootstrap.
 
     R[i] - V[i] is the generalized advantage estimate, the sum of the discounted one-step errors (Schulman et al. 2016,
     arXiv 1506.02438, equation 16). With lambda 1 these are the n-step returns.
 
     Args:
-        rewards: [n], in the order they came; n may be zero.
-        values: [n], V of the states that the rewards followed.
-        bootstrap: V of the state after the last reward, or 0 where the episode ended there.
+        rewards: [n], in order of time; n may be zero.
+        values: [n], V of the state before each reward.
+        bootstrap: V of the state after the last reward, or 0 if the episode ended there.
         gamma: Discount factor of one step.
         gae_lambda: Weight of longer returns against shorter ones, 0 to 1.
 

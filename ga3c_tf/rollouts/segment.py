@@ -1,4 +1,4 @@
-"""A segment of experience in the making: an agent's steps, which are trained on together."""
+"""A segment while an agent collects it: consecutive steps, which are trained on together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from ga3c_tf.rollouts.returns import lambda_returns, nstep_returns
 
 
 class Segment:
-    """Up to t_max steps of one agent, written straight into its slot of the shared memory."""
+    """Up to t_max consecutive steps of one agent, written directly into a slot of the shared memory.
+
+    Args:
+        memory: buffers shared with the server.
+        slot: segment slot to fill.
+        state: state before the first step.
+
+    Attributes:
+        slot: segment slot that is filled.
+        length: number of steps so far.
+    """
 
     def __init__(self, memory: RolloutBuffers, slot: int, state: np.ndarray):
         self.slot = slot
@@ -22,16 +32,16 @@ class Segment:
 
     @property
     def newest(self) -> int:
-        """Index, as the prediction queue carries it, of the state after the last step."""
+        """Index of the state after the last step, as used in the prediction queue."""
         return self._memory.state_index(self.slot, self.length)
 
     @property
     def full(self) -> bool:
-        """Whether it has t_max steps."""
+        """Whether the segment has t_max steps."""
         return self.length == self._memory.t_max
 
     def append(self, step: Step, next_state: np.ndarray) -> None:
-        """Add one step and the state that it led to."""
+        """Add one step and the state that follows it."""
         place = self.slot, self.length
         for column, value in zip(self._memory.of_step, step, strict=True):
             column[place] = value
@@ -40,7 +50,7 @@ class Segment:
         self._memory.states[self.slot, self.length] = next_state
 
     def close(self, end: SegmentEnd, config: Config) -> None:
-        """Write how it ends, and the returns, which bootstrap from the value of the newest state."""
+        """Write how the segment ends, and its returns, which bootstrap from the value in `end`."""
         memory = self._memory
         slot = self.slot
         if config.advantage == "gae":

@@ -1,1 +1,1 @@
-"""The training systems: GA3C, the same in one process, A2C and A3C."""
+"""The training systems: GA3C, its single-process version, A2C and A3C."""

@@ -1,4 +1,4 @@
-"""Synchronous batched advantage actor-critic (Stooke & Abbeel, arXiv 1803.02811): without policy lag, or a set one."""
+"""Synchronous batched advantage actor-critic (Stooke & Abbeel, arXiv 1803.02811), with no or a fixed policy lag."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ from ga3c_tf.workers.supervisor import AgentSupervisor
 from ga3c_tf.workers.trainer import BatchBuilder, train
 
 LAST_ROUND_SECONDS = 1.0
-"""At the end of a run, for the agents to send a round that they have stepped through."""
+"""Seconds that agents have at the end of a run to send a round whose steps they have already taken."""
 
 
 class A2C(System):
-    """All agents step, on one prediction for all of them; after t_max steps, one update on all their segments.
+    """All agents step together, on one prediction for all; after t_max steps the model is trained on all segments.
 
-    A round is t_max steps of every agent. What an agent sends of it, one segment or, where episodes end, several, is
-    chosen, bootstrapped and trained on by one version of the model. An agent that has sent t_max steps waits for the
-    update; one that must know the value of a time limit's last state asks once more, and the others wait for it.
+    A round is t_max steps of every agent. An agent sends its round as one segment, or as several if episodes end. One
+    version of the model chooses the actions of a round, gives the bootstrap values, and is trained on the round. An
+    agent that has sent t_max steps waits for the update. An agent that needs the value of the last state before a time
+    limit sends one more request, and the others wait for it.
 
-    With `--lag` K the updates after a round are on the batch of K rounds ago, all else being equal; there is none after
-    the first K rounds of a session. Batches that still wait at its end are left.
+    With `--lag` K the updates after a round use the batch of K rounds ago; all else is the same. There are no updates
+    after the first K rounds of a session. Batches that still wait at the end of the session are not trained on.
     """
 
     def __init__(self, session: Session):
@@ -52,8 +53,8 @@ class A2C(System):
         self._sentinels: dict[int, int] = {}
         self._readers: list[connection.Connection | int] = []
         self._batch: Batch | None = None
-        self._waiting: deque[Batch] = deque()  # with --lag
-        self._asked = np.full(config.num_agents, -1, np.int64)  # each agent's waiting request
+        self._waiting: deque[Batch] = deque()  # batches of earlier rounds, with --lag
+        self._asked = np.full(config.num_agents, -1, np.int64)  # each agent's waiting request, -1 without one
         self._sent = np.zeros(config.num_agents, np.int64)  # steps of this round that are in sent segments
         self._steps_before = np.zeros(config.num_agents, np.int64)  # each agent's steps before this round
 
@@ -103,14 +104,17 @@ class A2C(System):
         return Counts(agents=self.session.config.num_agents, requests=requests, gathered=self._builder.states)
 
     def _all_have_asked(self, seconds: float) -> bool:
-        """Wait for agents, up to `seconds`, and take in what they send; return whether all wait for an answer."""
+        """Wait up to `seconds` for messages of agents and read them; return whether all agents wait for an answer."""
         for ended in self._sentinels.keys() & set(connection.wait(self._readers, seconds)):
             raise self._processes.error_of(self._sentinels[ended])
         self._take_in()
         return bool(self._asked.min() >= 0)
 
     def _take_in(self) -> None:
-        """Note requests and copy segments. Requests first: whoever asks has sent its segments before."""
+        """Note the requests and copy the segments that agents have sent.
+
+        Requests are read first: an agent sends its segments before its request, so none of them is missed.
+        """
         session = self.session
         if len(self._prediction_queue):
             requests = self._prediction_queue.get(session.config.num_agents)
@@ -122,7 +126,7 @@ class A2C(System):
             self._answers.released(slot)
 
     def _update(self) -> None:
-        """Train if the round is over."""
+        """Train if the round is complete."""
         session = self.session
         if self._batch is None:
             return
@@ -135,12 +139,12 @@ class A2C(System):
         self._steps_before[:] = session.memory.steps
 
     def _would_step(self) -> bool:
-        """Whether an agent steps once it is answered; the others only wait for the value of their last state."""
+        """Return whether an answer now would let any agent step; the others only need the value of their last state."""
         steps = self.session.memory.steps - self._steps_before
         return bool((steps < self.session.config.t_max).any())
 
     def _answer(self) -> None:
-        """Predict for all agents that are to step."""
+        """Answer all agents that have not yet sent t_max steps of this round."""
         session = self.session
         agents = np.flatnonzero(self._sent < session.config.t_max)
         requests = self._asked[agents].astype(INDEX)
@@ -150,7 +154,7 @@ class A2C(System):
 
 
 def _check_room(batches: int, batch_bytes: int) -> None:
-    """Refuse with a UserError to keep more batches than there is memory for."""
+    """Raise a UserError if there is too little memory to keep this number of batches."""
     if batches * batch_bytes > available_bytes():
         raise UserError(
             f"--lag {batches} keeps {batches * batch_bytes / 2**20:.0f} MiB of batches, and "

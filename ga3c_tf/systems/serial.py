@@ -1,4 +1,4 @@
-"""The serial mode: agents, prediction and training in turn, in one process, so that a seed fixes every weight."""
+"""The serial mode: agents, prediction and training take turns in one process, so a seed determines every weight."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ga3c_tf.workers.random_streams import random_stream
 from ga3c_tf.workers.trainer import BatchBuilder, train
 
 COLLECTED = 1_000
-"""Agents after which ended episodes are collected: a pipe that nobody reads has room for some 2,700."""
+"""Number of agents after which ended episodes are collected: a pipe has room for about 2,700 unread episodes."""
 
 
 class SerialGA3C(System):
-    """GA3C without processes and threads: each round every agent takes one step."""
+    """GA3C without processes and threads: in each round every agent takes one step."""
 
     def __init__(self, session: Session):
         super().__init__(session)
@@ -62,7 +62,7 @@ class SerialGA3C(System):
     def _round(self) -> None:
         session = self.session
         requests: dict[int, int] = {}
-        while len(requests) < len(self._runs):  # an agent may first need a segment slot back
+        while len(requests) < len(self._runs):  # an agent may first have to get a segment slot back
             for number, run in enumerate(self._runs):
                 if number not in requests and (request := next(run)) is not None:
                     requests[number] = request

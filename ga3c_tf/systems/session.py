@@ -1,4 +1,4 @@
-"""What a training and its system share: the model, the shared memory, the counters, the curves and the budget."""
+"""The objects that a training and its system share: model, shared memory, counters, curves and budget."""
 
 from __future__ import annotations
 
@@ -22,28 +22,29 @@ class Session:
     """One session of a run, from its first step or a checkpoint to its end.
 
     Args:
-        config: settings, with a seed.
-        spec: what `describe_environment` says of the config's environment.
+        config: settings; the seed must be set.
+        spec: result of `describe_environment` for the environment in `config`.
         device: TensorFlow device, as `configure_device` returned it.
-        warn: called with one line about something that went wrong but was dealt with.
+        warn: called with one line about a problem that the run survives.
 
     Attributes:
-        model: the model that is trained.
-        memory: the buffers that agents and the server share.
+        model: model that is trained.
+        memory: buffers that the agents and the server share.
         stats: counters of episodes, predictions and updates.
-        lost: agent processes that ended by themselves and were replaced.
-        skipped: updates that were skipped because a loss or gradient was not finite.
-        minibatches: cuts a batch into those of its updates.
-        lag_limit: tells which segments are too old to be trained on.
+        lost: counts the agent processes that ended unexpectedly and were replaced.
+        skipped: counts the updates that were skipped because a loss or gradient was not finite.
+        minibatches: splits a batch into the minibatches of its updates.
+        lag_limit: decides which segments are too old to be trained on.
         training_queue: slots of the segments that wait for training.
-        episode_queue: episodes that ended, until `collect_episodes` takes them.
-        wake: has something to read when the training has a reason to look around; see `wake_up`.
+        episode_queue: ended episodes that `collect_episodes` has not read yet.
+        wake: queue whose records wake a system that waits in `poll`; see `wake_up`.
         steps_before: agent steps of earlier sessions.
-        workers_before: N_A, N_P and N_T that an earlier session had found best; None where none did.
-        log: the curves, from `open_log` on.
+        workers_before: N_A, N_P and N_T that an earlier session found best, or None.
+        log: the curves; set by `open_log`.
 
     Raises:
         UserError: the network does not fit the environment, or there is too little memory.
+        ValueError: the settings have no seed.
     """
 
     log: RunLog
@@ -57,7 +58,7 @@ class Session:
         self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
         self.memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
         self.stats = Stats(config.rolling_episodes)
-        # a machine that dies takes all its actors along
+        # a machine that dies ends all actors on it
         self.lost = FailureBudget(config.max_failures + len(config.remote_actors))
         self.skipped = FailureBudget(config.max_failures)
         self.minibatches = Minibatches(config)
@@ -90,7 +91,7 @@ class Session:
         return 0.0 if self._start is None else time.monotonic() - self._start
 
     def rates(self) -> tuple[float, float]:
-        """Return the learning rate and beta of now."""
+        """Return the current learning rate and beta."""
         return self.config.annealed(self.agent_steps, self.time_s)
 
     def begin(self) -> None:
@@ -98,7 +99,12 @@ class Session:
         self._start = time.monotonic()
 
     def restore(self, counters: dict) -> None:
-        """Go on from where a checkpoint stands; `counters` as `counters` returned them."""
+        """Continue from a checkpoint.
+
+        Args:
+            counters: counters in the checkpoint: those that `counters` returned, and in "setting" the N_A, N_P and N_T
+                with which the run resumes, or None.
+        """
         self.steps_before = counters["agent_steps"]
         self._time_before = counters["time_s"]
         self._agents_started = counters["agents_started"]
@@ -107,7 +113,7 @@ class Session:
         self.minibatches = Minibatches(self.config, self.steps_before)
 
     def counters(self) -> dict:
-        """Return what a checkpoint keeps of this session beside the model."""
+        """Return the counters of this session that a checkpoint stores beside the model."""
         return {
             "agent_steps": self.agent_steps,
             "time_s": self.time_s,
@@ -128,7 +134,7 @@ class Session:
         self.wake_up()
 
     def ended(self) -> str | None:
-        """Return why the training is to end (of `runs.outcomes`); None while it is to go on."""
+        """Return why the training should end (a constant of `runs.outcomes`), or None if it should continue."""
         config = self.config
         if self._stop_reason:
             return self._stop_reason
@@ -141,28 +147,28 @@ class Session:
         return None
 
     def progress(self) -> float | None:
-        """Return the share of the budget that is used, 0 to 1; None where there is no budget."""
+        """Return the share of the budget that is used, 0 to 1, or None if there is no budget."""
         return self.config.progress(self.agent_steps, self.time_s, self.stats.episodes)
 
     def wake_up(self) -> None:
-        """Have a system that waits for its processes look around; safe in a signal handler and from other threads."""
+        """Wake a system that waits for its processes; safe in a signal handler and from other threads."""
         self.wake.put(0)
 
-    # what a system does through it
+    # what a system calls
 
     def new_stream(self) -> int:
-        """Return the number of a random stream that no agent of this run has had.
+        """Return the number of a random stream that no agent of this run has used.
 
-        After a kill, those since the last checkpoint may be used again: the steps of their agents are lost, too.
+        After a kill, numbers given out since the last checkpoint are used again: the steps taken with them are lost.
         """
         self._agents_started += 1
         return self._agents_started - 1
 
     def open_log(self, path: Path) -> None:
-        """Open the curves in the run folder `path`; what a lost part of the run had added is dropped.
+        """Open the curves in the run folder `path`; rows from a lost part of the run are dropped.
 
         Raises:
-            OSError: they cannot be written.
+            OSError: the curves cannot be written.
         """
         nodes = self.config.remote_agents > 0
         self.log = RunLog(path, self.steps_before, self._time_before, self.stats.episodes, self.warn, nodes=nodes)
@@ -182,6 +188,6 @@ class Session:
                 self.log.episode(row, self.stats.rolling_score)
 
     def tell(self, event: str, why: str) -> None:
-        """Warn of something that was dealt with, and log it."""
+        """Warn of a problem that the run survives, and log it as an event."""
         self.warn(why)
         self.log.event({"time_s": self.time_s, "agent_steps": self.agent_steps, "event": event, "why": why})

@@ -1,4 +1,4 @@
-"""The contract of a training system: what GA3C, A2C and A3C have to offer so that one loop drives any of them."""
+"""The contract of a training system: the methods through which one loop drives GA3C, A2C or A3C."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from ga3c_tf.systems.session import Session
 
 @dataclass(frozen=True)
 class Counts:
-    """What a system has and what waits in it.
+    """Numbers of workers and of waiting requests in a system.
 
     Attributes:
-        agents, predictors, trainers: N_A, N_P and N_T.
-        requests: states that wait for a prediction.
-        gathered: states put into batches so far, those of batches that still grow included.
-        workers_to_keep: N_A, N_P and N_T that a resumed run begins with; None for those of the settings.
+        agents: number of agents, remote ones included.
+        predictors, trainers: N_P and N_T.
+        requests: number of states that wait for a prediction.
+        gathered: number of states put into batches so far, including batches that still grow.
+        workers_to_keep: N_A, N_P and N_T with which a resumed run starts; None for those of the settings.
     """
 
     agents: int
@@ -29,10 +30,10 @@ class Counts:
 
 
 class System(abc.ABC):
-    """Trains the model of a session.
+    """Base class of the training systems: trains the model of a session. No worker is started before `start`.
 
     Args:
-        session: what it shares with the loop that drives it. Nothing is started before `start`.
+        session: objects that the system shares with the loop that drives it.
     """
 
     def __init__(self, session: Session):
@@ -40,18 +41,18 @@ class System(abc.ABC):
 
     @abc.abstractmethod
     def start(self) -> None:
-        """Start whatever trains."""
+        """Start the workers."""
 
     @abc.abstractmethod
     def poll(self, seconds: float) -> None:
-        """Let it work for about `seconds`, less if something happened.
+        """Let the system work for about `seconds`, or less if something happens.
 
         Raises:
             Exception: the first error of a worker.
         """
 
     def check(self) -> None:  # noqa: B027 - a system without workers has none that fail
-        """Raise the first error of a worker, and do nothing else: it is called while the system is paused."""
+        """Raise the first error of a worker, and do nothing else: this is also called while the system is paused."""
 
     @abc.abstractmethod
     def stop(self) -> None:
@@ -62,14 +63,14 @@ class System(abc.ABC):
         """Return the numbers of workers and of waiting requests."""
 
     def kill(self) -> None:  # noqa: B027 - a system without processes has none to end
-        """End all processes at once, without a word."""
+        """Kill all processes, without waiting for them."""
 
     def paused(self) -> AbstractContextManager[None]:
-        """Return a context in which no update happens and the model is what was trained so far."""
+        """Return a context for saving the model: it has the updates made so far, and no update changes it meanwhile."""
         return nullcontext()
 
     def finish(self) -> None:  # noqa: B027 - most systems have none due
-        """Do the updates that are due on steps already taken; called once, when a budget or a stop ends the run."""
+        """Do the updates that are due for steps already taken; called once, when a budget or a stop ends the run."""
 
     def before_row(self) -> None:  # noqa: B027 - optional
-        """Do what is due once for each row of metrics, before it is written."""
+        """Do what is due once per row of metrics; called before each row is written."""

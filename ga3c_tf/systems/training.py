@@ -20,30 +20,31 @@ from ga3c_tf.systems.system import System
 
 POLL_SECONDS = 0.25
 RETRY_SECONDS = 30.0
-"""Until a checkpoint that could not be written is tried again."""
+"""Most seconds until a checkpoint that could not be written is tried again."""
 
 
 class NotSaved(RuntimeError):
-    """What a run has done cannot be written; what was saved before remains. The text is one line."""
+    """The results of a run cannot be written; what was saved before remains. The message is one line."""
 
 
 class Training:
     """One run, from its first step or a checkpoint to its budget.
 
     Args:
-        system: makes what trains, of a session: `GA3C`, `A2C`, `A3C` or a `System` of one's own.
-        config: settings, with a seed.
-        spec: what `describe_environment` says of the config's environment.
-        run: the run folder; nothing is written to it before `run`.
+        system: makes the training system for a session: `GA3C`, `A2C`, `A3C` or your own `System`.
+        config: settings; the seed must be set.
+        spec: result of `describe_environment` for the environment in `config`.
+        run: run folder; nothing is written to it before `run` is called.
         device: TensorFlow device, as `configure_device` returned it.
-        warn: called with one line about something that went wrong but was dealt with.
+        warn: called with one line about a problem that the run survives.
 
     Attributes:
-        session: the model, the counters and the curves.
-        system: what trains.
+        session: model, counters and curves.
+        system: system that trains.
 
     Raises:
         UserError: the network does not fit the environment, or there is too little memory.
+        ValueError: the settings have no seed.
     """
 
     def __init__(
@@ -61,10 +62,10 @@ class Training:
         self._health = HealthMonitor(self.session, self.system)
 
     def resume(self) -> float:
-        """Restore the newest whole checkpoint; call before `run`.
+        """Restore the newest undamaged checkpoint; to be called before `run`.
 
         Returns:
-            Seconds of training before it.
+            Seconds of training up to the checkpoint.
         """
         counters = self._checkpoints.restore("latest")
         self._checkpoints.set_damaged_aside()
@@ -76,24 +77,24 @@ class Training:
         self.session.stop(reason)
 
     def kill(self) -> None:
-        """End all processes of the run at once, without a word."""
+        """Kill all processes of the run, without waiting for them."""
         self.system.kill()
 
     def run(self, report: Callable[[dict], None] = lambda row: None) -> dict:
         """Train until the budget is reached or `stop` is called.
 
         Args:
-            report: called with each row of metrics as it is logged, rolling score and progress added.
+            report: called with each row of metrics when it is logged, with episodes, rolling score and progress added.
 
         Returns:
-            The summary: why it ended (of `runs.outcomes`), counters, rates over this session, rolling score and
-            checkpoint.
+            The summary: why the run ended (a constant of `runs.outcomes`), counters, rates over this session, rolling
+            score and checkpoint.
 
         Raises:
-            AgentError: agent processes ended by themselves, more than are replaced.
+            AgentError: more agent processes ended unexpectedly than are replaced.
             FloatingPointError: too many updates were skipped, or a weight is not finite; the last checkpoint remains.
-            NotSaved: the last checkpoint cannot be written; the one before remains.
-            Exception: whatever a predictor or trainer raised.
+            NotSaved: the curves, or the first or last checkpoint, cannot be written; what was saved before remains.
+            Exception: any other error of a predictor or trainer.
         """
         tracking = Tracking(self._run.path, self.session.config, self.session.warn)
 
@@ -110,7 +111,7 @@ class Training:
         return summary
 
     def _train(self, report: Callable[[dict], None]) -> dict:
-        """Do what `run` says, without a tracker."""
+        """Train as `run` describes, without experiment trackers."""
         session = self.session
         stats = session.stats
         session.begin()
@@ -159,7 +160,7 @@ class Training:
             raise NotSaved(f"cannot write to {self._run.path}: {error.strerror}") from None
 
     def _train_until_ended(self, rows: _Rows) -> str:
-        """Watch over the system, log and save until the run is to end; return why it is."""
+        """Drive the system, log and save until the run should end; return the reason."""
         session = self.session
         save_at = time.monotonic() + 60 * session.config.checkpoint_minutes
         while (ended := session.ended()) is None:
@@ -174,7 +175,13 @@ class Training:
         return ended
 
     def _wind_up(self, failed: BaseException | None) -> Path | None:
-        """End the workers and save what they did, whatever fails on the way, unless that is not finite."""
+        """End the workers and save the model and the curves, even if something fails on the way.
+
+        The model is not saved if the run failed because of numbers that are not finite.
+
+        Returns:
+            The checkpoint, or None if none was written.
+        """
         try:
             self.system.stop()
             self.session.collect_episodes()
@@ -195,11 +202,11 @@ class Training:
         return Checkpoints(self._run.path, self.session.model.checkpoint_objects(), self.session.warn)
 
     def _save_or_wait(self) -> float:
-        """Write a checkpoint, or tell that it cannot be; return the seconds until the next one."""
+        """Write a checkpoint, or report that it cannot be written; return the seconds until the next attempt."""
         seconds = 60 * self.session.config.checkpoint_minutes
         try:
             with self.system.paused():
-                self.system.check()  # an error of a worker leaves the last checkpoint as it is
+                self.system.check()  # after an error of a worker the last checkpoint is kept
                 self._save()
         except NotSaved as error:
             self.session.tell("not saved", f"{error}; the training goes on, the last checkpoint remains")
@@ -210,7 +217,8 @@ class Training:
         """Write the last checkpoint and close the curves.
 
         Args:
-            failed: what has ended the run early; an error of saving is then only told.
+            failed: error that has ended the run early, or None. After such an error a failure to save is only a
+                warning.
         """
         try:
             with self.system.paused():
@@ -218,7 +226,7 @@ class Training:
         except (NotSaved, FloatingPointError) as error:
             if failed is None:
                 raise
-            self.session.warn(str(error))  # and `failed` goes on its way
+            self.session.warn(str(error))  # the run ends with `failed`
             return None
         finally:
             self.session.log.close()
@@ -228,14 +236,14 @@ class Training:
         counters = {**session.counters(), "setting": self.system.counts().workers_to_keep}
         agent_steps = counters["agent_steps"]
         try:
-            session.log.flush()  # or a resumed run would find rows missing
+            session.log.flush()  # otherwise a resumed run could find rows missing
             return self._checkpoints.save(agent_steps, counters, session.stats.settled_score)
         except OSError as error:
             raise NotSaved(f"no checkpoint at {agent_steps} agent steps: {error.strerror or error}") from None
 
 
 class _Rows:
-    """Writes the rows of metrics.csv, one each `log_seconds`."""
+    """Writes the rows of metrics.csv, one every `log_seconds`."""
 
     def __init__(self, session: Session, system: System, report: Callable[[dict], None]):
         self._session = session
@@ -252,7 +260,10 @@ class _Rows:
         return max(0.0, self._due - time.monotonic())
 
     def write_if_due(self) -> None:
-        """Write a row if it is time. The next is due in time with it, or a whole period after a delay."""
+        """Write a row if one is due.
+
+        Rows are due at regular times. If the next time has already passed, the next row is due one period from now.
+        """
         if time.monotonic() < self._due:
             return
         self._write()
@@ -261,7 +272,7 @@ class _Rows:
         self._due = in_time if in_time > now else now + self._period
 
     def write_last(self) -> None:
-        """Write the row of the time since the last one, unless its rates would say little for want of time."""
+        """Write a row for the time since the last one, unless that time is too short for meaningful rates."""
         if self._count == 0 or self._session.time_s - self._window_start > self._period / 2:
             self._write()
 
@@ -271,7 +282,7 @@ class _Rows:
         time_s = session.time_s
         steps = session.agent_steps
         seconds = max(time_s - self._window_start, 1e-9)
-        pps = (steps - self._window_steps) / seconds  # not the predictions: some have no step, for a bootstrap alone
+        pps = (steps - self._window_steps) / seconds  # not predictions: some only give a bootstrap value
         self._window_start = time_s
         self._window_steps = steps
         self._count += 1

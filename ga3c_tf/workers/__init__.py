@@ -1,1 +1,1 @@
-"""Agent processes, predictor and trainer threads, and what watches and adjusts them."""
+"""Agents and their processes, predictor and trainer threads, and the supervision and adjustment of these workers."""

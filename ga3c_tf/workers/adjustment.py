@@ -1,4 +1,4 @@
-"""Dynamic adjustment: N_A, N_P and N_T are changed while the run goes on, and what is faster is kept (section 4.3)."""
+"""Dynamic adjustment of N_A, N_P and N_T during a run: changes that make training faster are kept (section 4.3)."""
 
 from __future__ import annotations
 
@@ -11,29 +11,33 @@ from ga3c_tf.workers.adjustment_rules import Decision, Reading, Search, Window, 
 from ga3c_tf.workers.thread import Worker
 
 WINDOWS = 10
-"""Parts of a period: enough for a standard error, and to leave some out."""
+"""Number of windows that a period is divided into: enough to estimate a standard error and to leave some out."""
 
 
 class DynamicAdjustment(Worker):
-    """The thread of dynamic adjustment: applies what the search proposes, measures it, logs what was decided.
+    """The thread of dynamic adjustment: applies each proposed setting, measures it and logs the decision.
 
-    A rejected setting runs until the next proposal, made at once: the accepted setting, or that with another change.
+    A rejected setting runs until the next proposal, which is made at once. That proposal is the accepted setting, or
+    the accepted setting with another change.
 
     Args:
-        search: the rule; used by this thread alone, but for reading `accepted`.
-        apply: brings the system to a setting, called in this thread and only when the setting differs from the last
-            one, the start included. It should return soon: a stop waits for it.
-        samples: how many samples have been trained on so far (`Stats.trained_samples`), a count that never falls.
-        log: called in this thread with a row of `ADJUSTMENT_COLUMNS` after each period. time_s: the clock's time at the
-            end of the period. rate, noise: samples per second (or what `samples` counts) and its standard error within
-            this period. accepted: 1 if the row's setting is the accepted one from here on, else 0. why: one line.
+        search: rule that proposes and judges settings. Only this thread uses it, but other threads may read `accepted`.
+        apply: changes the numbers of workers to those of a setting. It is called in this thread, for the first setting
+            and for each one that differs from the setting before it. It should return soon, because the thread cannot
+            end before.
+        samples: returns the number of samples trained on so far (`Stats.trained_samples`), which never decreases.
+        log: called in this thread with a row of `ADJUSTMENT_COLUMNS` after each period. `time_s` is the time of `clock`
+            at the end of the period. `rate` and `noise` are the samples per second (or the unit of `samples`) and their
+            standard error within this period. `accepted` is 1 if the row's setting is the accepted one from now on,
+            else 0. `why` is the reason, in one line.
         on_error: called in this thread after `error` has been set.
-        clock: seconds; measures the windows, and gives the rows' time_s.
-        period: seconds of one setting. The paper's are 60, the authors' code's 20.
-        warm_up: share of the period, 0 to 1, that is left out after a change: new agents have to start.
+        clock: returns seconds; measures the windows and gives `time_s` of the rows.
+        period: seconds for which a setting runs. The paper uses 60, the authors' code 20.
+        warm_up: share of the period, from 0 to below 1, that is not measured after a change, since new agents have to
+            start first.
 
     Raises:
-        ValueError: a period or warm-up out of range.
+        ValueError: the period or the warm-up is out of range.
     """
 
     def __init__(
@@ -61,7 +65,7 @@ class DynamicAdjustment(Worker):
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """End the thread at once, or as soon as `apply` returns; a setting under trial stays as it is."""
+        """End the thread at once, or as soon as `apply` returns; a setting under trial stays in effect."""
         self._stopping.set()
 
     def work(self) -> None:
@@ -78,7 +82,7 @@ class DynamicAdjustment(Worker):
                 self._log(self._row(setting, read(windows), self.search.observe(windows)))
 
     def _measure(self, left_out: float) -> list[Window]:
-        """Return the windows of one period after its first `left_out` seconds; none at a stop."""
+        """Return the windows of one period after its first `left_out` seconds; no windows if the thread is stopped."""
         self._stopping.wait(left_out)
         windows = []
         count = self._samples()

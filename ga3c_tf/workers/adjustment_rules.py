@@ -1,8 +1,8 @@
-"""Rules of dynamic adjustment (section 4.3): each proposes numbers of workers, and judges them by what was measured.
+"""Rules of dynamic adjustment (section 4.3): each proposes numbers of workers and judges them by the measured speed.
 
-What is to be maximized are trained samples per second. Updates per second (TPS) measure the same only where every
-update has the same number of samples: where a minimum training batch merges segments, fewer and larger updates can
-train more.
+The objective is the number of trained samples per second. Updates per second (TPS) are equivalent only if all updates
+have the same number of samples. Where a minimum training batch merges segments, fewer and larger updates can train on
+more samples.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-# The simulations of tests/workers/test_adjustment.py show what these numbers do.
-CUT = 0.2  # share of the windows left out at either end: a checkpoint disturbs a window or two
-DRIFT = 0.015  # share of the rate by which two periods of one setting differ, 1 standard deviation (Pong, 2 cores)
-NOISES = 1.5  # standard errors of the difference that a gain must exceed, at first
-CONFIRMED = 1.0  # standard errors that it must exceed in the second period of a trial
-CLEAR = 2.0  # times NOISES: a gain so large needs no second period
+# The simulations in tests/workers/test_adjustment.py show the effect of these numbers.
+CUT = 0.2  # share of the windows left out at each end, because a checkpoint disturbs one or two windows
+DRIFT = 0.015  # standard deviation between periods of one setting, as a share of the rate (Pong, 2 cores)
+NOISES = 1.5  # number of standard errors of the difference that a gain must exceed in the first period of a trial
+CONFIRMED = 1.0  # number of standard errors that the gain must exceed in the second period of a trial
+CLEAR = 2.0  # a gain larger than this many times the required gain needs no second period
 FRESH_PERIODS = 4  # periods of trials before the accepted setting is measured again
-REST_PERIODS = 6  # periods without a trial, once every neighbor of the accepted setting has failed
+REST_PERIODS = 6  # periods without a trial after every neighbor of the accepted setting has failed
 
 
 class WorkerCounts(NamedTuple):
-    """How many agents (N_A), predictors (N_P) and trainers (N_T) there are."""
+    """Numbers of agents (N_A), predictors (N_P) and trainers (N_T)."""
 
     agents: int
     predictors: int
@@ -34,28 +34,28 @@ class WorkerCounts(NamedTuple):
 
 
 class Window(NamedTuple):
-    """One part of a period: how many samples were trained on in how many seconds."""
+    """One part of a period: the number of samples trained on, and the duration in seconds."""
 
     samples: int
     seconds: float
 
 
 class Reading(NamedTuple):
-    """What the windows of a period say: the rate and its standard error, in samples per second."""
+    """Measurement of one period: the rate and its standard error, in samples per second."""
 
     rate: float
     noise: float
 
 
 class Decision(NamedTuple):
-    """Whether the setting just measured is now the accepted one, and why, in one line."""
+    """Decision on the setting just measured: whether it is now the accepted one, and the reason in one line."""
 
     accepted: bool
     why: str
 
 
 class Move(NamedTuple):
-    """A change of one number of a setting (an index into it), up (1) or down (-1)."""
+    """Change of one number of a setting: the index of the number, and the direction, up (1) or down (-1)."""
 
     number: int
     direction: int
@@ -65,10 +65,10 @@ MOVES = tuple(itertools.starmap(Move, itertools.product(range(3), (1, -1))))
 
 
 def read(windows: Sequence[Window]) -> Reading:
-    """Return the trimmed mean of the windows' rates, with its standard error (Tukey, McLaughlin 1963).
+    """Return the trimmed mean of the windows' rates and its standard error (Tukey, McLaughlin 1963).
 
     Args:
-        windows: at least one, of about equal length; of a single one the standard error is not-a-number.
+        windows: at least one window, all of about equal length. With a single one the standard error is not-a-number.
     """
     rates = np.sort([window.samples / window.seconds for window in windows])
     cut = int(CUT * len(rates))
@@ -80,23 +80,26 @@ def read(windows: Sequence[Window]) -> Reading:
 
 
 def noise_between(one: Reading, other: Reading) -> float:
-    """Return the standard error of the difference of two periods' rates, in samples per second, with their drift."""
+    """Return the standard error of the difference between the rates of two periods, in samples per second.
+
+    It includes the drift of the rate from period to period.
+    """
     return math.hypot(one.noise, other.noise, DRIFT * one.rate, DRIFT * other.rate)
 
 
 class Search(ABC):
-    """A rule: proposes a setting for each period, is told what was measured under it, and keeps it or does not.
+    """Base class of the rules: proposes a setting for each period, and accepts or rejects it once it was measured.
 
     Args:
-        start: the first setting; accepted until another is.
-        limits: the most agents, predictors and trainers; there is always at least one of each.
-        random: draws the proposals. The same seed and the same measurements give the same proposals.
+        start: first setting; it is the accepted one until another setting is accepted.
+        limits: largest numbers of agents, predictors and trainers; the smallest number of each is 1.
+        random: generator of the proposals. The same seed and the same measurements give the same proposals.
 
     Attributes:
-        accepted: the best setting so far, by the rule.
+        accepted: best setting so far, according to the rule.
 
     Raises:
-        ValueError: the start is beyond the limits.
+        ValueError: the start is outside the limits.
     """
 
     def __init__(self, start: WorkerCounts, limits: WorkerCounts, random: np.random.Generator):
@@ -108,24 +111,26 @@ class Search(ABC):
 
     @abstractmethod
     def propose(self) -> WorkerCounts:
-        """Return the setting of the next period: one to try, or the accepted one where that is to be measured again."""
+        """Return the setting for the next period: one to try, or the accepted one to measure it again."""
 
     @abstractmethod
     def observe(self, windows: Sequence[Window]) -> Decision:
-        """Judge the setting last proposed by the windows of its period."""
+        """Judge the setting proposed last, given the measured windows of its period."""
 
     def _within(self, numbers: Sequence[int]) -> WorkerCounts:
         return WorkerCounts(*(min(max(1, number), limit) for number, limit in zip(numbers, self._limits, strict=True)))
 
 
 class PaperSearch(Search):
-    """The paper's rule: one of the three numbers by +-1 each period, kept if the rate rises.
+    """The paper's rule: change one of the three numbers by +-1 each period, and keep the change if the rate rises.
 
-    Ours is what it takes to know that the rate rose. A trial is compared with a measurement of the accepted setting
-    itself, made anew after `FRESH_PERIODS`, and must be better by more than the noise of both. A gain that is so by
-    little was perhaps luck: a second period has to confirm it, and later trials are compared with that one, not with
-    the lucky one. Each of the six neighbors is tried once, in random order. When all have failed, the accepted setting
-    is only measured for `REST_PERIODS`, and then all are tried again: a later phase of the game may ask for another.
+    This implementation adds a test of whether the rate has risen. A trial is compared with a measurement of the
+    accepted setting, which is repeated after `FRESH_PERIODS`. The gain must exceed the noise of both measurements.
+    A small gain may be luck, so a second period has to confirm it. Later trials are then compared with the second
+    period, not with the lucky first one.
+
+    Each of the six neighbors is tried once, in random order. When all have failed, the accepted setting is only
+    measured for `REST_PERIODS`. Then all are tried again, because a later phase of the game may need another setting.
     """
 
     def __init__(self, start: WorkerCounts, limits: WorkerCounts, random: np.random.Generator):
@@ -209,26 +214,26 @@ class PaperSearch(Search):
         return 1
 
     def _kept(self, move: Move, step: int) -> None:
-        """Every neighbor is new but the one behind, which comes last."""
+        """Put all neighbors of the accepted setting back on the list of trials, the previous setting last."""
         self._shuffle()
         back = Move(move.number, -move.direction)
         self._untried.remove(back)
         self._untried.insert(0, back)
 
     def _failed(self, move: Move, step: int) -> None:
-        """Rule a move out until the next rest."""
+        """Do not try a failed move again until another one is accepted or the next rest ends."""
 
     def _resume(self) -> None:
         self._shuffle()
 
 
 class FastSearch(PaperSearch):
-    """The paper's rule with larger first moves, doubling and halving, that shrink to +-1 as they fail.
+    """The paper's rule with larger steps: moves begin with doubling and halving, and shrink to +-1 as they fail.
 
-    Each direction of each number has a step of its own. A kept move is repeated at once with twice the step, and the
-    other moves begin again with doubling and halving. A failed one is tried again with half the step, after all the
-    others. After a rest all steps are 1, unless the rate of the accepted setting is not what it was when they were
-    last large.
+    Each direction of each number has its own step. An accepted move is repeated at once with twice the step, its
+    reverse gets half the step, and the other moves begin again with doubling and halving. A failed move is tried again
+    with half the step, after all the others. After a rest all steps are 1, unless the rate of the accepted setting has
+    clearly changed since the steps were last enlarged.
     """
 
     def __init__(self, start: WorkerCounts, limits: WorkerCounts, random: np.random.Generator):
@@ -265,12 +270,15 @@ class FastSearch(PaperSearch):
 
 
 class NvlabsSearch(Search):
-    """The authors' rule, with its traits (ThreadDynamicAdjustment.py of NVlabs/GA3C), for comparison.
+    """The authors' rule with its peculiarities, for comparison (ThreadDynamicAdjustment.py of NVlabs/GA3C).
 
-    All three numbers move at once, each by a random -1, 0 or 1. A setting is kept if its count is no smaller than that
-    of the setting tried before it, even where that one was rejected: after a bad period nearly anything is kept. What
-    counts are updates over a whole period, not rates: give the thread `Stats.updates` and no warm-up. Not
-    reproduced: their first count is of 10 s where a period has 20 s; and there were no limits above.
+    All three numbers change at once, each by a random -1, 0 or 1. A setting is kept if its count is not smaller than
+    that of the setting tried before it, even if that one was rejected. After a bad period nearly any setting is
+    therefore kept. The count is the number of updates in a whole period, not a rate, so `DynamicAdjustment` needs
+    `Stats.updates` as `samples`, and no warm-up.
+
+    Two properties are not reproduced: the authors' first count covers 10 s although a period has 20 s, and their
+    numbers have no upper limits.
     """
 
     def __init__(self, start: WorkerCounts, limits: WorkerCounts, random: np.random.Generator):
@@ -297,7 +305,10 @@ class NvlabsSearch(Search):
         return Decision(True, f"count {count} not below the last tried {last}: kept")
 
     def _random_walk(self) -> WorkerCounts | None:
-        """One of the changed settings, as likely as if unchanged ones were drawn again; None where there is none."""
+        """Return a random setting that differs from the accepted one, or None if the limits allow no other.
+
+        The distribution is the same as if changes were drawn again until the setting differs.
+        """
         walks = [
             self._within([number + change for number, change in zip(self.accepted, changes, strict=True)])
             for changes in itertools.product((-1, 0, 1), repeat=3)

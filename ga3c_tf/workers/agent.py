@@ -1,4 +1,4 @@
-"""The agent: steps its environment, asks for predictions, sends segments to training. Never imports TensorFlow."""
+"""The agent: steps its environment, requests predictions and sends segments to training. Never imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ga3c_tf.rollouts.queues import RecordQueue, RolloutBuffers
 from ga3c_tf.rollouts.segment import Segment
 
 SMALLEST_PROBABILITY = 1e-30
-"""Below it the logarithm of a probability is taken as its own: rounding may leave none for an action that was drawn."""
+"""Lower bound of probabilities in logarithms: rounding can leave a probability of 0 for an action that was sampled."""
 
 
 def sample_action(policy: np.ndarray, rng: np.random.Generator) -> int:
-    """Draw an action from `policy`, float32 [num_actions], which need not sum to exactly 1."""
+    """Sample an action from `policy`, float32 [num_actions], whose sum need not be exactly 1."""
     cumulative = policy.cumsum()
     return min(int(cumulative.searchsorted(rng.random() * cumulative[-1], side="right")), len(policy) - 1)
 
@@ -27,17 +27,18 @@ def sample_action(policy: np.ndarray, rng: np.random.Generator) -> int:
 class Agent:
     """One agent with its own environment, episode and random numbers.
 
-    `run` is a generator, so that a process may drive several agents, and the serial mode all of them. It yields the
-    index of a state whose prediction it needs, or None when it needs a free segment slot; it is sent nothing: policy,
-    value and version lie in the shared memory.
+    `run` is a generator, so that one process can drive several agents, and the serial mode all of them. It yields the
+    index of a state that needs a prediction, or None if the agent needs a free segment slot. Nothing is sent into the
+    generator: the agent reads policy, value and version from the shared memory.
 
     Args:
-        number: which agent of the run this is; also its row in `memory`.
-        environment: a Gymnasium environment whose observations are states.
-        memory: the shared arrays.
-        training_queue: takes the slot of each finished segment.
-        episode_queue: takes (agent, length, raw score) at the end of each episode.
-        free_slots: the segment slots of this agent that are not in training; who trains on one appends it again.
+        number: number of this agent in the run; also its row in `memory`.
+        environment: Gymnasium environment whose observations are the states.
+        memory: buffers shared with the server.
+        training_queue: receives the slot of each finished segment.
+        episode_queue: receives (agent, length, raw score) at the end of each episode.
+        free_slots: segment slots of this agent that are not in training. A slot is appended again once its segment has
+            been copied into a batch.
         seed: seed of the environment and of the sampled actions.
     """
 
@@ -61,16 +62,16 @@ class Agent:
         self._episode_queue = episode_queue
         self._rng = np.random.default_rng(seed)
         self._slot: int | None = None
-        self._score = 0.0  # of the episode, raw
+        self._score = 0.0  # raw score of the current episode
         self._length = 0
 
     def run(self) -> Generator[int | None, None, None]:
-        """Play episodes until it is closed."""
+        """Play episodes until the generator is closed."""
         play = self._play_episode if self._config.train_last_transition else self._play_episode_as_nvlabs
         seed: int | None = int(self._rng.integers(2**31))
         try:
             while True:
-                while not self._free_slots:  # of an agent that was here before, all may still be in training
+                while not self._free_slots:  # those of an earlier agent with this number may all still be in training
                     yield None
                 state, _ = self._environment.reset(seed=seed)
                 seed = None
@@ -84,10 +85,10 @@ class Agent:
                 self._free_slots.append(self._slot)
 
     def _play_episode(self, segment: Segment) -> Generator[int | None, None, None]:
-        """Play one episode as section 2 of the paper has it."""
+        """Play one episode as section 2 of the paper describes it."""
         done = False
         while not done:
-            # 1. Request policy and value of the newest state; the predictor writes them to our row.
+            # 1. Request policy and value of the newest state; the predictor writes them to this agent's row.
             yield segment.newest
             # 2. A full segment bootstraps from this value and goes to training.
             if self._is_due(segment):
@@ -105,9 +106,10 @@ class Agent:
         yield from self._send(segment, end)
 
     def _play_episode_as_nvlabs(self, segment: Segment) -> Generator[int | None, None, None]:
-        """Play one episode as the authors' code does: a segment is cut one step late, an episode's last step dropped.
+        """Play one episode as the authors' code does (ProcessAgent.py).
 
-        A segment bootstraps from the value of the state before the action that follows it (ProcessAgent.py).
+        A segment is cut one step late, and the last step of an episode is dropped. The bootstrap of a segment is the
+        value of the state in which the action after the segment was chosen.
         """
         while True:
             # 1. Request policy and value of the newest state, and act.
@@ -124,14 +126,14 @@ class Agent:
             segment.append(step, state)
 
     def _act(self) -> tuple[Step, np.ndarray, bool, bool]:
-        """Take one step by the newest prediction; return it with the next state, `terminated` and `truncated`."""
+        """Take one step with the newest policy; return the step, the next state, `terminated` and `truncated`."""
         memory = self._memory
         number = self._number
         policy = memory.policy[number]
         action = sample_action(policy, self._rng)
         state, raw_reward, terminated, truncated, _ = self._environment.step(action)
         reward = float(raw_reward)
-        if not math.isfinite(reward):  # clipped, not-a-number would be -1
+        if not math.isfinite(reward):  # clipping would turn not-a-number into -1
             raise ValueError(f"the environment gave the reward {reward}; it must be finite")
         memory.steps[number] += 1
         self._score += reward
@@ -149,7 +151,7 @@ class Agent:
         return step, state, bool(terminated), bool(truncated)
 
     def _end(self, terminated: bool = False, truncated: bool = False, bootstraps: bool = True) -> SegmentEnd:
-        """Return how a segment ends; unless it `bootstraps` from the newest prediction's value, that value is 0."""
+        """Return how a segment ends: with the bootstrap value of the newest prediction, or 0 without `bootstraps`."""
         memory = self._memory
         number = self._number
         return SegmentEnd(
@@ -160,7 +162,7 @@ class Agent:
         )
 
     def _is_due(self, segment: Segment) -> bool:
-        """Whether the segment is to be sent before the next step."""
+        """Return whether the segment must be sent before the next step."""
         return segment.full
 
     def _new_segment(self, state: np.ndarray) -> Segment:
@@ -172,7 +174,10 @@ class Agent:
         return self._new_segment(self._memory.states[segment.slot, segment.length])
 
     def _send(self, segment: Segment, end: SegmentEnd) -> Generator[None, None, None]:
-        """Send a segment to training once there is a free slot for the next one: so many may wait, and no more."""
+        """Send a segment to training once there is a free slot for the next one; discard a segment without steps.
+
+        The number of slots thus limits how many segments of an agent wait for training.
+        """
         if segment.length:
             while not self._free_slots:
                 yield None

@@ -1,4 +1,4 @@
-"""The process that agents live in: resumes each agent when it has been answered. Never imports TensorFlow."""
+"""The process that runs agents: resumes each agent when its request is answered. Never imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ga3c_tf.workers.random_streams import random_stream, seed_global_generators
 
 @dataclass(frozen=True)
 class AgentQueues:
-    """Where agents write: the queues of docs/architecture.md's picture, and the pipe for a traceback."""
+    """Queues that agents write to (see the picture in docs/architecture.md), and the pipe for an error's traceback."""
 
     prediction: RecordQueue
     training: RecordQueue
@@ -33,7 +33,7 @@ class AgentQueues:
 
 
 class AgentRunner:
-    """Drives the agents of one process, as the records on its pipe tell it (`queues.ReplyPipes`)."""
+    """Drives the agents of one process, according to the records on its pipe (`queues.ReplyPipes`)."""
 
     def __init__(self, number: int, config: Config, memory: RolloutBuffers, queues: AgentQueues, kind: type[Agent]):
         self._number = number
@@ -47,13 +47,13 @@ class AgentRunner:
         self._leaving: set[int] = set()
 
     def run(self, answers: connection.Connection) -> None:
-        """Work until the pipe is closed."""
+        """Handle records until the pipe is closed."""
         while records := np.frombuffer(os.read(answers.fileno(), 4096), INDEX).tolist():
             if requests := self.handle(records):
                 self._queues.prediction.put(requests)
 
     def handle(self, records: list[int]) -> list[int]:
-        """Let the agents go on that these records concern; return the states that they want predictions for."""
+        """Resume the agents that these records concern; return the indices of the states that need a prediction."""
         busy_since = self._memory.busy_since
         requests = []
         for record in records:
@@ -70,7 +70,7 @@ class AgentRunner:
         return requests
 
     def _agent_to_run(self, kind: int, index: int) -> int | None:
-        """Take in one record; return the agent that can now go on, if any."""
+        """Handle one record; return the agent that can now continue, if any."""
         if kind == RELEASED:
             agent = index // self._memory.slots_per_agent
             self._free_slots[agent].append(index)
@@ -86,7 +86,7 @@ class AgentRunner:
                 self._without_slot.remove(index)
                 self._remove(index)
             return None
-        if index in self._leaving:  # only now: its prediction was still under way
+        if index in self._leaving:  # it could not be removed before, while its prediction was pending
             self._remove(index)
             return None
         return index
@@ -121,18 +121,21 @@ def run_agents(
     kind: type[Agent],
     answers: connection.Connection,
 ) -> None:
-    """Agent process `number`, with agents of this kind. Target of a Process.
+    """Run agent process `number`, with agents of class `kind`. Target of a Process.
 
-    An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1.
+    An error ends the process with exit code 1, after its traceback was sent through the error pipe.
     """
     with errors_told(queues.errors):
-        schedule_as(config.scheduling)  # the forkserver may be that of an earlier training
+        schedule_as(config.scheduling)  # the forkserver may come from an earlier training with another scheduling
         AgentRunner(number, config, memory, queues, kind).run(answers)
 
 
 @contextlib.contextmanager
 def errors_told(errors: connection.Connection) -> Iterator[None]:
-    """Within it, an error is sent, as a traceback, down this pipe, and ends the process with exit code 1."""
+    """Send the traceback of an error in the block through this pipe, and end the process with exit code 1.
+
+    `ServerGone` only ends the block, because nobody is left to read a traceback.
+    """
     try:
         yield
     except ServerGone:

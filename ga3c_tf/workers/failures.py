@@ -1,4 +1,4 @@
-"""Counts what went wrong and was dealt with, so that a fault that lasts ends the run all the same."""
+"""Counts failures that a run survives, so that a persistent fault still ends the run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ WINDOW_SECONDS = 60.0
 
 
 class FailureBudget:
-    """Failures of one kind. Safe under threads.
+    """Counts failures of one kind and limits their number per minute. Thread-safe.
 
     Args:
-        most: failures within a minute that are tolerated.
-        clock: seconds, as `time.monotonic` gives them.
+        most: number of failures within a minute that is tolerated.
+        clock: returns seconds, like `time.monotonic`.
 
     Attributes:
-        count: of all failures.
+        count: number of all failures.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic):
@@ -29,7 +29,7 @@ class FailureBudget:
         self._lock = threading.Lock()
 
     def add(self, error: Exception) -> None:
-        """Count `error`, and raise it if there have been too many within a minute."""
+        """Count `error`, and raise it if there have been too many failures within a minute."""
         with self._lock:
             now = self._clock()
             self.count += 1

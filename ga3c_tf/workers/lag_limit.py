@@ -1,4 +1,4 @@
-"""Segments that are too old to be trained on: GA3C's policy lag with a bound."""
+"""A limit of GA3C's policy lag: segments that are too old are dropped instead of trained on."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from ga3c_tf.rollouts.queues import RolloutBuffers
 
 
 class LagLimit:
-    """Tells which segments are to be dropped: those whose oldest step is more than so many updates behind the model.
+    """Decides which segments are dropped: those whose oldest step is more than `most` updates behind the model.
 
-    A segment is looked at when a trainer takes it. Updates that are made before it is trained on add to its lag: those
-    of other trainers, and of the batches and minibatches before its own.
+    A segment is checked when a trainer takes it. Updates between this check and the training on the segment add to its
+    lag: updates by other trainers, and those on the batches and minibatches before its own.
 
     Args:
-        most: updates; None for no limit.
-        memory: shared with the agents.
-        model: its `version` is the number of updates done.
+        most: largest policy lag that is allowed, in updates; None for no limit.
+        memory: buffers shared with the agents.
+        model: model whose `version` is the number of updates done.
 
     Attributes:
-        dropped_steps: steps of the segments that were dropped.
+        dropped_steps: number of steps in the segments that were dropped.
     """
 
     def __init__(self, most: int | None, memory: RolloutBuffers, model):
@@ -27,7 +27,7 @@ class LagLimit:
         self.dropped_steps = 0
 
     def drops(self, slot: int) -> bool:
-        """Whether the segment in `slot` is too old; it is counted then. Called by one thread at a time."""
+        """Return whether the segment in `slot` is too old, and count its steps if so. For one thread at a time."""
         if self._most is None:
             return False
         length = int(self._memory.lengths[slot])

@@ -1,4 +1,4 @@
-"""What one batch is trained on: itself once, or shuffled minibatches of it in several epochs, as in PPO."""
+"""Splitting of a training batch: the whole batch once, or shuffled minibatches in several epochs, as in PPO."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ga3c_tf.rollouts.columns import Batch
 
 
 class Minibatches:
-    """Cuts batches into the minibatches that they are trained on, one update each. Safe under threads.
+    """Splits batches into minibatches, one for each update. Thread-safe.
 
     Args:
-        config: its seed, `epochs`, `minibatch_size` and `has_minibatches` are used.
-        agent_steps: of earlier sessions, so that a resumed run does not shuffle as before.
+        config: settings, of which `seed`, `epochs`, `minibatch_size` and `has_minibatches` are used.
+        agent_steps: agent steps of earlier sessions, so that a resumed run does not repeat its shuffles.
     """
 
     def __init__(self, config: Config, agent_steps: int = 0):
@@ -23,9 +23,10 @@ class Minibatches:
         self._random = np.random.default_rng(np.random.SeedSequence(config.seed, spawn_key=(0, 0, agent_steps)))
 
     def of(self, batch: Batch) -> Iterator[Batch]:
-        """Yield `epochs` times each step of the batch once, shuffled anew, in parts of nearly equal size.
+        """Yield the minibatches of a batch: in each epoch its steps are shuffled and split into nearly equal parts.
 
-        There are as many parts as come closest to `minibatch_size`. Without minibatches the batch itself is yielded.
+        The number of parts is the batch size divided by `minibatch_size`, rounded, but at least 1; it is 1 if
+        `minibatch_size` is 0. Without minibatches the batch itself is yielded once.
         """
         config = self._config
         if not config.has_minibatches:

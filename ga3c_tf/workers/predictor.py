@@ -1,4 +1,4 @@
-"""The predictor thread: answers every waiting request of the prediction queue with one prediction."""
+"""The predictor thread: answers the waiting requests of the prediction queue with one batched prediction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ PATIENCE_SECONDS = 0.004
 
 
 def answer(requests: np.ndarray, model, memory: RolloutBuffers, stats: Stats) -> np.ndarray:
-    """Predict for the states that `requests` (uint32 [batch]) index, and leave each agent its answer.
+    """Predict for the requested states, and write the answers to the agents' rows of `memory`.
+
+    Args:
+        requests: uint32 [batch], indices of the states in `memory.flat_states`.
 
     Returns:
         The agents answered, uint32 [batch].
@@ -34,9 +37,10 @@ class Predictor(Worker):
     """One of N_P predictor threads (section 4.1).
 
     Args:
-        patient: whether time is better spent on training now. Requests then gather for `PATIENCE_SECONDS`, as fewer and
-            larger predictions cost less per state, and the agents are ahead of the trainers anyway.
-        held: whether agents are to wait, since enough segments wait for training. Nothing is predicted meanwhile.
+        patient: returns whether the processors should rather train now. Requests then gather for `PATIENCE_SECONDS`:
+            fewer and larger predictions cost less per state, and the agents are ahead of the trainers anyway.
+        held: returns whether agents should wait because enough segments wait for training. Nothing is predicted
+            meanwhile.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The random numbers of a run: independent streams that follow from its seed."""
+"""The random numbers of a run: independent streams derived from its seed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ga3c_tf.config import Config
 
 
 def random_stream(config: Config, number: int) -> np.random.SeedSequence:
-    """One of the independent random streams that the run's seed gives."""
+    """Return one of the independent random streams derived from the run's seed."""
     return np.random.SeedSequence(config.seed, spawn_key=(number,))
 
 
 def seed_global_generators(config: Config, number: int) -> None:
-    """Seed the generators of `random` and `numpy.random` for the agent of this stream.
+    """Seed the global generators of `random` and `numpy.random` for the agent with this random stream.
 
-    Agent processes are copies of one process, and would otherwise all draw the same numbers from them. The environments
-    of this package have generators of their own; one of the user's may draw from these.
+    Agent processes are copies of one process, so these generators would otherwise give all of them the same numbers.
+    The environments of this package have their own generators, but a user's environment may use the global ones.
     """
     words = np.random.SeedSequence(config.seed, spawn_key=(1, number)).generate_state(4)
     random.seed(words.tobytes())
-    np.random.seed(words)  # noqa: NPY002 - the old generator is the global one
+    np.random.seed(words)  # noqa: NPY002 - only the legacy generator is global

@@ -1,4 +1,4 @@
-"""Notices that a stage of a run no longer moves, and which."""
+"""Detects which stages of a run no longer make progress."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ STALL_SECONDS = 30.0
 
 
 class StallDetector:
-    """Looks at counters that should rise. As for `Watchdog`, time counts only while someone looks.
+    """Watches counters that should rise. As in `Watchdog`, a call counts at most one second, so pauses do not count.
 
     Args:
-        clock: seconds, as `time.monotonic` gives them.
+        clock: returns seconds, like `time.monotonic`.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
         self._looked = clock()
-        # By stage: the count, the seconds since it rose, and how many of them had passed at the last report.
+        # By stage: the count, the seconds since it last rose, and how many of these had passed at the last report.
         self._seen: dict[str, tuple[int, float, float]] = {}
 
     def stalled(self, counters: dict[str, int]) -> dict[str, float]:
-        """Return the stalled stages and the seconds since each last progressed; each is named once in STALL_SECONDS."""
+        """Return the stalled stages, and for each the seconds since it last made progress.
+
+        A stage that stays stalled is reported again after every STALL_SECONDS.
+
+        Args:
+            counters: by stage, a count that rises while the stage makes progress.
+        """
         now = self._clock()
         found = {}
         passed = min(now - self._looked, 1.0)

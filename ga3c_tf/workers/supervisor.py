@@ -1,4 +1,4 @@
-"""The processes that agents live in: started from one forkserver, watched, and ended within a deadline."""
+"""Supervision of agent processes: they are started from one forkserver, watched, and ended within a deadline."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from ga3c_tf.signals import left_to_this_process
 STOP_SECONDS = 2.0
 POLL_SECONDS = 0.05
 DIVERGED = 3
-"""Exit code of a process that trains by itself and whose loss was not finite."""
+"""Exit code of a process that trains by itself and has skipped too many updates."""
 FORKSERVER_DIED = 255
-"""Exit code that multiprocessing gives each process of a forkserver that has died."""
+"""Exit code that multiprocessing reports for each process whose forkserver has died."""
 
 
 class AgentError(RuntimeError):
-    """An agent process ended by itself; the text has its traceback where it left one."""
+    """An agent process could not be started or ended unexpectedly; the message has its traceback if it left one."""
 
 
 class AlsoLostWithForkserver(AgentError):
-    """An agent process was lost with the forkserver, as one before it was: one fault, not two."""
+    """An agent process was lost with its forkserver, after another one was: both losses are one fault."""
 
 
 class AgentSupervisor:
-    """The agent processes of one run, by number.
+    """Starts and ends the agent processes of one run, which are identified by number.
 
-    Each is handed the reading end of a pipe, and ends when the server closes the other end or dies.
+    Each process receives the reading end of a pipe, and ends when the server closes the other end or dies.
 
     Args:
-        modules: loaded once, in the forkserver, and shared by all processes; loading them may not start TensorFlow,
-            whose threads a fork would lose.
-        objects: settings that may name what only this program knows and the processes use: functions passed as Python
-            objects, and an environment that it has registered.
-        training: whether the processes train by themselves, so that one may end as DIVERGED.
+        modules: modules that the forkserver loads once for all processes. Loading them must not start TensorFlow,
+            because a fork would lose its threads.
+        objects: settings that may refer to objects which only this program knows and the processes use: functions
+            passed as Python objects, and an environment that this program has registered.
+        training: whether the processes train by themselves, so that their exit code may be DIVERGED.
 
     Attributes:
-        errors: where a process writes its traceback before it ends.
+        errors: pipe to which a process writes its traceback before it ends.
     """
 
     def __init__(self, modules: Sequence[str], objects: Sequence[str] = (), training: bool = False):
@@ -55,10 +55,10 @@ class AgentSupervisor:
         return iter(list(self._processes))
 
     def start(self, number: int, target: Callable, *args, pipe: connection.Connection) -> None:
-        """Start process `number` as `target(*args, pipe)`; `pipe` is then closed here.
+        """Start process `number`, which runs `target(*args, pipe)`; `pipe` is then closed in this process.
 
         Raises:
-            AgentError: the system does not let it.
+            AgentError: the system could not start the process.
         """
         name = f"agents-{number}"
         arguments = (*args, pipe)
@@ -67,26 +67,26 @@ class AgentSupervisor:
         )
         try:
             with left_to_this_process(), main_module_left_alone():
-                process.start()  # and the forkserver, where there is none or it has died
+                process.start()  # also starts the forkserver if there is none or it has died
         except (OSError, EOFError) as error:
             raise AgentError(f"agent process {number} cannot be started: {error!r}") from None
         pipe.close()
         self._processes[number] = process
 
     def sentinels(self) -> dict[int, int]:
-        """Return the number of each process by what `multiprocessing.connection.wait` sees it end by."""
+        """Return the number of each process by its sentinel, which `multiprocessing.connection.wait` can wait for."""
         return {process.sentinel: number for number, process in list(self._processes.items())}
 
     def error_of(self, number: int) -> Exception:
-        """Return the error of a process that has ended by itself, and forget the process.
+        """Return the error of a process that has ended unexpectedly, and forget the process.
 
         Returns:
-            FloatingPointError: it was training, its exit code is DIVERGED, and it left a text.
-            AlsoLostWithForkserver: the forkserver has died, which an AgentError has said before.
-            AgentError: it ended in any other way.
+            FloatingPointError: the process trained by itself, its exit code is DIVERGED, and it left a message.
+            AlsoLostWithForkserver: the forkserver has died, and an earlier AgentError has said so.
+            AgentError: the process ended in any other way.
         """
         process = self._processes.pop(number)
-        process.kill()  # where it is the forkserver that has died, its processes live on
+        process.kill()  # if the forkserver has died, its processes still run
         process.join()
         left = (process.exitcode or 0) > 0 and self._tracebacks.poll()
         text = self._tracebacks.recv_bytes().decode(errors="replace") if left else ""
@@ -100,11 +100,11 @@ class AgentSupervisor:
         return AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
 
     def join(self, meanwhile: Callable[[], None]) -> None:
-        """Wait for processes whose pipes are closed; end those that take longer than STOP_SECONDS together.
+        """Wait for processes whose pipes are closed; kill those that still run after STOP_SECONDS in all.
 
         Args:
-            meanwhile: called again and again. It reads what the processes write: one that waits for room in a full pipe
-                does not see that its own is closed.
+            meanwhile: called repeatedly. It must read what the processes write: a process that waits for room in a full
+                pipe does not notice that its own pipe is closed.
         """
         deadline = time.monotonic() + STOP_SECONDS
         for process in list(self._processes.values()):
@@ -116,11 +116,11 @@ class AgentSupervisor:
                 process.join()
 
     def end(self, number: int) -> None:
-        """End one at once; it then counts as having ended by itself."""
+        """Kill one process; it then counts as one that has ended unexpectedly."""
         self._processes[number].kill()
 
     def kill(self) -> None:
-        """End all at once, without a word."""
+        """Kill all processes, without waiting for them."""
         for process in list(self._processes.values()):
             process.kill()
 
@@ -130,27 +130,27 @@ class AgentSupervisor:
 
 
 class Watchdog:
-    """Notices processes whose step, reset or start takes too long.
+    """Detects processes whose step, reset or start takes too long.
 
-    A pause of the whole run, such as a stopped process group or a sleeping machine, is nobody's fault: time counts only
-    while someone looks.
+    A pause of the whole run, such as a stopped process group or a sleeping machine, is not a process's fault. A call of
+    `hung` therefore counts at most one second.
 
     Args:
-        patience: gives the seconds that a step, reset or start may take.
-        clock: seconds, as `time.monotonic` gives them.
+        patience: returns the seconds that a step, reset or start of a process may take.
+        clock: returns seconds, like `time.monotonic`.
     """
 
     def __init__(self, patience: Callable[[int], float], clock: Callable[[], float] = time.monotonic):
         self._patience = patience
         self._clock = clock
         self._looked = clock()
-        self._busy: dict[int, tuple[float, float]] = {}  # since when, and for how long that was seen
+        self._busy: dict[int, tuple[float, float]] = {}  # start of the current step, and the seconds counted
 
     def hung(self, busy_since: dict[int, float]) -> list[int]:
         """Return the processes that hang.
 
         Args:
-            busy_since: by process, when its current step, reset or start began, 0 while it waits.
+            busy_since: by process, the time at which its current step, reset or start began; 0 while it waits.
         """
         now = self._clock()
         passed = min(now - self._looked, 1.0)

@@ -1,4 +1,4 @@
-"""A thread of the server whose error is kept, and told, instead of lost."""
+"""The base class of the server's threads, whose errors are kept and reported instead of lost."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Callable
 
 
 class Worker(threading.Thread):
-    """Base of predictor, trainer and dynamic adjustment: runs `work` and keeps what it raised.
+    """Base class of predictor, trainer and dynamic adjustment: runs `work` and keeps the exception that it raised.
 
     Args:
         name: thread name, as profilers and tracebacks show it.
-        on_error: called, in this thread, after `error` has been set.
+        on_error: called in this thread after `error` has been set.
+
+    Attributes:
+        error: exception that `work` raised, or None.
     """
 
     def __init__(self, name: str, on_error: Callable[[], None]):

@@ -20,18 +20,18 @@ from ga3c_tf.workers.thread import Worker
 class BatchBuilder:
     """Merges segments until the batch exceeds the minimum (section 5.4, the authors' ThreadTrainer).
 
-    All trainers share one and take turns at it, so that a batch is whole even where a trainer is removed meanwhile.
+    All trainers share one builder and take turns, so that a batch stays whole even if a trainer is removed meanwhile.
     Each segment is copied out of its slot at once, so that the slot can be filled again while the batch still grows.
 
     Args:
-        memory: shared with the agents.
-        minimum: a batch has more states than this.
-        drops: whether the segment in a slot is to be left out.
+        memory: buffers shared with the agents.
+        minimum: number of states that a batch must exceed.
+        drops: returns whether the segment in a slot is left out.
 
     Attributes:
-        turn: held by the trainer that gathers.
-        states: that have been gathered in all.
-        closed: set when the run ends: what waits is then left.
+        turn: lock held by the trainer that gathers segments.
+        states: number of states gathered so far.
+        closed: set when the run ends; segments that still wait are then not trained on.
     """
 
     def __init__(self, memory: RolloutBuffers, minimum: int, drops: Callable[[int], bool] = lambda slot: False):
@@ -48,7 +48,7 @@ class BatchBuilder:
         self._begin()
 
     def add(self, slot: int) -> Batch | None:
-        """Add the segment in `slot`; return the batch once it exceeds the minimum."""
+        """Add the segment in `slot`; return the batch if it now exceeds the minimum, else None."""
         if self._drops(slot):
             return None
         start = self._size
@@ -70,15 +70,15 @@ class BatchBuilder:
         return Batch(**steps, **segments)
 
     def next_number(self) -> int:
-        """Return the number of the batch that `add` has just returned; for the holder of `turn`."""
+        """Count the batch that `add` has just returned, and return its number. The caller must hold `turn`."""
         self._gathered += 1
         return self._gathered
 
     def may_start(self, number: int) -> bool:
-        """Return whether an update may start on this batch.
+        """Return whether an update on this batch may start.
 
-        After the end of the run, only a batch that is older than one already started may: no batch is left out between
-        two that are trained on.
+        After the end of the run, only a batch that is older than one already started may be trained on. No batch is
+        thus left out between two that are trained on.
         """
         with self._beginning:
             if self.closed and number > self._begun:
@@ -96,12 +96,13 @@ class BatchBuilder:
 
 
 def train(batch: Batch, model, stats: Stats, skipped: FailureBudget, learning_rate: float, beta: float) -> None:
-    """Update the model once, and count the policy lag: the updates between choosing each action and training on it.
+    """Update the model once, and record the policy lag: the updates between choosing each action and training on it.
 
-    A batch whose losses or gradients are infinite or not a number changes nothing and is counted in `skipped`.
+    An update whose losses or gradients are infinite or not-a-number is skipped: the model does not change, and
+    `skipped` counts the update.
 
     Raises:
-        FloatingPointError: too many have been skipped.
+        FloatingPointError: too many updates have been skipped.
     """
     result = model.train(batch, learning_rate, beta)
     if not result.applied:
@@ -121,13 +122,13 @@ def train(batch: Batch, model, stats: Stats, skipped: FailureBudget, learning_ra
 
 
 class UpdateGate:
-    """Limits the number of simultaneous updates; none starts while it is closed.
+    """Limits the number of simultaneous updates; none starts while the gate is closed.
 
     Args:
-        permits: number of simultaneous updates at first.
+        permits: number of simultaneous updates allowed at first.
 
     Attributes:
-        permits: number of simultaneous updates now.
+        permits: number of simultaneous updates allowed now.
     """
 
     def __init__(self, permits: int):
@@ -136,7 +137,7 @@ class UpdateGate:
         self._changed = threading.Condition()
 
     def permit_one_more(self) -> None:
-        """Let one more update run beside the others from now on."""
+        """Allow one more simultaneous update from now on."""
         with self._changed:
             self.permits += 1
             self._changed.notify_all()
@@ -156,7 +157,7 @@ class UpdateGate:
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Wait for the updates that run; none begins during the block."""
+        """Close the gate during the block: wait for the running updates, and let no other begin."""
         with self._changed:
             self._closers += 1
         try:
@@ -174,11 +175,11 @@ class Trainer(Worker):
 
     Args:
         builder: merges segments; shared by all trainers.
-        rates: gives the learning rate and beta of now.
-        gate: lets an update begin; shared by all trainers.
-        skipped: counts the updates that are skipped.
-        minibatches: cuts each batch into those of its updates; shared by all trainers.
-        drained: called with the number of an agent process that has died, once all that it sent has been taken.
+        rates: returns the current learning rate and beta.
+        gate: limits the number of simultaneous updates; shared by all trainers.
+        skipped: counts the skipped updates.
+        minibatches: splits each batch into minibatches; shared by all trainers.
+        drained: called with the number of an agent process that has died, after all of its segments have been taken.
     """
 
     def __init__(
@@ -217,11 +218,11 @@ class Trainer(Worker):
                     for part in self._minibatches.of(batch):
                         train(part, self._model, self._stats, self._skipped, *self._rates())
                 except FloatingPointError as error:
-                    self.error = error  # known before anyone can save these weights
+                    self.error = error  # set while the gate is held, so before anyone can save these weights
                     raise
 
     def _gather(self) -> tuple[int, Batch] | None:
-        """Return the next batch and its number, or None once this trainer is to end."""
+        """Return the number of the next batch and the batch, or None if this trainer should end."""
         with self._builder.turn:
             while len(slots := self._training_queue.get(1)) and not self._builder.closed:
                 slot = int(slots[0])

@@ -1,4 +1,4 @@
-"""Adam on weights in shared memory, in place and without a lock, as `shared_weights.rmsprop_step`."""
+"""Adam on weights in shared memory, in place and without a lock, like `shared_weights.rmsprop_step`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def adam_step(
     """Take one step of `ga3c_tf.model.adam.Adam` on one variable.
 
     Args:
-        weight, first_moment, second_moment: float32 of the variable's shape, contiguous.
-        gradient: float32 of that shape.
-        learning_rate, epsilon: as for `Adam`.
-        step: the number of this update among those of all agents, from 1 on.
+        weight, first_moment, second_moment: float32 arrays of the variable's shape, contiguous; changed in place.
+        gradient: float32 array of the same shape.
+        learning_rate, epsilon: as in `Adam`.
+        step: number of this update among the updates of all agents, starting from 1.
     """
     rate = np.float32(learning_rate * (1 - BETA_2**step) ** 0.5 / (1 - BETA_1**step))
     flat = [array.reshape(-1) for array in (weight, first_moment, second_moment, gradient)]
     for start in range(0, weight.size, BLOCK):
         w, m, v, g = (array[start : start + BLOCK] for array in flat)
-        with np.errstate(over="ignore", invalid="ignore"):  # the next loss shows it, and is skipped
+        with np.errstate(over="ignore", invalid="ignore"):  # the next update notices an overflow and is skipped
             m += np.float32(1 - BETA_1) * (g - m)
             v += np.float32(1 - BETA_2) * (g * g - v)
             w -= rate * m / (np.sqrt(v) + np.float32(epsilon))

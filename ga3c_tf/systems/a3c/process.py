@@ -40,19 +40,19 @@ UPDATE = np.dtype(
         ("within", np.float64, len(SegmentLag._fields)),
     ]
 )
-"""What an agent tells the server of each update: predictions since the last one, and the update's own numbers; one of
-no states was skipped."""
+"""Record that an agent sends to the server for each update: the number of predictions since the last update, and the
+results of this one. A record with 0 states stands for a skipped update."""
 
 
 class UpdateReport:
-    """Stands in for `Stats` in an agent process: sends one UPDATE record per update."""
+    """Replaces `Stats` in an agent process: sends one UPDATE record per update."""
 
     def __init__(self, update_queue: RecordQueue):
         self._queue = update_queue
         self._predictions = 0
 
     def predicted(self, states: int) -> None:
-        """As `Stats.predicted`."""
+        """Count predictions, like `Stats.predicted`."""
         self._predictions += states
 
     def trained(
@@ -65,14 +65,17 @@ class UpdateReport:
         divergence: Divergence = UNKNOWN,
         within: SegmentLag = NO_SEGMENTS,
     ) -> None:
-        """As `Stats.trained`; all states of a segment were chosen with one copy of the weights, so have one lag."""
+        """Send the record of an update, with the arguments of `Stats.trained`.
+
+        All states of a segment have the same lag, since one copy of the weights chose all its actions.
+        """
         record = self._predictions, len(lags), lags[0], policy_loss, value_loss, entropy, divergence, within
         self._queue.put(np.array(record, UPDATE))
         self._predictions = 0
 
 
 class SkippedReport(FailureBudget):
-    """Counts skipped updates of one agent, and tells the server of each."""
+    """Counts the skipped updates of one agent, and reports each to the server."""
 
     def __init__(self, most: int, update_queue: RecordQueue):
         super().__init__(most)
@@ -85,7 +88,7 @@ class SkippedReport(FailureBudget):
 
 @dataclass(frozen=True)
 class A3CShared:
-    """What an agent process is handed: shared memory, and the queues that it writes to."""
+    """Shared objects that an agent process receives: memory, and the queues that it writes to."""
 
     memory: RolloutBuffers
     weights: SharedWeights
@@ -102,7 +105,7 @@ def play_and_train(
     rates: Callable[[], tuple[float, float]],
     ended: Callable[[], bool],
 ) -> None:
-    """Let agent `number` play, and train on each of its segments as soon as that is whole, until `ended`."""
+    """Let agent `number` play, and train on each of its segments as soon as it is complete, until `ended`."""
     memory = shared.memory
     report = UpdateReport(shared.updates)
     training_queue = IndexQueue()
@@ -138,16 +141,16 @@ def run_agent(
 ) -> None:
     """Run the agent process. Target of a Process; it ends when the server closes `pipe` or dies.
 
-    An error is sent, as a traceback, down the error pipe, and ends the process with exit code 1, a loss that is not
-    finite with DIVERGED.
+    An error ends the process with exit code 1, after its traceback was sent through the error pipe. After too many
+    skipped updates the exit code is DIVERGED, and only the error's message is sent.
 
     Args:
-        config: the run's settings.
-        number: the agent's.
+        config: settings of the run.
+        number: number of the agent.
         shared: weights, memory and queues.
         steps_before: agent steps of all agents in earlier sessions.
-        began: what the monotonic clock, in seconds, would have shown if the run had had one session.
-        pipe: the reading end.
+        began: start of the run by the monotonic clock, in seconds, as if all sessions had been one.
+        pipe: reading end of the pipe that the server closes to end the process.
     """
     memory = shared.memory
     poll = select.poll()

@@ -15,20 +15,20 @@ from ga3c_tf.systems.a3c.shared_weights import SharedWeights, rmsprop_step
 
 
 class Replica:
-    """Stands in for the model in an A3C agent's process; used by that agent alone.
+    """Replaces the model in the process of an A3C agent; only that agent uses it.
 
-    Its weights are a copy of the shared ones, taken at first and after each of its updates (theta' in Mnih et al. 2016,
-    algorithm S3), and its version is the number of updates by all agents that the copy has for certain. Noise that a
-    network of the user's own draws while training is of each replica's own seed.
+    Its weights are a copy of the shared weights, taken at the start and after each of its updates (theta' in Mnih et
+    al. 2016, algorithm S3). Its version is the number of updates, by all agents, that the copy contains at least. Each
+    replica has its own seed for the noise that a user's network draws during training.
 
     Args:
-        config: The run's settings.
-        state_shape, state_dtype, num_actions: As for `Model`.
-        shared: Weights and statistics of the run.
-        agent: Whose updates these are, an index of `shared.updates`.
+        config: Settings of the run.
+        state_shape, state_dtype, num_actions: As in `Model`.
+        shared: Shared weights and optimizer statistics of the run.
+        agent: Number of the agent, an index into `shared.updates`.
 
     Attributes:
-        network: keras.Model, as of `Model`.
+        network: keras.Model, as in `Model`.
     """
 
     def __init__(
@@ -59,15 +59,15 @@ class Replica:
             variable.assign(weight)
 
     def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-        """As `Model.predict`."""
+        """Return policies, values and the version of the copied weights, like `Model.predict`."""
         policy, values, _ = self._actor_critic.predict(states)
         return policy, values, self._copied_version
 
     def train(self, batch: Batch, learning_rate: float, beta: float) -> TrainResult:
-        """As `Model.train`, on the shared weights; the network then has what all agents have made of them.
+        """Update the shared weights, like `Model.train`, and then copy them, updates of other agents included.
 
-        Of the divergence only the share at the floor is known: the replica is the policy that chose the actions, and
-        the shared weights that are updated are another.
+        Of the divergence only `floored` is known. The replica is the policy that chose the actions; the policy of the
+        shared weights, which are updated, is a different one.
         """
         if self._actor_critic.reads_version:
             self._version.assign(self._shared.version)

@@ -1,4 +1,4 @@
-"""Weights and optimizer statistics in shared memory, which every agent updates without locks (Mnih et al. 2016)."""
+"""Weights and optimizer statistics in shared memory, which all agents update without locks (Mnih et al. 2016)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ import numpy as np
 from ga3c_tf.rollouts.queues import SharedMemory
 
 BLOCK = 65_536
-"""Numbers handled at a time: a block's arrays stay in a core's cache from one operation to the next."""
+"""Number of elements processed at a time: the arrays of a block stay in a core's cache between operations."""
 
 
 class SharedWeights:
-    """What a checkpoint of the model holds, as float32 arrays that all processes of a run see.
+    """The variables of a model's checkpoint, except its version, as float32 arrays shared by all processes of a run.
 
-    Reads and writes of a single number are whole; an agent may read some weights before another's update and some after
-    it, and of two updates at once a few numbers may keep only one. That is A3C.
+    Reads and writes of a single number are atomic, but whole updates are not. An agent may read some weights before
+    another agent's update and some after it. If two updates overlap, a few numbers may keep only one of them. A3C
+    accepts this.
 
     Args:
-        shapes: of the variables of each group, as `Model.checkpoint_objects` names them.
-        num_agents: who counts updates.
+        shapes: by group, the shapes of its variables; groups are named as in `Model.checkpoint_objects`.
+        num_agents: number of agents, each of which counts its updates.
 
     Attributes:
-        groups: the arrays of each group, in the model's order.
-        updates: int64 [num_agents + 1]; each agent counts its own, and the last number is that of earlier sessions.
+        groups: by group, its arrays, in the model's order.
+        updates: int64 [num_agents + 1], number of updates by each agent; the last element is that of earlier sessions.
     """
 
     groups: dict[str, list[np.ndarray]]
@@ -58,7 +59,7 @@ class SharedWeights:
 
     @property
     def version(self) -> int:
-        """Updates by all agents, earlier sessions included."""
+        """Number of updates by all agents, earlier sessions included."""
         return int(self.updates.sum())
 
 
@@ -74,20 +75,20 @@ def rmsprop_step(
 ) -> None:
     """Take one step of TensorFlow 1's RMSProp (`ga3c_tf.model.rmsprop`) on one variable, in place and without a lock.
 
-    The step that is subtracted from the weights lies in an array of this process until it is: in the shared slot,
-    other processes would write theirs over it, and then one step would be taken twice and the other not at all.
+    The step is kept in an array of this process until it is subtracted from the weights. In the shared slot another
+    process could overwrite it. Then one step would be taken twice and the other not at all.
 
     Args:
-        weight, mean_square, slot: float32 of the variable's shape, contiguous; `slot` is the momentum's, and is left
-            alone without momentum.
-        gradient: float32 of that shape.
-        learning_rate, decay, momentum, epsilon: as for `ga3c_tf.model.rmsprop.RMSProp`.
+        weight, mean_square, slot: float32 arrays of the variable's shape, contiguous; changed in place. `slot` holds
+            the momentum, and is not changed if `momentum` is 0.
+        gradient: float32 array of the same shape.
+        learning_rate, decay, momentum, epsilon: as in `ga3c_tf.model.rmsprop.RMSProp`.
     """
     rate, keep, factor, floor = (np.float32(number) for number in (learning_rate, 1 - decay, momentum, epsilon))
     flat = [array.reshape(-1) for array in (weight, mean_square, slot, gradient)]
     for start in range(0, weight.size, BLOCK):
         w, s, m, g = (array[start : start + BLOCK] for array in flat)
-        with np.errstate(over="ignore", invalid="ignore"):  # the next loss shows it, and is skipped
+        with np.errstate(over="ignore", invalid="ignore"):  # the next update notices an overflow and is skipped
             step = g * g
             step -= s
             step *= keep

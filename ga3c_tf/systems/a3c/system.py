@@ -1,4 +1,4 @@
-"""A3C on the CPU, the system that the paper measures GA3C against (Mnih et al. 2016, arXiv 1602.01783)."""
+"""A3C on the CPU, the system with which the paper compares GA3C (Mnih et al. 2016, arXiv 1602.01783)."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ from ga3c_tf.workers.supervisor import AgentSupervisor
 
 POLL_SECONDS = 0.05
 UPDATE_BYTES = 2**20
-"""What may wait to be counted. With a look every POLL_SECONDS, 200,000 updates a second in all are not held up."""
+"""Size in bytes of the pipe for UPDATE records. It is read every POLL_SECONDS and so suffices for 200,000 updates per
+second in all."""
 PROCESS_BYTES = 100 * 2**20
-"""Memory an agent process is reckoned with beside the network: with 16 agents on Pong (small network) each had 62 to 68
-MiB of its own and its share of 130 MiB that all have from the forkserver (TensorFlow 2.21, PSS of /proc)."""
+"""Estimated memory of an agent process beside the network. With 16 agents on Pong (small network) each had 62 to 68 MiB
+of its own and its share of the 130 MiB that all have from the forkserver (TensorFlow 2.21, PSS of /proc)."""
 REPLICAS = 4
-"""Times that a process has the network's weights: the replica, gradients, and what an update works with."""
+"""Number of arrays of the network's size in a process: the replica, the gradients, and temporaries of an update."""
 
 
 class A3C(System):
     """Each agent process predicts and computes gradients on its own replica, and applies them to shared weights.
 
-    The server only counts, logs and saves. A checkpoint is a copy of the shared weights, taken like an agent's own copy
-    while others may be writing.
+    The server only counts, logs and saves. A checkpoint is a copy of the shared weights. Like an agent's own copy, it
+    is taken while other processes may be writing.
     """
 
     def __init__(self, session: Session):
@@ -97,27 +98,27 @@ class A3C(System):
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Return a context in which the model has the weights that the agents share. They go on meanwhile."""
+        """Return a context in which the model has a copy of the shared weights. The agents continue meanwhile."""
         weights = self._weights
-        if weights.version:  # else no agent has started
+        if weights.version:  # else there was no update yet, and the arrays may still be empty
             for group, variables in self._objects().items():
                 for array, variable in zip(weights.groups[group], variables, strict=True):
                     variable.assign(array)
             self.session.model.version.assign(weights.version)
-            self._collect_updates()  # after the version is read: what a checkpoint counts is as new as its weights
+            self._collect_updates()  # after reading the version, so that a checkpoint's counts are as new
         yield
 
     def counts(self) -> Counts:
         return Counts(agents=self.session.config.num_agents)
 
     def _raise_error_within(self, seconds: float) -> None:
-        """Raise the error of the first process that ends within this time."""
+        """Raise the error of the first process that ends within `seconds`."""
         sentinels = self._processes.sentinels()
         for sentinel in connection.wait([*sentinels], seconds):
             raise self._processes.error_of(sentinels[sentinel])  # type: ignore[index]
 
     def _objects(self) -> dict:
-        """Return the groups of variables that are shared: all that a checkpoint holds but the version."""
+        """Return the groups of variables that are shared: everything in a checkpoint except the version."""
         objects = self.session.model.checkpoint_objects()
         return {group: found for group, found in objects.items() if group != "version"}
 
@@ -140,7 +141,7 @@ class A3C(System):
                 session.stats.trained(lags, policy_loss, value_loss, entropy, NO_AGENTS, *measured)
 
     def _check_memory(self, network_bytes: int) -> None:
-        """Refuse to start more processes than there is memory for; the kernel would end one of them, later."""
+        """Raise a UserError if there is too little memory for all processes. Else the kernel would kill one later."""
         agents = self.session.config.num_agents
         room = available_bytes()
         each = PROCESS_BYTES + REPLICAS * network_bytes

@@ -1,4 +1,4 @@
-"""The agents of GA3C: in processes of this machine, and in actors elsewhere. Those whose process dies are replaced."""
+"""The agents of GA3C: in processes of this machine and in actors on others. Processes that die are replaced."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ga3c_tf.workers.supervisor import AgentSupervisor, AlsoLostWithForkserver, 
 
 
 class AgentProcesses:
-    """Starts, ends and replaces the processes that agents live in.
+    """Starts, ends and replaces the processes that run agents.
 
     Args:
-        session: of the training.
-        prediction_queue: where agents put their requests.
-        ray: address of the Ray cluster of the remote agents.
+        session: session of the training.
+        prediction_queue: queue to which agents write their requests.
+        ray: address of the Ray cluster that runs the remote agents.
 
     Attributes:
-        count: N_A, the agents of this machine.
-        answers: the pipes by which the agents are answered.
-        processes: the processes, by number.
-        replacing: processes that have died and have no successor yet.
+        count: number of agents on this machine (N_A).
+        answers: pipes through which the agents are answered.
+        processes: supervisor of the processes.
+        replacing: numbers of the processes that have died and have no successor yet.
     """
 
     def __init__(self, session: Session, prediction_queue: IndexQueue, ray: str):
@@ -36,7 +36,7 @@ class AgentProcesses:
         self._ray = ray
         self.count = 0
         self.processes = AgentSupervisor(["ga3c_tf.workers.agent_process", *modules_used(config)], [config.env_id])
-        # Once: the cores may change while the run goes on, and an agent's process may not.
+        # Computed only once: the usable cores may change during the run, but the process of an agent may not.
         self._local_processes = config.processes(usable_cores())
         self.answers = ReplyPipes(session.memory, assigned_processes(config, self._local_processes))
         self.replacing: set[int] = set()
@@ -49,11 +49,11 @@ class AgentProcesses:
         self._hung = Watchdog(self._patience)
 
     def all(self) -> list[int]:
-        """Return the agents that there are, here and elsewhere."""
+        """Return the numbers of all agents, on this machine and on others."""
         return [*range(self.count), *range(self._session.config.most_agents, self._session.memory.num_agents)]
 
     def resize(self, count: int) -> None:
-        """Have `count` agents on this machine. Those that end give up their segment and episode."""
+        """Change the number of agents on this machine to `count`. Agents that end give up their segment and episode."""
         while self.count < count:
             with self._starting:
                 if self._stopped:
@@ -65,13 +65,13 @@ class AgentProcesses:
             self.answers.removed(self.count)
 
     def start_remote(self) -> None:
-        """Start the agents that live elsewhere."""
+        """Start the agents on other machines."""
         for agents in self._session.config.remote_actors:
             for agent in agents:
                 self._add(agent)
 
     def stop(self) -> None:
-        """End all, within a deadline, and start none any more."""
+        """End all processes within a deadline, and start no more."""
         self._stopped = True
         with self._starting:
             for number in self.processes:
@@ -79,10 +79,10 @@ class AgentProcesses:
         self.processes.join(self._session.collect_episodes)
 
     def lose(self, number: int) -> None:
-        """Count a process that has died, and answer it no more.
+        """Count a process that has died, and stop answering it.
 
         Raises:
-            AgentError: it was one too many.
+            AgentError: too many processes have died.
         """
         session = self._session
         self.replacing.add(number)
@@ -96,7 +96,7 @@ class AgentProcesses:
         session.tell("lost", f"{first}{f' ({rest[-1]})' if rest else ''}; its agents begin anew")
 
     def replace(self, number: int) -> None:
-        """Start the successor of a process that has died, with agents of new random streams."""
+        """Start the successor of a process that has died. Its agents get new random streams."""
         self.replacing.remove(number)
         agents = [agent for agent in self.all() if self.answers.process_of(agent) == number]
         if agents:
@@ -106,7 +106,7 @@ class AgentProcesses:
             self.answers.added(agent)
 
     def end_hung(self) -> None:
-        """End the processes whose environments take too long; they are then replaced as those that died are."""
+        """Kill the processes whose environments take too long. They are then replaced like processes that died."""
         busy_since = self._session.memory.busy_since
         for number in self._hung.hung({number: float(busy_since[number]) for number in self.processes}):
             why = f"agent process {number} was at one thing for {self._patience(number):g} s; it is ended"
@@ -134,10 +134,10 @@ class AgentProcesses:
             self.processes.start(number, run_agents, *common, Agent, pipe=answers)
 
     def _actor_of(self, number: int) -> range | None:
-        """Return the remote agents that an agent process is the bridge of; None where its agents live in it."""
+        """Return the remote agents for which an agent process is the bridge, or None if it runs its agents itself."""
         remote = number - self._local_processes
         return self._session.config.remote_actors[remote] if remote >= 0 else None
 
     def _patience(self, number: int) -> float:
-        """Seconds that an agent process may be at one thing: a step, or a call in which all agents of an actor step."""
+        """Return the seconds that one step, or one call in which all agents of an actor step, may take."""
         return self._session.config.agent_timeout * len(self._actor_of(number) or [number])

@@ -29,13 +29,13 @@ from ga3c_tf.workers.thread import Worker
 from ga3c_tf.workers.trainer import BatchBuilder, Trainer, UpdateGate
 
 AGENT_BYTES = 40 * 2**20
-"""Memory an agent process is reckoned with, where the adjustment asks how many there is room for."""
+"""Estimated memory of an agent process, from which the adjustment computes how many agents there is room for."""
 IDLE = 0.1
-"""Share of the cores' time from which on they are idle."""
+"""Idle share of the cores' time above which they count as idle."""
 JOIN_SECONDS = 0.1
-"""Between two looks at what a worker does that is to end."""
+"""Seconds between two checks for errors while waiting for predictors to end."""
 MOST_THREADS = 16
-"""Most predictors, and most trainers, that the adjustment goes up to unless the run begins with more.
+"""Largest number of predictors, and of trainers, that the adjustment tries unless the run begins with more.
 
 The paper tried no more (figure 3).
 """
@@ -46,12 +46,12 @@ class GA3C(System):
     """Agent processes, predictor threads and trainer threads around one model.
 
     Args:
-        session: of the training.
-        ray: address of the Ray cluster of the remote agents.
+        session: session of the training.
+        ray: address of the Ray cluster that runs the remote agents.
 
     Attributes:
-        agents: the agents and their processes.
-        adjustment: the thread that looks for the best N_A, N_P and N_T; None where it is off.
+        agents: agents and their processes.
+        adjustment: thread that searches for the best N_A, N_P and N_T; None before `start`, and if adjustment is off.
     """
 
     def __init__(self, session: Session, ray: str = ""):
@@ -78,7 +78,7 @@ class GA3C(System):
         schedule_as(config.scheduling)
         kept = self.session.workers_before if config.adjustment != "off" else None
         start = WorkerCounts(*kept or (config.num_agents, config.num_predictors, config.num_trainers))
-        start = start._replace(agents=min(start.agents, config.most_agents))  # of other settings
+        start = start._replace(agents=min(start.agents, config.most_agents))  # kept with other settings
         self.set_workers(*start)
         self._node_rates = NodeRates(self.session.memory, self.agents.answers.process_of)
         self.agents.start_remote()
@@ -111,8 +111,8 @@ class GA3C(System):
             if self.adjustment:
                 self.adjustment.stop()
                 self.adjustment.join(STOP_SECONDS)
-            self.agents.stop()  # an adjustment that is still at work starts no agents after this
-        finally:  # also after a second Ctrl-C: threads that wait would keep the model
+            self.agents.stop()  # an adjustment that is still running starts no agents after this
+        finally:  # also after a second Ctrl-C, because threads that wait would keep the model in memory
             self._prediction_queue.stop(self._num_predictors)
             self._builder.closed = True
             self.session.training_queue.stop(self._num_trainers)
@@ -137,7 +137,7 @@ class GA3C(System):
         )
 
     def _workers_to_keep(self) -> list[int] | None:
-        """Return the N_A, N_P and N_T that dynamic adjustment kept last; before it starts, those found in the past."""
+        """Return the N_A, N_P and N_T accepted by dynamic adjustment; before it starts, those of an earlier session."""
         if self.adjustment:
             return list(self.adjustment.search.accepted)
         return self.session.workers_before if self.session.config.adjustment != "off" else None
@@ -153,9 +153,9 @@ class GA3C(System):
     # numbers of workers
 
     def set_workers(self, agents: int, predictors: int, trainers: int) -> None:
-        """Bring N_A, N_P and N_T to these numbers. Ending a worker does not wait for it.
+        """Change N_A, N_P and N_T to these numbers, without waiting for workers that end.
 
-        Agents that end give up their segment and episode; what a trainer had gathered goes to the next one.
+        Agents that end give up their segment and episode. Segments that a trainer has gathered go to the next trainer.
         """
         with self._changing:
             self._predictors = _still_needed(self._predictors)
@@ -224,27 +224,28 @@ class GA3C(System):
         worker.start()
         return worker
 
-    # what goes wrong
+    # processes that die
 
     def _discard_messages_of(self, number: int) -> None:
-        """Discard what a dead agent process has requested or sent, so that it is not taken for its successor's.
+        """Let all messages of a dead agent process be taken, so that none is mistaken for one of its successor.
 
-        The predictors are changed for new ones, so every request that it made has been answered, to nobody. A record in
-        the training queue follows its last segment, and lets the successor begin with all its slots free.
+        The predictors are replaced by new ones. When the old ones have ended, all requests of the process have been
+        taken, and nobody receives the answers. An `ENDED` record in the training queue follows the last segment of the
+        process. Once a trainer reads it, all slots are free and the successor can start.
         """
         with self._changing:
             self.agents.lose(number)
             self._prediction_queue.stop(self._num_predictors)
             for predictor in self._predictors:
-                while predictor.is_alive():  # it may be held, for ever where a trainer has failed
+                while predictor.is_alive():  # it may be held, even forever if a trainer has failed
                     predictor.join(JOIN_SECONDS)
                     self.check()
-            self.check()  # an error from before the loss would go with its predictor
+            self.check()  # an error from before the loss would otherwise be lost with its predictor
             self._predictors = [self._new_predictor() for _ in range(self._num_predictors)]
         self.session.training_queue.put(number | ENDED)
 
     def _process_drained(self, number: int) -> None:
-        """All that a process has sent was taken; called by a trainer."""
+        """Note that all segments of a dead process have been taken; called by a trainer."""
         self._drained.append(number)
         self.session.wake_up()
 
@@ -257,7 +258,7 @@ class GA3C(System):
     def _raise_update_limit(self) -> None:
         """Allow one more simultaneous update if trainers were behind and cores idle since the last call.
 
-        This happens with large networks: agents wait, and the running update does not use the cores that they leave.
+        This happens with large networks: agents wait, and the running update does not use the cores that they free.
         """
         idle = self._idle.share()
         was_behind = self._behind
@@ -273,7 +274,7 @@ class GA3C(System):
         return most is not None and len(self.session.training_queue) >= most and not self._builder.closed
 
     def _trainers_are_behind(self) -> bool:
-        """Whether more than half of the segments that may wait for training do."""
+        """Return whether the training queue is more than half full."""
         config = self.session.config
         agents = self.agents.count + config.remote_agents
         room = agents * config.segments_per_agent
@@ -281,15 +282,15 @@ class GA3C(System):
 
 
 def updates_at_once(device: str, cores: int) -> int:
-    """Return how many trainers may update side by side at first.
+    """Return how many trainers may update simultaneously at first: as many as half the cores, or any number on a GPU.
 
-    On a CPU half the cores. An update of few states moves all weights, gradients and RMSProp's slots through the memory
-    that the cores share: two at once, each on a core of its own, take 2.0 ms of processor time each instead of 1.4
-    (5 states, small network, 2-core EPYC), where one beside an agent takes no longer than alone.
+    On a CPU even an update of few states moves all weights, gradients and RMSProp's slots through the memory that the
+    cores share. Two simultaneous updates, each on its own core, take 2.0 ms of processor time each instead of 1.4
+    (5 states, small network, 2-core EPYC). One update beside an agent takes no longer than alone.
     """
     return sys.maxsize if "GPU" in device else max(1, cores // 2)
 
 
 def _still_needed(workers: list[W]) -> list[W]:
-    """Without those that have ended as they were asked to."""
+    """Return the workers without those that have ended as requested."""
     return [worker for worker in workers if worker.is_alive() or worker.error is not None]
