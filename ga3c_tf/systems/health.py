@@ -1,4 +1,4 @@
-"""Reports problems of a running training: skipped updates, stalls, and updates that are rare."""
+"""Reports problems of a running training: skipped updates, stalls and rare updates."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ga3c_tf.workers.stall_detector import StallDetector
 
 LOOK_SECONDS = 0.25
 SPEED_SECONDS = 5.0
-"""After the first step, until the speed is taken for that of the run."""
+"""Seconds after the first step until the measured speed counts as the speed of the run."""
 RARE_SECONDS = 60.0
-"""Between two updates: where it takes longer, a warning is printed once, since the settings may be a mistake."""
+"""Seconds between two updates above which a warning is printed once, since the settings may be a mistake."""
 
 
 class HealthMonitor:
-    """Checks a training a few times a second, and reports what is wrong.
+    """Checks a training a few times a second and reports problems.
 
     Args:
-        session: of the training.
-        system: what trains.
+        session: session of the training.
+        system: system that trains.
     """
 
     def __init__(self, session: Session, system: System):
@@ -29,11 +29,11 @@ class HealthMonitor:
         self._stalls = StallDetector()
         self._look_at = 0.0
         self._skipped = 0  # skipped updates that have been reported
-        self._first_step: tuple[float, int] | None = None  # when it was seen, and the agent steps then
+        self._first_step: tuple[float, int] | None = None  # time at which it was seen, and agent steps then
         self._speed_known = False
 
     def look(self) -> None:
-        """Report what has gone wrong since the last check, if one is due."""
+        """Check the training and report new problems, if a check is due."""
         if time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + LOOK_SECONDS
@@ -42,7 +42,7 @@ class HealthMonitor:
         self._tell_stalls()
 
     def tell_skipped(self) -> None:
-        """Tell how many updates were skipped since the last call, if any were."""
+        """Report the number of updates skipped since the last call, if there are any."""
         count = self._session.skipped.count - self._skipped
         if count > 0:
             self._skipped += count
@@ -62,7 +62,7 @@ class HealthMonitor:
             session.tell("stall", f"no {stage} for {seconds:.0f} s; {waiting}")
 
     def _tell_rare_updates(self) -> None:
-        """Say once, as soon as the speed is known, that an update takes very long, where it does."""
+        """Warn once, as soon as the speed is known, if an update takes longer than `RARE_SECONDS`."""
         session = self._session
         now = time.monotonic()
         steps = session.agent_steps
@@ -76,5 +76,5 @@ class HealthMonitor:
         if states > RARE_SECONDS * speed:
             about = f"about {states / speed:.0f} s" if speed else "for ever"
             session.warn(
-                f"an update trains on {states} states or more: at {speed:.0f} steps per second, {about} for each"
+                f"a training batch has {states} states or more: at {speed:.0f} steps per second, {about} for each"
             )

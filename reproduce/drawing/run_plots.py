@@ -47,19 +47,29 @@ def plot_runs(runs: list[Path], file: Path) -> None:
         raise UserError(f"{file} has no suffix: name a .png, .svg or .pdf")
     adjusted = any(len(_adjustment(run)["time_s"]) for run in runs)
     figure, axes = plt.subplots(4 + adjusted, 2, figsize=(9, 12 + 3 * adjusted), layout="constrained")
-    for number, run in enumerate(runs):
-        _draw(axes, run, COLORS[number % len(COLORS)], label=run.name if len(runs) > 1 else None)
-    _label(axes, adjusted)
-    if len(runs) > 1:
-        axes[0, 0].legend(frameon=False, fontsize="small")
-    else:
-        figure.suptitle(f"{read_config(runs[0]).env_id}, {runs[0].name}")
+    try:
+        for number, run in enumerate(runs):
+            _draw(axes, run, COLORS[number % len(COLORS)], label=run.name if len(runs) > 1 else None)
+        _label(axes, adjusted)
+        if len(runs) > 1:
+            axes[0, 0].legend(frameon=False, fontsize="small")
+        else:
+            figure.suptitle(f"{read_config(runs[0]).env_id}, {runs[0].name}")
+        _save(figure, file)
+    finally:
+        plt.close(figure)
+
+
+def _save(figure: plt.Figure, file: Path) -> None:
+    """Write the picture.
+
+    Raises:
+        UserError: it cannot be written, or not in the format of the suffix.
+    """
     try:
         figure.savefig(file, dpi=150)
     except (OSError, ValueError) as error:
         raise UserError(f"cannot write {file}: {error}") from None
-    finally:
-        plt.close(figure)
 
 
 def _label(axes, adjusted: bool) -> None:
