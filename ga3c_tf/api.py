@@ -152,7 +152,7 @@ class Agent:
             UserError: the file is neither .mp4 nor .gif or cannot be written, the environment draws no pictures, or an
                 argument is too small.
         """
-        from ga3c_tf.evaluation import record
+        from ga3c_tf.playback import record
 
         _check_range("episodes", episodes, 1)
         _check_range("seed", seed, 0)

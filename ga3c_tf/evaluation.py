@@ -1,18 +1,15 @@
-"""Evaluation of trained agents: scores over whole episodes, videos, and play in a window."""
+"""Evaluation of trained agents and of the random policy: raw scores over whole episodes."""
 
 from __future__ import annotations
 
 import functools
-import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
@@ -175,6 +172,10 @@ def evaluate(
         episodes: number of episodes.
         seed: seed of the environments.
         most_steps: number of agent steps after which an episode is ended.
+
+    Raises:
+        RuntimeError: the process of an environment was killed.
+        Exception: any error of an environment.
     """
     count = min(episodes, PARALLEL)
     config = agent.config
@@ -185,12 +186,30 @@ def evaluate(
         environments = AsyncVectorEnv([make] * count, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)
     try:
         played = _play_episodes(agent, environments, episodes, seed)
+    except (EOFError, ConnectionError) as error:  # a broken pipe of the command's output is another matter
+        _kill(environments)
+        raise RuntimeError(f"an environment failed, or its process was killed: {error!r}") from error
     except BaseException:
-        environments.close(terminate=True)
+        _kill(environments)
         raise
     environments.close()
     cut = sum(length == most_steps and not terminated for _, length, terminated in played)
     return Evaluation([score for score, _, _ in played], cut, most_steps)
+
+
+def _kill(environments: AsyncVectorEnv) -> None:
+    """End the processes of the environments at once, even during a step that hangs.
+
+    They ignore SIGTERM, which `close(terminate=True)` would send.
+    """
+    for process in environments.processes:
+        process.kill()
+    for process in environments.processes:
+        process.join()
+    for pipe in environments.parent_pipes:
+        if pipe is not None:
+            pipe.close()
+    environments.closed = True
 
 
 def _play_episodes(
@@ -250,81 +269,3 @@ def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: b
         "protocol": ", ".join(protocol),
         "scores": scores,
     }
-
-
-def record(
-    agent: TrainedAgent, episodes: int, seed: int, file: Path, most_steps: int = MOST_EPISODE_STEPS
-) -> list[float]:
-    """Write a video of whole episodes at the game's own speed; return their raw scores.
-
-    Args:
-        agent: the agent that plays.
-        episodes: number of episodes.
-        seed: seed of the environment.
-        file: file to write, .mp4 (H.264) or .gif.
-        most_steps: number of agent steps after which an episode is ended.
-
-    Raises:
-        UserError: the file is neither .mp4 nor .gif or cannot be written, or the environment draws no pictures.
-    """
-    import imageio.v2 as imageio
-
-    kind = file.suffix.lower()
-    if kind not in (".mp4", ".gif"):
-        raise UserError(f"{file} is no video file: name a .mp4 or a .gif")
-    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # pygame then draws without asking for a display
-    environment = make_limited_environment(agent.config, most_steps, "rgb_array")
-    rate = environment.metadata.get("render_fps", 30)
-    options = {"loop": 0, "duration": 1000 / rate} if kind == ".gif" else {"macro_block_size": 2, "fps": rate}
-    try:
-        with imageio.get_writer(str(file), **options) as writer:
-            video = cast(Any, writer)
-            return _play(agent, environment, episodes, seed, lambda: video.append_data(_picture(environment)))
-    except OSError as error:
-        raise UserError(f"cannot write {file}: {error.strerror or error}") from None
-    finally:
-        environment.close()
-
-
-def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS) -> list[float]:
-    """Play whole episodes in a window; return their raw scores.
-
-    Args:
-        agent: the agent that plays.
-        episodes: number of episodes.
-        seed: seed of the environment.
-        most_steps: number of agent steps after which an episode is ended.
-
-    Raises:
-        UserError: there is no display, or the environment has no window.
-    """
-    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        raise UserError("--window needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; --video needs none")
-    environment = make_limited_environment(agent.config, most_steps, "human")
-    try:
-        return _play(agent, environment, episodes, seed, lambda: None)
-    finally:
-        environment.close()
-
-
-def _picture(environment: gymnasium.Env) -> np.ndarray:
-    picture: Any = environment.render()
-    if picture is None:
-        raise UserError("this environment draws no pictures")
-    return picture
-
-
-def _play(agent: TrainedAgent, environment: gymnasium.Env, episodes: int, seed: int, on_state: Callable[[], None]):
-    scores = []
-    for episode in range(episodes):
-        state, _ = environment.reset(seed=seed if episode == 0 else None)
-        score = 0.0
-        done = False
-        on_state()
-        while not done:
-            state, reward, terminated, truncated, _ = environment.step(int(agent.act(state[None])[0]))
-            score = score + float(reward)
-            done = bool(terminated or truncated)
-            on_state()
-        scores.append(score)
-    return scores

@@ -169,6 +169,14 @@ class BrokenPipeEnvironment(ShortIsBad):
         return super().reset(seed=seed, options=options)
 
 
+class StuckEnvironment(ShortIsBad):
+    """Hangs in its first step."""
+
+    def step(self, action):
+        time.sleep(3600)
+        return super().step(action)
+
+
 class OneStepEnvironment(ShortIsBad):
     """Episodes of one step."""
 
@@ -189,6 +197,7 @@ def make_discrete(**options):
 
 gymnasium.register("Discretized-v0", make_discrete)
 gymnasium.register("BrokenPipe-v0", BrokenPipeEnvironment)
+gymnasium.register("Stuck-v0", StuckEnvironment)
 gymnasium.register("OneStep-v0", OneStepEnvironment)
 gymnasium.register("ShortIsBad-v0", ShortIsBad)
 gymnasium.register("Endless-v0", EndlessEnvironment)

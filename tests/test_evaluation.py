@@ -1,11 +1,15 @@
 """Evaluation: every episode counts, however long; whole games; the words of the protocol."""
 
+import signal
+import time
+
 import numpy as np
 import pytest
 
 from ga3c_tf import evaluation as evaluate
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.playback import record
 
 
 class RandomAgent:
@@ -79,9 +83,35 @@ def test_a_checkpoint_is_called_what_was_loaded(wanted, best, words):
     assert evaluate._in_words(7, 7, best) == "7"
 
 
+def test_an_evaluation_can_be_interrupted_while_an_environment_hangs(monkeypatch):
+    class Interrupted(RandomAgent):
+        def act(self, states):
+            signal.alarm(1)
+            return super().act(states)
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            evaluate.evaluate(Interrupted("helpers:Stuck-v0"), 2, seed=0)
+        ended = time.monotonic()
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - ended < 10
+
+
+def test_a_pipe_that_breaks_in_an_environment_is_an_error():
+    """The commands take a broken pipe for their output's, whose reader has gone, and end without an error."""
+    with pytest.raises(RuntimeError, match="an environment failed, or its process was killed: BrokenPipeError"):
+        evaluate.evaluate(RandomAgent("helpers:BrokenPipe-v0"), 20, seed=0)
+
+
 def test_an_environment_without_pictures_is_refused(tmp_path):
     with pytest.raises(UserError):
-        evaluate.record(RandomAgent("helpers:ShortIsBad-v0"), 1, 0, tmp_path / "x.gif")
+        record(RandomAgent("helpers:ShortIsBad-v0"), 1, 0, tmp_path / "x.gif")
 
 
 def test_a_trained_agent_plays_whole_games(tmp_path, monkeypatch):

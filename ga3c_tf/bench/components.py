@@ -6,6 +6,7 @@ if the operating system supports this (Linux), and TensorFlow has one thread the
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -83,7 +84,8 @@ class ComponentProcess:
 
     def measure(self, seconds: float) -> dict:
         """Measure for about `seconds` and return the measured milliseconds by name."""
-        self._pipe.send(seconds)
+        with contextlib.suppress(BrokenPipeError):  # the process has ended; `_receive` says why
+            self._pipe.send(seconds)
         return self._receive()
 
     def close(self) -> None:
@@ -98,7 +100,7 @@ class ComponentProcess:
     def _receive(self) -> dict:
         try:
             kind, content = self._pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             self._process.join()
             raise RuntimeError(f"{self._process.name} ended by itself, exit code {self._process.exitcode}") from None
         if kind is UserError:

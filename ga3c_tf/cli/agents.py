@@ -93,7 +93,7 @@ def play(
     run = _agent_folder(run, pretrained)
     _check_agent(run, checkpoint, trust_code)
 
-    from ga3c_tf.evaluation import play_window, record
+    from ga3c_tf.playback import play_window, record
 
     agent = _trained_agent(run, checkpoint, sample, seed, device)
     if video is None:
@@ -258,11 +258,19 @@ def _in_words(result: dict[str, Any], policy: str) -> str:
 
 
 def _write(file: Path, result: dict[str, Any]) -> None:
-    """Write a result as JSON; create the file's folder if it does not exist."""
+    """Write a result as JSON; create the file's folder if it does not exist.
+
+    A link stays one, and a pipe or device is written to.
+    """
     from ga3c_tf.files import write_aside
 
+    text = json.dumps(result, indent=2) + "\n"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_aside(file, json.dumps(result, indent=2) + "\n")
+        target = Path(os.path.realpath(file))
+        if target.exists() and not target.is_file():
+            target.write_text(text)
+        else:
+            write_aside(target, text)
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror}") from None

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from commands import ENVIRONMENT, ga3c_tf
 from helpers import SUMMARY
 from PIL import Image, ImageSequence
 
-from ga3c_tf.cli import options
+from ga3c_tf.cli import agents, options
 from ga3c_tf.cli import training as training_commands
 from ga3c_tf.cli.main import cli
 from ga3c_tf.config import Config
@@ -174,6 +175,9 @@ def test_games_lists_the_atari_ids():
         (["evaluate", "nowhere", "--checkpoint", "newest"], "it must be 'best', 'latest' or the agent steps"),
         (["play", "nowhere"], "play needs either --video FILE or --window"),
         (["plot", "nowhere", "-o", "x.png"], "nowhere is not a run folder"),
+        (["plot", "x" * 300], "is not a run folder: File name too long"),
+        (["report", "--out", "x" * 300], "as a results folder: File name too long"),
+        (["train", "CartPole-v1", "--normalize-images"], "--normalize-images has no effect on CartPole-v1"),
     ],
 )
 def test_bad_input_is_one_line_with_exit_code_2_and_writes_nothing(tmp_path, arguments, words):
@@ -437,6 +441,17 @@ def test_evaluate_in_words_and_into_a_file(run, tmp_path):
     assert done.stdout.startswith("CartPole-v1, random policy: mean ")
 
 
+def test_a_result_is_written_through_links_and_into_pipes(tmp_path):
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    agents._write(tmp_path / "link.json", {"mean": 1.0})
+    assert (tmp_path / "link.json").is_symlink() and json.loads((tmp_path / "real.json").read_text()) == {"mean": 1.0}
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=agents._write, args=(tmp_path / "pipe", {"mean": 2.0}), daemon=True)
+    writer.start()
+    assert json.loads((tmp_path / "pipe").read_text()) == {"mean": 2.0}
+    writer.join()
+
+
 def test_scores_are_printed_even_if_the_file_cannot_be_written(run, tmp_path):
     (tmp_path / "taken").write_text("")
     done = ga3c_tf("evaluate", run[0], "--episodes", 1, "--output", tmp_path / "taken" / "score.json")
@@ -466,6 +481,32 @@ def test_a_window_needs_a_display(run):
 
 def test_play_refuses_another_kind_of_file(run, tmp_path):
     assert "name a .mp4 or a .gif" in refused("play", run[0], "--video", tmp_path / "game.txt")
+
+
+def play_in_window(name, display):
+    environment = {name: value for name, value in ENVIRONMENT.items() if not name.startswith("SDL_")}
+    options = ("--max-episode-steps", 5)
+    return ga3c_tf("play", "--pretrained", name, "--window", *options, env={**environment, "DISPLAY": display})
+
+
+def test_a_display_that_does_not_answer_is_told():
+    done = play_in_window("minatar_breakout", ":99")
+    assert done.returncode == 2 and "no window can be opened" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.skipif(not shutil.which("Xvfb"), reason="a display needs Xvfb")
+@pytest.mark.parametrize("name", ["minatar_breakout", "pong"])
+def test_a_window_opens(name):
+    reader, writer = os.pipe()
+    command = ["Xvfb", "-displayfd", str(writer)]  # it writes the number of its display, once it answers
+    with subprocess.Popen(command, pass_fds=[writer], stderr=subprocess.DEVNULL) as display:
+        try:
+            done = play_in_window(name, f":{os.read(reader, 10).decode().strip()}")
+        finally:
+            display.terminate()
+            os.close(reader)
+            os.close(writer)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1].startswith("shown: 1 episodes"), done.stderr
 
 
 @pytest.mark.parametrize("name", ["curves.png", "curves.svg"])

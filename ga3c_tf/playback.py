@@ -1,0 +1,132 @@
+"""Shows a trained agent at play, in a video file or in a window."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from ga3c_tf.config import MOST_EPISODE_STEPS
+from ga3c_tf.environments.environment import make_limited_environment
+from ga3c_tf.errors import UserError
+from ga3c_tf.evaluation import TrainedAgent
+from ga3c_tf.plugins import one_line
+from ga3c_tf.video import SUFFIXES, VideoFile
+
+NO_DISPLAY = {"SDL_VIDEODRIVER": "dummy"}
+"""Environment variables by which pygame draws without a display."""
+WINDOW = {
+    "SDL_VIDEODRIVER": "x11,wayland",
+    "SDL_RENDER_DRIVER": "software",
+    "SDL_FRAMEBUFFER_ACCELERATION": "0",
+}
+"""Environment variables by which pygame and the emulator draw in a window, on Linux.
+
+Without the first, they would draw into memory where a display does not answer. Without the others, they would draw by
+OpenGL, whose software version crashes in a process that has loaded TensorFlow: both contain LLVM.
+"""
+
+
+def record(
+    agent: TrainedAgent, episodes: int, seed: int, file: Path, most_steps: int = MOST_EPISODE_STEPS
+) -> list[float]:
+    """Write a video of whole episodes at the game's own speed; return their raw scores.
+
+    Args:
+        agent: the agent that plays.
+        episodes: number of episodes.
+        seed: seed of the environment.
+        file: file to write, .mp4 (H.264) or .gif.
+        most_steps: number of agent steps after which an episode is ended.
+
+    Raises:
+        UserError: the file is neither .mp4 nor .gif, or the environment draws no pictures.
+        VideoNotWritten: the file cannot be written.
+    """
+    if file.suffix.lower() not in SUFFIXES:
+        raise UserError(f"{file} is no video file: name a .mp4 or a .gif")
+    with (
+        _variables(NO_DISPLAY),
+        contextlib.closing(make_limited_environment(agent.config, most_steps, "rgb_array")) as game,
+    ):
+        video = VideoFile(file, game.metadata.get("render_fps", 30))
+        try:
+            scores = _play(agent, game, episodes, seed, lambda: video.append(_picture(game)))
+            video.finish()
+        finally:
+            video.discard()
+    return scores
+
+
+def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS) -> list[float]:
+    """Play whole episodes in a window; return their raw scores.
+
+    Args:
+        agent: the agent that plays.
+        episodes: number of episodes.
+        seed: seed of the environment.
+        most_steps: number of agent steps after which an episode is ended.
+
+    Raises:
+        UserError: there is no display, the environment has no window, or none can be opened.
+    """
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise UserError("--window needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; --video needs none")
+    with (
+        _variables(WINDOW if sys.platform == "linux" else {}),
+        contextlib.closing(make_limited_environment(agent.config, most_steps, "human")) as game,
+    ):
+        try:
+            game.reset(seed=seed)
+        except Exception as error:  # of the library that draws
+            raise UserError(f"no window can be opened: {one_line(error)}") from None
+        return _play(agent, game, episodes, seed, lambda: None)
+
+
+@contextlib.contextmanager
+def _variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables during the block, except those that the user has set."""
+    added = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
+def _picture(environment: gymnasium.Env) -> np.ndarray:
+    """Return the picture of the environment, uint8 [height, width, 3].
+
+    Raises:
+        UserError: it draws none.
+    """
+    picture: Any = environment.render()
+    if picture is None:
+        raise UserError("this environment draws no pictures")
+    return picture
+
+
+def _play(
+    agent: TrainedAgent, environment: gymnasium.Env, episodes: int, seed: int, on_state: Callable[[], None]
+) -> list[float]:
+    """Play whole episodes, call `on_state` at each state, and return the raw scores."""
+    scores = []
+    for episode in range(episodes):
+        state, _ = environment.reset(seed=seed if episode == 0 else None)
+        score = 0.0
+        done = False
+        on_state()
+        while not done:
+            state, reward, terminated, truncated, _ = environment.step(int(agent.act(state[None])[0]))
+            score = score + float(reward)
+            done = bool(terminated or truncated)
+            on_state()
+        scores.append(score)
+    return scores

@@ -1,0 +1,87 @@
+"""Video files, which are complete or not there."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from ga3c_tf.errors import UserError
+
+SUFFIXES = (".mp4", ".gif")
+
+
+class VideoNotWritten(UserError):
+    """The file of a video cannot be written."""
+
+
+class VideoFile:
+    """A video that replaces an earlier file once it is complete.
+
+    Args:
+        file: file to write, .mp4 (H.264) or .gif.
+        rate: frames per second.
+
+    Raises:
+        VideoNotWritten: the file cannot be written.
+    """
+
+    def __init__(self, file: Path, rate: float):
+        import imageio.v2 as imageio
+
+        self._file = file
+        self._aside = file.with_name(f".{file.stem}.new{file.suffix}")
+        self._frames = 0
+        gif = file.suffix.lower() == ".gif"
+        options = {"loop": 0, "duration": 1000 / rate} if gif else {"macro_block_size": 2, "fps": rate}
+        try:
+            self._aside.touch()  # tells the reason, which the encoder does not
+            self._writer: Any = imageio.get_writer(str(self._aside), **cast(Any, options))
+        except OSError as error:
+            self._remove()
+            raise self._failed(error) from None
+
+    def append(self, picture: np.ndarray) -> None:
+        """Add a frame, uint8 [height, width, 3]."""
+        try:
+            self._writer.append_data(picture)
+        except OSError as error:
+            raise self._failed(error) from None
+        self._frames += 1
+
+    def finish(self) -> None:
+        """Complete the video, and put it in the place of an earlier one."""
+        try:
+            self._writer.close()
+            if self._aside.suffix.lower() == ".mp4":
+                self._check_frames()
+            self._aside.replace(self._file)
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def discard(self) -> None:
+        """Remove what was written, if the video is not complete."""
+        with contextlib.suppress(OSError):
+            self._writer.close()
+        self._remove()
+
+    def _remove(self) -> None:
+        with contextlib.suppress(OSError):
+            self._aside.unlink()
+
+    def _check_frames(self) -> None:
+        """Check that all frames are in the file: the encoder does not tell that it has failed at the end."""
+        import imageio_ffmpeg
+
+        try:
+            frames, _ = imageio_ffmpeg.count_frames_and_secs(self._aside)
+        except RuntimeError:
+            frames = 0
+        if frames < self._frames:
+            raise OSError(f"the encoder wrote {frames} of {self._frames} frames; is the disk full?")
+
+    def _failed(self, error: OSError) -> VideoNotWritten:
+        reason = error.strerror or str(error).partition("\n")[0]  # what follows is the encoder's command
+        return VideoNotWritten(f"cannot write {self._file}: {reason}")

@@ -1,0 +1,52 @@
+"""Video files: whole, or not there and an earlier one kept."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ga3c_tf.video import VideoFile, VideoNotWritten
+
+PICTURE = np.zeros((84, 84, 3), np.uint8)
+NOISE = (
+    "import numpy as np, pathlib\n"
+    "from ga3c_tf.video import VideoFile\n"
+    "video = VideoFile(pathlib.Path('game.mp4'), 30)\n"
+    "for _ in range(20):\n"
+    "    video.append(np.random.default_rng(0).integers(0, 255, (84, 84, 3), dtype=np.uint8))\n"
+    "video.finish()\n"
+)
+
+
+@pytest.mark.parametrize("name", ["game.mp4", "game.gif"])
+def test_a_video_that_is_not_finished_leaves_the_earlier_one(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    video = VideoFile(tmp_path / name, 30)
+    video.append(PICTURE)
+    video.discard()
+    assert [path.name for path in tmp_path.iterdir()] == [name] and (tmp_path / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["game.mp4", "game.gif"])
+def test_a_finished_video_replaces_the_earlier_one(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    video = VideoFile(tmp_path / name, 30)
+    for _ in range(5):
+        video.append(PICTURE)
+    video.finish()
+    video.discard()
+    assert [path.name for path in tmp_path.iterdir()] == [name] and (tmp_path / name).stat().st_size > 100
+
+
+def test_a_video_that_the_encoder_cannot_write_is_an_error(tmp_path):
+    """The limit of a file's size stands for a full disk; the encoder itself does not say that it has failed."""
+    limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "bash", sys.executable, "-c", NOISE]
+    done = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True)
+    assert "VideoNotWritten: cannot write game.mp4: " in done.stderr
+    assert not (tmp_path / "game.mp4").exists()
+
+
+def test_a_folder_that_is_missing_is_told(tmp_path):
+    with pytest.raises(VideoNotWritten, match=r"none/game.mp4: No such file or directory"):
+        VideoFile(tmp_path / "none" / "game.mp4", 30)
