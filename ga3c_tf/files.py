@@ -111,15 +111,16 @@ class RetryingWriter:
     def close(self) -> None:
         """Close the file. Data that still cannot be written is lost, with a warning."""
         with self._lock:
-            self._try()
+            self._try("are lost")
             os.close(self._descriptor)
 
-    def _try(self) -> None:
+    def _try(self, otherwise: str = "wait for room") -> None:
+        """Write what waits; warn, with what becomes of the rows, if it cannot be written."""
         try:
             self._write_waiting()
         except OSError as error:
             self._retry_at = time.monotonic() + RETRY_SECONDS
-            self._warn(f"{self._file} cannot be written: {error.strerror}; {len(self._waiting)} rows wait for room")
+            self._warn(f"{self._file} cannot be written: {error.strerror}; {len(self._waiting)} rows {otherwise}")
 
     def _write_waiting(self) -> None:
         while self._waiting:

@@ -60,6 +60,7 @@ def new_training(
     config = config.replace(env_id=env_id)
     check_effects(env_id, given)
     spec = describe_environment(config)
+    _check_scaling(config, spec, given)
     installer([env_id])  # rejects an environment that cannot be sent to another process
     run = RunFolder.plan(config)
     origin = weights_called(config.initial_weights) if config.initial_weights is not None else None
@@ -84,6 +85,15 @@ def new_training(
         run.close()
         raise
     return training, run
+
+
+def _check_scaling(config: Config, spec: EnvironmentSpec, given: set[str]) -> None:
+    """Reject the scaling of gray levels, if the user has asked for it and states are not screens."""
+    if "normalize_images" in given and config.normalize_images and not spec.is_screen:
+        raise UserError(
+            f"--normalize-images has no effect on {config.env_id}: it scales the gray levels of screens; for other "
+            "states there is --normalize-observations"
+        )
 
 
 def resumed_training(

@@ -91,6 +91,7 @@ def resume(run: Path, changes: dict, as_json: bool, trust_code: bool, ray: str |
 
 
 def _run(training, run, as_json: bool) -> int:
+    from ga3c_tf.runs.folder import has_checkpoint
     from ga3c_tf.status import beginning, ending, status_for
     from ga3c_tf.systems.training import NotSaved
 
@@ -119,7 +120,8 @@ def _run(training, run, as_json: bool) -> int:
         return 1
     except NotSaved as error:
         _print_ended(outcomes.NOT_SAVED, as_json)
-        warn(f"{error}; what was saved before remains")
+        left = "what was saved before remains" if has_checkpoint(run.path) else f"nothing was saved; remove {run.path}"
+        warn(f"{error}; {left}")
         return 1
     except Exception:
         _print_ended(outcomes.FAILED, as_json)

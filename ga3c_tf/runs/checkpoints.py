@@ -50,7 +50,7 @@ class Checkpoints:
     def steps(self) -> list[int]:
         """Return the agent steps of all checkpoints in ascending order."""
         names = {path.name.removeprefix(REPLACED) for path in self._folder.glob("*") if path.is_dir()}
-        return sorted(int(name) for name in names if name.isdigit())
+        return sorted(int(name) for name in names if name.isdecimal())
 
     def best(self) -> int | None:
         """Return the agent steps of the checkpoint with the highest rolling score, or None if none has a score.
@@ -124,7 +124,9 @@ class Checkpoints:
         except OSError as error:
             raise UserError(f"{self._folder} cannot be read now: {_reason(error)}; nothing has been changed") from error
         if not there:
-            raise UserError(f"{self._folder.parent} has no checkpoint yet")
+            raise UserError(
+                f"{self._folder.parent} has no checkpoint: its training has just begun, or the first could not be saved"
+            )
         for step in self._in_order(which, there):
             try:
                 return self._read(step)

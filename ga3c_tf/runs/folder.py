@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fcntl
 import hashlib
@@ -45,6 +46,10 @@ class RunFolder:
             taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
         except OSError as error:
             raise UserError(f"cannot use {path} as a run folder: {error.strerror}") from None
+        if taken and (path / "config.json").exists() and not has_checkpoint(path):
+            raise UserError(
+                f"{path} has a run without a checkpoint; remove it if its training has ended, or name another --run-dir"
+            )
         if taken:
             raise UserError(
                 f"{path} exists and is not empty; name another --run-dir, or continue that run with "
@@ -71,6 +76,7 @@ class RunFolder:
             write_aside(self.path / "command.txt", shlex.join(command) + "\n", errors="surrogateescape")
             write_aside(self.path / "config.json", self.config.to_json())
         except OSError as error:
+            self._remove_files()
             raise UserError(f"cannot write the run folder {self.path}: {error.strerror}") from None
 
     @classmethod
@@ -128,6 +134,15 @@ class RunFolder:
                 break
             except FileExistsError:
                 self.path = self.path.with_name(f"{name}-{number}")
+
+    def _remove_files(self) -> None:
+        """Remove what `create` has written before an error, so that the folder can be used again."""
+        if self._lock is None:  # no file is of this run
+            return
+        with contextlib.suppress(OSError):
+            for name in ("config.json", "command.txt", "meta.json", "lock"):
+                (self.path / name).unlink(missing_ok=True)
+            self.path.rmdir()
 
     def _take_lock(self) -> None:
         self._lock = (self.path / "lock").open("w")
@@ -190,6 +205,11 @@ def commit_of(session: dict) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def has_checkpoint(path: Path) -> bool:
+    """Return whether a run folder has a checkpoint, whole or damaged."""
+    return any((path / "checkpoints").glob("*[0-9]"))
 
 
 def check_no_links(path: Path) -> None:

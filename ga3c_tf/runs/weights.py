@@ -7,6 +7,7 @@ Optimizer slots are left out, so such a folder is for playing and scoring, not f
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import itertools
 import json
@@ -104,30 +105,52 @@ def check_free(folder: Path) -> None:
     """Check that weights can be written to a folder: it is new, empty, or has weights that were written before.
 
     Raises:
-        UserError: the folder has other content, is a link, or cannot be read.
+        UserError: the folder has other content, is a link, or cannot be read or written.
     """
     try:
+        with contextlib.suppress(FileNotFoundError):
+            os.lstat(folder)
         there = [path.name for path in folder.iterdir()] if os.path.isdir(folder) else []
+        _check_writable(folder)
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}") from None
     if os.path.islink(folder) or (there and (not {FILE, SAFETENSORS} & {*there} or "checkpoints" in there)):
         raise UserError(f"{folder} has something else in it; name a new folder for the weights")
 
 
-def save_weights(folder: Path, model: Model, config_json: str, score: dict, name: str = FILE) -> Path:
+def _check_writable(folder: Path) -> None:
+    """Check that the folder, or the nearest folder above it that exists, can be written."""
+    there = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))
+    if not os.access(there, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def packed_weights(model: Model, name: str = FILE) -> bytes:
+    """Return the content of a file of weights.
+
+    Args:
+        model: the model whose weights are packed.
+        name: name of the file, `FILE` or `SAFETENSORS`.
+
+    Raises:
+        UserError: the NumPy archive is over 5 MB.
+    """
+    return _safetensors_of(model) if name == SAFETENSORS else _archive_of(model)
+
+
+def save_weights(folder: Path, content: bytes, config_json: str, score: dict, name: str = FILE) -> Path:
     """Write weights, settings and score to a folder; return the file of the weights.
 
     Args:
         folder: folder to write to, as `check_free` allows it; it is created if it does not exist.
-        model: the model whose weights are written.
+        content: weights, from `packed_weights`.
         config_json: the settings, as `Config.to_json` returns them.
         score: summary of an evaluation, from `evaluation.summary`.
         name: name of the file of the weights, `FILE` or `SAFETENSORS`.
 
     Raises:
-        UserError: the folder cannot be written, or the NumPy archive is over 5 MB; existing files are unchanged.
+        UserError: the folder cannot be written; existing files are unchanged.
     """
-    content = _safetensors_of(model) if name == SAFETENSORS else _archive_of(model)
     score_json = json.dumps(score, indent=2) + "\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -212,7 +235,10 @@ def _archive_of(model: Model) -> bytes:
     arrays = {str(number): weights for number, weights in enumerate(model.network.get_weights())}
     np.savez_compressed(archive, **{name: array.astype(np.float32) for name, array in arrays.items()})
     if (size := len(archive.getvalue())) > MOST_BYTES:
-        raise UserError(f"the weights take {size} bytes; weights that are handed on have at most {MOST_BYTES}")
+        raise UserError(
+            f"the weights take {size / 1e6:.1f} MB, and a NumPy archive has at most {MOST_BYTES / 1e6:.0f}; "
+            "--format huggingface has no limit"
+        )
     return archive.getvalue()
 
 

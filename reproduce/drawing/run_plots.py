@@ -45,6 +45,8 @@ def plot_runs(runs: list[Path], file: Path) -> None:
     """
     if not file.suffix:
         raise UserError(f"{file} has no suffix: name a .png, .svg or .pdf")
+    for run in runs:
+        read_config(run)  # refuses what is no run folder
     adjusted = any(len(_adjustment(run)["time_s"]) for run in runs)
     figure, axes = plt.subplots(4 + adjusted, 2, figsize=(9, 12 + 3 * adjusted), layout="constrained")
     try:

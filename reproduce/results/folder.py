@@ -40,9 +40,17 @@ class ResultsFolder:
 
     Args:
         path: path of the folder, which need not exist.
+
+    Raises:
+        UserError: the path cannot be used.
     """
 
     def __init__(self, path: Path):
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                path.stat()
+        except OSError as error:
+            raise UserError(f"cannot use {path} as a results folder: {error.strerror}") from None
         self.path = path
         self.runs = path / "runs"
         self.figures = path / "figures"

@@ -12,16 +12,19 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.evaluation import TrainedAgent, evaluate, record, summary
+from ga3c_tf.evaluation import TrainedAgent, evaluate, summary
 from ga3c_tf.files import write_aside
+from ga3c_tf.playback import record
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.results import hub
 from ga3c_tf.reproduce.runs.curve import Columns, curve_of, read_curve, write_curve
 from ga3c_tf.reproduce.runs.run import machine_of
 from ga3c_tf.runs.folder import check_no_links, commit_of, read_config
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
-from ga3c_tf.runs.weights import EPISODE, FILE, ORIGIN, SAFETENSORS, SCORE, check_free, save_weights
+from ga3c_tf.runs.weights import EPISODE, FILE, ORIGIN, SAFETENSORS, SCORE, check_free, packed_weights, save_weights
+from ga3c_tf.video import VideoNotWritten
 
+CARD = "README.md"
 EPISODE_STEPS = 300
 """Maximum number of agent steps in the animated picture: 20 seconds of Atari."""
 
@@ -49,8 +52,10 @@ def publish(
             folder has a link in it; `folder` has something else in it or cannot be written; or the weights are over
             5 MB.
     """
-    # 1. Read the files of the run first, so that a damaged one is refused before the evaluation.
+    # 1. Read the run's files and pack the weights, so that what cannot be published is refused before the evaluation.
     check_free(folder)
+    name = SAFETENSORS if for_hub else FILE
+    content = packed_weights(agent.model, name)
     before = _before(run)
     sessions = _sessions(run)
     config = read_config(run).replace(run_dir=None)
@@ -67,21 +72,24 @@ def publish(
     if before:
         _count(before, score)
         curve = _after(before, read_curve(run / ORIGIN), curve, config.rolling_episodes)
-    # 4. Write weights, curve, origin, pictures and card.
-    file = save_weights(folder, agent.model, config.to_json(), score, SAFETENSORS if for_hub else FILE)
-    write_curve(folder, curve)
-    shutil.rmtree(folder / ORIGIN, ignore_errors=True)
-    if before:
-        shutil.copytree(run / ORIGIN, folder / ORIGIN)
-    _plot(curve, config, folder / "curve")
-    shows_episode = _record_start(agent, seed, folder / EPISODE, EPISODE_STEPS)
-    card = _card(run, file, score, curve, sessions, before, command, shows_episode)
-    for name in (hub.REPLAY, hub.METADATA):
-        (folder / name).unlink(missing_ok=True)  # an earlier folder for the Hub may have left them
-    if for_hub:
-        _record_start(agent, seed, folder / hub.REPLAY, hub.REPLAY_STEPS)
-        card = hub.card(card, agent, folder, score)
-    write_aside(folder / "README.md", "\n".join(card) + "\n")
+    # 4. Write weights, curve, origin, pictures and card. Only a complete folder has a card.
+    file = save_weights(folder, content, config.to_json(), score, name)
+    try:
+        for earlier in (CARD, hub.REPLAY, hub.METADATA):
+            (folder / earlier).unlink(missing_ok=True)
+        write_curve(folder, curve)
+        shutil.rmtree(folder / ORIGIN, ignore_errors=True)
+        if before:
+            shutil.copytree(run / ORIGIN, folder / ORIGIN)
+        _plot(curve, config, folder / "curve")
+        shows_episode = _record_start(agent, seed, folder / EPISODE, EPISODE_STEPS)
+        card = _card(run, file, score, curve, sessions, before, command, shows_episode)
+        if for_hub:
+            _record_start(agent, seed, folder / hub.REPLAY, hub.REPLAY_STEPS)
+            card = hub.card(card, agent, folder, score)
+        write_aside(folder / CARD, "\n".join(card) + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write to {folder}: {error.strerror or error}; publish to it again") from None
     return score
 
 
@@ -156,10 +164,16 @@ def _plot(curve: Columns, config: Config, stem: Path) -> None:
 
 
 def _record_start(agent: TrainedAgent, seed: int, file: Path, most_steps: int) -> bool:
-    """Record the start of an episode in `file`; return whether the environment draws pictures."""
+    """Record the start of an episode in `file`; return whether the environment draws pictures.
+
+    Raises:
+        VideoNotWritten: `file` cannot be written.
+    """
     agent.seed_actions(seed)  # the animated picture and the video show the same episode
     try:
         record(agent, 1, seed, file, most_steps)
+    except VideoNotWritten:
+        raise
     except UserError:
         file.unlink(missing_ok=True)
         return False

@@ -16,6 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import atomic_write
+from ga3c_tf.runs import folder
 from ga3c_tf.runs import log as run_log
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder, read_config
@@ -63,6 +64,27 @@ def test_a_folder_that_is_not_empty_is_refused_and_left_alone(tmp_path):
     with pytest.raises(UserError, match="exists and is not empty"):
         RunFolder.plan(Config(run_dir=str(tmp_path / "file")))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_that_could_not_be_written_can_be_used_later(tmp_path, monkeypatch):
+    config = Config(run_dir=str(tmp_path / "run"), seed=1)
+
+    def fill_disk(file, *_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="cannot write the run folder"):
+        patch.setattr(folder, "write_aside", fill_disk)
+        RunFolder.plan(config).create([], {})
+    assert not (tmp_path / "run").exists()
+    RunFolder.plan(config).create([], {})
+
+
+def test_a_run_without_a_checkpoint_is_not_to_be_resumed(tmp_path):
+    config = Config(run_dir=str(tmp_path / "run"), seed=1)
+    RunFolder.plan(config).create([], {})
+    (tmp_path / "run" / "checkpoints" / "being-written").mkdir(parents=True)
+    with pytest.raises(UserError, match="has a run without a checkpoint; remove it"):
+        RunFolder.plan(config)
 
 
 def test_a_second_process_is_refused_until_the_first_lets_go(tmp_path):
@@ -401,7 +423,7 @@ def test_a_checkpoint_that_was_not_finished_does_not_count(tmp_path, weights):
     checkpoints = make(tmp_path, weights)
     (tmp_path / "checkpoints" / "being-written").mkdir(parents=True)
     assert checkpoints.steps() == []
-    with pytest.raises(UserError, match="has no checkpoint yet"):
+    with pytest.raises(UserError, match="has no checkpoint: its training has just begun"):
         checkpoints.restore()
     checkpoints.save(1, {}, 0.0)
     assert checkpoints.steps() == [1]

@@ -1,7 +1,10 @@
 """Weights that are handed on: the same agent as the run's, no code in them, damage told in one line."""
 
+import errno
 import json
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -245,12 +248,44 @@ def test_weights_that_are_no_numbers_are_damaged(copy, value):
         TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
 
 
+def test_weights_that_are_too_large_are_refused_before_the_evaluation(published, tmp_path, monkeypatch):
+    monkeypatch.setattr(weights, "MOST_BYTES", 1000)
+    monkeypatch.setattr(publish, "evaluate", None)
+    agent = TrainedAgent(published.parent / "run", "latest", True, 0, "/CPU:0", print)
+    with pytest.raises(UserError, match="--format huggingface has no limit"):
+        publish.publish(published.parent / "run", tmp_path / "pole", agent, 1, 0, "publish")
+    assert not (tmp_path / "pole").exists()
+
+
+def test_a_folder_that_is_not_complete_has_no_card(published, copy, monkeypatch):
+    def fill_disk(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(publish, "write_curve", fill_disk)
+    agent = TrainedAgent(published.parent / "run", "latest", True, 0, "/CPU:0", print)
+    with pytest.raises(UserError, match=r"cannot write to .*: No space left on device; publish to it again"):
+        publish.publish(published.parent / "run", copy, agent, 1, 0, "publish")
+    assert not (copy / publish.CARD).exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(UserError, match="Permission denied"):
+        weights.check_free(tmp_path / "new" / "pole")
+
+
+def test_a_folder_whose_name_is_too_long_is_refused():
+    with pytest.raises(UserError, match="File name too long"):
+        weights.check_free(Path("x" * 300))
+
+
 def test_weights_that_cannot_be_written_leave_the_earlier_ones_with_their_score(copy, monkeypatch):
     model = TrainedAgent(copy, "best", True, 0, "/CPU:0", print).model
     before = {path.name: path.read_bytes() for path in copy.iterdir() if path.is_file()}
     monkeypatch.setattr(weights, "SCORE", "no such folder/score.json")
     with pytest.raises(UserError, match="cannot write to"):
-        weights.save_weights(copy, model, "{}", {"mean": 1.0})
+        weights.save_weights(copy, weights.packed_weights(model), "{}", {"mean": 1.0})
     assert {path.name: path.read_bytes() for path in copy.iterdir() if path.is_file()} == before
 
 

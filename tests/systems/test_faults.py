@@ -512,6 +512,14 @@ def test_a_disk_that_stays_full_ends_in_one_line_and_the_last_checkpoint_stands(
     assert max(path.name for path in (run / "checkpoints").glob("0*")) == newest
 
 
+def test_a_run_whose_first_checkpoint_has_no_room_is_to_be_removed(small_disk):
+    ballast = fill(small_disk)
+    os.truncate(ballast, ballast.stat().st_size - 40 * 1024)
+    done = ga3c_tf("train", "CartPole-v1", "--preset", "smoke", "--run-dir", small_disk / "run")
+    assert done.returncode == 1
+    assert f"nothing was saved; remove {small_disk / 'run'}" in done.stderr.splitlines()[-1]
+
+
 def test_what_has_no_room_is_written_later_in_order(small_disk):
     said = []
     file = RetryingWriter(small_disk / "rows", said.append)
