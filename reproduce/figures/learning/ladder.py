@@ -132,22 +132,45 @@ def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
     return {game: grouped(runs, lambda run: ", ".join(run.spec.label)) for game, runs in games.items()}
 
 
+def best_rates(by_name: dict[str, list[Run]], results: Results) -> dict[str, list[Run]]:
+    """Return for each rung of a game the runs at the learning rate with the highest mean score of the run.
+
+    Args:
+        by_name: runs by rung and learning rate, as `groups` returns them.
+        results: results that have these runs.
+    """
+    at_rates: dict[str, list[list[Run]]] = {}
+    for runs in by_name.values():
+        at_rates.setdefault(runs[0].spec.label[0], []).append(runs)
+    return {
+        rung: max(alternatives, key=lambda runs: float(np.mean(results.values(MEAN, runs) or [-np.inf])))
+        for rung, alternatives in at_rates.items()
+    }
+
+
 def details(results: Results) -> list[str]:
-    """Return the table of both scores of each rung and learning rate that has been run."""
-    rows = [
+    """Return the table of both scores of each rung at its best learning rate, and folded that at all rates."""
+    games = groups(results)
+    best = {game: best_rates(by_name, results) for game, by_name in games.items()}
+    return lines_of("ladder.md", best=_rows(best, results), rows=_rows(games, results))
+
+
+def _rows(games: dict[str, dict[str, list[Run]]], results: Results) -> list[list[str]]:
+    """Return a row of the table for each group of runs of which one has begun."""
+    return [
         [
             game.replace("_", " "),
-            name,
+            runs[0].spec.label[0],
+            f"{runs[0].spec.config.learning_rate:g}",
             mean_ci(results.values(FINAL, runs)),
             mean_ci(results.values(MEAN, runs)),
             _minutes(runs),
             results.unfinished(runs),
         ]
-        for game, by_name in groups(results).items()
-        for name, runs in by_name.items()
+        for game, by_name in games.items()
+        for runs in by_name.values()
         if any(run.result for run in runs)
     ]
-    return lines_of("ladder.md", rows=rows)
 
 
 def _minutes(runs: list[Run]) -> str:
@@ -159,20 +182,15 @@ def plot(results: Results, stem: Path) -> None:
     """Draw for each rung the runs at the learning rate with the highest mean score over all steps."""
     from ga3c_tf.reproduce.drawing import score_plots
 
-    curves: dict[str, dict[str, list]] = {}
     games = groups(results)
     finished = {run.spec.game for run in results.runs if run.finished}
     begun = {game: by_name for game, by_name in games.items() if game in finished}
-    for game, by_name in (begun or games).items():
-        best: dict[str, tuple[float, list[Run]]] = {}
-        for runs in by_name.values():
-            score = float(np.mean(results.values(MEAN, runs) or [-np.inf]))
-            rung = runs[0].spec.label[0]
-            if rung not in best or score > best[rung][0]:
-                best[rung] = score, runs
-        curves[game.replace("_", " ")] = {
-            rung: [run.curve for run in runs if run.finished] for rung, (_, runs) in best.items()
+    curves = {
+        game.replace("_", " "): {
+            rung: [run.curve for run in runs if run.finished] for rung, runs in best_rates(by_name, results).items()
         }
+        for game, by_name in (begun or games).items()
+    }
     score_plots.score_curves(curves, stem, {game.replace("_", " "): RANDOM_SCORES.get(game) for game in games})
 
 
