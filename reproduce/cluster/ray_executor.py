@@ -37,7 +37,7 @@ class RayExecutor:
         address: address of the cluster, host:port or 'auto', or `LOCAL` for a cluster on this machine that ends with
             the command.
         storage: path or URL of the storage; None for the results folder.
-        cpus: cores for each run; None for one core per `AGENTS_PER_CPU` agents.
+        cpus: cores for each run; None for one core per `AGENTS_PER_CPU` agents of the run that has most of them.
         gpus: GPUs for each run, or the share of one; None for one GPU if the run can use it and the cluster has any.
         detach: whether a signal ends only this command, and the runs go on.
         say: called with one line of progress at a time.
@@ -84,7 +84,7 @@ class RayExecutor:
         if not left:
             return [Run.of(spec, runs) for spec in specs]
         with self._cluster():
-            jobs = jobs_for(left, self._cpus, self._gpus, _nodes())
+            jobs = [job for job in jobs_for(specs, self._cpus, self._gpus, _nodes()) if job.spec in left]
             marker = _marker(storage, url)
             if storage.is_folder(folder):
                 self._lead(jobs, url, marker, force)
@@ -176,6 +176,8 @@ def jobs_for(
 ) -> list[Job]:
     """Return the cores and GPUs that each run asks for.
 
+    All runs get the same number of cores: their speeds would not be comparable otherwise.
+
     Args:
         specs: specifications of the runs.
         cpus, gpus: as for `RayExecutor`.
@@ -184,23 +186,35 @@ def jobs_for(
     Raises:
         UserError: no node has enough cores or GPUs, or `gpus` is neither a share of one GPU nor a whole number.
     """
-    jobs = []
-    for spec in specs:
-        config = spec.config
-        uses_gpu = config.system != "a3c" and config.device != "cpu" and any(node.get("GPU") for node in nodes)
-        wanted = float(uses_gpu) if gpus is None else gpus
-        most = max((int(node.get("CPU", 0)) for node in nodes if node.get("GPU", 0) >= wanted), default=0)
-        if wanted > 1 and wanted % 1:
-            raise UserError(f"--gpus-per-run is {wanted:g}; it must be a share of one GPU, or a whole number of them")
-        job = Job(spec, cpus or max(1, min(config.num_agents // AGENTS_PER_CPU, most)), wanted)
-        if job.cpus > most:
-            largest = max(nodes, key=lambda node: (node.get("GPU", 0) if wanted else 0, node.get("CPU", 0)))
+    wanted = [_gpus(spec, gpus, nodes) for spec in specs]
+    most = [
+        max((int(node.get("CPU", 0)) for node in nodes if node.get("GPU", 0) >= each), default=0) for each in wanted
+    ]
+    agents = max((spec.config.most_agents for spec in specs), default=0)
+    cores = cpus or max(1, min([agents // AGENTS_PER_CPU, *most]))
+    jobs = [Job(spec, cores, each) for spec, each in zip(specs, wanted, strict=True)]
+    for job, limit in zip(jobs, most, strict=True):
+        if cores > limit:
+            largest = max(nodes, key=lambda node: (node.get("GPU", 0) if job.gpus else 0, node.get("CPU", 0)))
             raise UserError(
-                f"{spec.id} asks for {job.cpus} CPUs and {job.gpus:g} GPUs of one node; the largest has "
+                f"{job.spec.id} asks for {cores} CPUs and {job.gpus:g} GPUs of one node; the largest has "
                 f"{largest.get('CPU', 0):g} CPUs and {largest.get('GPU', 0):g} GPUs (--cpus-per-run, --gpus-per-run)"
             )
-        jobs.append(job)
     return jobs
+
+
+def _gpus(spec: RunSpec, given: float | None, nodes: Sequence[Mapping[str, float]]) -> float:
+    """Return the GPUs that a run asks for: as given, or one if it can use it and there is any.
+
+    Raises:
+        UserError: `given` is neither a share of one GPU nor a whole number.
+    """
+    if given is None:
+        config = spec.config
+        return float(config.system != "a3c" and config.device != "cpu" and any(node.get("GPU") for node in nodes))
+    if given > 1 and given % 1:
+        raise UserError(f"--gpus-per-run is {given:g}; it must be a share of one GPU, or a whole number of them")
+    return given
 
 
 def _nodes() -> list[dict[str, float]]:

@@ -72,7 +72,12 @@ class Progress(NamedTuple):
 
 
 def attempt(
-    job: Job, url: str, marker: bytes, say: Callable[[str], None], report: Callable[[Progress], None]
+    job: Job,
+    url: str,
+    marker: bytes,
+    say: Callable[[str], None],
+    report: Callable[[Progress], None],
+    fresh: bool = False,
 ) -> tuple[str, str]:
     """Execute a run from its stored state until it ends.
 
@@ -82,6 +87,7 @@ def attempt(
         marker: expected content of `MARKER` in the storage.
         say: called with one line about what happens.
         report: called with the progress of the run whenever it has been stored.
+        fresh: whether to remove the stored state first.
 
     Returns:
         The status of the run and the reason for it, as in run.json.
@@ -102,6 +108,8 @@ def attempt(
     with _scratch() as folder, pinned(job.cpus, say):
         mirror = Mirror(Storage(url), folder, job.spec.id)
         mirror.take()
+        if fresh:
+            Storage(url).remove(f"runs/{job.spec.id}")
         mirror.pull()
         saved = _saved_steps(mirror)
         say(f"on {platform.node()}" + (f", from agent step {saved} on" if saved >= 0 else ""))

@@ -83,7 +83,7 @@ class Scheduler:
 
         Args:
             jobs: the runs and their resources.
-            force: whether to remove their stored files first.
+            force: whether to remove the stored files of each run when it begins.
             marker: content of `ray_task.MARKER` in the storage.
             command: id of the command that wants the runs; a run that no command wants any more is stopped.
             detached: whether the command still wants the runs when it no longer asks for news.
@@ -136,9 +136,7 @@ class Scheduler:
         """Try a run until it finishes, fails for a reason of its own, is stopped, or makes no progress."""
         name = job.spec.id
         try:
-            if force:
-                await asyncio.to_thread(Storage(self._url).remove, f"runs/{name}")
-            status, reason = await self._tries_of(job)
+            status, reason = await self._tries_of(job, force)
         except Exception as error:
             status = INTERRUPTED
             reason = _in_words(error)
@@ -147,13 +145,14 @@ class Scheduler:
         del self._tasks[name]
         self._wanted_by.pop(name, None)
 
-    async def _tries_of(self, job: Job) -> tuple[str, str]:
+    async def _tries_of(self, job: Job, force: bool) -> tuple[str, str]:
         name = job.spec.id
         lost = 0
         saved = -1
         while self._wanted_by[name] and not self._fault:
-            status, reason = await self._try(job)
+            status, reason = await self._try(job, force and self._states[name].progress.saved_steps < 0)
             if status == CANCELLED:
+                self._states[name] = self._states[name]._replace(status=WAITING)
                 continue  # no command wants it any more, or one has asked for it again meanwhile
             if status != INTERRUPTED:
                 return status, reason
@@ -176,13 +175,18 @@ class Scheduler:
             await asyncio.sleep(RETRY_SECONDS)
         return STOPPED, ""
 
-    async def _try(self, job: Job) -> tuple[str, str]:
-        """Try a run once; it is `INTERRUPTED` if a worker or node dies, or the storage cannot be written."""
+    async def _try(self, job: Job, fresh: bool) -> tuple[str, str]:
+        """Try a run once; it is `INTERRUPTED` if a worker or node dies, or the storage cannot be written.
+
+        Args:
+            job: the run and its resources.
+            fresh: whether to remove its stored files, once a node has been found.
+        """
         name = job.spec.id
         try:
             self._tries[name] = _attempt.options(
                 num_cpus=job.cpus, num_gpus=job.gpus, max_retries=0, scheduling_strategy="SPREAD", name=name
-            ).remote(job, self._url, self._marker, ray.get_runtime_context().current_actor)
+            ).remote(job, self._url, self._marker, ray.get_runtime_context().current_actor, fresh)
             return await self._tries[name]
         except TaskCancelledError:
             return CANCELLED, ""
@@ -206,7 +210,7 @@ class Scheduler:
 
 
 @ray.remote
-def _attempt(job: Job, url: str, marker: bytes, scheduler: ray.actor.ActorHandle) -> tuple[str, str]:
+def _attempt(job: Job, url: str, marker: bytes, scheduler: ray.actor.ActorHandle, fresh: bool) -> tuple[str, str]:
     name = job.spec.id
     scheduler.started.remote(name)
     return ray_task.attempt(
@@ -215,6 +219,7 @@ def _attempt(job: Job, url: str, marker: bytes, scheduler: ray.actor.ActorHandle
         marker,
         say=lambda text: scheduler.say.remote(name, text),
         report=lambda progress: scheduler.report.remote(name, progress),
+        fresh=fresh,
     )
 
 

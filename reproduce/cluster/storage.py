@@ -115,7 +115,7 @@ class Mirror:
     def pull(self) -> None:
         """Replace the files on this machine by the stored ones, if any; run.json is last, since it marks the end."""
         names = sorted([*self._storage.names(self._run), *self._storage.names(self._log)], key=_place)
-        if names:
+        if any(name != self._log for name in names):
             shutil.rmtree(self._folder / self._run, ignore_errors=True)
         for name in names:
             if ".." in PurePosixPath(name).parts:
