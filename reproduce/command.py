@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -75,18 +77,51 @@ def reproduce(
     folder.add_method(changes, say)
     if not force:  # `force` repeats every run, superseded or not
         folder.remove_superseded(specs, say)
-    runs = executor.execute(specs, folder.runs, force)
-    # Figures that were made before may share runs with this one, so they are recorded and drawn again.
-    for figure in FIGURES.values():
-        if figure in figures:
-            folder.update(figure, budget, games, seeds or 0, say)
-        elif folder.measured_file(figure, budget).exists():
-            folder.update(figure, budget, (), 0, say)
-        else:
-            continue
+    warn_of_changed_code(changes, specs, folder, say)
+    # Figures that were made before may share runs with these, so they are recorded and drawn again.
+    recorded = [each for each in FIGURES.values() if each in figures or folder.measured_file(each, budget).exists()]
+
+    def record() -> None:
+        for figure in recorded:
+            folder.update(figure, budget, *((games, seeds or 0) if figure in figures else ((), 0)), say)
+
+    try:
+        runs = executor.execute(specs, folder.runs, force)
+    except (KeyboardInterrupt, SystemExit):
+        record()
+        write_pages(folder, say)
+        raise
+    record()
+    for figure in recorded:
         folder.draw(figure, budget, say)
     say(f"{write_pages(folder, say)} and {folder.figures} are written")
     return runs
+
+
+def warn_of_changed_code(
+    changes: Mapping[str, str], specs: Sequence[RunSpec], folder: ResultsFolder, say: Callable[[str], None]
+) -> None:
+    """Warn if the code of a method of the user's own has changed since some of its runs were made.
+
+    Args:
+        changes: settings of the method.
+        specs: the runs.
+        folder: the results folder.
+        say: called with one line for each file.
+    """
+    own = [Run.of(spec, folder.runs) for spec in specs if spec.changes]
+    made = [run.started_s for run in own if run.result.get("sessions")]
+    for value in changes.values():
+        module = sys.modules.get(value.partition(":")[0])
+        file = getattr(module, "__file__", None)
+        if ":" in value and file:
+            changed = os.path.getmtime(file)
+            older = sum(started_s < changed for started_s in made)
+            if older:
+                say(
+                    f"{file} has changed since {older} runs with {value} were made; they keep their results. --force "
+                    "repeats all runs; another --out keeps both"
+                )
 
 
 def commands(

@@ -71,7 +71,8 @@ def reproduce(
         return 0
     if bool(name) == everything:
         raise UserError("name one --figure, or give --all; --list names the figures")
-    _check_users_names(chosen, changes)
+    chosen = _games_of(chosen)
+    _check_users_names(changes)
     figures = [figure_called(name)] if name else figures_with(budget, chosen)
     executor = _executor(say, **cluster)
     if dry_run:
@@ -86,7 +87,7 @@ def reproduce(
     unfinished = [run for run in runs if not run.finished]
     for run in unfinished:
         warn(f"{run.spec.id}: {run.status_text}")
-    return 1 if unfinished else 0
+    return 0 if all(run.ended for run in runs) else 1
 
 
 @click.command()
@@ -132,19 +133,29 @@ def plot(runs: tuple[Path, ...], output: Path | None) -> None:
     print(output)
 
 
-def _check_users_names(games: list[str], changes: dict[str, str]) -> None:
-    """Check that the user's environments, losses and networks exist before any run begins.
+def _games_of(given: list[str]) -> list[str]:
+    """Return the games that the user means, each once: by their name in `GAMES` if they have one, else by current id.
+
+    Raises:
+        UserError: there is no such environment.
+    """
+    from ga3c_tf.environments.ids import resolve_env_id
+    from ga3c_tf.reproduce.runs.specs import GAMES, check_games, env_id_of
+
+    check_games(given)
+    names = {env_id: name for name, env_id in GAMES.items()}
+    ids = [resolve_env_id(env_id_of(game))[0] for game in given]
+    return list(dict.fromkeys(names.get(env_id, env_id) for env_id in ids))
+
+
+def _check_users_names(changes: dict[str, str]) -> None:
+    """Check that the user's losses and networks exist before any run begins.
 
     Raises:
         UserError: one does not exist.
     """
-    from ga3c_tf.environments.ids import resolve_env_id
     from ga3c_tf.plugins import users_function
-    from ga3c_tf.reproduce.runs.specs import check_games, env_id_of
 
-    check_games(games)
-    for game in games:
-        resolve_env_id(env_id_of(game))
     for name, value in changes.items():
         if ":" in value:
             users_function(value, name)

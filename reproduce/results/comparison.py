@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure, Results, grouped, once_ended
-from ga3c_tf.reproduce.measures.effects import judged, welch_effect
+from ga3c_tf.reproduce.measures.effects import Effect, judged, paired_effect, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.measures.verdicts import SEVERAL_MACHINES, Finding
+from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 
@@ -20,29 +21,51 @@ def by_setting(runs: Iterable[Run]) -> dict[RunSpec, list[Run]]:
 
 
 def section(figure: Figure, paper: Results, own: Results) -> list[str]:
-    """Return Markdown with the main number of each setting by both methods, and verdicts on their differences."""
+    """Return Markdown with the main number of each setting by both methods, and verdicts on their differences.
+
+    Runs of a given time depend on the speed of the machine. They are compared by pairs of one seed, and only if the
+    runs of each seed were made on one machine.
+    """
     metric, unit = figure.main
     papers = by_setting(paper.runs)
     values = {
         setting: (_values(own, figure, runs), _values(paper, figure, papers.get(setting, [])))
         for setting, runs in by_setting(own.runs).items()
     }
-    found = judged({setting: welch_effect(ours, theirs) for setting, (ours, theirs) in values.items()})
+    found = judged({setting: _effect(setting, ours, theirs) for setting, (ours, theirs) in values.items()})
     rows = []
     for setting, runs in by_setting(own.runs).items():
-        ours, theirs = values[setting]
+        ours, theirs = ([*each.values()] for each in values[setting])
         difference = sum(ours) / len(ours) - sum(theirs) / len(theirs) if ours and theirs else None
         numbers = [mean_ci(theirs), mean_ci(ours), number(difference)]
-        finding = once_ended(found[setting], [*runs, *papers.get(setting, [])])
+        compared = [*runs, *papers.get(setting, [])]
+        finding = found[setting]
+        if _is_timed(setting) and not seeds_have_one_machine(compared):
+            finding = Finding(SEVERAL_MACHINES, finding.because)
+        finding = once_ended(finding, compared)
         rows.append([setting.slug, *numbers, finding.verdict, own.unfinished(runs)])
     method = described(own.runs[0].spec.changes)
     return [*lines_of("comparison.md", metric=metric, unit=unit, method=method, rows=rows), ""]
 
 
-def _values(results: Results, figure: Figure, runs: Iterable[Run]) -> list[float]:
-    """Return the main numbers of these runs; if they are scores, a diverged run scores as the random policy."""
+def _is_timed(setting: RunSpec) -> bool:
+    """Return whether runs of this setting last a given time, so that what they reach depends on the machine."""
+    return setting.config.minutes is not None
+
+
+def _effect(setting: RunSpec, ours: Mapping[int, float], theirs: Mapping[int, float]) -> Effect:
+    """Compare the numbers of both methods, by seed: by pairs if the runs last a given time, else as two groups."""
+    if _is_timed(setting):
+        return paired_effect(ours, theirs)
+    return welch_effect([*ours.values()], [*theirs.values()])
+
+
+def _values(results: Results, figure: Figure, runs: Iterable[Run]) -> dict[int, float]:
+    """Return the main number of each seed; if it is a score, a diverged run scores as the random policy."""
     metric, unit = figure.main
-    return results.scores(metric, runs) if unit == "points" else results.values(metric, runs)
+    number_of = results.score if unit == "points" else results.value
+    found = {run.spec.seed: number_of(run, metric) for run in runs}
+    return {seed: value for seed, value in found.items() if value is not None}
 
 
 def plot(paper: Results, own: Results, stem: Path) -> None:

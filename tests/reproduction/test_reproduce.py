@@ -1,6 +1,7 @@
 """`ga3c-tf reproduce` from runs to page: every figure at smoke budget, interruptions, failures, bad input."""
 
 import errno
+import importlib
 import json
 import os
 import shutil
@@ -619,6 +620,46 @@ def test_list_and_dry_run_write_nothing(tmp_path):
     assert everything.returncode == 0 and len(trainings) == len(specs) > 75
     assert all(any(f"/{spec} " in line for line in trainings) for spec in specs)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_games_are_called_by_one_name_each(tmp_path):
+    """Other ids of a game of the paper would be another game, without its scores and its preset."""
+    words = ("reproduce", "--figure", "scores", "--budget", "tuned", "--seeds", "1", "--dry-run", "--games")
+    plain, others = (ga3c_tf(*words, games, cwd=tmp_path) for games in ("pong", "PongNoFrameskip-v4,ALE/Pong-v5,pong"))
+    assert plain.returncode == 0 and plain.stdout == others.stdout
+
+
+def test_an_interruption_leaves_records_of_the_runs_that_have_ended(tmp_path):
+    class Interrupted(LocalExecutor):
+        def execute(self, specs, runs, force):
+            invent(runs, specs[0], scores=(20.0, 200.0))
+            raise KeyboardInterrupt
+
+    figure = FIGURES["wall-clock"]
+    words = ([figure], "quick", 1, ("cartpole",), {}, tmp_path, False)
+    with pytest.raises(KeyboardInterrupt):
+        command.reproduce(*words, Interrupted(quiet), quiet)
+    folder = ResultsFolder(tmp_path)
+    statuses = [record.status for record in folder.records(figure, "quick")]
+    assert MEASURED in statuses and NOT_RUN in statuses and not stale_pages(folder)
+
+
+def test_changed_code_of_a_method_of_ones_own_is_told(tmp_path, monkeypatch):
+    (tmp_path / "mine_changed.py").write_text("def huber(batch, config):\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("mine_changed")
+    changes = {"loss": "mine_changed:huber"}
+    folder = ResultsFolder(tmp_path / "out")
+    folder.prepare("quick")
+    [plain, *_] = FIGURES["scores"].specs("quick", "pong", 1)
+    invent(folder.runs, plain)
+    run = invent(folder.runs, plain.changed(changes))
+    said = []
+    for offset in (-10, 10):
+        os.utime(tmp_path / "mine_changed.py", (0, run.started_s + offset))
+        command.warn_of_changed_code(changes, [plain, run.spec], folder, said.append)
+    [line] = said
+    assert "mine_changed.py has changed since 1 runs with mine_changed:huber were made" in line
 
 
 def test_a_stale_page_is_noticed(smoke, tmp_path):

@@ -14,6 +14,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     HOLDS,
     NO_DIFFERENCE,
     RUNS_MISSING,
+    SEVERAL_MACHINES,
 )
 from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.pages.summary import summarize
@@ -104,7 +105,7 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
     for seed in (1, 2, 3):
         for label, spec in labelled(speed.specs, "quick", "minatar_breakout", seed).items():
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
-            invent(folder.runs, spec.changed(huber), scores=(0.0, (30.0 if label == "1/1/1" else 10.0) + seed))
+            invent(folder.runs, spec.changed(huber), scores=(0.0, (30.0 if label == "1/1/1" else 9.0) + 1.5 * seed))
     folder.add_method(huber, print)
     folder.add_method(huber, print)
     assert folder.methods() == [huber]
@@ -129,6 +130,19 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
     assert all(f"({picture}.svg)" in huber_part and f"({picture}.svg)" not in plain for picture in pictures)
 
 
+def test_methods_are_not_compared_over_equal_time_on_several_machines(folder):
+    huber = {"loss": "mine:huber"}
+    for seed in (1, 2, 3):
+        for spec in speed.specs("quick", "minatar_breakout", seed):
+            invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
+            invent(folder.runs, spec.changed(huber), scores=(0.0, 30.0 + seed), sessions=[{**SESSION, "cpu": "faster"}])
+    folder.add_method(huber, print)
+    folder.update(FIGURES["speed"], "quick", (), 3, print)
+    paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
+    rows = [line for line in comparison.section(FIGURES["speed"], paper, own) if line.startswith("| minatar")]
+    assert len(rows) == 4 and all(f"| {SEVERAL_MACHINES} |" in row for row in rows)
+
+
 def test_a_method_is_not_judged_before_all_its_runs_have_ended(folder):
     """What belongs to it is known from the figure, not from the folders that are there."""
     huber = {"loss": "mine:huber"}
@@ -148,7 +162,7 @@ def test_all_seeds_of_a_setting_are_compared_with_a_method_of_the_users_own(fold
     huber = {"loss": "mine:huber"}
     for seed in (1, 2, 3):
         [spec] = FIGURES["scores"].specs("quick", "pong", seed)
-        for each, score in ((spec, 5.0), (spec.changed(huber), 15.0)):
+        for each, score in ((spec, 5.0), (spec.changed(huber), 15.0 + seed)):
             played = {"scores": [score + seed] * 30, "protocol": "30 episodes", "agent_steps": 4000}
             invent(folder.runs, each, training={"time_s": 60.0, "agent_steps": 4000}, evaluation=played)
     folder.add_method(huber, print)
