@@ -229,7 +229,9 @@ def test_prediction_batches_of_the_fastest_third_are_compared_with_the_others(fo
         fast = spec.config.num_agents == 64
         sizes = (batch if fast else 5.0) * math.exp(0.2 * rng.normal())
         invent(folder.runs, spec, rate=100.0 if fast else 50.0, prediction=sizes)
-    assert f"larger prediction batches: **{verdict}**" in "\n".join(queues.FIGURE.section(made(folder, "queues")))
+    results = made(folder, "queues")
+    assert f"larger prediction batches: **{verdict}**" in "\n".join(queues.FIGURE.section(results))
+    assert all(float(ratio) > 0 for _, *ratios in queues.by_predictors(results) for ratio in ratios)
 
 
 def test_the_rate_of_a_setting_is_that_of_all_its_periods(folder):

@@ -14,7 +14,7 @@ from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end
 from ga3c_tf.reproduce.measures.effects import described_ratio, judged, paired_ratio
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import FAILS, Claim, Finding
+from ga3c_tf.reproduce.measures.verdicts import FAILS, TOO_SHORT, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run, made_together
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
@@ -61,16 +61,20 @@ def groups(results: Results) -> dict[int, list[Run]]:
 def findings(results: Results) -> dict[int, Finding]:
     """Judge for each larger batch whether it learns as much as the smallest.
 
-    Nothing is judged before all runs have ended. A batch size with a run that diverged or scored nothing does not learn
-    as much.
+    Nothing is judged before all runs have ended, or if no run with the smallest batch scored more than 0. A batch size
+    with a run that diverged or scored nothing does not learn as much.
     """
     found = as_much({size: _by_seed(results, runs) for size, runs in groups(results).items()})
     if not results.ended:
         return {size: once_ended(finding, results.runs) for size, finding in found.items()}
-    for size, runs in groups(results).items():
-        nothing = len(runs) - len(_by_seed(results, runs))
-        if nothing and size in found:
-            found[size] = Finding(FAILS, f"{nothing} of {len(runs)} runs diverged or scored nothing")
+    by_size = {size: (len(runs), len(_by_seed(results, runs))) for size, runs in groups(results).items()}
+    smallest = min(by_size)
+    for size in found:
+        runs, scored = by_size[size]
+        if not by_size[smallest][1]:
+            found[size] = Finding(TOO_SHORT, f"no run with batches of {smallest} scored more than 0")
+        elif scored < runs:
+            found[size] = Finding(FAILS, f"{runs - scored} of {runs} runs diverged or scored nothing")
     return found
 
 

@@ -75,8 +75,8 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
-    """Group the runs by game, then by system and learning rate, all in words."""
-    games = grouped(results.runs, lambda run: run.spec.game.replace("_", " "))
+    """Group the runs by game, then by system and learning rate in words."""
+    games = grouped(results.runs, lambda run: run.spec.game)
     return {game: grouped(runs, lambda run: run.spec.label[0]) for game, runs in games.items()}
 
 
@@ -128,7 +128,7 @@ def claims(results: Results) -> list[Claim]:
     """Return for each game the claim that GA3C scores more than A3C."""
     return [
         Claim(
-            f"{game}: GA3C scores more than A3C after the same time",
+            f"{game.replace('_', ' ')}: GA3C scores more than A3C after the same time",
             finding,
             "final rolling score, first learning rate, as differences of runs of one seed on one machine",
             own=True,
@@ -152,7 +152,7 @@ def details(results: Results) -> list[str]:
     """Return the table of final and best rolling scores by game, system and learning rate."""
     rows = [
         [
-            game,
+            game.replace("_", " "),
             rate,
             number(random_score(rates)),
             mean_ci(results.values(FINAL, runs)),
@@ -169,14 +169,15 @@ def plot(results: Results, stem: Path) -> None:
     """Draw the score against time and against agent steps, a row for each game."""
     from ga3c_tf.reproduce.drawing import score_plots
 
-    finished = {
-        game: {rate: [run.curve for run in runs if run.finished] for rate, runs in rates.items()}
-        for game, rates in groups(results).items()
-    }
-    random = {game: random_score(rates) for game, rates in groups(results).items()}
-    score_plots.score_curves(
-        finished, stem, random, {game: _least_shown(results, game, random[game]) for game in random}
-    )
+    finished = {}
+    random = {}
+    least = {}
+    for game, rates in groups(results).items():
+        title = game.replace("_", " ")
+        finished[title] = {rate: [run.curve for run in runs if run.finished] for rate, runs in rates.items()}
+        random[title] = random_score(rates)
+        least[title] = _least_shown(results, game, random[title])
+    score_plots.score_curves(finished, stem, random, least)
 
 
 def _least_shown(results: Results, game: str, random: float | None) -> float | None:

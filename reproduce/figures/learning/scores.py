@@ -10,7 +10,7 @@ import numpy as np
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import score_verdict
+from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, score_verdict
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, env_id_of, run_spec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
@@ -95,8 +95,11 @@ def scored(results: Results, game: str) -> list[float]:
 
 
 def verdict(results: Results, game: str) -> str:
-    """Judge our scores of a game against the paper's."""
-    return score_verdict(scored(results, game), papers_scores(results, game)[PAPERS], random_score(results, game))
+    """Judge our scores of a game against the paper's; say of how many seeds, if some of them have no score."""
+    ours = scored(results, game)
+    judged = score_verdict(ours, papers_scores(results, game)[PAPERS], random_score(results, game))
+    planned = len(runs_of(results, game))
+    return f"{judged}, n = {len(ours)} of {planned}" if LEAST_SEEDS <= len(ours) < planned else judged
 
 
 def details(results: Results) -> list[str]:

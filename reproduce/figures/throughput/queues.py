@@ -136,11 +136,12 @@ def fast_to_slow(
 
 
 def by_predictors(results: Results) -> list[list[str]]:
-    """Return a row for each number of predictors: the ratio of `fast_to_slow` for each scheduling."""
+    """Return a row for each number of predictors: the ratio of `fast_to_slow` for each scheduling, as in `details`."""
     speed, batch = (tps.by_setting(results, metric) for metric in ("tps", BATCH))
     ratios = fast_to_slow(speed, batch)
+    schedulings = dict.fromkeys(each.scheduling for each in speed)
     return [
-        [str(predictors), *(number(ratios.get((scheduling, predictors))) for scheduling in tps.by_scheduling(batch))]
+        [str(predictors), *(number(ratios.get((scheduling, predictors))) for scheduling in schedulings)]
         for predictors in sorted({each.predictors for each in batch})
     ]
 
