@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from ga3c_tf.config import MOST_EPISODE_STEPS, Config
-from ga3c_tf.environments.environment import describe_environment, make_limited_environment
+from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.model.model import Model
 from ga3c_tf.processes import main_module_left_alone, with_objects
@@ -23,6 +23,7 @@ from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.stats import bootstrap_interval
 from ga3c_tf.signals import left_to_this_process
+from ga3c_tf.workers.evaluated_environment import make_evaluated_environment
 
 PARALLEL = 10
 """Number of environments stepped in parallel. It is fixed, so that a seed gives the same scores on every machine."""
@@ -179,11 +180,14 @@ def evaluate(
     """
     count = min(episodes, PARALLEL)
     config = agent.config
-    make = with_objects(functools.partial(make_limited_environment, config, most_steps), [config.env_id])
+    makes = [
+        with_objects(functools.partial(make_evaluated_environment, config, most_steps, seed, number), [config.env_id])
+        for number in range(count)
+    ]
     with main_module_left_alone():
         with left_to_this_process():
             forkserver.ensure_running()
-        environments = AsyncVectorEnv([make] * count, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)
+        environments = AsyncVectorEnv(makes, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)
     try:
         played = _play_episodes(agent, environments, episodes, seed)
     except (EOFError, ConnectionError) as error:  # a broken pipe of the command's output is another matter

@@ -15,7 +15,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.runs.folder import commit_of, read_sessions
-from ga3c_tf.runs.weights import SCORE
+from ga3c_tf.runs.weights import SCORE, file_of
 
 if TYPE_CHECKING:
     from ga3c_tf.evaluation import TrainedAgent
@@ -40,8 +40,7 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
 
     Args:
         agent: the agent to describe.
-        score: summary of an evaluation, from `evaluation.summary`; by default the content of score.json in the agent's
-            folder, if there is one.
+        score: summary of an evaluation, from `evaluation.summary`; by default that of published weights.
 
     Raises:
         UserError: score.json is damaged.
@@ -58,7 +57,7 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
             "inputs": {"states": {"dtype": states.dtype.name, "shape": ["batch", *states.shape]}},
             "outputs": {
                 "policy": {"dtype": "float32", "shape": ["batch", int(actions.n)], "meaning": "action probabilities"},
-                "value": {"dtype": "float32", "shape": ["batch"], "meaning": "expected discounted return"},
+                "value": {"dtype": "float32", "shape": ["batch"], "meaning": _value_meaning(config)},
             },
             "preprocessing": {**_observations(config, environment), "scaling": _scaling(agent)},
             "network": config.network if ":" in config.network else agent.model.network.name,
@@ -77,11 +76,22 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
 
 
 def _action_meanings(environment: gymnasium.Env, count: int) -> list[str]:
-    """Return the name of each action, or its number as text if the environment has no names."""
+    """Return the name of each action, or the environment's own number for it if it has no names.
+
+    A wrapper may have other actions than the game that has the names.
+    """
     try:
-        return list(environment.get_wrapper_attr("get_action_meanings")())
+        names = list(environment.get_wrapper_attr("get_action_meanings")())
     except AttributeError:
-        return [str(action) for action in range(count)]
+        names = []
+    own = environment.env if isinstance(environment, gymnasium.Wrapper) else environment
+    first = int(getattr(own.action_space, "start", 0))
+    return names if len(names) == count else [str(first + action) for action in range(count)]
+
+
+def _value_meaning(config: Config) -> str:
+    clipped = ", of rewards clipped to [-1, 1]" if config.clip_rewards else ""
+    return f"expected return, discounted by {config.gamma:g} at each step{clipped}"
 
 
 def _observations(config: Config, environment: Any) -> dict[str, Any]:
@@ -92,7 +102,8 @@ def _observations(config: Config, environment: Any) -> dict[str, Any]:
     if environment.observation_space.dtype == np.uint8:
         observation = ", ".join(["as the environment gives it, as uint8", *_changes(environment)])
     elif isinstance(observed, spaces.Box) and observed.dtype in (np.uint8, np.bool_):
-        observation = f"divided by {max(1.0, float(observed.high.max())):g}, as float32"
+        divided = f"divided by {max(1.0, float(observed.high.max())):g}, as float32"
+        observation = ", ".join([divided, *_changes_of_shape(environment)])
     else:
         observation = "flattened to a vector of float32, as gymnasium.spaces.flatten does"
     return {"observation": observation, "observation_space": str(observed)}
@@ -102,13 +113,23 @@ def _changes(environment: Any) -> list[str]:
     """Describe the changes to the environment's images: the position of the channels and the scale of gray levels."""
     observed = environment.env.observation_space
     states = environment.observation_space
-    changes = []
-    if observed.shape != states.shape:
-        changes.append("a channel axis added" if len(observed.shape) == 2 else "channels moved to the last axis")
+    changes = _changes_of_shape(environment)
     times = int(states.high.max()) // max(1, int(observed.high.max()))
     if times > 1:
         changes.append(f"times {times}")
     return changes
+
+
+def _changes_of_shape(environment: Any) -> list[str]:
+    """Describe how the shape of a state differs from that of an observation."""
+    observed = environment.env.observation_space.shape
+    states = environment.observation_space.shape
+    if observed == states:
+        return []
+    if len(states) == 1:
+        return ["flattened"]
+    added = {2: "a channel axis added", 4: "the frames of the stack as channels"}
+    return [added.get(len(observed), "channels moved to the last axis")]
 
 
 def _atari(config: Config) -> dict[str, Any]:
@@ -139,7 +160,7 @@ def _scaling(agent: TrainedAgent) -> str:
 
 def _published_score(folder: Path) -> dict[str, Any] | None:
     file = folder / SCORE
-    if not file.exists():
+    if not file_of(folder) or not file.exists():  # in a run folder it may be the score of anything
         return None
     try:
         score = json.loads(file.read_text())

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 OBJECT = "object"
 """Takes the place of the module in the name of a function that was passed as a Python object."""
 _objects: dict[str, Callable[..., Any]] = {}
-KNOWN_EVERYWHERE = ("gymnasium", "ale_py", "minatar")
-"""Packages whose environments every new process registers by itself."""
+KNOWN_EVERYWHERE = ("ALE/", "MinAtar/")
+"""Prefixes of the ids of environments that this package makes by itself in every process."""
 PLACES = "GA3C_TF_PLACES"
 """Environment variable with folders that are searched for user modules, besides the current folder."""
 
@@ -113,13 +113,13 @@ def installer(names: Iterable[str]) -> Callable[[], None] | None:
 
 
 def _registered_here(env_id: str) -> EnvSpec | None:
-    """Return Gymnasium's spec of an environment; None if every process knows it or it does not exist."""
+    """Return Gymnasium's spec of an environment; None if every process knows it or it does not exist.
+
+    An id of Gymnasium itself may have been registered anew by this program, so its spec is returned too.
+    """
     import gymnasium  # agent processes have it anyway; the help texts of the command are shown without it
 
-    spec = gymnasium.registry.get(env_id)
-    entry = getattr(spec, "entry_point", None)
-    known = isinstance(entry, str) and entry.partition(".")[0] in KNOWN_EVERYWHERE
-    return None if known else spec
+    return None if env_id.startswith(KNOWN_EVERYWHERE) else gymnasium.registry.get(env_id)
 
 
 def _install(objects: dict[str, Callable[..., Any]], registered: dict[str, EnvSpec]) -> None:

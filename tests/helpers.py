@@ -177,6 +177,13 @@ class StuckEnvironment(ShortIsBad):
         return super().step(action)
 
 
+class Lottery(ShortIsBad):
+    """Draws the score of its only step from the global random generator."""
+
+    def step(self, action):
+        return np.zeros(2, np.float32), float(np.random.randint(10**6)), True, False, {}  # noqa: NPY002
+
+
 class OneStepEnvironment(ShortIsBad):
     """Episodes of one step."""
 
@@ -198,6 +205,7 @@ def make_discrete(**options):
 gymnasium.register("Discretized-v0", make_discrete)
 gymnasium.register("BrokenPipe-v0", BrokenPipeEnvironment)
 gymnasium.register("Stuck-v0", StuckEnvironment)
+gymnasium.register("Lottery-v0", Lottery)
 gymnasium.register("OneStep-v0", OneStepEnvironment)
 gymnasium.register("ShortIsBad-v0", ShortIsBad)
 gymnasium.register("Endless-v0", EndlessEnvironment)

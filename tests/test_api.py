@@ -220,6 +220,16 @@ def test_an_environment_that_the_program_registers_is_known_to_its_agents(tmp_pa
     assert done.stdout.splitlines()[-1:] == ["[5.0, 5.0]"], done.stderr
 
 
+def test_an_environment_of_gymnasium_under_another_id_is_known_to_the_agents(tmp_path):
+    entry = "gymnasium.envs.classic_control.cartpole:CartPoleEnv"
+    gymnasium.register("ShortPole-v0", entry_point=entry, max_episode_steps=5)
+    try:
+        run = ga3c_tf.train("ShortPole-v0", run_dir=tmp_path / "run", steps=300, num_agents=2, device="cpu")
+        assert run.evaluate(episodes=2).scores == [5.0, 5.0]
+    finally:
+        del gymnasium.registry["ShortPole-v0"]
+
+
 def test_a_recording_is_the_same_for_the_same_seed(tmp_path, monkeypatch):
     monkeypatch.delenv("SDL_VIDEODRIVER", raising=False)
     agent = ga3c_tf.load_agent("minatar_breakout", device="cpu")

@@ -83,6 +83,12 @@ def test_a_checkpoint_is_called_what_was_loaded(wanted, best, words):
     assert evaluate._in_words(7, 7, best) == "7"
 
 
+def test_environments_with_global_random_numbers_follow_the_seed():
+    agent = RandomAgent("helpers:Lottery-v0")
+    first, again, other = (evaluate.evaluate(agent, 10, seed=seed).scores for seed in (1, 1, 2))
+    assert first == again != other and len(set(first)) == 10
+
+
 def test_an_evaluation_can_be_interrupted_while_an_environment_hangs(monkeypatch):
     class Interrupted(RandomAgent):
         def act(self, states):

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -231,6 +232,9 @@ def test_the_metadata_say_what_the_agent_is(agents):
         ((36, 48, 3), 255, "as the environment gives it, as uint8"),
         ((36, 48), 255, "as the environment gives it, as uint8, a channel axis added"),
         ((4, 36, 48), 15, "as the environment gives it, as uint8, channels moved to the last axis, times 17"),
+        ((4, 36, 48, 3), 255, "as the environment gives it, as uint8, the frames of the stack as channels"),
+        ((12, 10), 255, "divided by 255, as float32, a channel axis added"),
+        ((2, 2, 2, 2), 9, "divided by 9, as float32, flattened"),
     ],
 )
 def test_the_metadata_say_how_images_are_changed(shape, high, said):
@@ -239,6 +243,39 @@ def test_the_metadata_say_how_images_are_changed(shape, high, said):
     images.action_space = spaces.Discrete(2)
     observations = metadata._observations(Config(), StateEnvironment(images, "Mine-v0"))
     assert observations["observation"] == said
+
+
+class ThreeActions(gymnasium.ActionWrapper):
+    """Has other actions than the game that it wraps."""
+
+    def __init__(self, game):
+        super().__init__(game)
+        self.action_space = spaces.Discrete(3)
+
+    def action(self, action):
+        return (0, 2, 3)[action]
+
+
+def test_actions_are_those_of_the_outermost_environment():
+    wrapped = StateEnvironment(ThreeActions(gymnasium.make("ALE/Pong-v5")), "Mine-v0")
+    assert metadata._action_meanings(wrapped, 3) == ["0", "1", "2"]
+    shifted = gymnasium.Env()
+    shifted.observation_space = spaces.Box(0, 1, (2,))
+    shifted.action_space = spaces.Discrete(3, start=5)
+    assert metadata._action_meanings(StateEnvironment(shifted, "Mine-v0"), 3) == ["5", "6", "7"]
+
+
+@pytest.mark.parametrize(("clips", "of"), [(True, ", of rewards clipped to [-1, 1]"), (False, "")])
+def test_the_value_is_told_with_its_discount_and_rewards(clips, of):
+    config = Config(gamma=0.97, clip_rewards=clips)
+    assert metadata._value_meaning(config) == f"expected return, discounted by 0.97 at each step{of}"
+
+
+def test_a_score_in_a_run_folder_is_not_the_agents(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    (copy / "score.json").write_text(json.dumps({"mean": -1.0, "agent_steps": 0}))
+    found = package.load_agent(copy, device="cpu").export(tmp_path / "agent.keras", "keras")
+    assert found["score"] is None and found["training"]["agent_steps"] > 0
 
 
 def test_states_made_as_the_metadata_say_are_ours(agents):

@@ -17,7 +17,9 @@ def packages_loaded_by(module: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("name", ["workers.agent_process", "workers.supervisor", "cli.main"])
+@pytest.mark.parametrize(
+    "name", ["workers.agent_process", "workers.evaluated_environment", "workers.supervisor", "cli.main"]
+)
 def test_importing_it_does_not_load_tensorflow(name):
     loaded = packages_loaded_by(f"ga3c_tf.{name}")
     assert "ga3c_tf" in loaded

@@ -67,9 +67,11 @@ def make_environment(config: Config, render_mode: str | None = None) -> gymnasiu
     env = make_passed(env_id, render_mode) if module == OBJECT else make_registered(name, render_mode)
     try:
         return StateEnvironment(env, env_id)
-    except UserError:
+    except Exception as error:  # spaces of the user's own may raise anything
         env.close()
-        raise
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{env_id} cannot be used: {one_line(error)}") from error
 
 
 def make_limited_environment(config: Config, most_steps: int, render_mode: str | None = None) -> gymnasium.Env:
@@ -195,7 +197,7 @@ def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callabl
     """Return the space of states for observations of `space`, and a function that converts observations to states.
 
     - Screens (bytes or bools of rank 3, or of rank 2 as one channel) become uint8, spread over 0 to 255, with channels
-      last.
+      last. The frames of a stack of screens (rank 4) become channels.
     - Smaller images (rank 2 or 3) with values of 0 and 1 become uint8 images.
     - Other bytes are divided by the highest value of their space, and become float32 images or vectors.
     - Other Boxes become float32 vectors.
@@ -204,7 +206,7 @@ def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callabl
     Raises:
         UserError: observations vary in size, or have no elements.
     """
-    if not space.is_np_flattenable or spaces.flatdim(space) == 0:
+    if not _is_flattenable(space) or spaces.flatdim(space) == 0:
         raise UserError(f"{env_id} has observations {_one_line(space)}; this needs ones of a fixed size, such as Box")
     vector = spaces.Box(-np.inf, np.inf, (spaces.flatdim(space),), np.float32)
     if not isinstance(space, spaces.Box):
@@ -215,9 +217,21 @@ def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callabl
     return states, lambda values: read(np.asarray(values, space.dtype))
 
 
+def _is_flattenable(space: spaces.Space) -> bool:
+    """Return whether Gymnasium can flatten observations of `space`; it raises an error for spaces unknown to it."""
+    try:
+        return space.is_np_flattenable
+    except NotImplementedError:
+        return False
+
+
 def _byte_reader(space: spaces.Box) -> tuple[spaces.Box, Callable[[np.ndarray], np.ndarray]]:
     """Return the same as `_state_reader` for a Box of bytes or bools; its function takes arrays of the Box's dtype."""
     highest = float(space.high.max())
+    if len(space.shape) == 4 and min(space.shape[1:3]) >= SMALLEST_SCREEN:  # a stack of frames with channels
+        frames, height, width, channels = space.shape
+        box, read = _screen((height, width, frames * channels), int(highest))
+        return box, lambda images: read(np.moveaxis(images, 0, 2))
     shape = {2: (*space.shape, 1), 3: space.shape}.get(len(space.shape), (space.high.size,))
     if len(shape) == 3 and shape[0] < SMALLEST_SCREEN <= min(shape[1:]):  # channels first, as Gymnasium stacks frames
         box, read = _screen((*shape[1:], shape[0]), int(highest))

@@ -31,6 +31,8 @@ def make_registered(env_id: str, render_mode: str | None, **kwargs: Any) -> gymn
             if render_mode is not None:  # an environment without rendering need not have the argument
                 kwargs["render_mode"] = render_mode
             env = gymnasium.make(env_id, disable_env_checker=True, **kwargs)
+    except UserError:
+        raise
     except Exception as error:  # the function that makes the environment may raise anything
         raise UserError(f"{env_id} cannot be made: {one_line(error)}") from error
     if render_mode is not None and render_mode not in env.metadata.get("render_modes", ()):

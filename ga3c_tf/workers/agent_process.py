@@ -19,7 +19,7 @@ from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.rollouts.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, RecordQueue, RolloutBuffers, ServerGone
 from ga3c_tf.workers.agent import Agent
-from ga3c_tf.workers.random_streams import random_stream, seed_global_generators
+from ga3c_tf.workers.random_streams import AGENTS, random_stream, seed_global_generators
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class AgentRunner:
         free_slots = self._free_slots.setdefault(agent, deque(memory.slots_of(agent)))
         stream = int(memory.streams[agent])
         seed = random_stream(config, stream)
-        seed_global_generators(config, stream)
+        seed_global_generators(config.seed, AGENTS, stream)
         environment = make_environment(config)
         self._runs[agent] = self._kind(
             agent, config, environment, memory, queues.training, queues.episodes, free_slots, seed

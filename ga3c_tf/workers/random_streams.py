@@ -1,4 +1,4 @@
-"""The random numbers of a run: independent streams derived from its seed."""
+"""Random numbers of runs and evaluations: independent streams derived from a seed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,27 @@ import numpy as np
 
 from ga3c_tf.config import Config
 
+AGENTS = 1
+EVALUATION = 3
+"""First numbers of the keys of streams for global generators. A3C's replicas have 2."""
+
 
 def random_stream(config: Config, number: int) -> np.random.SeedSequence:
     """Return one of the independent random streams derived from the run's seed."""
     return np.random.SeedSequence(config.seed, spawn_key=(number,))
 
 
-def seed_global_generators(config: Config, number: int) -> None:
-    """Seed the global generators of `random` and `numpy.random` for the agent with this random stream.
+def seed_global_generators(seed: int | None, *key: int) -> None:
+    """Seed the global generators of `random` and `numpy.random`.
 
-    Agent processes are copies of one process, so these generators would otherwise give all of them the same numbers.
-    The environments of this package have their own generators, but a user's environment may use the global ones.
+    Processes with environments are copies of one process, so these generators would otherwise give all of them the same
+    numbers. The environments of this package have their own generators, but a user's environment may use the global
+    ones.
+
+    Args:
+        seed: seed of the run or of the evaluation.
+        key: key of the random stream; its first number is `AGENTS` or `EVALUATION`.
     """
-    words = np.random.SeedSequence(config.seed, spawn_key=(1, number)).generate_state(4)
+    words = np.random.SeedSequence(seed, spawn_key=key).generate_state(4)
     random.seed(words.tobytes())
     np.random.seed(words)  # noqa: NPY002 - only the legacy generator is global

@@ -28,7 +28,7 @@ def card(lines: list[str], agent: TrainedAgent, folder: Path, score: dict) -> li
     """
     metadata = describe_agent(agent, score)
     write_aside(folder / METADATA, json.dumps(metadata, indent=2) + "\n")
-    rows = [[name.replace("_", " "), str(value)] for name, value in metadata["preprocessing"].items()]
+    rows = [[name.replace("_", " "), " ".join(str(value).split())] for name, value in metadata["preprocessing"].items()]
     name = folder.resolve().name
     use = lines_of("hub.md", name=name, file=METADATA, network=metadata["network"], rows=rows)
     return ["---", *_front_matter(name, score), "---", "", *lines, "", *use]

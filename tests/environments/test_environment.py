@@ -22,6 +22,7 @@ from ga3c_tf.environments.environment import (
 )
 from ga3c_tf.environments.ids import atari_ids, resolve_env_id
 from ga3c_tf.errors import UserError
+from ga3c_tf.plugins import name_of
 
 DATA = Path(__file__).parents[1] / "data"
 GOLDEN = np.load(DATA / "preprocess.npz")
@@ -661,3 +662,45 @@ def test_only_what_is_needed_is_loaded_and_nothing_is_printed(code, absent, pres
     loaded = loaded_after(code)
     assert not loaded & absent
     assert present <= loaded
+
+
+class Mission(spaces.Space):
+    """A space that Gymnasium does not know, as in MiniGrid."""
+
+    def contains(self, x):
+        return isinstance(x, str)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (spaces.Dict(image=spaces.Box(0, 255, (7, 7, 3), np.uint8), mission=Mission()), "needs ones of a fixed size"),
+        (None, "cannot be used: AttributeError"),
+    ],
+)
+def test_spaces_that_are_unknown_or_missing_are_told(space, message):
+    class Grid(gymnasium.Env):
+        action_space = spaces.Discrete(7)
+
+    if space is not None:
+        Grid.observation_space = space
+    name = name_of(Grid)
+    with pytest.raises(UserError, match=message):
+        make_environment(Config(env_id=name))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_frames_of_a_stack_become_channels(channels):
+    class Stacked(gymnasium.Env):
+        observation_space = spaces.Box(0, 255, (4, 40, 48, channels), np.uint8)
+        action_space = spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return np.arange(4 * 40 * 48 * channels).astype(np.uint8).reshape(self.observation_space.shape), {}
+
+    environment = StateEnvironment(Stacked(), "Stacked-v0")
+    state, _ = environment.reset()
+    frames, _ = environment.env.reset()
+    assert state.shape == environment.observation_space.shape == (40, 48, 4 * channels)
+    for frame in range(4):
+        np.testing.assert_array_equal(state[..., frame * channels : (frame + 1) * channels], frames[frame])

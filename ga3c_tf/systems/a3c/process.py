@@ -24,7 +24,7 @@ from ga3c_tf.systems.a3c.shared_weights import SharedWeights
 from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.fresh_agents import FreshAgent
 from ga3c_tf.workers.predictor import answer
-from ga3c_tf.workers.random_streams import random_stream, seed_global_generators
+from ga3c_tf.workers.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.workers.supervisor import DIVERGED
 from ga3c_tf.workers.trainer import BatchBuilder, train
 
@@ -114,7 +114,7 @@ def play_and_train(
     builder = BatchBuilder(memory, 0)
     stream = int(memory.streams[number])
     seed = random_stream(config, stream)
-    seed_global_generators(config, stream)
+    seed_global_generators(config.seed, AGENTS, stream)
     environment = make_environment(config)
     agent = FreshAgent(number, config, environment, memory, training_queue, shared.episodes, free_slots, seed)
     with closing(agent.run()) as requests:
