@@ -166,7 +166,6 @@ def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: in
 
 def _nature(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
     """Build the network of Mnih et al. 2015 (Nature 518): conv 32 8x8 stride 4, 64 4x4 stride 2, 64 3x3, FC 512."""
-    _expect("nature", len(shape) == 3 and min(shape[:2]) >= SMALLEST_SCREEN, "screens of 36x36 or more", shape, dtype)
     states, hidden = _rescaled_images("nature", shape, dtype, scaling)
     hidden = _conv("conv11", 32, 8, 4, "valid")(hidden)
     hidden = _conv("conv12", 64, 4, 2, "valid")(hidden)
@@ -184,8 +183,12 @@ def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling:
         shape,
         dtype,
     )
-    states = keras.Input(shape, dtype=dtype.name)
-    hidden = _conv("conv11", 16, 3, 1, "valid")(_as_float(states, scaling))
+    if dtype == np.uint8 and min(shape[:2]) >= SMALLEST_SCREEN:
+        states, cells = _rescaled_images("minatar", shape, dtype, scaling)
+    else:
+        states = keras.Input(shape, dtype=dtype.name)
+        cells = _as_float(states, scaling)
+    hidden = _conv("conv11", 16, 3, 1, "valid")(cells)
     hidden = _dense("dense1", 128)(keras.layers.Flatten(name="flat1")(hidden))
     return _with_heads("minatar", states, hidden, num_actions)
 
@@ -218,7 +221,8 @@ def _rescaled_images(
     name: str, shape: tuple[int, ...], dtype: np.dtype, scaling: Scaling
 ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
     """Return the input of the network `name`, and its gray levels scaled as `scaling` says."""
-    _expect(name, len(shape) == 3 and dtype == np.uint8, "uint8 images (height, width, channels)", shape, dtype)
+    fits = len(shape) == 3 and dtype == np.uint8 and min(shape[:2]) >= SMALLEST_SCREEN
+    _expect(name, fits, f"uint8 screens of {SMALLEST_SCREEN}x{SMALLEST_SCREEN} or more", shape, dtype)
     states = keras.Input(shape, dtype=dtype.name)
     if scaling == "standardized":
         return states, Standardize(255.0, name="standardize", dtype="float32")(states)

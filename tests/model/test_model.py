@@ -480,7 +480,7 @@ def test_a_loss_may_read_the_policy_lag(replica):
 
 def test_builds_the_network_of_the_config():
     assert small_model().network.name == "mlp"
-    with pytest.raises(UserError, match="'small' takes uint8 images"):
+    with pytest.raises(UserError, match="'small' takes uint8 screens"):
         Model(Config(network="small"), (4,), np.float32, 2, 0)
     given = network.build_network("mlp", (4,), np.float32, 2, 5)
     assert Model(Config(network="small"), (4,), np.float32, 2, 0, network=given).network is given

@@ -292,11 +292,19 @@ def test_a_users_mistakes_are_told_in_one_line(user_module, name, message):
     assert "\n" not in str(error.value)
 
 
+def test_the_network_of_minatar_scales_screens_as_the_others_do():
+    scales = build("minatar", observation=OBSERVATIONS["small"]).get_layer("rescale")
+    np.testing.assert_allclose(scales(np.array([0, 255], np.uint8)), [-1, 255 / 128 - 1])
+    cells = build("minatar").get_layer("cast")
+    np.testing.assert_array_equal(cells(np.array([0, 1], np.uint8)), [0, 1])
+
+
 @pytest.mark.parametrize(
     ("name", "observation", "message"),
     [
-        ("small", ((4,), np.float32), "'small' takes uint8 images .* not float32 states of shape"),
-        ("small", ((84, 84, 4), np.float32), "'small' takes uint8 images"),
+        ("small", ((4,), np.float32), "'small' takes uint8 screens .* not float32 states of shape"),
+        ("small", ((84, 84, 4), np.float32), "'small' takes uint8 screens"),
+        ("small", ((10, 10, 4), np.uint8), "'small' takes uint8 screens of 36x36 or more"),
         ("minatar", ((4,), np.float32), "'minatar' takes images"),
         ("minatar", ((2, 9, 1), np.uint8), "at least 3x3"),
         ("mlp", ((84, 84, 4), np.uint8), "'mlp' takes vectors"),
@@ -318,7 +326,7 @@ def test_large_is_large_4():
 
 
 def test_a_large_network_takes_images_only():
-    with pytest.raises(UserError, match="'large-2' takes uint8 images"):
+    with pytest.raises(UserError, match="'large-2' takes uint8 screens"):
         build("large-2", observation=((4,), np.float32))
     with pytest.raises(UserError, match=r"unknown network 'large-5'.*close: large-4"):
         build("large-5", observation=OBSERVATIONS["small"])
