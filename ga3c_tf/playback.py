@@ -15,11 +15,11 @@ import numpy as np
 
 from ga3c_tf.config import MOST_EPISODE_STEPS
 from ga3c_tf.environments.environment import make_limited_environment
+from ga3c_tf.environments.random_streams import EVALUATION, seed_global_generators
 from ga3c_tf.errors import UserError
 from ga3c_tf.evaluation import TrainedAgent
 from ga3c_tf.plugins import one_line
 from ga3c_tf.video import SUFFIXES, VideoFile
-from ga3c_tf.workers.random_streams import EVALUATION, seed_global_generators
 
 NO_DISPLAY = {"SDL_VIDEODRIVER": "dummy"}
 """Environment variables by which pygame draws without a display."""

@@ -119,8 +119,8 @@ def warn_of_changed_code(
             older = sum(started_s < changed for started_s in made)
             if older:
                 say(
-                    f"{file} has changed since {older} runs with {value} were made; they keep their results. --force "
-                    "repeats all runs; another --out keeps both"
+                    f"{file} has changed since {older} of the runs with {value} were made; they keep their results. "
+                    "--force repeats all runs; another --out keeps both"
                 )
 
 

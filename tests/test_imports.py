@@ -18,7 +18,7 @@ def packages_loaded_by(module: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["workers.agent_process", "workers.evaluated_environment", "workers.supervisor", "cli.main"]
+    "name", ["workers.agent_process", "environments.evaluated_environment", "workers.supervisor", "cli.main"]
 )
 def test_importing_it_does_not_load_tensorflow(name):
     loaded = packages_loaded_by(f"ga3c_tf.{name}")

@@ -137,7 +137,7 @@ class RunFolder:
 
     def _remove_files(self) -> None:
         """Remove what `create` has written before an error, so that the folder can be used again."""
-        if self._lock is None:  # no file is of this run
+        if self._lock is None:  # the files may belong to a run of another process
             return
         with contextlib.suppress(OSError):
             for name in ("config.json", "command.txt", "meta.json", "lock"):
@@ -145,11 +145,15 @@ class RunFolder:
             self.path.rmdir()
 
     def _take_lock(self) -> None:
-        self._lock = (self.path / "lock").open("w")
+        lock = (self.path / "lock").open("w")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{self.path} is in use by another process") from None
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            if isinstance(error, BlockingIOError):
+                raise UserError(f"{self.path} is in use by another process") from None
+            raise
+        self._lock = lock
 
     def _record_session(self, command: list[str], hardware: dict, time_s: float) -> None:
         """Add this session to meta.json: changed settings, versions, machine and command; never environment variables.

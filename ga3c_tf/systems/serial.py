@@ -9,12 +9,12 @@ from collections.abc import Generator
 import numpy as np
 
 from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.environments.random_streams import random_stream
 from ga3c_tf.rollouts.queues import INDEX
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.agent import Agent
 from ga3c_tf.workers.predictor import answer
-from ga3c_tf.workers.random_streams import random_stream
 from ga3c_tf.workers.trainer import BatchBuilder, train
 
 COLLECTED = 1_000

@@ -16,10 +16,10 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.rollouts.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, RecordQueue, RolloutBuffers, ServerGone
 from ga3c_tf.workers.agent import Agent
-from ga3c_tf.workers.random_streams import AGENTS, random_stream, seed_global_generators
 
 
 @dataclass(frozen=True)

@@ -659,7 +659,7 @@ def test_changed_code_of_a_method_of_ones_own_is_told(tmp_path, monkeypatch):
         os.utime(tmp_path / "mine_changed.py", (0, run.started_s + offset))
         command.warn_of_changed_code(changes, [plain, run.spec], folder, said.append)
     [line] = said
-    assert "mine_changed.py has changed since 1 runs with mine_changed:huber were made" in line
+    assert "mine_changed.py has changed since 1 of the runs with mine_changed:huber were made" in line
 
 
 def test_a_stale_page_is_noticed(smoke, tmp_path):

@@ -15,6 +15,7 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.model.device import configure_device
 from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, Divergence, SegmentLag
 from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, RolloutBuffers, ServerGone
@@ -24,7 +25,6 @@ from ga3c_tf.systems.a3c.shared_weights import SharedWeights
 from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.fresh_agents import FreshAgent
 from ga3c_tf.workers.predictor import answer
-from ga3c_tf.workers.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.workers.supervisor import DIVERGED
 from ga3c_tf.workers.trainer import BatchBuilder, train
 

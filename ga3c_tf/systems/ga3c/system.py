@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ga3c_tf.environments.random_streams import random_stream
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.memory import available_bytes
 from ga3c_tf.host.scheduling import IdleCores, schedule_as
@@ -23,7 +24,6 @@ from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.adjustment import DynamicAdjustment
 from ga3c_tf.workers.adjustment_rules import SEARCHES, WorkerCounts
 from ga3c_tf.workers.predictor import Predictor
-from ga3c_tf.workers.random_streams import random_stream
 from ga3c_tf.workers.supervisor import STOP_SECONDS
 from ga3c_tf.workers.thread import Worker
 from ga3c_tf.workers.trainer import BatchBuilder, Trainer, UpdateGate

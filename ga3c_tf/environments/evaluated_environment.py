@@ -6,7 +6,7 @@ import gymnasium
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_limited_environment
-from ga3c_tf.workers.random_streams import EVALUATION, seed_global_generators
+from ga3c_tf.environments.random_streams import EVALUATION, seed_global_generators
 
 
 def make_evaluated_environment(config: Config, most_steps: int, seed: int, number: int) -> gymnasium.Env:
