@@ -28,16 +28,10 @@ from ga3c_tf.environments.environment import describe_environment, make_environm
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.onednn import enable_onednn
+from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.queues import (
-    EPISODE,
-    INDEX,
-    IndexQueue,
-    RecordQueue,
-    ReplyPipes,
-    RolloutBuffers,
-    ServerGone,
-)
+from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, ServerGone
+from ga3c_tf.rollouts.reply_pipes import ReplyPipes
 from ga3c_tf.workers.agent import Agent
 
 CLOSE_SECONDS = 5.0

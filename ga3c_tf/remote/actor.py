@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.queues import ADDED, EPISODE, INDEX, KIND, RecordQueue, RolloutBuffers
+from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.queues import EPISODE, INDEX, RecordQueue
+from ga3c_tf.rollouts.reply_pipes import ADDED, KIND
 from ga3c_tf.workers.agent import Agent
 from ga3c_tf.workers.agent_process import AgentQueues, AgentRunner
 

@@ -14,7 +14,8 @@ from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.memory import available_bytes
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.queues import INDEX, IndexQueue, ReplyPipes, assigned_processes
+from ga3c_tf.rollouts.queues import INDEX, IndexQueue
+from ga3c_tf.rollouts.reply_pipes import ReplyPipes, assigned_processes
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.agent_process import AgentQueues, run_agents

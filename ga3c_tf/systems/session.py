@@ -9,7 +9,8 @@ from pathlib import Path
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import EnvironmentSpec
 from ga3c_tf.model.model import Model
-from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, NewestFirstQueue, RecordQueue, RolloutBuffers
+from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, NewestFirstQueue, RecordQueue
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import RunLog
 from ga3c_tf.runs.stats import Stats

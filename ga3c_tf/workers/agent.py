@@ -10,8 +10,9 @@ import gymnasium
 import numpy as np
 
 from ga3c_tf.config import Config
+from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.columns import NO_VERSION, SegmentEnd, Step
-from ga3c_tf.rollouts.queues import RecordQueue, RolloutBuffers
+from ga3c_tf.rollouts.queues import RecordQueue
 from ga3c_tf.rollouts.segment import Segment
 
 SMALLEST_PROBABILITY = 1e-30

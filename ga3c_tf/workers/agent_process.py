@@ -18,7 +18,9 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.host.scheduling import schedule_as
-from ga3c_tf.rollouts.queues import ADDED, INDEX, KIND, RELEASED, REMOVED, RecordQueue, RolloutBuffers, ServerGone
+from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.queues import INDEX, RecordQueue, ServerGone
+from ga3c_tf.rollouts.reply_pipes import ADDED, KIND, RELEASED, REMOVED
 from ga3c_tf.workers.agent import Agent
 
 

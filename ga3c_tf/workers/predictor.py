@@ -8,7 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.queues import IndexQueue, ReplyPipes, RolloutBuffers
+from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.queues import IndexQueue
+from ga3c_tf.rollouts.reply_pipes import ReplyPipes
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.workers.thread import Worker
 

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, Batch
 from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, segment_lag
-from ga3c_tf.rollouts.queues import ENDED, IndexQueue, ReplyPipes, RolloutBuffers
+from ga3c_tf.rollouts.queues import ENDED, IndexQueue
+from ga3c_tf.rollouts.reply_pipes import ReplyPipes
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.minibatches import Minibatches

@@ -12,8 +12,9 @@ from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.model import losses
 from ga3c_tf.model.model import Model
 from ga3c_tf.model.tensorflow import tf
+from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.columns import NO_VERSION, SEGMENT_COLUMNS, STEP_COLUMNS, Batch
-from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue, RolloutBuffers
+from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C

@@ -19,7 +19,8 @@ import ga3c_tf.systems.ga3c.system
 import ga3c_tf.workers.predictor
 from ga3c_tf.config import Config
 from ga3c_tf.host.scheduling import IdleCores
-from ga3c_tf.rollouts.queues import IndexQueue, RolloutBuffers
+from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.queues import IndexQueue
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.ga3c.system import GA3C, updates_at_once

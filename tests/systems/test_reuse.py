@@ -13,7 +13,8 @@ from checks import GAMMA, Killed, check_nothing_lost_or_repeated, run_counting
 import ga3c_tf.workers.predictor
 from ga3c_tf.config import Config
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.rollouts.queues import IndexQueue, RolloutBuffers
+from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.queues import IndexQueue
 from ga3c_tf.runner import new_training
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.a2c import A2C

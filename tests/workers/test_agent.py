@@ -13,8 +13,10 @@ from gymnasium import spaces
 
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS
+from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, SegmentEnd, Step
-from ga3c_tf.rollouts.queues import ADDED, EPISODE, IndexQueue, RecordQueue, RolloutBuffers
+from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue
+from ga3c_tf.rollouts.reply_pipes import ADDED
 from ga3c_tf.rollouts.segment import Segment
 from ga3c_tf.workers.agent import Agent, sample_action
 from ga3c_tf.workers.agent_process import AgentQueues, AgentRunner
@@ -120,7 +122,7 @@ def test_by_default_every_transition_is_sent_with_its_own_bootstrap(length, trun
 
 def test_a_segment_fills_its_columns_by_name_in_whatever_order_they_are_declared(monkeypatch):
     for name, columns in (("STEP_COLUMNS", STEP_COLUMNS), ("SEGMENT_COLUMNS", SEGMENT_COLUMNS)):
-        monkeypatch.setattr(f"ga3c_tf.rollouts.queues.{name}", dict(reversed(columns.items())))
+        monkeypatch.setattr(f"ga3c_tf.rollouts.buffers.{name}", dict(reversed(columns.items())))
     memory = RolloutBuffers(Config(num_agents=1), (1,), "uint8", 4)
     segment = Segment(memory, 0, np.array([0], np.uint8))
     step = {"actions": 2, "rewards": 0.5, "mu_values": 3.0, "mu_log_probabilities": -1.0, "versions": 7}

@@ -17,8 +17,9 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.model.device import configure_device
+from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, Divergence, SegmentLag
-from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, RolloutBuffers, ServerGone
+from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, ServerGone
 from ga3c_tf.runs.stats import NO_AGENTS
 from ga3c_tf.systems.a3c.replica import Replica
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights

@@ -8,7 +8,8 @@ import time
 from ga3c_tf.environments.environment import modules_used
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.remote.bridge import run_bridge
-from ga3c_tf.rollouts.queues import IndexQueue, ReplyPipes, assigned_processes
+from ga3c_tf.rollouts.queues import IndexQueue
+from ga3c_tf.rollouts.reply_pipes import ReplyPipes, assigned_processes
 from ga3c_tf.systems.session import Session
 from ga3c_tf.workers.agent import Agent
 from ga3c_tf.workers.agent_process import AgentQueues, run_agents

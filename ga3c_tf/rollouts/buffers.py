@@ -1,0 +1,114 @@
+"""The arrays that agents and server share: states, steps, segments, predictions and counters."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ga3c_tf.config import Config
+from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, SegmentEnd, Step, in_order_of
+from ga3c_tf.rollouts.shared_memory import SharedMemory
+
+
+class RolloutBuffers:
+    """The arrays that agents and server share.
+
+    There is room for `config.most_agents` agents and, after them, the remote agents. Each agent owns `slots_per_agent`
+    segment slots: it fills one of them while the others wait for training. A state is written into its segment's slot,
+    from which both predictions and training read it.
+
+    Attributes:
+        states: [slots, t_max + 1, *state_shape]; the last state is the one from which a full segment bootstraps.
+        flat_states: [slots * (t_max + 1), *state_shape], the same memory; requests for predictions are indices into it.
+        step_columns: [slots, t_max] each, by the names of `STEP_COLUMNS`; also attributes, such as `actions`.
+        segment_columns: [slots] each, by the names of `SEGMENT_COLUMNS`; also attributes, such as `lengths`.
+        columns: step columns and segment columns together.
+        of_step: the step columns that a `Step` fills, in the order of its fields.
+        of_end: the segment columns that a `SegmentEnd` fills, in the order of its fields.
+        policy: float32 [num_agents, num_actions], policy of the newest prediction for each agent.
+        value: float32 [num_agents], value of that prediction.
+        version: int64 [num_agents], version of the model that made it.
+        steps: int64 [num_agents], environment steps taken by each agent.
+        streams: int64 [num_agents], number of the random stream with which each agent begins.
+        sent: int64 [num_agents], steps of each agent in segments that it has sent to training.
+        busy_since: float64 [num_agents], by process: time at which its current step, reset or start began
+            (`time.monotonic`), or 0 while it waits.
+        nodes: bytes [num_agents], by process: machine that runs its agents, or empty for this one.
+        round_trips: float64 [num_agents, 2], by process: total seconds of calls to that machine, and number of calls.
+    """
+
+    states: np.ndarray
+    mu_values: np.ndarray
+    returns: np.ndarray
+    lengths: np.ndarray
+    policy: np.ndarray
+    value: np.ndarray
+    version: np.ndarray
+    steps: np.ndarray
+    streams: np.ndarray
+    sent: np.ndarray
+    busy_since: np.ndarray
+    nodes: np.ndarray
+    round_trips: np.ndarray
+
+    def __init__(self, config: Config, state_shape: tuple[int, ...], state_dtype: str, num_actions: int):
+        self.num_agents = config.most_agents + config.remote_agents
+        self.t_max = config.t_max
+        self.slots_per_agent = config.segments_per_agent + 1
+        slots = self.num_agents * self.slots_per_agent
+        self._layout: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
+            "steps": ((self.num_agents,), np.int64),
+            "streams": ((self.num_agents,), np.int64),
+            "sent": ((self.num_agents,), np.int64),
+            "busy_since": ((self.num_agents,), np.float64),
+            "nodes": ((self.num_agents,), "S64"),
+            "round_trips": ((self.num_agents, 2), np.float64),
+            "version": ((self.num_agents,), np.int64),
+            "policy": ((self.num_agents, num_actions), np.float32),
+            "value": ((self.num_agents,), np.float32),
+            **{name: ((slots, self.t_max), dtype) for name, dtype in STEP_COLUMNS.items()},
+            **{name: ((slots,), dtype) for name, dtype in SEGMENT_COLUMNS.items()},
+            "states": ((slots, self.t_max + 1, *state_shape), np.dtype(state_dtype)),
+        }
+        fewer = "fewer --agents" if config.adjustment == "off" else "--adjustment off, fewer --max-agents"
+        advice = f"{fewer}, a smaller --t-max or a smaller --max-training-queue"
+        self._memory = SharedMemory(sum(_nbytes(*entry) for entry in self._layout.values()), advice)
+        self._map()
+
+    def __getstate__(self):
+        kept = ("num_agents", "t_max", "slots_per_agent", "_layout", "_memory")
+        return {name: self.__dict__[name] for name in kept}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._map()
+
+    def _map(self) -> None:
+        offset = 0
+        for name, (shape, dtype) in self._layout.items():
+            setattr(self, name, np.ndarray(shape, dtype, self._memory.buffer, offset))
+            offset += _nbytes(shape, dtype)
+        self.flat_states = self.states.reshape(-1, *self.states.shape[2:])
+        self.step_columns = {name: getattr(self, name) for name in STEP_COLUMNS}
+        self.segment_columns = {name: getattr(self, name) for name in SEGMENT_COLUMNS}
+        self.columns = self.step_columns | self.segment_columns
+        self.of_step = in_order_of(Step, self.step_columns, "returns")
+        self.of_end = in_order_of(SegmentEnd, self.segment_columns, "lengths")
+
+    def state_index(self, slot: int, step: int) -> int:
+        """Return the index of a slot's state in `flat_states`, as used in the prediction queue."""
+        return slot * (self.t_max + 1) + step
+
+    def agents_of(self, state_indices: np.ndarray) -> np.ndarray:
+        """Return the agents to which the states with these indices belong."""
+        return state_indices // ((self.t_max + 1) * self.slots_per_agent)
+
+    def slots_of(self, agent: int) -> range:
+        """Return the segment slots that an agent owns."""
+        return range(agent * self.slots_per_agent, (agent + 1) * self.slots_per_agent)
+
+
+def _nbytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
+    """Return the size of an array in bytes, rounded up so that the next array is aligned."""
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    return -(-size // 64) * 64
