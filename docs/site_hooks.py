@@ -36,7 +36,7 @@ CONTENT = (
 )
 NOTEBOOK = "examples/quickstart.ipynb"
 SHOWN_ON = {
-    "ga3c_tf/api.py": "docs/reference/python.md",
+    "ga3c_tf/api/__init__.py": "docs/reference/python.md",
     "ga3c_tf/config/settings.py": "docs/reference/settings.md",
     NOTEBOOK: "examples/quickstart.md",
 }

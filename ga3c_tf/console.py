@@ -45,6 +45,11 @@ def say(text: str, stream: TextIO | None = None) -> None:
         print(text, file=stream or sys.stdout, flush=True)
 
 
+def warn(text: str) -> None:
+    """Print one line, prefixed with 'ga3c-tf:', to standard error."""
+    say(f"ga3c-tf: {text}", sys.stderr)
+
+
 def discard_unwritten() -> None:
     """Drop output that could not be written; otherwise Python would try again at exit, and exit with code 120."""
     for stream in (sys.stdout, sys.stderr):

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import ga3c_tf
-from ga3c_tf import api
 from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.model import losses
 from ga3c_tf.model.networks import build_network
@@ -84,7 +83,7 @@ def test_trainings_one_after_another_leave_no_files_open(tmp_path):
 def test_published_weights_are_loaded_by_name(monkeypatch):
     """With oneDNN for screens, as by `ga3c-tf evaluate`."""
     enabled = []
-    monkeypatch.setattr(api, "enable_onednn", lambda: enabled.append("pong"))
+    monkeypatch.setattr("ga3c_tf.api.agent.enable_onednn", lambda: enabled.append("pong"))
     ga3c_tf.load_agent("minatar_breakout", device="cpu")
     assert enabled == []
     agent = ga3c_tf.load_agent("pong", device="cpu")

@@ -73,7 +73,7 @@ def test_the_source_distribution_has_no_tests_and_no_runs(built):
     [source] = built.glob("*.tar.gz")
     with tarfile.open(source) as archive:
         folders = {"/".join(name.split("/")[1:3]) for name in archive.getnames()}
-    assert "results/paper" in folders and "ga3c_tf/api.py" in folders
+    assert "results/paper" in folders and "ga3c_tf/api" in folders
     assert not {"results/runs", "tests/test_package.py"} & folders
 
 

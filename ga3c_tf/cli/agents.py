@@ -13,7 +13,8 @@ from click.core import ParameterSource
 from click.globals import get_current_context
 
 from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, trust_option
-from ga3c_tf.cli.terminal import command_line, exit_on_signals, warn
+from ga3c_tf.cli.terminal import command_line, exit_on_signals
+from ga3c_tf.console import warn
 from ga3c_tf.errors import UserError, did_you_mean
 
 MOST_DIGITS = 18

@@ -7,8 +7,8 @@ from pathlib import Path
 import rich_click as click
 
 from ga3c_tf.cli.options import cluster_options
-from ga3c_tf.cli.terminal import exit_on_signals, warn
-from ga3c_tf.console import say
+from ga3c_tf.cli.terminal import exit_on_signals
+from ga3c_tf.console import say, warn
 from ga3c_tf.errors import UserError
 
 

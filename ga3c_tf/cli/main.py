@@ -16,8 +16,7 @@ from click.exceptions import Exit, NoArgsIsHelpError
 
 from ga3c_tf import __version__
 from ga3c_tf.cli import agents, figures, tools, training
-from ga3c_tf.cli.terminal import warn
-from ga3c_tf.console import discard_unwritten, open_closed_output
+from ga3c_tf.console import discard_unwritten, open_closed_output, warn
 from ga3c_tf.errors import UserError
 
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

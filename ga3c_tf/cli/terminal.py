@@ -1,4 +1,4 @@
-"""Functions that all commands share: warnings, signals, and the command line for records."""
+"""Functions that all commands share: signals, and the command line for records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import signal
 import sys
 from pathlib import Path
 
-from ga3c_tf.console import say
 from ga3c_tf.signals import ENDING
 
 
@@ -25,8 +24,3 @@ def exit_on_signals() -> None:
 def signals_to_answer() -> list[signal.Signals]:
     """Return the signals that end a program, without SIGHUP if it is ignored, as under `nohup`."""
     return [each for each in ENDING if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN]
-
-
-def warn(text: str) -> None:
-    """Print one line, prefixed with 'ga3c-tf:', to standard error."""
-    say(f"ga3c-tf: {text}", sys.stderr)

@@ -7,8 +7,9 @@ import json
 import rich_click as click
 
 from ga3c_tf.cli.options import setting_options
-from ga3c_tf.cli.terminal import exit_on_signals, warn
+from ga3c_tf.cli.terminal import exit_on_signals
 from ga3c_tf.config import Config
+from ga3c_tf.console import warn
 
 BENCH_SETTINGS = (
     "num_agents",

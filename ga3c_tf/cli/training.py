@@ -16,10 +16,10 @@ from pathlib import Path
 import rich_click as click
 
 from ga3c_tf.cli.options import changes_option, config_options, ray_option, run_argument, trust_option
-from ga3c_tf.cli.terminal import command_line, signals_to_answer, warn
+from ga3c_tf.cli.terminal import command_line, signals_to_answer
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
-from ga3c_tf.console import OutputClosed, discard_unwritten, say
+from ga3c_tf.console import OutputClosed, discard_unwritten, say, warn
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.plugins import named_code
 from ga3c_tf.runs import outcomes

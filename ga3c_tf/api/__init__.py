@@ -1,0 +1,14 @@
+"""The public Python functions: train, resume, and load an agent.
+
+```python
+import ga3c_tf
+
+run = ga3c_tf.train("CartPole-v1", minutes=2, seed=1)
+print(run.evaluate(episodes=20).mean)
+```
+"""
+
+from ga3c_tf.api.agent import Agent, Scores, load_agent
+from ga3c_tf.api.run import Run, resume, train
+
+__all__ = ["Agent", "Run", "Scores", "load_agent", "resume", "train"]

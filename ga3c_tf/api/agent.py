@@ -1,0 +1,208 @@
+"""A trained agent: load it, play with it, evaluate it, record it and export it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ga3c_tf.api.functions import by_config_name, split_functions
+from ga3c_tf.config import MOST_EPISODE_STEPS
+from ga3c_tf.console import warn
+from ga3c_tf.environments.environment import describe_environment
+from ga3c_tf.errors import UserError
+from ga3c_tf.host.onednn import enable_onednn
+from ga3c_tf.plugins import check_trust
+from ga3c_tf.runs.folder import read_config
+from ga3c_tf.runs.weights import weights_called
+
+if TYPE_CHECKING:
+    from ga3c_tf.evaluation import TrainedAgent
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Raw scores of whole episodes, as `Agent.evaluate` and `Run.evaluate` return them.
+
+    Attributes:
+        mean: mean of the scores.
+        std: sample standard deviation of the scores; 0 for one episode.
+        median: median of the scores.
+        interval_95: lower and upper end of the 95 % bootstrap interval of the mean.
+        scores: raw score of each episode.
+        protocol: how the episodes were played, in words.
+    """
+
+    mean: float
+    std: float
+    median: float
+    interval_95: tuple[float, float]
+    scores: list[float]
+    protocol: str
+
+
+class Agent:
+    """A trained agent, as `load_agent` and `Run.agent` return it.
+
+    Attributes:
+        config: settings that the agent was trained with, except that a lost life does not end an episode.
+        agent_steps: number of environment steps that the agent was trained for.
+    """
+
+    def __init__(self, trained: TrainedAgent, greedy: bool):
+        self._trained = trained
+        self._greedy = greedy
+        self.config = trained.config
+        self.agent_steps = trained.agent_steps
+
+    def act(self, state: np.ndarray) -> int:
+        """Choose an action for one state.
+
+        The action is sampled from the policy, or is the most probable one if the agent was loaded with `greedy=True`.
+
+        Args:
+            state: one state, [*state_shape], as an environment from `make_environment` returns it.
+
+        Returns:
+            The action, from 0 to the number of actions - 1.
+        """
+        return int(self._trained.act(np.asarray(state)[None])[0])
+
+    def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Predict policy and values for a batch of states.
+
+        Args:
+            states: batch of states, [B, *state_shape], of the dtype that the environment returns.
+
+        Returns:
+            Policy [B, actions] and values [B], both float32.
+        """
+        policy, values, _ = self._trained.model.predict(np.asarray(states))
+        return policy, values
+
+    def make_environment(self, render_mode: str | None = None):
+        """Make a Gymnasium environment with the preprocessing that the agent was trained with.
+
+        A state is valid until the next `step` or `reset` of the environment. Copy it to keep it.
+
+        Args:
+            render_mode: None, 'rgb_array' or 'human'.
+        """
+        from ga3c_tf.environments.environment import make_environment
+
+        return make_environment(self.config, render_mode)
+
+    def evaluate(self, episodes: int = 30, seed: int = 0, max_episode_steps: int = MOST_EPISODE_STEPS) -> Scores:
+        """Play whole episodes and return their raw scores.
+
+        Args:
+            episodes: number of episodes.
+            seed: seed of the environments and of the sampled actions; the same seed gives the same scores.
+            max_episode_steps: number of agent steps after which an episode is ended.
+
+        Raises:
+            UserError: an argument is too small.
+        """
+        from ga3c_tf.evaluation import evaluate, summary
+
+        _check_range("episodes", episodes, 1)
+        _check_range("seed", seed, 0)
+        _check_range("max_episode_steps", max_episode_steps, 1)
+        self._trained.seed_actions(seed)
+        found = summary(self._trained, evaluate(self._trained, episodes, seed, max_episode_steps), self._greedy, seed)
+        low, high = found["interval_95"]
+        return Scores(found["mean"], found["std"], found["median"], (low, high), found["scores"], found["protocol"])
+
+    def record(self, file: str | Path, episodes: int = 1, seed: int = 0) -> list[float]:
+        """Write a video of whole episodes and return their raw scores.
+
+        Args:
+            file: file to write, .mp4 or .gif.
+            episodes: number of episodes.
+            seed: seed of the environment and of the sampled actions; the same seed gives the same episodes.
+
+        Raises:
+            UserError: the file is neither .mp4 nor .gif or cannot be written, the environment draws no pictures, or an
+                argument is too small.
+        """
+        from ga3c_tf.playback import record
+
+        _check_range("episodes", episodes, 1)
+        _check_range("seed", seed, 0)
+        self._trained.seed_actions(seed)
+        return record(self._trained, episodes, seed, Path(file))
+
+    def export(self, file: str | Path, form: str = "onnx") -> dict[str, Any]:
+        """Write the network to a file for other programs, and its metadata to FILE.json beside it.
+
+        The metadata says how states are made and what the outputs mean.
+
+        Args:
+            file: file to write, or folder for 'savedmodel'; it must not exist.
+            form: 'onnx', 'savedmodel' or 'keras'.
+
+        Returns:
+            The metadata in FILE.json.
+
+        Raises:
+            UserError: the file exists, has the wrong suffix or cannot be written, a package is missing, or the network
+                cannot be converted.
+        """
+        from ga3c_tf.export import export_agent
+
+        return export_agent(self._trained, Path(file), form)
+
+
+def load_agent(
+    source: str | Path,
+    *,
+    checkpoint: str | int = "best",
+    greedy: bool = False,
+    seed: int = 0,
+    device: str = "auto",
+    trust_code: bool = False,
+    **functions: Callable[..., Any],
+) -> Agent:
+    """Load a trained agent.
+
+    Args:
+        source: a run folder, a folder of weights, or the name of published weights such as 'pong'.
+        checkpoint: 'best' (highest rolling score), 'latest', or the agent steps of a checkpoint; always 'best' for
+            weights.
+        greedy: whether to take the most probable action instead of sampling one.
+        seed: seed of the sampled actions.
+        device: 'auto', 'cpu', 'gpu' or 'gpu:N'.
+        trust_code: whether to import custom code that the run's settings name.
+        functions: the functions `env`, `network` and `loss`, if the agent was trained with functions by another
+            program.
+
+    Raises:
+        UserError: the agent, the checkpoint or the device does not exist, or the settings name custom code and
+            `trust_code` is False.
+    """
+    folder = Path(source) if os.path.exists(Path(source) / "config.json") else weights_called(str(source))
+    config = read_config(folder)
+    given, left = split_functions(config, functions)
+    if left:
+        raise UserError(f"load_agent has no argument {next(iter(left))!r} for this agent")
+    names = by_config_name(given)
+    config = config.replace(**names)
+    check_trust(config, folder, trust_code)
+    _check_range("seed", seed, 0)
+
+    if describe_environment(config).is_screen:
+        enable_onednn()
+
+    from ga3c_tf.evaluation import TrainedAgent
+    from ga3c_tf.model.device import configure_device
+
+    return Agent(TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), warn, names), greedy)
+
+
+def _check_range(name: str, value: int, low: int) -> None:
+    if value < low:
+        raise UserError(f"{name} is {value}; it must be at least {low}")

@@ -1,0 +1,191 @@
+"""A training run: train, resume, and read what it has recorded."""
+
+from __future__ import annotations
+
+import gc
+import secrets
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ga3c_tf.api.agent import Agent, Scores, load_agent
+from ga3c_tf.api.functions import SETTING_OF, by_config_name, split_functions
+from ga3c_tf.api.interrupts import stopped_by_interrupt
+from ga3c_tf.config import Config
+from ga3c_tf.config.presets import BUDGETS, USUAL_PRESET
+from ga3c_tf.console import say, warn
+from ga3c_tf.errors import UserError
+from ga3c_tf.host.scheduling import scheduling_restored
+from ga3c_tf.plugins import objects_called
+from ga3c_tf.runner import new_training, resumed_training
+from ga3c_tf.runs.folder import RunFolder, read_config
+from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
+
+if TYPE_CHECKING:
+    from ga3c_tf.systems.training import Training
+
+
+class Run:
+    """A training run in its run folder, as `train` and `resume` return it.
+
+    `Run(path)` opens an existing run folder.
+
+    Args:
+        path: the run folder.
+        summary: summary of a training session, as described below.
+        trust_code: whether to import custom code that the run's settings name.
+        functions: the functions `env`, `network` and `loss` by name, if the run was trained with functions by another
+            program.
+
+    Attributes:
+        path: the run folder.
+        config: the run's settings.
+        summary: summary of the training session that returned this object: why it ended (key 'ended'), counters,
+            rates, rolling score and checkpoint. It is empty if the run folder was only opened.
+
+    Raises:
+        UserError: `path` is not a run folder, or its settings are damaged.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        summary: dict[str, Any] | None = None,
+        trust_code: bool = False,
+        functions: dict[str, Callable[..., Any]] | None = None,
+    ):
+        self.path = Path(path)
+        self._trust_code = trust_code
+        self._functions = functions or {}
+        self.summary = summary or {}
+        self.config = read_config(self.path)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    def agent(self, checkpoint: str | int = "best", **options: Any) -> Agent:
+        """Load the agent of a checkpoint.
+
+        Args:
+            checkpoint: 'best' (highest rolling score), 'latest', or the agent steps of a checkpoint.
+            options: other keyword arguments of `load_agent`, except `trust_code`.
+        """
+        given = {**self._functions, **options}
+        return load_agent(self.path, checkpoint=checkpoint, trust_code=self._trust_code, **given)
+
+    def evaluate(self, episodes: int = 30, checkpoint: str | int = "best", seed: int = 0) -> Scores:
+        """Play whole episodes with the agent of a checkpoint and return their raw scores.
+
+        Args:
+            episodes: number of episodes.
+            checkpoint: 'best' (highest rolling score), 'latest', or the agent steps of a checkpoint.
+            seed: seed of the environments and of the sampled actions; the same seed gives the same scores.
+        """
+        return self.agent(checkpoint, seed=seed).evaluate(episodes, seed)
+
+    def resume(self, **changes: Any) -> Run:
+        """Continue the training from the newest checkpoint and return the run.
+
+        Args:
+            changes: keyword arguments of `ga3c_tf.resume`, except `trust_code`.
+        """
+        return resume(self.path, trust_code=self._trust_code, **{**self._functions, **changes})
+
+    def metrics(self) -> dict[str, np.ndarray]:
+        """Return the columns of metrics.csv by name, each float64 [rows]; an empty cell is not-a-number."""
+        return dict(read_columns(self.path / "metrics.csv", METRIC_COLUMNS))
+
+    def episodes(self) -> dict[str, np.ndarray]:
+        """Return the columns of episodes.csv by name, each float64 [episodes], such as 'score' and 'length'."""
+        return dict(read_columns(self.path / "episodes.csv", EPISODE_COLUMNS))
+
+
+def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress: bool = True, **settings: Any) -> Run:
+    """Train an agent until its budget is reached, and return the run.
+
+    Without a budget (`steps`, `minutes` or `episodes`), training continues until Ctrl-C. Ctrl-C ends any training with
+    a checkpoint.
+
+    Args:
+        env: Gymnasium id such as 'CartPole-v1' or 'ALE/Pong-v5', or a function that makes an environment.
+        preset: name of the preset to start from; `settings` override its values.
+        progress: whether to print a line every few seconds.
+        settings: any setting of `ga3c-tf train`, by its name in `Config`, such as `minutes=2`, `seed=1` or
+            `num_agents=8`. None is the same as leaving a setting out. Without `seed`, a random seed is drawn. `network`
+            and `loss` may be functions. Remote agents need the command line, because they need its option `--ray`.
+
+    Returns:
+        The run, with its folder, settings and summary.
+
+    Raises:
+        UserError: a setting is invalid; the message says what would be right.
+        FloatingPointError: the training diverged; the last checkpoint is kept.
+        RuntimeError: too many agent processes failed, or the last checkpoint could not be written.
+    """
+    if env is None:
+        raise UserError("train needs an environment, such as 'CartPole-v1'")
+    given = by_config_name({"env": env, **{name: value for name, value in settings.items() if value is not None}})
+    config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given})
+    _free_ended_trainings()
+    return _run(*new_training(config, _command("train"), warn, given=given), progress, trust_code=True)
+
+
+def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False, **changes: Any) -> Run:
+    """Continue the training of a run folder from its newest checkpoint.
+
+    Args:
+        path: the run folder.
+        progress: whether to print a line every few seconds.
+        trust_code: whether to import custom code that the run's settings name.
+        changes: settings to change, such as `learning_rate` or a new budget (`steps`, `minutes` or `episodes`). A
+            budget is a total that includes earlier sessions; a budget of None is ignored. If `env`, `network` or `loss`
+            were functions of another program, pass them again. Settings that hold for a whole run
+            (`ga3c_tf.config.HELD`), such as the environment or the network, are rejected.
+
+    Returns:
+        The run, with its folder, settings and the summary of this session.
+
+    Raises:
+        UserError: `path` is not a run folder, the run is in use or has reached its budget, or a change is invalid.
+        FloatingPointError: as for `train`.
+        RuntimeError: as for `train`.
+    """
+    config = read_config(path)
+    given = {name: value for name, value in changes.items() if value is not None or name not in BUDGETS}
+    functions, left = split_functions(config, given)
+    _free_ended_trainings()
+    with objects_called({getattr(config, SETTING_OF[name]): function for name, function in functions.items()}):
+        training, folder = resumed_training(Path(path), by_config_name(left), _command("resume"), warn, trust_code)
+        return _run(training, folder, progress, trust_code, functions)
+
+
+def _run(
+    training: Training,
+    folder: RunFolder,
+    progress: bool,
+    trust_code: bool,
+    functions: dict[str, Callable[..., Any]] | None = None,
+) -> Run:
+    from ga3c_tf.status import beginning, line
+
+    with closing(folder), scheduling_restored(), stopped_by_interrupt(training):
+        say(beginning(folder.config, folder.path))
+        summary = training.run((lambda row: say(line(row))) if progress else (lambda row: None))
+    return Run(folder.path, summary, trust_code, functions)
+
+
+def _command(function: str) -> list[str]:
+    return ["python", Path(sys.argv[0]).name or "-", f"(ga3c_tf.{function})"]
+
+
+def _free_ended_trainings() -> None:
+    """Free the pipes and the memory of trainings that have ended in this process.
+
+    The objects of a training refer to each other, so Python frees them only when its garbage collector runs. A script
+    that trains many times would run out of file descriptors before that.
+    """
+    gc.collect()
