@@ -21,8 +21,8 @@ NO_GPU = "no GPU used"
 END = "<!-- end of what is generated -->"
 
 
-def texts(folder: ResultsFolder, summary: Summary) -> dict[Path, tuple[str, str]]:
-    """Return the README beside the results folder, as it is and as it should be; {} if it has no marks.
+def texts(folder: ResultsFolder, summary: Summary) -> dict[Path, str]:
+    """Return the README beside the results folder as it should be; {} if it has no marks.
 
     Raises:
         UserError: the README cannot be read, or its marks are not exactly one pair.
@@ -40,7 +40,7 @@ def texts(folder: ResultsFolder, summary: Summary) -> dict[Path, tuple[str, str]
     _, end, after = rest.partition(END)
     if not end or begin in rest:
         raise UserError(f"{file} needs the line '{begin}' once, and '{END}' after it")
-    return {file: (text, "\n".join([before + begin, "", *_lines(folder, summary), "", END]) + after)}
+    return {file: "\n".join([before + begin, "", *_lines(folder, summary), "", END]) + after}
 
 
 def _machines(hardware: set[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Writes the page README.md of a results folder, and the part of the checkout's README that shows its results.
+"""Writes the pages of a results folder, and the part of the checkout's README that shows its results.
 
 The text depends only on the records and the small files of the runs, so the same folder always gives the same page.
 """
@@ -23,6 +23,9 @@ from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import comparable
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
+PAGE = "README.md"
+HISTORY = "HISTORY.md"
+"""File with the changes of the rules, beside the page; only the folder of the published results has it."""
 DIFFERENCES = "DIFFERENCES.md"
 """File with the differences from the paper, beside the page; only the folder of the published results has it."""
 SPEED_FIGURES = ("pps", "tps", "speed")
@@ -40,7 +43,7 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
     """
     summary = summary or summarize(folder)
     smoke = "smoke" in folder.budgets()
-    published_here = (folder.path / DIFFERENCES).exists()
+    published_here = _is_published(folder)
     lines = lines_of(
         "page.md",
         smoke=smoke,
@@ -51,7 +54,6 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
         decided=summary.decided,
         undecided=summary.undecided,
         rules=summary.rules,
-        changes=summary.changes,
         unidentified=_unidentified(folder, summary),
         published=pretrained.rows(folder.path / "weights", folder.paper(), "weights"),
         figures=[
@@ -68,7 +70,7 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
 
 
 def write_pages(folder: ResultsFolder, say: Callable[[str], None]) -> Path:
-    """Write the folder's README.md and the generated part of the README beside the folder.
+    """Write the pages of the folder and the generated part of the README beside the folder.
 
     Args:
         folder: the results folder.
@@ -80,30 +82,41 @@ def write_pages(folder: ResultsFolder, say: Callable[[str], None]) -> Path:
     Raises:
         UserError: an error of `page`, or a page cannot be written.
     """
-    file = folder.path / "README.md"
     folder.paper()  # refuses a folder that is no results folder
     with folder.held(say):  # another command may write them at the same time
-        summary = summarize(folder)
-        texts = {file: page(folder, summary)}
-        texts |= {other: text for other, (_, text) in front_page.texts(folder, summary).items()}
-        for each, text in texts.items():
+        for file, text in _texts(folder).items():
             try:
-                write_aside(each, text)
+                write_aside(file, text)
             except OSError as error:
-                raise UserError(f"cannot write {each}: {error.strerror}") from None
-    return file
+                raise UserError(f"cannot write {file}: {error.strerror}") from None
+    return folder.path / PAGE
 
 
 def stale_pages(folder: ResultsFolder) -> list[Path]:
     """Return the pages that differ from what `write_pages` would write."""
-    file = folder.path / "README.md"
+    return [file for file, text in _texts(folder).items() if _text_of(file) != text]
+
+
+def _texts(folder: ResultsFolder) -> dict[Path, str]:
+    """Return the text of each page by its file."""
     summary = summarize(folder)
-    due = page(folder, summary)
+    texts = {folder.path / PAGE: page(folder, summary)}
+    if _is_published(folder):
+        texts[folder.path / HISTORY] = "\n".join(lines_of("history.md", changes=summary.changes)) + "\n"
+    return texts | front_page.texts(folder, summary)
+
+
+def _text_of(file: Path) -> str:
+    """Return the text of a page as it is."""
     try:
-        texts = {file: (file.read_text(encoding="utf-8"), due)}
+        return file.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from None
-    return [path for path, (now, then) in {**texts, **front_page.texts(folder, summary)}.items() if now != then]
+
+
+def _is_published(folder: ResultsFolder) -> bool:
+    """Return whether the folder has the published results."""
+    return (folder.path / DIFFERENCES).exists()
 
 
 def _begun(summary: Summary) -> list[tuple[Figure, list[Chapter]]]:

@@ -199,7 +199,6 @@ def _card(
         "card.md",
         name=file.parent.resolve().name,
         score=score,
-        scores=", ".join(f"{each:g}" for each in score["scores"]),
         ended=ended,
         before=before,
         origin=ORIGIN,

@@ -76,9 +76,7 @@ def test_weights_that_were_played_here_are_in_the_summary_of_the_users_page(chec
     shutil.copytree(ROOT / "results" / "paper", checkout / "mine" / "paper")
     score = {"env_id": "ALE/Pong-v5", "agent_steps": 18, "mean": 18.6, "interval_95": [17.0, 20.0], "episodes": 5}
     (played / "score.json").write_text(json.dumps(score))  # as `evaluate --output` writes it, without a card
-    summary, _, _ = (
-        write_pages(ResultsFolder(checkout / "mine"), print).read_text().partition("## What these numbers are not")
-    )
+    summary, _, _ = write_pages(ResultsFolder(checkout / "mine"), print).read_text().partition("## Limitations")
     assert "| pong | 18.6 [17, 20] (5 episodes) | 1.8e-05 | - | 18 |" in summary
 
 

@@ -223,7 +223,7 @@ FIGURE = Figure(
     place=15,
     paper="not in the paper",
     shows="the policy lag that learning tolerates, by learning rate, batch size and optimizer",
-    headline="does the lag in states or in updates decide?",
+    headline="is the tolerance to policy lag determined by the lag in states or in updates?",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},
     seeds=seeds_by_budget(quick=5),
     specs=specs,

@@ -194,7 +194,7 @@ FIGURE = Figure(
     place=7,
     paper="Figure 6, Table 3",
     shows="time to a score of GA3C and A3C",
-    headline="GA3C learns sooner than A3C by the clock",
+    headline="GA3C learns faster than A3C in wall-clock time",
     games={"smoke": ("cartpole",), "quick": tuple(GOALS)},
     seeds=seeds_by_budget(quick=3),
     specs=specs,

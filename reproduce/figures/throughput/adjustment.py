@@ -114,7 +114,7 @@ def claims(results: Results) -> list[Claim]:
         optima[game] = np.log2(list(zip(*workers, strict=True))).reshape(-1, len(WORKERS))
     return [
         Claim(
-            "each game has another optimum",
+            "the best numbers of agents, predictors and trainers differ between games",
             once_ended(different_optimum(optima), results.runs),
             "the mean log2 of N_A, N_P or N_T differs between two games; the most significant difference is shown",
         )
@@ -143,7 +143,7 @@ FIGURE = Figure(
     place=3,
     paper="Figure 2, slide 34",
     shows="agents, predictors, trainers and TPS over time under dynamic adjustment",
-    headline="each game has another best number of agents, predictors and trainers",
+    headline="the best numbers of agents, predictors and trainers differ between games",
     games={"smoke": ("cartpole",), "quick": ("boxing", "pong"), "paper": ("boxing", "pong")},
     seeds=seeds_by_budget(),
     specs=specs,

@@ -189,7 +189,7 @@ def claims(results: Results) -> list[Claim]:
             "higher than with every smaller number of agents",
         ),
         Claim(
-            f"{where}more than {PAPERS_PREDICTORS} predictors bring nothing",
+            f"{where}more than {PAPERS_PREDICTORS} predictors do not increase TPS",
             found["few_predictors"],
             f"more predictors are less than {TIE:.0%} faster than {PAPERS_PREDICTORS}",
         ),
@@ -282,7 +282,7 @@ FIGURE = Figure(
     place=4,
     paper="Figure 3",
     shows="updates per second for combinations of agents, predictors and trainers",
-    headline="128 agents are fastest, more than 4 predictors bring nothing, and the number of agents matters little",
+    headline="128 agents are fastest, more than 4 predictors do not help, and the number of agents matters little",
     games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
     seeds=seeds_by_budget(gpu=1, paper=1),
     specs=specs,
