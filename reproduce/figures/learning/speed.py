@@ -24,7 +24,7 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MINUTES = {"quick": 7.0, "paper": 24 * 60.0}
 FIXED = {"quick": (32, 2, 2), "paper": (128, 2, 2)}
-"""Fixed setting (agents, predictors, trainers): one that was chosen before any run of `tps` (D20), and the paper's best."""
+"""Fixed setting by budget (N_A, N_P, N_T): one that was chosen before any run of `tps` (D20), and the paper's best."""
 ADJUSTED = ("num_agents", "num_predictors", "num_trainers", "adjustment", "adjustment_seconds", "max_agents")
 NEARLY = 0.8
 MEAN = "mean score"
