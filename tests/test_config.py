@@ -54,8 +54,8 @@ def test_every_whole_number_has_an_upper_bound(setting):
             {"grad_clip_global": 0.5, "grad_clip_norm": 0.5},
             "--grad-clip-global and --grad-clip-norm exclude each other",
         ),
-        ({"dual_rmsprop": True, "optimizer": "adam"}, "--dual-rmsprop goes with --optimizer rmsprop"),
-        ({"dual_rmsprop": True, "grad_clip_global": 0.5}, "--dual-rmsprop goes with --optimizer rmsprop"),
+        ({"dual_rmsprop": True, "optimizer": "adam"}, "--dual-rmsprop requires --optimizer rmsprop"),
+        ({"dual_rmsprop": True, "grad_clip_global": 0.5}, "--dual-rmsprop requires --optimizer rmsprop"),
         ({"network": "mine:wide", "initialization": "he"}, "are for the built-in networks; mine:wide has its own"),
         ({"network": "mine:wide", "normalize_images": True}, "are for the built-in networks; mine:wide has its own"),
         ({"network": "mine:wide", "normalize_observations": True}, "are for the built-in networks"),
@@ -85,9 +85,9 @@ def test_reuse_of_samples_is_refused_with_a3c(name):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"adjustment": "fast"}, "has nothing to adjust; it goes with --adjustment off"),
-        ({"serial": True}, "--serial is GA3C in turn; it does not go with --system"),
-        ({"train_last_transition": False}, "goes with --train-last-transition"),
+        ({"adjustment": "fast"}, "has nothing to adjust; it requires --adjustment off"),
+        ({"serial": True}, "--serial runs GA3C in one process; it cannot be combined with --system"),
+        ({"train_last_transition": False}, "requires --train-last-transition"),
     ],
 )
 def test_what_is_for_ga3c_alone_is_refused_with_another_system(system, settings, words):
@@ -97,7 +97,7 @@ def test_what_is_for_ga3c_alone_is_refused_with_another_system(system, settings,
 
 
 def test_limits_of_a_single_system():
-    with pytest.raises(UserError, match="--system a3c computes on the CPU; it does not go with --device gpu:1"):
+    with pytest.raises(UserError, match="--system a3c computes on the CPU; it cannot be combined with --device gpu:1"):
         Config(system="a3c", device="gpu:1")
     assert Config(system="a2c", device="gpu").device == "gpu"
     with pytest.raises(UserError, match="a2c trains on --agents x --t-max states at once, 128000 here"):
@@ -338,7 +338,7 @@ def test_a_preset_gives_way_to_what_is_given():
     assert Config.from_preset("nvlabs", {"system": "a2c"}).train_last_transition
     assert Config.from_preset("nvlabs", {}).episodes == 400_000
     assert Config.from_preset("nvlabs", {"steps": 5}).episodes is None
-    with pytest.raises(UserError, match="it goes with --adjustment off"):
+    with pytest.raises(UserError, match="it requires --adjustment off"):
         Config.from_preset("paper", {"serial": True, "adjustment": "fast"})
 
 

@@ -51,7 +51,9 @@ def evaluate(
         raise UserError(f"--output {str(output)!r} is no file to write to; name one")
     given_device = get_current_context().get_parameter_source("device") != ParameterSource.DEFAULT
     if random and (checkpoint != "best" or not sample or given_device):
-        raise UserError("--random is a policy of its own; it does not go with --checkpoint, --greedy or --device")
+        raise UserError(
+            "--random is a policy of its own; it cannot be combined with --checkpoint, --greedy or --device"
+        )
     run = _agent_folder(run, pretrained)
     _check_agent(run, checkpoint, trust_code)
 

@@ -178,7 +178,7 @@ def _executor(say, address, storage, cpus_per_run, gpus_per_run, detach):
         }
         without = [option for option, value in given.items() if value is not None]
         if without:
-            raise UserError(f"{without[0]} is for --ray")
+            raise UserError(f"{without[0]} requires --ray")
         return LocalExecutor(say)
     try:
         from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor

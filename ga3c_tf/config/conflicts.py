@@ -42,9 +42,9 @@ def check_conflicts(config: Settings) -> None:
     if config.num_agents > config.most_agents:
         raise UserError(f"--agents {config.num_agents} is more than --max-agents {config.max_agents}")
     if config.serial and config.remote_agents:
-        raise UserError("--serial is one process; it does not go with --remote-agents")
+        raise UserError("--serial is one process; it cannot be combined with --remote-agents")
     if config.serial and config.adjustment != "off":
-        raise UserError("--serial has nothing to adjust; it goes with --adjustment off")
+        raise UserError("--serial has nothing to adjust; it requires --adjustment off")
     if config.system != "ga3c":
         _check_baseline(config)
 
@@ -120,20 +120,20 @@ def _check_learning(config: Settings) -> None:
         raise UserError(
             "--correction ppo needs --clip-ratio"
             if config.correction == "ppo"
-            else f"--clip-ratio is --correction ppo; it does not go with --correction {config.correction}"
+            else f"--clip-ratio is --correction ppo; it cannot be combined with --correction {config.correction}"
         )
     if ":" in config.loss and config.correction is not None:
-        raise UserError(f"--correction is a part of --loss paper; it does not go with --loss {config.loss}")
+        raise UserError(f"--correction is a part of --loss paper; it cannot be combined with --loss {config.loss}")
     if config.log_softmax and config.correction == "epsilon":
         raise UserError("--correction epsilon is the floor that --log-softmax leaves out")
     if config.correction == "v-trace" and config.advantage != "nstep":
-        raise UserError("--correction v-trace estimates advantages itself; it goes with --advantage nstep")
+        raise UserError("--correction v-trace estimates advantages itself; it requires --advantage nstep")
     if config.correction == "v-trace" and config.has_minibatches:
-        raise UserError("--correction v-trace needs whole segments; it goes with --minibatch-size 0")
+        raise UserError("--correction v-trace needs whole segments; it requires --minibatch-size 0")
     if config.grad_clip_global and config.grad_clip_norm is not None:
         raise UserError("--grad-clip-global and --grad-clip-norm exclude each other")
     if config.dual_rmsprop and (config.grad_clip_global or config.optimizer != "rmsprop"):
-        raise UserError("--dual-rmsprop goes with --optimizer rmsprop and without --grad-clip-global")
+        raise UserError("--dual-rmsprop requires --optimizer rmsprop and cannot be combined with --grad-clip-global")
 
 
 def _check_scaling(config: Settings) -> None:
@@ -154,16 +154,16 @@ def _check_baseline(config: Settings) -> None:
     if config.remote_agents:
         raise UserError(f"{system} has no --remote-agents")
     if config.adjustment != "off":
-        raise UserError(f"{system} has nothing to adjust; it goes with --adjustment off")
+        raise UserError(f"{system} has nothing to adjust; it requires --adjustment off")
     if config.serial:
-        raise UserError(f"--serial is GA3C in turn; it does not go with {system}")
+        raise UserError(f"--serial runs GA3C in one process; it cannot be combined with {system}")
     if not config.train_last_transition:
         raise UserError(
-            f"--no-train-last-transition is how the authors' GA3C cuts segments; {system} goes with "
+            f"--no-train-last-transition is how the authors' GA3C cuts segments; {system} requires "
             "--train-last-transition"
         )
     if config.system == "a3c" and config.device.startswith("gpu"):
-        raise UserError(f"{system} computes on the CPU; it does not go with --device {config.device}")
+        raise UserError(f"{system} computes on the CPU; it cannot be combined with --device {config.device}")
     if config.system == "a2c" and config.num_agents * config.t_max > 100_000:
         raise UserError(
             f"{system} trains on --agents x --t-max states at once, {config.num_agents * config.t_max} here; it must "

@@ -187,9 +187,9 @@ def test_backward_sums_are_the_recursion(most):
     ("settings", "words"),
     [
         ({"correction": "ppo"}, "--correction ppo needs --clip-ratio"),
-        ({"correction": "v-trace", "clip_ratio": 0.1}, "it does not go with --correction v-trace"),
+        ({"correction": "v-trace", "clip_ratio": 0.1}, "it cannot be combined with --correction v-trace"),
         ({"correction": "epsilon", "log_softmax": True}, "the floor that --log-softmax leaves out"),
-        ({"correction": "v-trace", "advantage": "gae"}, "it goes with --advantage nstep"),
+        ({"correction": "v-trace", "advantage": "gae"}, "it requires --advantage nstep"),
         ({"correction": "v-trace", "minibatch_size": 4}, "needs whole segments"),
         ({"correction": "v-trace", "loss": "mine:huber"}, "--correction is a part of --loss paper"),
     ],

@@ -265,7 +265,7 @@ def _title(pid):
 
 
 def test_settings_that_do_not_go_together_are_refused():
-    with pytest.raises(UserError, match="--serial is one process; it does not go with --remote-agents"):
+    with pytest.raises(UserError, match="--serial is one process; it cannot be combined with --remote-agents"):
         Config(serial=True, remote_agents=2)
     with pytest.raises(UserError, match="--system a3c has no --remote-agents"):
         Config(system="a3c", remote_agents=2)

@@ -701,10 +701,10 @@ def ga3c_tf(*arguments, **options):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--storage", "x"], "--storage is for --ray"),
-        (["--cpus-per-run", "1"], "--cpus-per-run is for --ray"),
-        (["--gpus-per-run", "0"], "--gpus-per-run is for --ray"),
-        (["--detach"], "--detach is for --ray"),
+        (["--storage", "x"], "--storage requires --ray"),
+        (["--cpus-per-run", "1"], "--cpus-per-run requires --ray"),
+        (["--gpus-per-run", "0"], "--gpus-per-run requires --ray"),
+        (["--detach"], "--detach requires --ray"),
         (["--ray", "local", "--detach"], "--detach needs a cluster that outlives the command"),
         (["--ray", "127.0.0.1:1"], "--ray 127.0.0.1:1: no cluster to use there"),
         (["--ray", "local", "--storage", "nowhere://x"], "--storage nowhere://x"),
