@@ -135,7 +135,7 @@ def test_the_reference_has_docstrings_settings_and_columns(address, window):
     assert "Train an agent and return its run" in page.locator("article").inner_text()
     page.goto(f"{address}/docs/reference/settings/")
     row = page.locator("tr", has=page.get_by_text("num_agents", exact=True)).inner_text()
-    assert row.split("\t") == ["num_agents", "--agents", "32", "from 1 to 4096", "Agents, N_A."]
+    assert row.split("\t") == ["num_agents", "--agents", "32", "from 1 to 4096", "Number of agents (N_A)."]
     page.goto(f"{address}/docs/reference/batches/")
     row = page.locator("tr", has=page.get_by_text("mu_log_probabilities", exact=True)).inner_text()
     assert row.split("\t") == ["mu_log_probabilities", "float32 [B]", "log mu(action | state), in nats"]

@@ -26,7 +26,9 @@ from ga3c_tf.errors import UserError
     "a run, for claims that need a GPU; tuned: up to hours a run, with settings of later actor-critics instead of the "
     "paper's; paper: about what the paper spent.",
 )
-@click.option("--seeds", type=click.IntRange(1, 1000), help="Seeds of each run [default: the figure's own].")
+@click.option(
+    "--seeds", type=click.IntRange(1, 1000), help="Number of seeds for each setting [default: the figure's own]."
+)
 @click.option(
     "--games",
     default="",

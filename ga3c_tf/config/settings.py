@@ -58,17 +58,18 @@ class Settings:
     system: str = declare(
         "ga3c",
         "system",
-        "'ga3c', or a baseline: 'a2c' (synchronous: one prediction for all agents, one update on all "
-        "their segments, no policy lag) or 'a3c' (on the CPU: each agent process has a replica of the network and "
-        "updates shared weights without locks).",
+        "'ga3c', or a baseline: 'a2c' (synchronous: each step has one prediction for all agents, and after --t-max "
+        "steps the model is updated on all their segments; no policy lag without --lag, --epochs and --minibatch-size) "
+        "or 'a3c' (on the CPU: each agent process has a replica of the network and updates shared weights without "
+        "locks).",
         choices=SYSTEMS,
     )
 
-    num_agents: int = declare(32, "agents", "Agents, N_A.", low=1, high=4096, option="agents")
+    num_agents: int = declare(32, "agents", "Number of agents (N_A).", low=1, high=4096, option="agents")
     agent_processes: int | None = declare(
         None,
         "agents",
-        "Processes that the agents are spread over (default: one per core; with plain scheduling one per agent).",
+        "Number of processes that run the agents (default: one per core; with plain scheduling, one per agent).",
         low=1,
         high=4096,
         systems=("ga3c", "a2c"),
@@ -93,7 +94,7 @@ class Settings:
     )
 
     num_predictors: int = declare(
-        2, "predictors", "Predictor threads, N_P.", low=1, high=256, option="predictors", systems=("ga3c",)
+        2, "predictors", "Number of predictor threads (N_P).", low=1, high=256, option="predictors", systems=("ga3c",)
     )
     max_prediction_batch: int = declare(
         128, "predictors", "Maximum number of states in one prediction.", low=1, high=16384, systems=("ga3c",)
@@ -102,14 +103,14 @@ class Settings:
     scheduling: str = declare(
         "tuned",
         "trainers",
-        "'tuned', for few cores: predictors wait for more requests while trainers are behind, at first half of the "
-        "cores (on a CPU) update at once, threads run as SCHED_BATCH, and agents share one process per core; 'plain': "
-        "none of these, as in the paper.",
+        "'tuned', for machines with few cores: predictors wait for more requests while trainers are behind; on a CPU, "
+        "simultaneous updates are limited to half of the cores at first; threads run as SCHED_BATCH; and agents share "
+        "one process per core. 'plain': none of these, as in the paper.",
         choices=("tuned", "plain"),
         systems=("ga3c", "a2c"),
     )
     num_trainers: int = declare(
-        2, "trainers", "Trainer threads, N_T.", low=1, high=256, option="trainers", systems=("ga3c",)
+        2, "trainers", "Number of trainer threads (N_T).", low=1, high=256, option="trainers", systems=("ga3c",)
     )
     min_training_batch: int = declare(
         20,
@@ -140,8 +141,8 @@ class Settings:
     max_policy_lag: int | None = declare(
         None,
         "trainers",
-        "Drop segments whose oldest step is more than this many updates behind when a trainer takes them (default: "
-        "none).",
+        "Drop segments whose oldest step is more than this many updates old when a trainer reads them from the queue "
+        "(default: none).",
         low=0,
         high=MOST,
         systems=("ga3c",),
@@ -159,8 +160,9 @@ class Settings:
     adjustment: str = declare(
         "off",
         "adjustment",
-        "Dynamic adjustment of N_A, N_P and N_T during the run (section 4.3, GA3C only): 'fast' (large moves first), "
-        "'paper' (one of the three by 1), 'nvlabs' (the authors': all three at once) or 'off'.",
+        "Dynamic adjustment of N_A, N_P and N_T during the run (section 4.3, GA3C only): 'fast' (doubles and halves "
+        "first), 'paper' (changes one number by 1 at a time), 'nvlabs' (the authors' rule: changes all three at once) "
+        "or 'off'.",
         choices=("off", "fast", "paper", "nvlabs"),
     )
     adjustment_seconds: float = declare(
@@ -193,28 +195,34 @@ class Settings:
         "'paper', or 'module:function' returning (policy loss, value loss, entropy), each summed over the batch.",
     )
     initial_weights: str | None = declare(
-        None, "model", "Start from published weights: their folder, or their name, such as 'pong'."
+        None,
+        "model",
+        "Start from published weights: their folder, or their name, such as 'pong'. It requires the "
+        "--normalize-images and --normalize-observations that they were trained with.",
     )
     device: str = declare("auto", "model", "'auto' (GPU when present), 'cpu', 'gpu' or 'gpu:N'.")
-    learning_rate: float = declare(1e-3, "model", "The optimizer's learning rate at the start.", above=0)
+    learning_rate: float = declare(1e-3, "model", "Initial learning rate of the optimizer.", above=0)
     learning_rate_end: float | None = declare(
         None, "model", "Learning rate after --anneal-steps or --anneal-fraction (default: constant).", low=0
     )
-    beta: float = declare(0.01, "model", "Weight of the entropy at the start.", low=0)
+    beta: float = declare(0.01, "model", "Initial coefficient of the entropy bonus.", low=0)
     beta_end: float | None = declare(
-        None, "model", "Entropy weight after --anneal-steps or --anneal-fraction (default: constant).", low=0
+        None,
+        "model",
+        "Coefficient of the entropy bonus after --anneal-steps or --anneal-fraction (default: constant).",
+        low=0,
     )
     anneal_steps: int | None = declare(
         None,
         "model",
-        "Agent steps of the linear change of learning rate and beta to their end values.",
+        "Number of agent steps over which learning rate and beta change linearly to their end values.",
         low=1,
         high=MOST**2,
     )
     anneal_fraction: float | None = declare(
         None,
         "model",
-        "Length of the linear change as a share of --steps or --minutes, in place of --anneal-steps.",
+        "Share of --steps or --minutes over which learning rate and beta change, in place of --anneal-steps.",
         above=0,
         high=1,
     )
