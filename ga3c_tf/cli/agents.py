@@ -90,7 +90,7 @@ def play(
     device: str,
     trust_code: bool,
 ) -> None:
-    """Watch the trained agent of the folder RUN, or published weights, play, in a video file or a window."""
+    """Show episodes of the trained agent of the folder RUN, or of published weights, in a video file or a window."""
     if (video is None) == (not window):
         raise UserError("play needs either --video FILE or --window")
     run = _agent_folder(run, pretrained)
@@ -122,7 +122,8 @@ def play(
     type=click.Choice(["numpy", "huggingface"]),
     default="numpy",
     show_default=True,
-    help="Weights as a NumPy archive, or a folder for the Hugging Face Hub: safetensors, video, card with metadata.",
+    help="'numpy': weights as a NumPy archive of at most 5 MB. 'huggingface': a folder for the Hugging Face Hub, with "
+    "weights as safetensors of any size, a video, and a card with metadata.",
 )
 @trust_option
 def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, trust_code: bool) -> None:

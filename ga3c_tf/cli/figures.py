@@ -22,9 +22,9 @@ from ga3c_tf.errors import UserError
     type=click.Choice(("smoke", "quick", "gpu", "tuned", "paper")),
     default="quick",
     show_default=True,
-    help="smoke: seconds, to see that everything works (no results); quick: minutes a run on 2 cores; gpu: seconds "
-    "a run, for claims that need a GPU; tuned: up to hours a run, with settings of later actor-critics instead of the "
-    "paper's; paper: about what the paper spent.",
+    help="smoke: seconds, checks that everything works (no results); quick: minutes for each run on 2 cores; gpu: "
+    "seconds for each run, for claims that need a GPU; tuned: minutes to hours for each run, with settings of later "
+    "actor-critic methods instead of the paper's; paper: about what the paper spent.",
 )
 @click.option(
     "--seeds", type=click.IntRange(1, 1000), help="Number of seeds for each setting [default: the figure's own]."
@@ -61,7 +61,8 @@ def reproduce(
 ) -> int:
     """Make the runs of tables or figures, record and draw them, and write the results page.
 
-    Finished runs are not repeated, interrupted ones are resumed, and a failed one does not end the rest.
+    Finished runs are not repeated, interrupted ones are resumed, and a failed one does not end the rest. In a clone,
+    'results' has finished runs of other machines; name another folder with --out to make the runs on this machine.
     """
     from ga3c_tf.reproduce import command
     from ga3c_tf.reproduce.figures.registry import figure_called, figures_with
@@ -102,7 +103,7 @@ def reproduce(
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a page is out of date.")
 def report(out: Path, check: bool) -> int:
-    """Write the results page, and the generated part of README.md, from the records and the runs."""
+    """Write the results page, and the generated part of the README.md beside the folder, from records and runs."""
     from ga3c_tf.reproduce.pages.report import stale_pages, write_pages
     from ga3c_tf.reproduce.results.folder import ResultsFolder
 
