@@ -132,7 +132,7 @@ def test_what_github_shows_by_itself_is_on_the_site_too(address, window):
 def test_the_reference_has_docstrings_settings_and_columns(address, window):
     page, _ = window
     page.goto(f"{address}/docs/reference/python/")
-    assert "Train an agent and return its run" in page.locator("article").inner_text()
+    assert "Train an agent until its budget is reached" in page.locator("article").inner_text()
     page.goto(f"{address}/docs/reference/settings/")
     row = page.locator("tr", has=page.get_by_text("num_agents", exact=True)).inner_text()
     assert row.split("\t") == ["num_agents", "--agents", "32", "from 1 to 4096", "Number of agents (N_A)."]
