@@ -419,6 +419,11 @@ class Old(Wrong):
         (lambda: Wrong(spaces.Box(-1, 1, (4,)), lambda: 1 / 0), "does not work as a Gymnasium .*: ZeroDivisionError"),
         (lambda: Wrong(spaces.Discrete(3), lambda: 5), "IndexError"),
         (lambda: Wrong(spaces.Dict(a=spaces.Discrete(3)), lambda: {"b": 1}), "KeyError: 'a'"),
+        (
+            lambda: Wrong(spaces.Box(-1, 1, (2,)), lambda: np.array([0, np.nan])),
+            "ValueError: .*element that is not finite",
+        ),
+        (lambda: Wrong(spaces.Box(-1, 1, (2,), float), lambda: np.array([0, 1e300])), "ValueError: .*not finite"),
         (lambda: Old(spaces.Box(-1, 1, (4,)), lambda: np.zeros(4)), "TypeError: .*unexpected keyword argument 'seed'"),
     ],
 )
@@ -431,6 +436,7 @@ def test_an_environment_that_does_not_work_is_refused_before_the_training(make, 
 def test_an_environment_may_give_numbers_that_fit_its_space():
     fitting = (
         (spaces.Box(-1, 1, (4,)), np.zeros(4)),
+        (spaces.Box(-1e30, 1e30, (2,)), np.array([1e30, -1e30])),
         (spaces.Box(0, 9, (3,), np.uint8), [0, 1, 2]),
         (spaces.Box(0, 1, (10, 10, 4), np.uint8), np.ones((10, 10, 4), int)),
         (spaces.Box(0, 255, (40, 40, 3), np.uint8), np.ones((40, 40, 3), int)),
