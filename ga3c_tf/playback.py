@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 
 from ga3c_tf.config import MOST_EPISODE_STEPS
 from ga3c_tf.environments.environment import make_limited_environment
-from ga3c_tf.environments.random_streams import EVALUATION, seed_global_generators
+from ga3c_tf.environments.random_streams import EVALUATION, global_generators_seeded
 from ga3c_tf.errors import UserError
 from ga3c_tf.evaluation import TrainedAgent
 from ga3c_tf.plugins import one_line
@@ -55,7 +54,7 @@ def record(
         raise UserError(f"{file} is no video file: name a .mp4 or a .gif")
     with (
         _variables(NO_DISPLAY),
-        _global_generators(seed),
+        global_generators_seeded(seed, EVALUATION, 0),
         contextlib.closing(make_limited_environment(agent.config, most_steps, "rgb_array")) as game,
     ):
         video = VideoFile(file, game.metadata.get("render_fps", 30))
@@ -83,7 +82,7 @@ def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int =
         raise UserError("--window needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; --video needs none")
     with (
         _variables(WINDOW if sys.platform == "linux" else {}),
-        _global_generators(seed),
+        global_generators_seeded(seed, EVALUATION, 0),
         contextlib.closing(make_limited_environment(agent.config, most_steps, "human")) as game,
     ):
         try:
@@ -91,18 +90,6 @@ def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int =
         except Exception as error:  # of the library that draws
             raise UserError(f"no window can be opened: {one_line(error)}") from None
         return _play(agent, game, episodes, seed, lambda: None)
-
-
-@contextlib.contextmanager
-def _global_generators(seed: int) -> Iterator[None]:
-    """Seed the global random generators for the environment during the block; the program's own states are kept."""
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - only the legacy generator is global
-    seed_global_generators(seed, EVALUATION, 0)
-    try:
-        yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002
 
 
 @contextlib.contextmanager

@@ -32,6 +32,15 @@ def test_importing_the_package_is_quick_and_loads_nothing_heavy():
     assert float(seconds) < 0.1 and not loaded
 
 
+def test_a_resumed_serial_run_has_other_global_random_numbers(tmp_path):
+    """Its environment draws the score of each episode from the global generator."""
+    settings = {**SMALL, "serial": True, "run_dir": str(tmp_path / "run")}
+    run = ga3c_tf.train("helpers:Lottery-v0", steps=40, **settings)
+    first = run.episodes()["score"]
+    both = run.resume(steps=80, progress=False).episodes()["score"]
+    assert 40 <= len(first) < len(both) and not set(first) & set(both[len(first) :])
+
+
 @pytest.mark.parametrize("system", ["ga3c", "a2c"])
 def test_normalized_observations_are_measured_before_the_training_and_kept(tmp_path, system):
     settings = {**SMALL, "system": system, "normalize_observations": True}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from ga3c_tf.config import Config
 
 AGENTS = 1
 EVALUATION = 3
+STATISTICS = 4
 """First numbers of the keys of streams for global generators. A3C's replicas have 2."""
 
 
@@ -27,8 +30,25 @@ def seed_global_generators(seed: int | None, *key: int) -> None:
 
     Args:
         seed: seed of the run or of the evaluation.
-        key: key of the random stream; its first number is `AGENTS` or `EVALUATION`.
+        key: key of the random stream; its first number is `AGENTS`, `EVALUATION` or `STATISTICS`.
     """
     words = np.random.SeedSequence(seed, spawn_key=key).generate_state(4)
     random.seed(words.tobytes())
     np.random.seed(words)  # noqa: NPY002 - only the legacy generator is global
+
+
+@contextlib.contextmanager
+def global_generators_seeded(seed: int | None, *key: int) -> Iterator[None]:
+    """Seed the global generators for an environment during the block; the program's own states are kept.
+
+    Args:
+        seed: seed of the run or of the evaluation.
+        key: key of the random stream, as for `seed_global_generators`.
+    """
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - only the legacy generator is global
+    seed_global_generators(seed, *key)
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002

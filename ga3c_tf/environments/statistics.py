@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ga3c_tf.config import Config
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.environment import make_environment
+from ga3c_tf.environments.random_streams import STATISTICS, global_generators_seeded
 
 STEPS = 10_000
 """Number of steps of the random policy: about ten games of Pong, 4 s."""
@@ -29,9 +31,9 @@ def observation_statistics(config: Config, steps: int = STEPS) -> tuple[np.ndarr
         for the variance).
     """
     rng = np.random.default_rng([config.seed or 0, steps])
-    environment: Any = make_environment(config)
-    left_out = config.frame_stack if isinstance(environment, AtariEnvironment) else 0
-    try:
+    environment: Any
+    with global_generators_seeded(config.seed, STATISTICS), closing(make_environment(config)) as environment:
+        left_out = config.frame_stack if isinstance(environment, AtariEnvironment) else 0
         state, _ = environment.reset(seed=int(rng.integers(2**31)))
         total = np.zeros(state.shape)
         squares = np.zeros(state.shape)
@@ -48,8 +50,6 @@ def observation_statistics(config: Config, steps: int = STEPS) -> tuple[np.ndarr
             if terminated or truncated:
                 state, _ = environment.reset()
                 place = 0
-    finally:
-        environment.close()
     mean = total / max(count, 1)
     variance = np.maximum(squares / max(count, 1) - np.square(mean), 0.0)
     return mean.astype(np.float32), variance.astype(np.float32)

@@ -9,7 +9,7 @@ from collections.abc import Generator
 import numpy as np
 
 from ga3c_tf.environments.environment import make_environment
-from ga3c_tf.environments.random_streams import random_stream
+from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.rollouts.queues import INDEX
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
@@ -48,6 +48,8 @@ class SerialGA3C(System):
 
     def _new_run(self, agent: int) -> Generator[int | None, None, None]:
         session = self.session
+        stream = session.new_stream()
+        seed_global_generators(session.config.seed, AGENTS, stream)
         return Agent(
             agent,
             session.config,
@@ -56,7 +58,7 @@ class SerialGA3C(System):
             session.training_queue,
             session.episode_queue,
             self._free_slots[agent],
-            random_stream(session.config, session.new_stream()),
+            random_stream(session.config, stream),
         ).run()
 
     def _round(self) -> None:

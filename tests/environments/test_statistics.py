@@ -54,6 +54,22 @@ def test_the_seed_decides_them(config):
     assert np.array_equal(first, again) and not np.array_equal(first, other)
 
 
+class Global(Recorded):
+    """Draws its states from the global random generator."""
+
+    def _state(self):
+        return np.random.normal(size=3).astype(np.float32)  # noqa: NPY002
+
+
+def test_the_seed_decides_them_if_the_environment_uses_the_global_generator():
+    gymnasium.register("Global-v0", Global)
+    before = np.random.get_state()[1]  # noqa: NPY002
+    first, again, other = (observation_statistics(Config(env_id="Global-v0", seed=seed), 50)[0] for seed in (3, 3, 4))
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+    assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    gymnasium.registry.pop("Global-v0")
+
+
 def test_screens_are_measured_pixel_by_pixel():
     mean, variance = observation_statistics(Config(env_id="ALE/Pong-v5", seed=1), steps=200)
     assert mean.shape == variance.shape == (84, 84, 4) and 50 < mean.mean() < 150
