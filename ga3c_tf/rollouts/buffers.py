@@ -70,9 +70,7 @@ class RolloutBuffers:
             **{name: ((slots,), dtype) for name, dtype in SEGMENT_COLUMNS.items()},
             "states": ((slots, self.t_max + 1, *state_shape), np.dtype(state_dtype)),
         }
-        fewer = "fewer --agents" if config.adjustment == "off" else "--adjustment off, fewer --max-agents"
-        advice = f"{fewer}, a smaller --t-max or a smaller --max-training-queue"
-        self._memory = SharedMemory(sum(_nbytes(*entry) for entry in self._layout.values()), advice)
+        self._memory = SharedMemory(sum(_nbytes(*entry) for entry in self._layout.values()), _smaller(config))
         self._map()
 
     def __getstate__(self):
@@ -106,6 +104,15 @@ class RolloutBuffers:
     def slots_of(self, agent: int) -> range:
         """Return the segment slots that an agent owns."""
         return range(agent * self.slots_per_agent, (agent + 1) * self.slots_per_agent)
+
+
+def _smaller(config: Config) -> str:
+    """Return the changes of settings that need less memory, for an error message."""
+    changes = ["fewer --agents"] if config.adjustment == "off" else ["--adjustment off", "fewer --max-agents"]
+    changes.append("a smaller --t-max")
+    if config.segments_per_agent > 1:
+        changes.append("a smaller --max-training-queue")
+    return f"{', '.join(changes[:-1])} or {changes[-1]}"
 
 
 def _nbytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:

@@ -91,6 +91,13 @@ def test_what_is_said_to_need_less_memory_does(monkeypatch, adjustment, advice):
         assert max(needed(adjustment="off"), needed(max_agents=64)) < needed()
 
 
+@pytest.mark.parametrize("settings", [{"system": "a2c"}, {"num_agents": 64}])
+def test_a_smaller_queue_is_no_advice_where_each_agent_has_one_segment(monkeypatch, settings):
+    monkeypatch.setattr("ga3c_tf.rollouts.shared_memory.available_bytes", lambda: 2**20)
+    with pytest.raises(UserError, match="; fewer --agents or a smaller --t-max need less"):
+        RolloutBuffers(Config(**settings), (84, 84, 4), "uint8", 6)
+
+
 def test_more_memory_than_the_machine_has_is_refused_before_it_is_taken():
     config = Config(num_agents=4096, t_max=1000, max_training_queue=10_000)
     with pytest.raises(UserError, match=r"need \d+ MiB of shared memory"):

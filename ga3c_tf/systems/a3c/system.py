@@ -146,8 +146,9 @@ class A3C(System):
         room = available_bytes()
         each = PROCESS_BYTES + REPLICAS * network_bytes
         if agents * each > room:
+            fit = int(room // each)
             raise UserError(
                 f"--system a3c has TensorFlow and the network in every agent's process: {agents} agents need about "
-                f"{agents * each / 2**20:.0f} MiB, and {room / 2**20:.0f} MiB are left here; --agents "
-                f"{int(room // each)} fit"
+                f"{agents * each / 2**20:.0f} MiB, and {room / 2**20:.0f} MiB are left here; "
+                f"{f'--agents {fit} fit' if fit else 'not even one agent fits'}"
             )
