@@ -11,6 +11,13 @@ class BudgetReached(UserError):
     """Raised when a run to be resumed has already reached its budget."""
 
 
+class Diverged(FloatingPointError):
+    """Raised when the training has diverged: too many updates were skipped, or a weight is not finite.
+
+    An environment may raise FloatingPointError for its own reasons, which is an error like any other.
+    """
+
+
 def did_you_mean(name: str, known: list[str]) -> str:
     """Return a hint with similar names, such as '; close: a, b', or an empty string if there are none."""
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)

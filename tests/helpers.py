@@ -169,6 +169,18 @@ class BrokenPipeEnvironment(ShortIsBad):
         return super().reset(seed=seed, options=options)
 
 
+class UnstableEnvironment(ShortIsBad):
+    """Raises the error that a simulation may raise, at the beginning of its second episode."""
+
+    episodes = 0
+
+    def reset(self, *, seed=None, options=None):
+        self.episodes += 1
+        if self.episodes == 2:
+            raise FloatingPointError("unstable")
+        return super().reset(seed=seed, options=options)
+
+
 class StuckEnvironment(ShortIsBad):
     """Hangs in its first step."""
 
@@ -204,6 +216,7 @@ def make_discrete(**options):
 
 gymnasium.register("Discretized-v0", make_discrete)
 gymnasium.register("BrokenPipe-v0", BrokenPipeEnvironment)
+gymnasium.register("Unstable-v0", UnstableEnvironment)
 gymnasium.register("Stuck-v0", StuckEnvironment)
 gymnasium.register("Lottery-v0", Lottery)
 gymnasium.register("OneStep-v0", OneStepEnvironment)

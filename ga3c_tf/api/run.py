@@ -123,7 +123,7 @@ def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress
 
     Raises:
         UserError: a setting is invalid; the message says what would be right.
-        FloatingPointError: the training diverged; the last checkpoint is kept.
+        Diverged: the training diverged; the last checkpoint is kept.
         RuntimeError: too many agent processes failed, or the last checkpoint could not be written.
     """
     if env is None:
@@ -151,7 +151,7 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
 
     Raises:
         UserError: `path` is not a run folder, the run is in use or has reached its budget, or a change is invalid.
-        FloatingPointError: as for `train`.
+        Diverged: as for `train`.
         RuntimeError: as for `train`.
     """
     config = read_config(path)

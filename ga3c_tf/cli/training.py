@@ -20,7 +20,7 @@ from ga3c_tf.cli.terminal import command_line, signals_to_answer
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
 from ga3c_tf.console import OutputClosed, discard_unwritten, say, warn
-from ga3c_tf.errors import BudgetReached, UserError
+from ga3c_tf.errors import BudgetReached, Diverged, UserError
 from ga3c_tf.plugins import named_code
 from ga3c_tf.runs import outcomes
 from ga3c_tf.signals import ENDING
@@ -114,7 +114,7 @@ def _run(training, run, as_json: bool) -> int:
             summary = training.run(status.show)
     except OutputClosed:
         raise
-    except FloatingPointError as error:
+    except Diverged as error:
         _print_ended(outcomes.DIVERGED, as_json)
         warn(f"the training diverged and was stopped, the last checkpoint remains. {error}")
         return 1

@@ -49,7 +49,7 @@ def divergence(log_pi: np.ndarray, log_mu: np.ndarray, config: Config) -> Diverg
         config: settings; the correction determines which ratios are clipped, and whether there is a floor.
     """
     difference = np.asarray(log_pi, np.float64) - log_mu
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         ratios = np.exp(difference)
         total = np.add.reduce(ratios)
         return Divergence(

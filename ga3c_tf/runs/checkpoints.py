@@ -13,7 +13,7 @@ from typing import cast
 
 import numpy as np
 
-from ga3c_tf.errors import UserError
+from ga3c_tf.errors import Diverged, UserError
 from ga3c_tf.model.tensorflow import tf
 
 KEEP_LAST = 3
@@ -72,7 +72,7 @@ class Checkpoints:
             The folder of the checkpoint.
 
         Raises:
-            FloatingPointError: a weight or statistic is infinite or not a number; nothing is written.
+            Diverged: a weight or statistic is infinite or not a number; nothing is written.
             OSError: the checkpoint cannot be written, such as on a full disk; existing checkpoints are unchanged.
         """
         self._check_finite()
@@ -222,7 +222,7 @@ class Checkpoints:
     def _check_finite(self) -> None:
         for name, variable in self._variables.items():
             if variable.dtype.is_floating and not np.isfinite(np.sum(variable.numpy(), dtype=np.float64)):
-                raise FloatingPointError(
+                raise Diverged(
                     f"{name} of the checkpoint to be written is not finite; a lower --learning-rate or "
                     "--grad-clip-norm may help"
                 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import EnvironmentSpec
+from ga3c_tf.errors import Diverged
 from ga3c_tf.host.memory import resident_mib
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.checkpoints import Checkpoints
@@ -92,7 +93,7 @@ class Training:
 
         Raises:
             AgentError: more agent processes ended unexpectedly than are replaced.
-            FloatingPointError: too many updates were skipped, or a weight is not finite; the last checkpoint remains.
+            Diverged: too many updates were skipped, or a weight is not finite; the last checkpoint remains.
             NotSaved: the curves, or the first or last checkpoint, cannot be written; what was saved before remains.
             Exception: any other error of a predictor or trainer.
         """
@@ -222,8 +223,8 @@ class Training:
         """
         try:
             with self.system.paused():
-                return None if isinstance(failed, FloatingPointError) else self._save()
-        except (NotSaved, FloatingPointError) as error:
+                return None if isinstance(failed, Diverged) else self._save()
+        except (NotSaved, Diverged) as error:
             if failed is None:
                 raise
             self.session.warn(str(error))  # the run ends with `failed`

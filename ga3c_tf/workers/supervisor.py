@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 
+from ga3c_tf.errors import Diverged
 from ga3c_tf.processes import forkserver_with, main_module_left_alone, with_objects
 from ga3c_tf.signals import left_to_this_process
 
@@ -16,7 +17,7 @@ POLL_SECONDS = 0.05
 DIVERGED = 3
 """Exit code of a process that trains by itself and has skipped too many updates."""
 FORKSERVER_DIED = 255
-"""Exit code that multiprocessing reports for each process whose forkserver has died."""
+"""Exit code that multiprocessing reports for each process whose forkserver has died, all at the same moment."""
 
 
 class AgentError(RuntimeError):
@@ -49,7 +50,7 @@ class AgentSupervisor:
         self._objects = objects
         self._tracebacks, self.errors = connection.Pipe(duplex=False)
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
-        self._without_forkserver: set[int] = set()
+        self._lost_together: set[int] = set()  # processes that were lost in the same moment as another one
 
     def __iter__(self) -> Iterator[int]:
         return iter(list(self._processes))
@@ -72,6 +73,7 @@ class AgentSupervisor:
             raise AgentError(f"agent process {number} cannot be started: {error!r}") from None
         pipe.close()
         self._processes[number] = process
+        self._lost_together.discard(number)
 
     def sentinels(self) -> dict[int, int]:
         """Return the number of each process by its sentinel, which `multiprocessing.connection.wait` can wait for."""
@@ -81,8 +83,8 @@ class AgentSupervisor:
         """Return the error of a process that has ended unexpectedly, and forget the process.
 
         Returns:
-            FloatingPointError: the process trained by itself, its exit code is DIVERGED, and it left a message.
-            AlsoLostWithForkserver: the forkserver has died, and an earlier AgentError has said so.
+            Diverged: the process trained by itself, its exit code is DIVERGED, and it left a message.
+            AlsoLostWithForkserver: the process was lost with the forkserver, and an earlier AgentError has said so.
             AgentError: the process ended in any other way.
         """
         process = self._processes.pop(number)
@@ -91,12 +93,16 @@ class AgentSupervisor:
         left = (process.exitcode or 0) > 0 and self._tracebacks.poll()
         text = self._tracebacks.recv_bytes().decode(errors="replace") if left else ""
         if self._training and text and process.exitcode == DIVERGED:
-            return FloatingPointError(text)
+            return Diverged(text)
         if process.exitcode == FORKSERVER_DIED:
-            kind = AlsoLostWithForkserver if number in self._without_forkserver else AgentError
-            self._without_forkserver.update(self._processes)
-            self._without_forkserver.discard(number)
-            return kind(f"agent process {number} was lost with the forkserver that it was started from")
+            text = (
+                f"agent process {number} ended by itself with exit code {FORKSERVER_DIED}, or was lost with the "
+                "forkserver that it was started from"
+            )
+            if number in self._lost_together:
+                return AlsoLostWithForkserver(text)
+            self._lost_together = self._lost_now()
+            return AgentError(text)
         return AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
 
     def join(self, meanwhile: Callable[[], None]) -> None:
@@ -123,6 +129,12 @@ class AgentSupervisor:
         """Kill all processes, without waiting for them."""
         for process in list(self._processes.values()):
             process.kill()
+
+    def _lost_now(self) -> set[int]:
+        """Return the processes that have ended by now; if the forkserver has died, these are all that it started."""
+        time.sleep(POLL_SECONDS)
+        sentinels = self.sentinels()
+        return {sentinels[sentinel] for sentinel in connection.wait(list(sentinels), 0)}  # type: ignore[index]
 
     @functools.cached_property
     def _context(self):

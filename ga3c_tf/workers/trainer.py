@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from ga3c_tf.errors import Diverged
 from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, Batch
 from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, segment_lag
@@ -104,12 +105,12 @@ def train(batch: Batch, model, stats: Stats, skipped: FailureBudget, learning_ra
     `skipped` counts the update.
 
     Raises:
-        FloatingPointError: too many updates have been skipped.
+        Diverged: too many updates have been skipped.
     """
     result = model.train(batch, learning_rate, beta)
     if not result.applied:
         skipped.add(
-            FloatingPointError(
+            Diverged(
                 f"skipped update {result.version + 1}: policy loss {result.policy_loss}, value loss "
                 f"{result.value_loss}, {len(batch.states)} states, returns {batch.returns.min()} to "
                 f"{batch.returns.max()}; a lower --learning-rate or --grad-clip-norm may help"
@@ -219,7 +220,7 @@ class Trainer(Worker):
                 try:
                     for part in self._minibatches.of(batch):
                         train(part, self._model, self._stats, self._skipped, *self._rates())
-                except FloatingPointError as error:
+                except Diverged as error:
                     self.error = error  # set while the gate is held, so before anyone can save these weights
                     raise
 

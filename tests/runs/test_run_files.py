@@ -14,7 +14,7 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from ga3c_tf.config import Config
-from ga3c_tf.errors import UserError
+from ga3c_tf.errors import Diverged, UserError
 from ga3c_tf.files import atomic_write
 from ga3c_tf.runs import folder
 from ga3c_tf.runs import log as run_log
@@ -414,7 +414,7 @@ def test_weights_that_are_not_finite_are_not_written(tmp_path, weights):
     checkpoints.save(100, {"agent_steps": 100}, 1.0)
     before = sorted(path for path in tmp_path.rglob("*"))
     weights.assign([1.0, float("nan"), 3.0])
-    with pytest.raises(FloatingPointError, match="weights/0 of the checkpoint to be written is not finite"):
+    with pytest.raises(Diverged, match="weights/0 of the checkpoint to be written is not finite"):
         checkpoints.save(200, {"agent_steps": 200}, 2.0)
     assert checkpoints.steps() == [100] and sorted(path for path in tmp_path.rglob("*")) == before
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from checks import check_nothing_lost_or_repeated, check_segment, run_counting
 
+from ga3c_tf.errors import Diverged
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.workers.supervisor import AgentError
@@ -79,6 +80,6 @@ def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_pa
         return result
 
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
-    with pytest.raises(FloatingPointError, match=r"update \d+: policy loss 0\.0, value loss nan"):
+    with pytest.raises(Diverged, match=r"update \d+: policy loss 0\.0, value loss nan"):
         run_counting(tmp_path, monkeypatch, A2C, max_failures=0)
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000000000"]

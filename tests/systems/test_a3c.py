@@ -20,7 +20,7 @@ from checks import (
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
-from ga3c_tf.errors import UserError
+from ga3c_tf.errors import Diverged, UserError
 from ga3c_tf.model.model import Model
 from ga3c_tf.model.rmsprop import RMSProp
 from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
@@ -305,14 +305,14 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path):
     training.system._weights.updates[0] = 1
     training.system._weights.groups["weights"][2][0] = np.nan
     training.session.log = SimpleNamespace(flush=lambda: None, close=lambda: None)
-    with pytest.raises(FloatingPointError, match=r"weights/2 of the checkpoint .* is not finite"):
+    with pytest.raises(Diverged, match=r"weights/2 of the checkpoint .* is not finite"):
         training._save_at_the_end(None)
     assert not (tmp_path / "checkpoints").exists()
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_and_nothing_of_it_is_saved(tmp_path):
     training = a3c_of(tmp_path, learning_rate=1e38, steps=10**6)
-    with pytest.raises(FloatingPointError, match=r"update \d+: policy loss .*, value loss .*; a lower --learning-rate"):
+    with pytest.raises(Diverged, match=r"update \d+: policy loss .*, value loss .*; a lower --learning-rate"):
         training.run()
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["000000000000"]
 
@@ -322,6 +322,17 @@ def test_more_agents_than_memory_has_room_for_are_refused(tmp_path, monkeypatch)
     with pytest.raises(UserError, match=r"64 agents need about \d+ MiB, and 1024 MiB are left here; --agents \d+ fit"):
         a3c_of(tmp_path, num_agents=64)
     a3c_of(tmp_path, num_agents=2)
+    monkeypatch.setattr(a3c, "available_bytes", lambda: 2**20)
+    with pytest.raises(UserError, match="; not even one agent fits"):
+        a3c_of(tmp_path, num_agents=2)
+
+
+def test_an_error_of_the_environment_does_not_prevent_the_last_checkpoint(tmp_path):
+    """Its FloatingPointError does not mean that the training has diverged."""
+    training = a3c_of(tmp_path)
+    training.session.log = SimpleNamespace(flush=lambda: None, close=lambda: None)
+    assert training._save_at_the_end(Diverged("update 3")) is None
+    assert training._save_at_the_end(FloatingPointError("unstable")).exists()
 
 
 def network_with_statistics(shape, dtype, num_actions):

@@ -172,6 +172,12 @@ def test_an_a3c_agent_whose_environment_ends_its_process_has_not_diverged(tmp_pa
     assert done.returncode == 1 and "exit code 3" in done.stderr and "diverged" not in done.stderr
 
 
+def test_an_environment_of_a3c_that_raises_a_floating_point_error_has_not_diverged(tmp_path):
+    words = ("train", "helpers:Unstable-v0", "--preset", "smoke", "--system", "a3c", "--run-dir", tmp_path / "run")
+    done = ga3c_tf(*words)
+    assert done.returncode == 1 and "FloatingPointError: unstable" in done.stderr and "diverged" not in done.stderr
+
+
 def test_workers_come_and_go_while_agents_die(tmp_path, monkeypatch):
     class Restless(Killed):
         kills = 6

@@ -18,6 +18,7 @@ import ga3c_tf.host.scheduling
 import ga3c_tf.systems.ga3c.system
 import ga3c_tf.workers.predictor
 from ga3c_tf.config import Config
+from ga3c_tf.errors import Diverged
 from ga3c_tf.host.scheduling import IdleCores
 from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.queues import IndexQueue
@@ -282,7 +283,7 @@ def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_pa
         return result
 
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
-    with pytest.raises(FloatingPointError, match=r"update \d+: policy loss 0.0, value loss nan, \d+ states, returns"):
+    with pytest.raises(Diverged, match=r"update \d+: policy loss 0.0, value loss nan, \d+ states, returns"):
         run_counting(tmp_path, monkeypatch, kind, max_failures=3)
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000000000"]
 

@@ -16,6 +16,7 @@ import numpy as np
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
+from ga3c_tf.errors import Diverged
 from ga3c_tf.model.device import configure_device
 from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, Divergence, SegmentLag
@@ -171,7 +172,7 @@ def run_agent(
         )
     except ServerGone:
         pass
-    except FloatingPointError as error:
+    except Diverged as error:
         shared.errors.send_bytes(str(error).encode())
         raise SystemExit(DIVERGED) from None
     except BaseException:
