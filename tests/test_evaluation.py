@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from helpers import action_at, decode
 
 from ga3c_tf import evaluation as evaluate
 from ga3c_tf.config import Config
@@ -55,6 +56,23 @@ def test_actions_have_random_numbers_of_their_own(tmp_path, seed):
     actions = evaluate.RandomAgent(tmp_path, seed).act(np.zeros((200, 2), np.float32))
     for environment in range(max(100, 10 * seed + 10)):
         assert not np.array_equal(actions, np.random.default_rng(environment).integers(2, size=200))
+
+
+def test_every_environment_of_every_evaluation_has_a_seed_of_its_own():
+    """The states of this environment name the seed of their environment."""
+
+    class Watching(RandomAgent):
+        def act(self, states):
+            places = [decode(state) for state in states]
+            self.seeds = [environment for environment, _, _ in places]
+            return np.array([action_at(*place) for place in places])
+
+    seeds = {}
+    for seed in (0, 1):
+        agent = Watching("helpers:Counting-v0")
+        evaluate.evaluate(agent, 3, seed)
+        seeds[seed] = agent.seeds
+    assert seeds == {0: [0, 1, 2], 1: [10, 11, 12]}  # an evaluation has at most ten environments
 
 
 def test_the_summary_has_spread_interval_and_protocol():
