@@ -153,6 +153,20 @@ def test_a_trained_agent_plays_whole_games(tmp_path, monkeypatch):
     assert agent.act(states).tolist() == agent.act(states).tolist()
 
 
+@pytest.mark.parametrize("greedy", [False, True])
+def test_an_agent_samples_from_its_policy_unless_it_is_greedy(tmp_path, monkeypatch, greedy):
+    (tmp_path / "config.json").write_text(Config(env_id="Acrobot-v1").to_json())
+    monkeypatch.setattr(evaluate.Checkpoints, "restore", lambda self, which: {"agent_steps": 5})
+    agent = evaluate.TrainedAgent(tmp_path, 5, greedy=greedy, seed=0, device="/CPU:0", warn=print)
+    state = np.array([1, 0, 1, 0, 8, -4], np.float32)
+    [policy], _, _ = agent.model.predict(state[None])
+    assert policy.min() > 0.1 and policy.max() < 0.7
+    actions = agent.act(np.tile(state, (10_000, 1)))
+    shares = np.bincount(actions, minlength=3) / len(actions)
+    expected = np.eye(3)[policy.argmax()] if greedy else policy
+    np.testing.assert_allclose(shares, expected, atol=0.02)  # four standard errors of a share
+
+
 def test_random_play_needs_no_checkpoint_and_says_what_it_is(tmp_path):
     config = Config(env_id="helpers:ShortIsBad-v0", terminal_on_life_loss=True)
     (tmp_path / "config.json").write_text(config.to_json())
