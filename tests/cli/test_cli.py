@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import warm
 from commands import ENVIRONMENT, ga3c_tf
@@ -429,6 +430,24 @@ def test_evaluate_gives_the_same_scores_for_the_same_seed(run):
     assert len(scores) == first["episodes"] == 12 and first["mean"] == pytest.approx(sum(scores) / 12)
     assert first["interval_95"][0] <= first["mean"] <= first["interval_95"][1]
     assert "12 whole episodes, latest checkpoint, actions sampled, seed 1" in first["protocol"]
+
+
+@pytest.mark.parametrize("option", ["--sample", "--greedy"])
+def test_the_evaluated_agent_samples_its_actions_unless_it_is_greedy(handlers, monkeypatch, option):
+    """In many copies of one state a greedy agent takes one action only."""
+    from ga3c_tf.evaluation import Evaluation
+
+    evaluated = []
+
+    def play(agent, episodes, seed, most_steps):
+        evaluated.append(agent)
+        return Evaluation([0.0] * episodes, 0, most_steps)
+
+    monkeypatch.setattr("ga3c_tf.evaluation.evaluate", play)
+    cli.main(["evaluate", "minatar_breakout", "--episodes", "1", option], standalone_mode=False)
+    [agent] = evaluated
+    actions = agent.act(np.zeros((200, 10, 10, 4), np.uint8))
+    assert len(set(actions.tolist())) == (1 if option == "--greedy" else 3)
 
 
 def test_evaluate_in_words_and_into_a_file(run, tmp_path):
