@@ -102,6 +102,11 @@ def test_published_weights_are_loaded_by_name(monkeypatch):
     assert state.shape == (84, 84, 4) and 0 <= agent.act(state) < 6
 
 
+def test_an_evaluation_ends_episodes_after_the_steps_that_are_given():
+    scores = ga3c_tf.load_agent("minatar_breakout", device="cpu").evaluate(episodes=2, max_episode_steps=3)
+    assert scores.protocol.endswith(", 2 of them ended after 3 steps")
+
+
 def holding_a_lock():
     lock = threading.Lock()
 

@@ -450,6 +450,15 @@ def test_the_evaluated_agent_samples_its_actions_unless_it_is_greedy(handlers, m
     assert len(set(actions.tolist())) == (1 if option == "--greedy" else 3)
 
 
+def test_an_episode_ends_after_the_steps_that_are_given(run, handlers, capsys, tmp_path):
+    options = ["--checkpoint", "latest", "--max-episode-steps", "3"]
+    cli.main(["evaluate", str(run[0]), "--episodes", "2", "--json", *options], standalone_mode=False)
+    result = json.loads(capsys.readouterr().out)
+    assert result["scores"] == [3.0, 3.0] and result["episodes_cut"] == 2
+    cli.main(["play", str(run[0]), "--video", str(tmp_path / "game.gif"), *options], standalone_mode=False)
+    assert capsys.readouterr().out.endswith("1 episodes, scores 3\n")
+
+
 def test_evaluate_in_words_and_into_a_file(run, tmp_path):
     file = tmp_path / "a folder" / "score.json"
     done = ga3c_tf("evaluate", run[0], "--episodes", 2, "--greedy", "--checkpoint", "latest", "--output", file)
