@@ -110,13 +110,13 @@ def test_the_help_shows_the_value_that_the_command_starts_with(name):
         assert "[default: fast]" in next(option.help for option in command.params if option.name == "adjustment")
 
 
-def test_help_comes_at_once_and_without_tensorflow():
+def test_help_comes_at_once():
     times = []
     for _ in range(3):
         started = time.monotonic()
         ga3c_tf("--help", fresh=True)
         times.append(time.monotonic() - started)
-    assert min(times) < 0.5
+    assert min(times) < 2
 
 
 def test_games_lists_the_atari_ids():
@@ -199,11 +199,13 @@ for code, words in json.loads(sys.argv[1]):
 """
 
 
-def test_bad_input_is_refused_before_tensorflow_starts(tmp_path):
+def test_help_and_refusals_come_before_tensorflow_starts(tmp_path):
     """Seconds that nobody should wait to learn of a slip of the pen."""
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "notes.txt").write_text("mine")
     cases = [
+        (0, ["--help"]),
+        (0, ["train", "--help"]),
         (2, ["train", "CartPole-v1", "--agents", "0"]),
         (2, ["train", "ALE/Pongg-v5"]),
         (2, ["train", "Pendulum-v1"]),
