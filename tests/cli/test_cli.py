@@ -520,7 +520,8 @@ def play_in_window(name, display):
 
 
 def test_a_display_that_does_not_answer_is_told():
-    done = play_in_window("minatar_breakout", ":99")
+    unused = next(number for number in itertools.count(99) if not Path(f"/tmp/.X11-unix/X{number}").exists())
+    done = play_in_window("minatar_breakout", f":{unused}")
     assert done.returncode == 2 and "no window can be opened" in done.stderr.splitlines()[-1]
 
 
