@@ -290,7 +290,7 @@ def outcome(words):
     return ended.value.code or 0, output.getvalue()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(COMMANDS)
 @example(["train", "CartPole-v1", "--predictors", "17"])
 @example(["train", "CartPole-v1", "--trainers", "17"])
@@ -319,7 +319,7 @@ CONFIGS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CONFIGS)
 def test_whatever_config_json_says_resume_ends_with_0_or_2(run, tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
