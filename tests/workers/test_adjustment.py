@@ -13,10 +13,8 @@ import pytest
 
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
 from ga3c_tf.workers import adjustment_rules
-from ga3c_tf.workers.adjustment import WINDOWS, DynamicAdjustment
+from ga3c_tf.workers.adjustment import DynamicAdjustment
 from ga3c_tf.workers.adjustment_rules import (
-    FRESH_PERIODS,
-    REST_PERIODS,
     SEARCHES,
     Decision,
     FastSearch,
@@ -28,6 +26,7 @@ from ga3c_tf.workers.adjustment_rules import (
     read,
 )
 
+WINDOWS = 10  # in a period
 PERIOD, WARM_UP = 20.0, 5.0  # seconds
 PERIODS = 60  # 20 minutes
 ONE_EACH = WorkerCounts(1, 1, 1)
@@ -225,7 +224,11 @@ def test_fast_follows_another_phase_of_the_game(before, after):
     assert sum(share >= 0.9 for share in shares) >= 18, sorted(shares)
 
 
-@pytest.mark.parametrize("rule", SEARCHES.values())
+def test_each_rule_is_found_by_its_name():
+    assert [SEARCHES[name] for name in ("paper", "fast", "nvlabs")] == [PaperSearch, FastSearch, NvlabsSearch]
+
+
+@pytest.mark.parametrize("rule", [PaperSearch, FastSearch, NvlabsSearch])
 def test_the_same_seed_gives_the_same_search(rule):
     histories = [
         [period.tried for period in simulate(searching(rule, seed), MACHINES["GPU"].throughput, Noise(7))]
@@ -234,7 +237,7 @@ def test_the_same_seed_gives_the_same_search(rule):
     assert histories[0] == histories[1] != histories[2]
 
 
-@pytest.mark.parametrize("rule", SEARCHES.values())
+@pytest.mark.parametrize("rule", [PaperSearch, FastSearch, NvlabsSearch])
 @pytest.mark.parametrize("limits", [WorkerCounts(3, 2, 1), WorkerCounts(1, 1, 1), WorkerCounts(50, 1, 3)])
 def test_the_limits_are_kept(rule, limits):
     random = np.random.default_rng(5)
@@ -308,7 +311,7 @@ def test_a_lucky_reading_of_the_accepted_setting_does_not_block_for_ever():
     search = searching(PaperSearch, start=WorkerCounts(8, 2, 2))
     search.propose()
     search.observe(constant(2000))  # twice the truth
-    for _ in range(FRESH_PERIODS):
+    for _ in range(4):  # periods of trials, after which the accepted setting is measured again
         assert search.propose() != (8, 2, 2)
         assert not search.observe(constant(1200)).accepted
     assert search.propose() == (8, 2, 2)
@@ -328,7 +331,7 @@ def test_paper_tries_each_neighbor_once_then_rests_and_starts_again():
     trials = [number for number, setting in enumerate(tried) if setting != start]
     first, second = ({tried[number] for number in trials[at : at + 6]} for at in (0, 6))
     assert first == second == neighbors(start)
-    assert trials[6] - trials[5] == 1 + REST_PERIODS
+    assert trials[6] - trials[5] == 7, "six periods of rest"
 
 
 @pytest.mark.parametrize("seed", range(4))
