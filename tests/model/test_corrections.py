@@ -14,7 +14,6 @@ from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.rollouts.returns import nstep_returns
 
 SEGMENTS = json.loads((Path(__file__).parents[1] / "data" / "corrections.json").read_text())
-NAMES = ("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo")
 LENGTHS = (3, 1, 5, 2, 5)
 B, A, T_MAX, GAMMA, BETA = sum(LENGTHS), 4, 5, 0.9, 0.3
 
@@ -141,7 +140,7 @@ def test_the_losses_and_gradients_are_the_slow_ones(columns, name, clips):
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["epsilon", "clipped-is", "one-step", "v-trace", "ppo"])
 def test_without_lag_each_correction_gives_the_uncorrected_gradient(columns, name, normalize):
     log_mu = log_policy(columns["logits"])[np.arange(B), columns["actions"]]
     same = {"normalize_advantages": normalize}
@@ -153,7 +152,7 @@ def test_without_lag_each_correction_gives_the_uncorrected_gradient(columns, nam
     assert float(found.entropy) == pytest.approx(float(plain.entropy), rel=1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("none", "epsilon")])
+@pytest.mark.parametrize("name", ["clipped-is", "one-step", "v-trace", "ppo"])
 def test_with_lag_each_correction_changes_the_gradient(columns, name):
     log_mu = log_policy(columns["logits"])[np.arange(B), columns["actions"]] - np.linspace(-1, 1, B)
     _, plain, _ = loss_of(columns, log_mu, correction="none")
