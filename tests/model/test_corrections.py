@@ -67,7 +67,7 @@ def log_policy(logits):
 
 
 def slow_v_trace(columns, ratios, rho_bar, c_bar):
-    """Equation 1 of the paper as a double sum, and the advantages of its section 4.2."""
+    """Equation 1 of the paper as a double sum, and the advantages of its section 4.2, not yet weighted."""
     targets, advantages = [], []
     start = 0
     for length, bootstrap in zip(columns["lengths"], columns["bootstrap_values"], strict=True):
@@ -82,9 +82,7 @@ def slow_v_trace(columns, ratios, rho_bar, c_bar):
         ]
         following = [*own[1:], bootstrap]
         targets += own
-        advantages += [
-            rho[t] * (columns["rewards"][start + t] + GAMMA * following[t] - values[t]) for t in range(length)
-        ]
+        advantages += [columns["rewards"][start + t] + GAMMA * following[t] - values[t] for t in range(length)]
         start += length
     return np.array(targets), np.array(advantages)
 
@@ -108,6 +106,7 @@ def settings_of(name):
     return {"correction": name, "clip_ratio": 0.2 if name == "ppo" else 0.0}
 
 
+@pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize(
     ("name", "clips"),
     [
@@ -116,18 +115,21 @@ def settings_of(name):
         ("v-trace", {"rho_bar": 1.2, "c_bar": 0.8}),
     ],
 )
-def test_the_losses_and_gradients_are_the_slow_ones(columns, name, clips):
+def test_the_losses_and_gradients_are_the_slow_ones(columns, name, clips, normalize):
+    """Advantages are normalized before the ratios weight them."""
     log_pi = log_policy(columns["logits"])[np.arange(B), columns["actions"]]
     log_mu = log_pi - np.random.default_rng(5).normal(0, 0.5, B)
     ratios = np.exp(log_pi - log_mu)
-    targets = columns["returns"]
+    targets, advantages = columns["returns"], columns["returns"] - columns["values"]
     if name == "v-trace":
-        targets, weighted = slow_v_trace(columns, ratios, **clips)
-    else:
-        [most] = clips.values()
-        assert 0 < np.count_nonzero(ratios > most) < B, "some ratios must be clipped, and some not"
-        weighted = np.minimum(ratios, most) * (columns["returns"] - columns["values"])
-    found, by_logits, by_values = loss_of(columns, log_mu, correction=name, **clips)
+        targets, advantages = slow_v_trace(columns, ratios, **clips)
+    if normalize:
+        mean = sum(advantages) / B
+        advantages = (advantages - mean) / np.sqrt(sum((advantages - mean) ** 2) / B)
+    most = next(iter(clips.values()))
+    assert 0 < np.count_nonzero(ratios > most) < B, "some ratios must be clipped, and some not"
+    weighted = np.minimum(ratios, most) * advantages
+    found, by_logits, by_values = loss_of(columns, log_mu, correction=name, normalize_advantages=normalize, **clips)
 
     logs = log_policy(columns["logits"])
     pi = np.exp(logs)
