@@ -172,6 +172,29 @@ def test_the_paper_is_the_floor_and_none_is_without_it(columns):
     assert np.abs(floored).max() < 1e-5 < np.abs(without).max()
 
 
+def test_the_ratio_of_a_rare_action_is_exact_in_ppo(columns):
+    """The floor of the logarithms would make the ratio too large and stop its gradient."""
+    columns["logits"][:, 0] = -20.0
+    columns["actions"][:] = 0
+    log_pi = log_policy(columns["logits"])
+    assert np.exp(log_pi[:, 0]).max() < 1e-7
+    _, by_logits, _ = loss_of(columns, log_pi[:, 0], **settings_of("ppo"), beta=0.0)
+    advantages = columns["returns"] - columns["values"]
+    np.testing.assert_allclose(by_logits, -(np.eye(A)[0] - np.exp(log_pi)) * advantages[:, None], rtol=1e-3, atol=1e-5)
+
+
+def test_the_ratio_in_ppo_is_of_the_policy_with_its_minimum(columns):
+    minimum = 0.2
+    pi = (np.exp(log_policy(columns["logits"])) + minimum) / (1 + minimum * A)
+    log_pi = np.log(pi)[np.arange(B), columns["actions"]]
+    log_mu = log_pi - np.random.default_rng(5).normal(0, 0.3, B)
+    found, _, _ = loss_of(columns, log_mu, **settings_of("ppo"), min_policy=minimum, beta=0.0)
+    advantages = columns["returns"] - columns["values"]
+    ratios = np.exp(log_pi - log_mu)
+    expected = -np.minimum(ratios * advantages, np.clip(ratios, 0.8, 1.2) * advantages).sum()
+    np.testing.assert_allclose(found.policy_loss, expected, rtol=1e-4)
+
+
 @pytest.mark.parametrize("most", [1, 2, 5, 8])
 def test_backward_sums_are_the_recursion(most):
     rng = np.random.default_rng(most)

@@ -609,3 +609,17 @@ def test_the_divergence_of_one_batch_in_eleven_is_measured():
     batch = batch_of(states, actions, returns, mu_log_probabilities=chosen)
     measured = [math.isfinite(model.train(batch, 1e-3, 0.01).divergence.kl) for _ in range(33)]
     assert measured == ([True] + [False] * 10) * 3
+
+
+@pytest.mark.parametrize("min_policy", [0.0, 0.2])
+def test_the_divergence_is_that_of_the_policy_that_is_predicted(min_policy):
+    trained = small_model(min_policy=min_policy)
+    states, actions, returns = small_batch()
+    policy, _, _ = trained.predict(states)
+    log_pi = np.log(policy[np.arange(len(actions)), actions])
+    log_mu = (log_pi - np.linspace(-0.5, 1, len(actions))).astype(np.float32)
+    batch = batch_of(states, actions, returns, mu_log_probabilities=log_mu)
+    measured = trained.train(batch, 1e-3, 0.01).divergence
+    ratios = np.exp(log_pi - log_mu)
+    assert measured.kl == pytest.approx(-0.25, abs=1e-4)  # the mean of log mu - log pi
+    assert measured.total_variation == pytest.approx(0.5 * np.abs(ratios - 1).mean(), rel=1e-4)
