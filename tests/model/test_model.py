@@ -485,6 +485,25 @@ def test_builds_the_network_of_the_config():
     assert Model(Config(network="small"), (4,), np.float32, 2, 0, network=given).network is given
 
 
+@pytest.mark.parametrize(("normalize", "scaled"), [(False, [-1, 0, 127 / 128]), (True, [0, 128 / 255, 1])])
+def test_screens_are_scaled_as_the_config_says(normalize, scaled):
+    trained = Model(Config(network="small", normalize_images=normalize), (36, 36, 1), np.uint8, 3, seed=0)
+    found = trained.network.get_layer("rescale")(np.array([0, 128, 255], np.uint8))
+    np.testing.assert_allclose(found, scaled, atol=1e-6)
+
+
+def test_the_weights_begin_as_the_config_says():
+    """As the lengths of the columns of the policy's kernel show, each of which has 64 inputs."""
+    lengths = {}
+    for initialization in ("fan-in", "orthogonal", "he"):
+        trained = small_model(initialization=initialization)
+        lengths[initialization] = np.linalg.norm(trained.network.get_layer("logits_p").kernel, axis=0)
+    np.testing.assert_allclose(lengths["fan-in"], 1 / np.sqrt(3), atol=0.15)  # uniform within 1 / 8
+    np.testing.assert_allclose(lengths["orthogonal"], 0.01, rtol=1e-5)
+    np.testing.assert_allclose(lengths["he"], 0.01, rtol=0.5)
+    assert np.ptp(lengths["he"]) > 1e-4  # its columns differ in length, unlike orthogonal ones
+
+
 @pytest.fixture
 def gpus(monkeypatch):
     """Lets a test say how many GPUs TensorFlow finds, and see which get memory growth."""
