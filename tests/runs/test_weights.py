@@ -12,6 +12,7 @@ from commands import ga3c_tf
 from PIL import Image
 
 from ga3c_tf.config import Config
+from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.evaluation import TrainedAgent
 from ga3c_tf.model.model import Model
@@ -90,7 +91,7 @@ def test_an_environment_without_pictures_is_published_without_one(published, tmp
 def test_every_weight_is_there_as_float32(published):
     agent = TrainedAgent(published, "best", True, 0, "/CPU:0", print)
     with np.load(published / weights.FILE, allow_pickle=False) as archive:
-        stored = [archive[name] for name in sorted(archive.files)]
+        stored = [archive[str(number)] for number in range(len(archive.files))]
     assert all(array.dtype == np.float32 for array in stored)
     for array, own in zip(stored, agent.model.network.get_weights(), strict=True):
         np.testing.assert_array_equal(array, own)
@@ -99,6 +100,21 @@ def test_every_weight_is_there_as_float32(published):
     assert not np.allclose(fresh.predict(states)[0], agent.model.predict(states)[0])
     weights.load_weights(published, fresh)
     np.testing.assert_array_equal(fresh.predict(states)[0], agent.model.predict(states)[0])
+
+
+@pytest.mark.parametrize("name", weights.published_names())
+def test_published_weights_are_loaded_in_the_order_of_their_numbers(name):
+    """Some have twelve arrays, and as a text '10' would come before '2'."""
+    folder = weights.published_folder(name)
+    config = read_config(folder)
+    spec = describe_environment(config)
+    model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, 0, device="/CPU:0")
+    weights.load_weights(folder, model)
+    loaded = model.network.get_weights()
+    with np.load(folder / weights.FILE) as archive:
+        assert len(archive.files) == len(loaded)
+        for number, array in enumerate(loaded):
+            np.testing.assert_array_equal(array, archive[str(number)])
 
 
 def test_damaged_weights_are_refused(copy):
