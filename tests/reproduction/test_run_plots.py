@@ -1,0 +1,93 @@
+"""Curves of run folders: the lines in each panel, and the means that they show."""
+
+import numpy as np
+import pytest
+from invented_runs import write_table
+from matplotlib import pyplot as plt
+
+from ga3c_tf.config import Config
+from ga3c_tf.reproduce.drawing import run_plots
+from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS
+
+
+def invented_run(folder, factor):
+    """A run of three minutes and six episodes whose rates and scores grow with `factor`."""
+    folder.mkdir()
+    (folder / "config.json").write_text(Config(env_id="CartPole-v1", rolling_episodes=2).to_json())
+    metrics = [{"time_s": 60 * minute, "pps": factor * minute, "tps": 10 * factor * minute} for minute in (1, 2, 3)]
+    write_table(folder / "metrics.csv", METRIC_COLUMNS, metrics)
+    episodes = [
+        {"time_s": 30 * number, "agent_steps": 10**6 * number, "episode": number, "score": factor * number}
+        for number in range(1, 7)
+    ]
+    write_table(folder / "episodes.csv", EPISODE_COLUMNS, episodes)
+    return folder
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return [invented_run(tmp_path / name, factor) for name, factor in (("first", 1), ("second", 5))]
+
+
+@pytest.fixture
+def panels(monkeypatch):
+    """A function that draws runs and returns the axes."""
+
+    def draw(runs):
+        figures = []
+        monkeypatch.setattr(run_plots, "_save", lambda figure, file: figures.append(figure))
+        run_plots.plot_runs(runs, runs[0] / "curves.png")
+        [figure] = figures
+        return figure.axes
+
+    return draw
+
+
+def points(line):
+    return [column.tolist() for column in line.get_data()]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_every_run_has_its_lines_in_every_panel(runs, panels, count):
+    """The scores also have dots."""
+    axes = panels(runs[:count])
+    assert [len(axis.lines) for axis in axes] == [count * lines for lines in (2, 2, 1, 1, 4, 3, 2, 3)]
+    assert [len({line.get_color() for line in axis.lines}) for axis in axes] == [count] * 8
+
+
+def test_the_lines_are_the_rolling_scores_and_the_rates_of_each_run(runs, panels):
+    by_time, by_steps, pps, tps, *_ = panels(runs)
+    minutes, means = [0.5, 1, 1.5, 2, 2.5, 3], np.array([1, 1.5, 2.5, 3.5, 4.5, 5.5])
+    for number, factor in enumerate((1, 5)):
+        dots, line = by_time.lines[2 * number : 2 * number + 2]
+        assert points(dots) == [minutes, [factor * score for score in (1, 2, 3, 4, 5, 6)]]
+        assert points(line) == [minutes, (factor * means).tolist()]
+        assert points(by_steps.lines[2 * number + 1]) == [[1, 2, 3, 4, 5, 6], (factor * means).tolist()]
+        assert points(pps.lines[number]) == [[1, 2, 3], [factor, 2 * factor, 3 * factor]]
+        assert points(tps.lines[number]) == [[1, 2, 3], [10 * factor, 20 * factor, 30 * factor]]
+
+
+def test_two_runs_are_told_apart_by_their_names(runs, panels):
+    assert [text.get_text() for text in panels(runs)[0].get_legend().get_texts()] == ["first", "second"]
+
+
+@pytest.mark.parametrize("width", [1, 3, 7, 100])
+def test_a_rolling_mean_is_of_the_last_values_or_of_fewer_at_the_start(width):
+    values = np.random.default_rng(0).normal(size=7)
+    expected = [np.mean(values[max(0, end - width) : end]) for end in range(1, 8)]
+    np.testing.assert_allclose(run_plots._rolling_mean(values, width), expected, rtol=1e-9)
+
+
+def test_nothing_has_no_rolling_mean():
+    assert run_plots._rolling_mean(np.zeros(0), 3).size == 0
+
+
+def test_a_long_line_shows_the_means_of_neighboring_points():
+    """At most 500 are drawn: of 1,001 points, 333 means of three and one of the last two."""
+    figure, axis = plt.subplots()
+    x = np.arange(1001.0)
+    run_plots._line(axis, x, 2 * x)
+    [line] = axis.lines
+    plt.close(figure)
+    expected = [*range(1, 999, 3), 999.5]
+    assert points(line) == [expected, [2 * mean for mean in expected]]
