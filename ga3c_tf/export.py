@@ -35,7 +35,8 @@ def check_export(file: Path, form: str) -> None:
     """Reject an export that cannot be written.
 
     Raises:
-        UserError: the format is unknown, the file has the wrong suffix or exists, or a package is missing.
+        UserError: the format is unknown; the file has the wrong suffix, exists or would not be in a folder; or a
+            package is missing.
     """
     if form not in SUFFIXES:
         raise UserError(f"format is {form!r}; it must be one of {', '.join(SUFFIXES)}")
@@ -43,6 +44,8 @@ def check_export(file: Path, form: str) -> None:
         raise UserError(f"{str(file)!r} is no file to write to; name one")
     if form != "savedmodel" and file.suffix != SUFFIXES[form]:
         raise UserError(f"{file} does not end in {SUFFIXES[form]}, as a file of the format {form} does")
+    if not file.parent.is_dir():
+        raise UserError(f"cannot write {file}: {file.parent} is not a folder")
     for each in (file, metadata_of(file)):
         if os.path.lexists(each):
             raise UserError(f"{each} exists; name another file to write to, or remove it")

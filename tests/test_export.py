@@ -348,7 +348,14 @@ def test_published_weights_are_named_in_either_way(tmp_path, words):
         (["pong", "--format", "onnx", "-o", "free.onnx"], "free.onnx.json exists; name another file"),
         (["pong", "--format", "savedmodel", "-o", "."], "'.' is no file to write to; name one"),
         (["pong", "--format", "onnx", "--checkpoint", "latest"], "no checkpoints to choose from"),
-        (["pong", "--format", "keras", "-o", "taken.onnx/x.keras"], "cannot write taken.onnx/x.keras: Not a directory"),
+        (
+            ["pong", "--format", "onnx", "-o", "none/x.onnx", "--episodes", "100000"],
+            "write none/x.onnx: none is not a folder",
+        ),
+        (
+            ["pong", "--format", "keras", "-o", "taken.onnx/x.keras"],
+            "cannot write taken.onnx/x.keras: taken.onnx is not",
+        ),
     ],
 )
 def test_what_cannot_be_exported_is_one_line(tmp_path, words, line):
