@@ -5,6 +5,7 @@ Not in helpers.py, which agent processes import: they have no TensorFlow.
 
 import collections
 import contextlib
+import itertools
 import os
 import pickle
 import random
@@ -66,6 +67,51 @@ def run_counting(tmp_path, monkeypatch, kind, env_id="helpers:Counting-v0", mode
     session.ended = ended
     (tmp_path / "run").mkdir()
     return session.model, training, training.run()
+
+
+class KeepingModel(helpers.CheckingModel):
+    """Keeps the batches whole, each with the version of the model after its update."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.whole = []
+
+    def train(self, batch, learning_rate, beta):
+        result = super().train(batch, learning_rate, beta)
+        self.whole.append((batch, result.version))
+        return result
+
+
+def before_updates(monkeypatch, action):
+    """Calls `action(model, learning_rate, beta)` before each update of the checking model."""
+    original = helpers.CheckingModel.train
+
+    def train(self, batch, learning_rate, beta):
+        action(self, learning_rate, beta)
+        return original(self, batch, learning_rate, beta)
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+
+
+def slow_updates(monkeypatch, seconds):
+    """Makes each update of the checking model take so many seconds longer."""
+    before_updates(monkeypatch, lambda *_: time.sleep(seconds))
+
+
+def poisoned(monkeypatch, updates):
+    """Makes the checking model skip the updates with these numbers, counted from 0, as if a loss was not finite."""
+    original = helpers.CheckingModel.train
+    numbers = itertools.count()
+
+    def train(self, *args):
+        number = next(numbers)
+        result = original(self, *args)
+        if number in updates:
+            result.value_loss = float("nan")
+            result.applied = False
+        return result
+
+    monkeypatch.setattr(helpers.CheckingModel, "train", train)
 
 
 def batch_of(states, actions, returns, **columns):

@@ -5,7 +5,7 @@ from collections import deque
 import helpers
 import numpy as np
 import pytest
-from checks import batch_of, run_counting
+from checks import KeepingModel, batch_of, run_counting
 
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS
@@ -19,15 +19,6 @@ from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.workers.agent import Agent
-
-
-class KeepingModel(helpers.CheckingModel):
-    """Keeps the batches whole."""
-
-    def train(self, batch, learning_rate, beta):
-        result = super().train(batch, learning_rate, beta)
-        self.whole = [*getattr(self, "whole", []), (batch, result.version)]
-        return result
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,9 @@
 import collections
 import itertools
 
-import helpers
 import numpy as np
 import pytest
-from checks import check_nothing_lost_or_repeated, check_segment, run_counting
+from checks import check_nothing_lost_or_repeated, check_segment, poisoned, run_counting
 
 from ga3c_tf.errors import Diverged
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
@@ -71,15 +70,7 @@ def test_an_agents_error_ends_the_run_with_its_traceback(tmp_path, monkeypatch):
 
 
 def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_path, monkeypatch):
-    original = helpers.CheckingModel.train
-
-    def train(self, *args):
-        result = original(self, *args)
-        result.applied = result.version < 20
-        result.value_loss = 0.0 if result.applied else float("nan")
-        return result
-
-    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    poisoned(monkeypatch, range(20, 10**6))
     with pytest.raises(Diverged, match=r"update \d+: policy loss 0\.0, value loss nan"):
         run_counting(tmp_path, monkeypatch, A2C, max_failures=0)
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000000000"]

@@ -20,10 +20,12 @@ from checks import (
     Killed,
     alive,
     batch_of,
+    before_updates,
     check_nothing_lost_or_repeated,
     check_segment,
     descendants,
     parent_of,
+    poisoned,
     run_counting,
     start_training,
 )
@@ -349,22 +351,6 @@ def test_a_predictor_that_fails_just_before_a_process_is_lost_ends_the_run(tmp_p
 # 4. a loss is not finite
 
 
-def poisoned(monkeypatch, updates):
-    """The model refuses these updates, as if their losses were not finite."""
-    original = helpers.CheckingModel.train
-    calls = []
-
-    def train(self, *args):
-        calls.append(len(calls))
-        result = original(self, *args)
-        if calls[-1] in updates:
-            result.value_loss = float("nan")
-            result.applied = False
-        return result
-
-    monkeypatch.setattr(helpers.CheckingModel, "train", train)
-
-
 @pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 def test_an_update_that_is_not_finite_is_left_out_and_counted(tmp_path, monkeypatch, kind):
     poisoned(monkeypatch, {20, 40, 60})
@@ -575,20 +561,18 @@ def test_256_agents_for_five_minutes(tmp_path, monkeypatch):
 def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch):
     """The trainers stop working: no update any more, and soon no step."""
     monkeypatch.setattr("ga3c_tf.workers.stall_detector.STALL_SECONDS", 1.0)
-    original = helpers.CheckingModel.train
     release = threading.Event()
 
-    def train(self, *args):
-        if self._version > 50:
+    def wait(model, *_):
+        if model._version > 50:
             release.wait(30)
-        return original(self, *args)
 
     class Released(GA3C):
         def stop(self):
             release.set()
             super().stop()
 
-    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    before_updates(monkeypatch, wait)
     run_counting(tmp_path, monkeypatch, Released, steps=None, minutes=0.06)
     said = [row["why"] for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
     assert any(why.startswith("no update for 1 s; ") and why.endswith(" segments for an update") for why in said)

@@ -11,7 +11,16 @@ from types import SimpleNamespace
 import helpers
 import numpy as np
 import pytest
-from checks import alive, check_nothing_lost_or_repeated, check_segment, freeze_agents, start_training
+from checks import (
+    alive,
+    before_updates,
+    check_nothing_lost_or_repeated,
+    check_segment,
+    freeze_agents,
+    poisoned,
+    slow_updates,
+    start_training,
+)
 from checks import run_counting as run_counting_with
 
 import ga3c_tf.host.scheduling
@@ -226,13 +235,7 @@ def test_each_budget_ends_the_run(tmp_path, monkeypatch, budget, why):
 @pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 def test_the_rates_are_those_of_the_agent_steps(tmp_path, monkeypatch, kind):
     used = []
-    original = helpers.CheckingModel.train
-
-    def train(self, batch, learning_rate, beta):
-        used.append((learning_rate, beta))
-        return original(self, batch, learning_rate, beta)
-
-    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    before_updates(monkeypatch, lambda model, *rates: used.append(rates))
     settings = {"learning_rate": 1.0, "learning_rate_end": 0.0, "beta_end": 0.005, "anneal_steps": 2000}
     run_counting(tmp_path, monkeypatch, kind, **settings)
     if kind is SerialGA3C:  # several trainers may report out of turn
@@ -274,15 +277,7 @@ def test_a_run_may_begin_with_more_threads_than_the_adjustment_goes_up_to(tmp_pa
 
 @pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_path, monkeypatch, kind):
-    original = helpers.CheckingModel.train
-
-    def train(self, *args):
-        result = original(self, *args)
-        result.applied = result.version < 20
-        result.value_loss = 0.0 if result.applied else float("nan")
-        return result
-
-    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    poisoned(monkeypatch, range(20, 10**6))
     with pytest.raises(Diverged, match=r"update \d+: policy loss 0.0, value loss nan, \d+ states, returns"):
         run_counting(tmp_path, monkeypatch, kind, max_failures=3)
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000000000"]
@@ -290,9 +285,11 @@ def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_pa
 
 @pytest.mark.parametrize("permitted", [1, 2])
 def test_so_many_trainers_update_at_once_and_no_more(tmp_path, monkeypatch, permitted):
-    original, lock, running, most = helpers.CheckingModel.train, threading.Lock(), 0, 0
+    lock = threading.Lock()
+    running = 0
+    most = 0
 
-    def train(self, *args):
+    def count(*_):
         nonlocal running, most
         with lock:
             running += 1
@@ -300,9 +297,8 @@ def test_so_many_trainers_update_at_once_and_no_more(tmp_path, monkeypatch, perm
         time.sleep(0.01)
         with lock:
             running -= 1
-        return original(self, *args)
 
-    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    before_updates(monkeypatch, count)
     monkeypatch.setattr(ga3c_tf.systems.ga3c.system, "updates_at_once", lambda device, cores: permitted)
     run_counting(tmp_path, monkeypatch, num_trainers=4, steps=600)
     assert most == permitted
@@ -315,13 +311,7 @@ def test_half_the_cores_update_and_on_a_gpu_all_trainers():
 
 @pytest.mark.parametrize(("idle", "most"), [(0.3, 3), (0.05, 1)])
 def test_idle_cores_let_more_trainers_update_at_once(tmp_path, monkeypatch, idle, most):
-    original = helpers.CheckingModel.train
-
-    def train(self, *args):
-        time.sleep(0.02)  # slow enough for the training queue to be full
-        return original(self, *args)
-
-    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    slow_updates(monkeypatch, 0.02)  # slow enough for the training queue to be full
     monkeypatch.setattr(ga3c_tf.systems.ga3c.system, "usable_cores", lambda: 3)
     monkeypatch.setattr(ga3c_tf.systems.ga3c.system.IdleCores, "share", lambda self: idle)
     _, training, _ = run_counting(tmp_path, monkeypatch, steps=None, minutes=0.06, log_seconds=0.3)
@@ -374,13 +364,7 @@ def test_agents_wait_for_a_core_instead_of_taking_one(tmp_path, monkeypatch):
 
 
 def test_a_slow_update_does_not_hold_up_the_end(tmp_path, monkeypatch):
-    original = helpers.CheckingModel.train
-
-    def train(self, *args):
-        time.sleep(0.8)
-        return original(self, *args)
-
-    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    slow_updates(monkeypatch, 0.8)
 
     class Timed(GA3C):
         def stop(self):

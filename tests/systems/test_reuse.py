@@ -8,7 +8,15 @@ from types import SimpleNamespace
 import helpers
 import numpy as np
 import pytest
-from checks import GAMMA, Killed, check_nothing_lost_or_repeated, run_counting
+from checks import (
+    GAMMA,
+    KeepingModel,
+    Killed,
+    before_updates,
+    check_nothing_lost_or_repeated,
+    run_counting,
+    slow_updates,
+)
 
 import ga3c_tf.workers.predictor
 from ga3c_tf.config import Config
@@ -37,19 +45,11 @@ def test_every_step_is_trained_on_once_an_epoch(tmp_path, monkeypatch, kind, sys
     assert summary["trained_steps"] == len(rows)
 
 
-class KeepsBatches(helpers.CheckingModel):
-    """Keeps the batches whole."""
-
-    def train(self, batch, learning_rate, beta):
-        self.whole = [*getattr(self, "whole", []), batch]
-        return super().train(batch, learning_rate, beta)
-
-
 @pytest.mark.parametrize(("kind", "system"), [(GA3C, "ga3c"), (SerialGA3C, "ga3c"), (A2C, "a2c")])
 def test_with_gae_the_returns_are_lambda_returns(tmp_path, monkeypatch, kind, system):
     settings = {"system": system, "advantage": "gae", "gae_lambda": 0.5, "t_max": 8}
-    model, _, _ = run_counting(tmp_path, monkeypatch, kind, model=KeepsBatches, steps=1000, **settings)
-    for batch in model.whole:
+    model, _, _ = run_counting(tmp_path, monkeypatch, kind, model=KeepingModel, steps=1000, **settings)
+    for batch, _ in model.whole:
         starts = np.cumsum(batch.lengths) - batch.lengths
         for start, length, bootstrap in zip(starts, batch.lengths, batch.bootstrap_values, strict=True):
             steps = slice(start, start + length)
@@ -92,13 +92,7 @@ def test_agents_wait_when_one_batch_waits(tmp_path, monkeypatch):
 
 def test_processes_that_die_while_checkpoints_are_written_hold_nothing_up(tmp_path, monkeypatch):
     """Predictors wait for trainers here, and trainers for the checkpoint: nobody may wait for predictors meanwhile."""
-    original = helpers.CheckingModel.train
-
-    def slow_train(self, *args):
-        time.sleep(0.02)
-        return original(self, *args)
-
-    monkeypatch.setattr(helpers.CheckingModel, "train", slow_train)
+    slow_updates(monkeypatch, 0.02)
     monkeypatch.setattr(Killed, "kills", 6)
     settings = {**REUSE, "num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 1.0, "max_failures": 100}
     _, _, summary = run_counting(tmp_path, monkeypatch, Killed, checkpoint_minutes=0.001, **settings)
@@ -109,11 +103,10 @@ def test_a_trainer_that_fails_while_a_process_is_lost_ends_the_run(tmp_path, mon
     """The predictors that the loss waits for are held, and nobody trains any more on what holds them."""
     losing = threading.Event()
 
-    def failing_train(self, *args):
+    def fail(*_):
         time.sleep(0.02)
         if losing.is_set():
             raise ZeroDivisionError("train")
-        return original(self, *args)
 
     class LosesOne(Killed):
         kills = 1
@@ -122,8 +115,7 @@ def test_a_trainer_that_fails_while_a_process_is_lost_ends_the_run(tmp_path, mon
             losing.set()
             super()._discard_messages_of(number)
 
-    original = helpers.CheckingModel.train
-    monkeypatch.setattr(helpers.CheckingModel, "train", failing_train)
+    before_updates(monkeypatch, fail)
     settings = {**REUSE, "num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 1.0}
     with pytest.raises(ZeroDivisionError):
         run_counting(tmp_path, monkeypatch, LosesOne, **settings)
