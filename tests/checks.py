@@ -11,6 +11,7 @@ import pickle
 import random
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -157,6 +158,45 @@ class Killed(GA3C):
         return by_budget or ("all again" if all_again else None)
 
 
+class HeldBack(GA3C):
+    """Does no update until its agents have stepped and then have stood still for a second.
+
+    Attributes:
+        stood_still: whether they did so within 30 s, before the run ended.
+        waiting: number of segments in the training queue then.
+    """
+
+    def start(self):
+        model = self.session.model
+        train = model.train
+        begin = threading.Event()
+
+        def wait_and_train(*args):
+            begin.wait(60)
+            return train(*args)
+
+        model.train = wait_and_train
+        threading.Thread(target=self._watch, args=[begin], daemon=True).start()
+        super().start()
+
+    def _watch(self, begin):
+        session = self.session
+        steps = 0
+        changed = time.monotonic()
+
+        def stands_still():
+            nonlocal steps, changed
+            now = time.monotonic()
+            if session.agent_steps != steps:
+                steps = session.agent_steps
+                changed = now
+            return steps > 0 and now > changed + 1 and not session.ended()
+
+        self.stood_still = wait_until(stands_still, seconds=30)
+        self.waiting = len(session.training_queue)
+        begin.set()
+
+
 def check_segment(rows, t_max, cut=False):
     """One segment: consecutive steps of one episode, the right actions, and returns with the right bootstrap.
 
@@ -275,12 +315,22 @@ def alive(pids: set[int]) -> set[int]:
     return found
 
 
+def wait_until(condition, seconds: float = 20) -> bool:
+    """Wait until `condition()` is true, and return whether it was within this time."""
+    deadline = time.monotonic() + seconds
+    while not (met := condition()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return met
+
+
+def wait_for_the_end_of(children: set[int]) -> None:
+    """Wait until these processes have ended, and fail if they do not within 20 s."""
+    assert wait_until(lambda: not alive(children)), f"{len(alive(children))} processes are left"
+
+
 def group_ended(leader: int, seconds: float = 20) -> bool:
     """Return whether all processes of a group end within this time."""
-    deadline = time.monotonic() + seconds
-    while (left := process_group(leader)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return not left
+    return wait_until(lambda: not process_group(leader), seconds)
 
 
 def freeze_agents(server: int, children: set[int]) -> None:

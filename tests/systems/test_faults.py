@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from checks import (
     Killed,
-    alive,
     batch_of,
     before_updates,
     check_nothing_lost_or_repeated,
@@ -28,6 +27,7 @@ from checks import (
     poisoned,
     run_counting,
     start_training,
+    wait_for_the_end_of,
 )
 from commands import ga3c_tf
 
@@ -636,5 +636,4 @@ def test_nothing_is_left_of_a_run_whose_agents_were_killed(tmp_path):
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=20)
     assert process.returncode == 130 and "replaced_processes 1" in output.splitlines()[-1]
-    time.sleep(1)
-    assert not alive(children)
+    wait_for_the_end_of(children)

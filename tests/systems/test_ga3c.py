@@ -12,7 +12,7 @@ import helpers
 import numpy as np
 import pytest
 from checks import (
-    alive,
+    HeldBack,
     before_updates,
     check_nothing_lost_or_repeated,
     check_segment,
@@ -20,6 +20,8 @@ from checks import (
     poisoned,
     slow_updates,
     start_training,
+    wait_for_the_end_of,
+    wait_until,
 )
 from checks import run_counting as run_counting_with
 
@@ -118,16 +120,19 @@ def test_workers_come_and_go_without_a_segment_lost_or_mixed(tmp_path, monkeypat
                 self.set_workers(*setting)
                 self.threads |= {*self._predictors, *self._trainers}
                 time.sleep(0.05)
-            time.sleep(0.5)
-            self.alive = {
+            wait_until(lambda: self.living() == {Predictor: 1, Trainer: 3}, seconds=10)
+            self.living_at_the_end = self.living()
+            self.session.stop("changed")
+
+        def living(self):
+            return {
                 kind: sum(thread.is_alive() for thread in self.threads if isinstance(thread, kind))
                 for kind in (Predictor, Trainer)
             }
-            self.session.stop("changed")
 
     model, training, summary = run_counting(tmp_path, monkeypatch, Changing, steps=None, min_training_batch=minimum)
     assert summary["ended"] == "changed" and workers_of(training.system) == (4, 1, 3)
-    assert training.system.alive == {Predictor: 1, Trainer: 3}
+    assert training.system.living_at_the_end == {Predictor: 1, Trainer: 3}
     places = [place for rows in model.batches for place, _, _ in rows]
     assert len(places) == len(set(places)) > 1000
     assert len({identity for identity, _, _ in places}) > 20
@@ -139,36 +144,8 @@ def test_workers_come_and_go_without_a_segment_lost_or_mixed(tmp_path, monkeypat
 
 
 def test_a_full_training_queue_holds_the_agents_back(tmp_path, monkeypatch):
-    release = threading.Event()
-    original = helpers.CheckingModel.train
-
-    def slow_train(self, *args):
-        release.wait(10)
-        return original(self, *args)
-
-    monkeypatch.setattr(helpers.CheckingModel, "train", slow_train)
-    watched = {}
-
-    def watch():
-        time.sleep(3)
-        steps = [session.agent_steps]
-        time.sleep(1)
-        watched["steps"] = [*steps, session.agent_steps]
-        watched["queue"] = len(session.training_queue)
-        release.set()
-
-    def start(self):
-        nonlocal session
-        session = self.session
-        threading.Thread(target=watch, daemon=True).start()
-        GA3C.start(self)
-
-    session = None
-    watched_server = type("WatchedServer", (GA3C,), {"start": start})
-    model, _, _ = run_counting(tmp_path, monkeypatch, watched_server, max_training_queue=6, num_trainers=1)
-    first, later = watched["steps"]
-    assert first == later > 0
-    assert watched["queue"] <= 6
+    model, training, _ = run_counting(tmp_path, monkeypatch, HeldBack, max_training_queue=6, num_trainers=1)
+    assert training.system.stood_still and training.system.waiting <= 6
     check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
 
 
@@ -403,8 +380,7 @@ def test_a_signal_to_the_group_ends_the_run_with_a_checkpoint_and_a_summary(star
     assert process.returncode == 130
     assert "\ninterrupted: " in output and "Traceback" not in output
     assert max(path.name for path in (run / "checkpoints").glob("0*")) > newest
-    time.sleep(1)
-    assert not alive(children)
+    wait_for_the_end_of(children)
 
 
 def test_agents_that_hang_do_not_hold_up_the_end(started_training):
@@ -415,8 +391,7 @@ def test_agents_that_hang_do_not_hold_up_the_end(started_training):
     output, _ = process.communicate(timeout=10)
     assert time.monotonic() - asked < 5
     assert process.returncode == 143 and "\ninterrupted: " in output
-    time.sleep(1)
-    assert not alive(children)
+    wait_for_the_end_of(children)
 
 
 def test_a_second_signal_ends_it_at_once(started_training):
@@ -427,21 +402,17 @@ def test_a_second_signal_ends_it_at_once(started_training):
     assert process.poll() is None
     asked = time.monotonic()
     process.send_signal(signal.SIGTERM)
-    process.wait(timeout=5)
-    assert time.monotonic() - asked < 1 and process.returncode == 143
-    time.sleep(1)
-    assert not alive(children)
+    output, _ = process.communicate(timeout=20)
+    assert time.monotonic() - asked < 5 and process.returncode == 143
+    assert "\ninterrupted: " not in output  # it has not waited for the agents
+    wait_for_the_end_of(children)
 
 
 def test_killing_the_server_ends_the_agents(started_training):
     process, children = started_training
     process.kill()
     process.wait()
-    for _ in range(100):
-        if not alive(children):
-            break
-        time.sleep(0.1)
-    assert not alive(children)
+    wait_for_the_end_of(children)
 
 
 def test_threads_end_also_when_the_end_is_interrupted(tmp_path, monkeypatch):

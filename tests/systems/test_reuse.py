@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from checks import (
     GAMMA,
+    HeldBack,
     KeepingModel,
     Killed,
     before_updates,
@@ -61,32 +62,10 @@ def test_with_gae_the_returns_are_lambda_returns(tmp_path, monkeypatch, kind, sy
 
 def test_agents_wait_when_one_batch_waits(tmp_path, monkeypatch):
     """Each of 16 agents may have a segment in the queue; but 2 segments are a batch."""
-    release = threading.Event()
-    original = helpers.CheckingModel.train
-    watched = []
-
-    def slow_train(self, *args):
-        release.wait(10)
-        return original(self, *args)
-
-    def watch(session):
-        time.sleep(2)
-        watched.extend([session.agent_steps, len(session.training_queue)])
-        time.sleep(0.5)
-        watched.append(session.agent_steps)
-        release.set()
-
-    class Watched(GA3C):
-        def start(self):
-            threading.Thread(target=watch, args=[self.session], daemon=True).start()
-            super().start()
-
-    monkeypatch.setattr(helpers.CheckingModel, "train", slow_train)
     settings = {**REUSE, "min_training_batch": 15, "num_trainers": 1, "num_predictors": 1, "max_prediction_batch": 1}
-    model, _, _ = run_counting(tmp_path, monkeypatch, Watched, steps=1000, num_agents=16, **settings)
-    steps, waiting, steps_later = watched
-    assert 0 < steps == steps_later
-    assert 2 <= waiting <= 8  # a few may be on their way when it holds
+    model, training, _ = run_counting(tmp_path, monkeypatch, HeldBack, steps=1000, num_agents=16, **settings)
+    assert training.system.stood_still
+    assert 2 <= training.system.waiting <= 8  # a few may be on their way when it holds
     check_nothing_lost_or_repeated(sorted({row for batch in model.batches for row in batch}), agents=16)
 
 

@@ -7,19 +7,11 @@ import signal
 import time
 
 import pytest
-from checks import alive, freeze_agents, start_training
+from checks import freeze_agents, start_training, wait_for_the_end_of
 from commands import output_of
 
 from ga3c_tf.evaluation import TrainedAgent, evaluate
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
-
-
-def wait_for_the_end_of(children):
-    for _ in range(200):
-        if not alive(children):
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{len(alive(children))} processes are left")
 
 
 @pytest.mark.timeout(300)
