@@ -36,7 +36,7 @@ from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.training import Training
 from ga3c_tf.workers.failures import FailureBudget
-from ga3c_tf.workers.supervisor import AgentError
+from ga3c_tf.workers.supervisor import AgentError, AgentSupervisor
 from ga3c_tf.workers.trainer import BatchBuilder, train
 
 # the update
@@ -285,6 +285,28 @@ def test_an_agents_error_ends_the_run_with_its_traceback(tmp_path, monkeypatch):
 def a3c_of(tmp_path, **settings):
     config = Config(**{"env_id": "CartPole-v1", "system": "a3c", "num_agents": 2, "seed": 1, **settings})
     return Training(A3C, config, describe_environment(config), RunFolder(tmp_path, config), "/CPU:0", print)
+
+
+@pytest.mark.parametrize(
+    ("annealing", "rate"), [({"anneal_steps": 1000}, 0.25), ({"anneal_fraction": 1.0, "minutes": 10.0}, 0.5)]
+)
+def test_the_rates_of_an_agent_follow_the_steps_and_the_time_of_all_agents_and_sessions(
+    tmp_path, monkeypatch, annealing, rate
+):
+    found = []
+
+    def start(processes, number, target, *args, pipe):
+        target(*args, pipe)  # in this process
+
+    monkeypatch.setattr(AgentSupervisor, "start", start)
+    monkeypatch.setattr("ga3c_tf.systems.a3c.process.configure_device", lambda *args: None)
+    monkeypatch.setattr("ga3c_tf.systems.a3c.process.play_and_train", lambda *args, rates, ended: found.append(rates()))
+    training = a3c_of(tmp_path, learning_rate=1.0, learning_rate_end=0.0, beta=0.01, **annealing)
+    session = training.session
+    session.restore({"agent_steps": 500, "time_s": 300.0, "agents_started": 2, "stats": session.stats.state()})
+    session.memory.steps[:] = 100, 150
+    training.system.start()
+    assert found == [(pytest.approx(rate, abs=0.05), 0.01)] * 2
 
 
 def test_a_checkpoint_counts_the_updates_that_its_weights_have(tmp_path):

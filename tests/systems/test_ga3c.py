@@ -35,6 +35,7 @@ from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.queues import IndexQueue
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.runs.stats import Stats
+from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C, updates_at_once
 from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.workers.predictor import Predictor
@@ -212,13 +213,13 @@ def test_each_budget_ends_the_run(tmp_path, monkeypatch, budget, why):
     assert summary["ended"] == why
 
 
-@pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
+@pytest.mark.parametrize("kind", [GA3C, SerialGA3C, A2C])
 def test_the_rates_are_those_of_the_agent_steps(tmp_path, monkeypatch, kind):
     used = []
     before_updates(monkeypatch, lambda model, *rates: used.append(rates))
     settings = {"learning_rate": 1.0, "learning_rate_end": 0.0, "beta_end": 0.005, "anneal_steps": 2000}
     run_counting(tmp_path, monkeypatch, kind, **settings)
-    if kind is SerialGA3C:  # several trainers may report out of turn
+    if kind is not GA3C:  # several trainers may report out of turn
         assert used == sorted(used, reverse=True)
     assert used[0][0] > 0.95 and used[-1] == (0.0, 0.005)
     assert {round(rate, 1) for rate, _ in used} == {number / 10 for number in range(11)}
