@@ -270,6 +270,7 @@ def test_every_segment_is_trained_on_once_by_its_own_agent(tmp_path, monkeypatch
     assert summary["agent_steps"] - 4 * t_max <= steps <= training.session.agent_steps
     assert len(reported) == len(batches) == training.session.model.version.numpy()
     assert sorted(np.concatenate(reported).tolist()) == sorted(lag for _, lags in batches for lag in lags)
+    assert training.session.stats.predictions >= steps  # some more only give a bootstrap value
 
 
 def test_an_agent_alone_has_no_policy_lag(tmp_path, monkeypatch):
@@ -307,6 +308,18 @@ def test_the_rates_of_an_agent_follow_the_steps_and_the_time_of_all_agents_and_s
     session.memory.steps[:] = 100, 150
     training.system.start()
     assert found == [(pytest.approx(rate, abs=0.05), 0.01)] * 2
+
+
+def test_the_server_counts_the_predictions_of_its_agents_one_by_one(tmp_path):
+    training = a3c_of(tmp_path)
+    report = UpdateReport(training.system._update_queue)
+    for predictions in (3, 4):
+        for _ in range(predictions):
+            report.predicted(1)
+        report.trained(np.zeros(2, np.int64), 0.0, 0.0, 0.0)
+    training.system.poll(0.0)
+    assert training.session.stats.predictions == 7
+    assert training.session.stats.window(1.0)["prediction_batch"] == 1.0
 
 
 def test_a_checkpoint_counts_the_updates_that_its_weights_have(tmp_path):
