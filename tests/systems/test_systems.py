@@ -36,7 +36,7 @@ def test_a_run_is_interrupted_resumed_and_evaluated(tmp_path, system):
         values = [float(row[column]) for row in metrics]
         assert all(later >= earlier for earlier, later in itertools.pairwise(values)) and values[-1] > 0
     lags = {float(row["policy_lag_mean"]) for row in metrics if row["policy_lag_mean"]}
-    assert lags == {0.0} if system == "a2c" else min(lags) >= 0
+    assert lags == {0.0} if system == "a2c" else max(lags) > 0
     assert {row["agents"] for row in metrics} == {"3"}
     assert any(row["kl"] for row in metrics) == (system != "a3c") and any(row["floored"] for row in metrics)
     agent = TrainedAgent(run, "latest", greedy=False, seed=0, device="/CPU:0", warn=print)
