@@ -59,13 +59,22 @@ def test_segments_beyond_the_limit_are_dropped_and_counted(tmp_path, monkeypatch
     model, _, summary = run_counting(
         tmp_path, monkeypatch, kind, model=Versioned, max_policy_lag=2, num_trainers=1, max_training_queue=60
     )
-    assert max(lag.max() for lag in lags) <= 2
+    largest = max(lag.max() for lag in lags)
+    assert largest <= 2
+    if kind is SerialGA3C:  # with processes the lag depends on their speeds
+        assert largest == 2
     trained = sum(map(len, model.batches))
     assert summary["dropped_steps"] > 0
     assert trained + summary["dropped_steps"] <= summary["agent_steps"]
     assert summary["agent_steps"] - 6 * 2 * 60 <= trained + summary["dropped_steps"]
     for rows in model.batches:
         check_segment(rows, 5)
+
+
+def test_with_a_limit_of_zero_segments_of_the_newest_weights_are_trained_on(tmp_path, monkeypatch, lags):
+    model, _, summary = run_counting(tmp_path, monkeypatch, SerialGA3C, model=Versioned, max_policy_lag=0, steps=600)
+    assert len(model.batches) == len(lags) > 20 and not np.concatenate(lags).any()
+    assert summary["dropped_steps"] > 0
 
 
 def test_without_a_limit_nothing_is_dropped(tmp_path, monkeypatch):
