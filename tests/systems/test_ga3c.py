@@ -30,7 +30,7 @@ import ga3c_tf.systems.ga3c.system
 import ga3c_tf.workers.predictor
 from ga3c_tf.config import Config
 from ga3c_tf.errors import Diverged
-from ga3c_tf.host.scheduling import IdleCores
+from ga3c_tf.host.scheduling import IdleCores, scheduling_restored
 from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.queues import IndexQueue
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
@@ -332,18 +332,6 @@ def test_a_patient_predictor_takes_what_comes_while_it_waits(monkeypatch, patien
     assert model.batch_sizes == [4 if patient else 1]
 
 
-def test_agents_wait_for_a_core_instead_of_taking_one(tmp_path, monkeypatch):
-    policies = set()
-
-    class Looking(GA3C):
-        def stop(self):  # every process has stepped by then, so none is still on its way to its policy
-            policies.update(os.sched_getscheduler(process.pid) for process in self.agents.processes._processes.values())
-            super().stop()
-
-    run_counting(tmp_path, monkeypatch, Looking, steps=600)
-    assert policies == {os.SCHED_BATCH}
-
-
 def test_a_slow_update_does_not_hold_up_the_end(tmp_path, monkeypatch):
     slow_updates(monkeypatch, 0.8)
 
@@ -507,22 +495,22 @@ def test_dynamic_adjustment_changes_the_workers_and_logs_why(tmp_path, monkeypat
         check_segment(rows, 5)
 
 
-def test_plain_scheduling_has_a_process_for_each_agent_and_holds_nothing_back(tmp_path, monkeypatch):
-    seen = {}
-
+def test_tuned_agents_wait_for_a_core_and_plain_ones_after_them_have_a_process_each_and_hold_nothing_back(
+    tmp_path, monkeypatch
+):
     class Watched(GA3C):
-        def poll(self, seconds):
-            super().poll(seconds)
-            seen["processes"] = max(seen.get("processes", 0), len(list(self.agents.processes)))
-            seen["batch"] = os.sched_getscheduler(0) == os.SCHED_BATCH
+        def stop(self):  # every process has stepped by then, so none is still on its way to its policy
+            processes = [0, *(process.pid for process in self.agents.processes._processes.values())]
+            self.policies = [os.sched_getscheduler(process) for process in processes]
+            super().stop()
 
     monkeypatch.setattr(Watched, "_trainers_are_behind", lambda self: True)
-    before = os.sched_getscheduler(0)
-    for scheduling, processes in (("tuned", 3), ("plain", 6)):  # the second after the first
-        settings = {"scheduling": scheduling, "agent_processes": None if scheduling == "plain" else 3}
-        (tmp_path / scheduling).mkdir()
-        _, training, summary = run_counting(tmp_path / scheduling, monkeypatch, Watched, **settings)
-        assert summary["ended"] == "steps" and seen.pop("processes") == processes
-        assert seen["batch"] == training.system._predictors_should_wait() == (scheduling == "tuned")
-        assert (training.system._gate.permits == sys.maxsize) == (scheduling == "plain")
-    os.sched_setscheduler(0, before, os.sched_param(0))
+    with scheduling_restored():
+        for scheduling, policy, processes in (("tuned", os.SCHED_BATCH, 3), ("plain", os.SCHED_OTHER, 6)):
+            (tmp_path / scheduling).mkdir()
+            settings = {"scheduling": scheduling, "agent_processes": None if scheduling == "plain" else 3}
+            _, training, summary = run_counting(tmp_path / scheduling, monkeypatch, Watched, **settings)
+            assert summary["ended"] == "steps"
+            assert training.system.policies == [policy] * (1 + processes)  # of the server and of its agent processes
+            assert training.system._predictors_should_wait() == (scheduling == "tuned")
+            assert (training.system._gate.permits == sys.maxsize) == (scheduling == "plain")
