@@ -36,8 +36,10 @@ from ga3c_tf.rollouts.queues import IndexQueue
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.a2c import A2C
-from ga3c_tf.systems.ga3c.system import GA3C, updates_at_once
+from ga3c_tf.systems.ga3c.system import AGENT_BYTES, GA3C, updates_at_once
 from ga3c_tf.systems.serial import SerialGA3C
+from ga3c_tf.systems.session import Session
+from ga3c_tf.workers.adjustment_rules import WorkerCounts
 from ga3c_tf.workers.predictor import Predictor
 from ga3c_tf.workers.trainer import BatchBuilder, Trainer, UpdateGate
 
@@ -465,6 +467,37 @@ def test_before_it_starts_no_time_has_passed_and_the_workers_are_those_found_bef
 
     run_counting(tmp_path, monkeypatch, Slow, adjustment=adjustment)
     assert seen == [0.0, kept]
+
+
+def new_adjustment(monkeypatch, start, room, **settings):
+    """The dynamic adjustment of a system that begins with `start`, with memory left for `room` agents; and the system.
+
+    It is not started.
+    """
+    monkeypatch.setattr("ga3c_tf.systems.session.Model", helpers.CheckingModel)
+    monkeypatch.setattr(ga3c_tf.systems.ga3c.system, "available_bytes", lambda: room * AGENT_BYTES)
+    spec = SimpleNamespace(state_shape=helpers.SHAPE, state_dtype="uint8", num_actions=helpers.NUM_ACTIONS)
+    session = Session(Config(env_id="helpers:Counting-v0", seed=1, **settings), spec, "/CPU:0", print)
+    session.log = SimpleNamespace(adjustment=print)
+    system = GA3C(session)
+    return system._new_adjustment(WorkerCounts(*start)), system
+
+
+@pytest.mark.parametrize(("rule", "count", "warm_up"), [("fast", 10, 0.25), ("paper", 10, 0.25), ("nvlabs", 2, 0.0)])
+def test_the_authors_rule_counts_updates_from_the_first_second_and_the_others_samples_after_a_warm_up(
+    monkeypatch, rule, count, warm_up
+):
+    adjustment, system = new_adjustment(monkeypatch, (4, 1, 1), room=1000, adjustment=rule, num_agents=4)
+    for _ in range(2):
+        system.session.stats.trained(np.zeros(5, np.int64), 0.0, 0.0, 0.0)
+    assert adjustment._samples() == count and adjustment._warm_up == warm_up
+
+
+@pytest.mark.parametrize(("room", "agents"), [(2.5, 6), (1000, 32)])
+def test_the_adjustment_tries_as_many_agents_as_there_is_memory_for_and_16_threads_of_a_kind(monkeypatch, room, agents):
+    settings = {"adjustment": "fast", "num_agents": 4, "max_agents": 32}
+    adjustment, _ = new_adjustment(monkeypatch, (4, 17, 1), room, **settings)
+    assert adjustment.search._limits == (agents, 17, 16)  # or with as many threads as the run begins with
 
 
 @pytest.mark.parametrize(
