@@ -1,11 +1,34 @@
 """What a training prints: where it begins, each row, and what it did."""
 
+import math
+import sys
 from pathlib import Path
 
+import pytest
 from helpers import SUMMARY
 
 from ga3c_tf.config import Config
-from ga3c_tf.status import beginning, ending
+from ga3c_tf.status import LiveStatus, PlainStatus, beginning, ending, status_for
+
+ROW = {
+    "time_s": 600.0,
+    "agent_steps": 1234567,
+    "episodes": 890,
+    "rolling_score": 8.94,
+    "pps": 2057.6,
+    "tps": 41.2,
+    "policy_lag_mean": 3.24,
+    "policy_lag_p95": 9.0,
+    "policy_lag_max": 27.0,
+    "prediction_batch": 12.3,
+    "training_batch": 42.1,
+    "agents": 32,
+    "predictors": 2,
+    "trainers": 4,
+    "entropy": math.nan,
+    "progress": 0.25,
+}
+"""A row of metrics, as `Training.run` reports it."""
 
 
 def test_the_first_line_says_until_when():
@@ -42,3 +65,54 @@ def test_the_next_commands_trust_the_code_that_the_run_used():
     lines = ending(SUMMARY, own_code=True).splitlines()
     assert lines[2].endswith("ga3c-tf evaluate 'runs/my pong' --trust-code")
     assert lines[3].endswith("ga3c-tf resume 'runs/my pong' --trust-code --minutes N")
+
+
+# while it runs
+
+
+def shown(capsys, *rows):
+    """What a panel shows of these rows at the end, where the output is no terminal."""
+    with LiveStatus("Pong-v5  runs/pong") as status:
+        for row in rows:
+            status.show(row)
+    return capsys.readouterr().out
+
+
+def test_the_panel_shows_the_numbers_of_the_last_row(capsys):
+    lines = shown(capsys, {**ROW, "agent_steps": 5}, ROW).splitlines()
+    assert "Pong-v5  runs/pong" in lines[0]
+    cells = [line.strip("│ ").split("  ") for line in lines[1:7]]
+    assert [[cell.strip() for cell in row if cell.strip()] for row in cells] == [
+        ["time", "0:10:00", "agent steps", "1,234,567"],
+        ["episodes", "890", "rolling score", "8.9"],
+        ["PPS", "2058", "TPS", "41"],
+        ["prediction batch", "12.3", "training batch", "42.1"],
+        ["N_A, N_P, N_T", "32, 2, 4", "entropy", "-"],
+        ["policy lag", "3.2", "95 %, maximum", "9.0, 27.0"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("time_s", "progress", "words"),
+    [
+        (600.0, 0.25, "25% of the budget, about 0:30:00 left"),
+        (7200.0, 0.5, "50% of the budget, about 2:00:00 left"),
+        (600.0, 1.0, "100% of the budget, about 0:00:00 left"),
+    ],
+)
+def test_the_panel_shows_how_much_of_the_budget_is_used_and_about_how_long_the_rest_takes(
+    capsys, time_s, progress, words
+):
+    assert words in shown(capsys, {**ROW, "time_s": time_s, "progress": progress})
+
+
+@pytest.mark.parametrize("progress", [None, 0.0])
+def test_without_a_budget_or_any_progress_the_panel_shows_no_time_left(capsys, progress):
+    text = shown(capsys, {**ROW, "progress": progress})
+    assert "1,234,567" in text and "left" not in text
+
+
+@pytest.mark.parametrize(("terminal", "kind"), [(True, LiveStatus), (False, PlainStatus)])
+def test_the_panel_is_for_terminals(monkeypatch, terminal, kind):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    assert type(status_for("Pong")) is kind
