@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gymnasium
@@ -19,6 +20,8 @@ from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.model import losses
 from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.tensorflow import keras
+from ga3c_tf.systems.ga3c.agents import AgentProcesses
+from ga3c_tf.systems.ga3c.system import GA3C
 
 SMALL = {"preset": "smoke", "num_agents": 2, "device": "cpu", "seed": 1, "progress": False}
 
@@ -342,3 +345,38 @@ def test_a_script_without_a_guard_begins_once_and_ends_cleanly_at_ctrl_c(tmp_pat
     assert word == "ended" and list(map(float, scores)) == agent.evaluate(episodes=3).scores
     if reason == "interrupted":
         assert ended - asked < 30
+
+
+def test_a_training_in_another_thread_leaves_ctrl_c_to_the_program(tmp_path):
+    """Python allows signal handlers in the main thread only."""
+    before = signal.getsignal(signal.SIGINT)
+    with ThreadPoolExecutor(1) as threads:
+        training = threads.submit(ga3c_tf.train, "CartPole-v1", run_dir=str(tmp_path / "run"), steps=300, **SMALL)
+        run = training.result()
+    assert run.summary["ended"] == "steps" and signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_ctrl_c_kills_the_agents_of_a_training(tmp_path, monkeypatch):
+    poll = GA3C.poll
+    stop = AgentProcesses.stop
+    processes = []
+
+    def first_interrupt(system, seconds):
+        poll(system, seconds)
+        if system.session.agent_steps and not system.session.stopping:
+            signal.raise_signal(signal.SIGINT)
+
+    def second_interrupt(agents):
+        processes.extend(agents.processes._processes.values())
+        signal.raise_signal(signal.SIGINT)
+        stop(agents)
+
+    monkeypatch.setattr(GA3C, "poll", first_interrupt)
+    monkeypatch.setattr(AgentProcesses, "stop", second_interrupt)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=10**9, **SMALL)
+    for process in processes:
+        process.join(10)
+    assert processes and {process.exitcode for process in processes} == {-signal.SIGKILL}
+    assert signal.getsignal(signal.SIGINT) is before
