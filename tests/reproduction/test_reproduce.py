@@ -16,6 +16,7 @@ import pytest
 from commands import children_of, ga3c_tf
 from invented_runs import failed, invent
 
+from ga3c_tf.cli import main as cli
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.processes import end_with_parent
 from ga3c_tf.reproduce import command
@@ -397,6 +398,26 @@ def test_a_failed_run_is_recorded_and_the_rest_go_on(tmp_path, monkeypatch):
     statuses = [record.status for record in records if record.metric == "tps"]
     assert statuses == [runs[0].status_text, MEASURED, NOT_RUN]
     assert [record.value is None for record in records if record.metric == "tps"] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("results", "code", "said"),
+    [
+        ([{"status": FINISHED}], 0, []),
+        ([{"status": FINISHED}, {"status": FAILED, "reason": "out of memory"}], 1, ["failed: out of memory"]),
+        ([{"status": FAILED, "reason": "the loss", "ended": outcomes.DIVERGED}], 0, ["failed: the loss"]),
+        ([{}], 1, ["not run"]),
+    ],
+)
+def test_the_exit_code_is_1_where_a_run_has_no_result(tmp_path, monkeypatch, capsys, results, code, said):
+    runs = [Run(tiny(seed), tmp_path, result) for seed, result in enumerate(results)]
+    monkeypatch.setattr(command, "reproduce", lambda *arguments: runs)
+    monkeypatch.setattr("ga3c_tf.cli.figures.exit_on_signals", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["ga3c-tf", "reproduce", "--figure", "scores", "--budget", "smoke"])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == code
+    assert capsys.readouterr().err.splitlines() == [f"ga3c-tf: {runs[-1].spec.id}: {text}" for text in said]
 
 
 class Calls(list):
