@@ -433,20 +433,21 @@ class Plant:
     def __init__(self, rate: Callable[[WorkerCounts], float], start_s: float = 0.0):
         self._rate = rate
         self._start_s = start_s
+        self.clock: Callable[[], float] = time.monotonic
         self.applied: list[WorkerCounts] = []
         self._samples = 0.0
-        self._since = time.monotonic()
+        self._since = 0.0
 
     def apply(self, setting: WorkerCounts) -> None:
         self._samples = self.samples()
-        self._since = time.monotonic()
+        self._since = self.clock()
         self.applied.append(setting)
 
     def samples(self) -> int:
         if not self.applied:
             return 0
-        seconds = max(0.0, time.monotonic() - self._since - self._start_s)
-        return int(self._samples + seconds * self._rate(self.applied[-1]))
+        seconds = max(0.0, self.clock() - self._since - self._start_s)
+        return round(self._samples + seconds * self._rate(self.applied[-1]))
 
 
 class Script(Search):
@@ -466,23 +467,38 @@ class Script(Search):
         return Decision(accepted, f"because of {setting.agents}")
 
 
+class SimulatedTime(threading.Event):
+    """Stands in for the event that the thread waits for: a wait ends at once, and the clock goes on by its time."""
+
+    def __init__(self):
+        super().__init__()
+        self.now = 1000.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def wait(self, timeout=None):
+        self.now += timeout
+        return self.is_set()
+
+
 def run_thread(search: Search, plant: Plant, rows: int, **settings) -> list[dict]:
-    """Runs the thread until it has logged so many rows; returns them."""
+    """Runs the thread in simulated time until it has logged so many rows; returns them."""
     log: list[dict] = []
-    enough = threading.Event()
+    simulated = SimulatedTime()
+    plant.clock = simulated.clock
 
     def keep(row):
         log.append(row)
         if len(log) == rows:
-            enough.set()
+            thread.stop()
 
-    thread = DynamicAdjustment(search, plant.apply, plant.samples, keep, enough.set, **settings)
+    thread = DynamicAdjustment(search, plant.apply, plant.samples, keep, print, clock=simulated.clock, **settings)
+    thread._stopping = simulated
     thread.start()
-    assert enough.wait(30)
-    thread.stop()
-    thread.join(5)
+    thread.join(30)
     assert not thread.is_alive() and thread.error is None
-    return log[:rows]
+    return log
 
 
 def test_the_thread_applies_changes_and_logs_a_row_a_period():
@@ -490,18 +506,16 @@ def test_the_thread_applies_changes_and_logs_a_row_a_period():
     two = WorkerCounts(2, 1, 3)
     search = Script((one, True), (two, False), (one, True), (one, True), (two, True))
     plant = Plant(lambda _: 10_000)
-    start = time.monotonic()
-    rows = run_thread(search, plant, 5, period=0.2)
+    rows = run_thread(search, plant, 5, period=20.0)
     assert all(tuple(row) == ADJUSTMENT_COLUMNS for row in rows)
     assert [(row["agents"], row["predictors"], row["trainers"]) for row in rows] == [one, two, one, one, two]
     assert [row["accepted"] for row in rows] == [1, 0, 1, 1, 1]
     assert [row["why"] for row in rows] == [f"because of {row['agents']}" for row in rows]
     assert plant.applied == [one, two, one, two], "only what differs is applied"
-    times = [start, *(row["time_s"] for row in rows)]
-    assert min(np.diff(times)) >= 0.2 and np.median(np.diff(times)) < 0.4
-    for row, windows in zip(rows, search.observed, strict=False):
+    assert [row["time_s"] for row in rows] == [1020.0, 1040.0, 1060.0, 1080.0, 1100.0]
+    for row, windows in zip(rows, search.observed, strict=True):
         assert (row["rate"], row["noise"]) == read(windows) and len(windows) == WINDOWS
-        assert row["rate"] == pytest.approx(10_000, rel=0.2)
+        assert row["rate"] == pytest.approx(10_000)
 
 
 def test_the_warm_up_after_a_change_is_left_out_of_the_measurement():
@@ -509,22 +523,24 @@ def test_the_warm_up_after_a_change_is_left_out_of_the_measurement():
     without = Script(*script)
     half = Script(*script)
     for search, share in ((without, 0.0), (half, 0.5)):
-        rows = run_thread(search, Plant(lambda _: 10_000, start_s=0.15), 2, period=0.3, warm_up=share)
-    assert [windows[0].samples for windows in without.observed[:2]] == [0, 0]
-    assert all(window.samples > 0 for windows in half.observed[:2] for window in windows)
-    assert [row["rate"] for row in rows] == pytest.approx([10_000] * 2, rel=0.2)
+        rows = run_thread(search, Plant(lambda _: 10_000, start_s=9.0), 2, period=20.0, warm_up=share)
+    samples = [[window.samples for window in windows] for windows in without.observed]
+    assert samples == [[0, 0, 0, 0, 10_000, 20_000, 20_000, 20_000, 20_000, 20_000]] * 2
+    assert [window for windows in half.observed for window in windows] == [(10_000, 1.0)] * 2 * WINDOWS
+    assert [row["rate"] for row in rows] == [10_000] * 2
+    assert [row["time_s"] for row in rows] == [1020.0, 1040.0], "the warm-up is a part of the period"
 
 
 def test_without_a_change_the_whole_period_is_measured():
     search = Script((WorkerCounts(1, 1, 1), True))
-    run_thread(search, Plant(lambda _: 1000), 2, period=0.2, warm_up=0.5)
-    first, second = (sum(window.seconds for window in windows) for windows in search.observed[:2])
-    assert first >= 0.1 and second >= 0.2
+    run_thread(search, Plant(lambda _: 1000), 2, period=20.0, warm_up=0.5)
+    seconds = [sum(window.seconds for window in windows) for windows in search.observed]
+    assert seconds == [10.0, 20.0]
 
 
 def test_a_rejected_setting_gives_way_to_the_accepted_one_or_its_neighbor():
     search = searching(PaperSearch, start=WorkerCounts(4, 4, 4))
-    rows = run_thread(search, Plant(lambda setting: 100_000 / sum(setting)), 12, period=0.05)
+    rows = run_thread(search, Plant(lambda setting: 100_000 / sum(setting)), 12, period=20.0)
     settings = [WorkerCounts(row["agents"], row["predictors"], row["trainers"]) for row in rows]
     accepted = settings[0]
     assert 0 in [row["accepted"] for row in rows]
