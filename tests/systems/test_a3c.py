@@ -71,6 +71,7 @@ OPTIONS = [
     {"optimizer": "adam", "grad_clip_global": 0.1},
     {"loss_reduction": "mean", "value_coefficient": 0.5, "rmsprop_epsilon": 1e-3},
     {"advantage": "gae", "normalize_advantages": True, "initialization": "orthogonal"},
+    {"correction": "v-trace"},
 ]
 
 
@@ -81,6 +82,12 @@ def batch(config, number):
         rng.integers(0, 3, config.t_max).astype(np.int32),
         rng.normal(0, 2, config.t_max).astype(np.float32),
     )
+
+
+def of_v_trace(config, number):
+    """Rewards, log-probabilities under another policy, and the value after the segment: what V-trace also reads."""
+    rng = np.random.default_rng(100 + number)
+    return rng.normal(size=config.t_max), np.log(rng.uniform(0.1, 0.9, config.t_max)), rng.normal()
 
 
 def weights_of(model):
@@ -127,6 +134,9 @@ def test_the_three_systems_make_the_same_updates_of_the_same_data(options):
         for memory in memories.values():
             memory.states[0, : config.t_max], memory.actions[0], memory.returns[0] = batch(config, number)
             memory.lengths[0], memory.versions[0] = config.t_max, number
+            rewards, mu_log_probabilities, bootstrap_value = of_v_trace(config, number)
+            memory.rewards[0], memory.mu_log_probabilities[0] = rewards, mu_log_probabilities
+            memory.bootstrap_values[0] = bootstrap_value
         for step, _ in systems.values():
             step()
     expected = weights_of(systems["ga3c"][1])
