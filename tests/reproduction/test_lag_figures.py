@@ -214,6 +214,7 @@ def verdicts(results):
 def test_equal_settings_are_seldom_told_apart_and_different_ones_often():
     """The eleven findings together; the machine's speed differs between seeds by 20 %, which the pairs take out."""
     rng = np.random.default_rng(0)
+    specs = FIGURES["policy-lag"].all_specs("quick")
 
     def results(effect):
         speeds = np.exp(0.2 * rng.normal(size=6))
@@ -224,7 +225,7 @@ def test_equal_settings_are_seldom_told_apart_and_different_ones_often():
             value = 10 + better + rng.normal()
             return value * speeds[spec.seed] if metric == minimum_batch.PPS else value
 
-        return Drawn(FIGURES["policy-lag"].all_specs("quick"), number)
+        return Drawn(specs, number)
 
     wrong = np.mean([any(each != NO_DIFFERENCE for each in verdicts(results(0.0))) for _ in range(300)])
     assert wrong <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 300)
@@ -288,13 +289,14 @@ def test_a_share_at_the_limit_is_seldom_decided_and_one_far_below_it_often():
     """The six other findings of the figure leave an error of 3.8 % for this one."""
     rng = np.random.default_rng(0)
 
-    def decided(mean, verdict):
-        found = [corrections.judged_share(rng.normal(mean, 0.25, 5).tolist()).verdict for _ in range(2000)]
-        return np.mean([each == verdict for each in found])
+    def drawn(mean, repetitions):
+        shares = rng.normal(mean, 0.25, (repetitions, 5)).tolist()
+        return np.array([corrections.judged_share(share).verdict for share in shares])
 
-    assert decided(0.5, HOLDS) + decided(0.5, FAILS) < 0.038 + 0.012  # and two standard errors
-    assert decided(0.0, FAILS) > 0.75
-    assert decided(1.0, HOLDS) > 0.75
+    assert np.isin(drawn(0.5, 2000), [HOLDS, FAILS]).mean() < 0.038 + 0.012  # and more than two standard errors
+    # Both shares are 0.87, with a standard error of 0.015.
+    assert (drawn(0.0, 500) == FAILS).mean() > 0.75
+    assert (drawn(1.0, 500) == HOLDS).mean() > 0.75
 
 
 def test_ga3c_that_diverged_has_lost_everything(folder):
@@ -419,15 +421,19 @@ def test_a_wrong_prediction_is_seldom_confirmed_and_a_right_one_more_often():
     rng = np.random.default_rng(0)
     predicted = {name: question.predicted for name, question in tolerance.QUESTIONS.items()}
 
-    def share(octaves, *sought):
-        return np.mean([[each in sought for each in simulated(octaves, rng)] for _ in range(100)], 0)
+    def hundred(octaves):
+        return np.array([simulated(octaves, rng) for _ in range(100)])
 
-    halfway = dict.fromkeys(predicted, tolerance.HALFWAY)
-    assert share(halfway, HOLDS, FAILS).sum() < 0.05
-    right, wrong = predicted, {name: 2 - value for name, value in predicted.items()}
-    assert (share(right, FAILS) == 0).all() and (share(wrong, HOLDS) == 0).all()
-    states, updates, rate = share(right, HOLDS)
-    assert states > 0.1 and updates > 0.1 and rate > 0.3
+    halfway = hundred(dict.fromkeys(predicted, tolerance.HALFWAY))
+    assert np.isin(halfway, [HOLDS, FAILS]).mean(0).sum() < 0.05
+    right = hundred(predicted)
+    wrong = hundred({name: 2 - value for name, value in predicted.items()})
+    assert not (right == FAILS).any()
+    assert not (wrong == HOLDS).any()
+    states, updates, rate = (right == HOLDS).mean(0)
+    assert states > 0.1
+    assert updates > 0.1
+    assert rate > 0.3
 
 
 @pytest.mark.parametrize(("tolerated", "verdict"), [(100.0, FAILS), (2.0, HOLDS), (15.3, NO_DIFFERENCE)])
