@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 import onnxruntime
 import pytest
-from commands import ga3c_tf, output_of
+from commands import ga3c_tf
 from gymnasium import spaces
 
 import ga3c_tf as package
@@ -272,9 +272,8 @@ def test_the_value_is_told_with_its_discount_and_rewards(clips, of):
 
 
 def test_a_score_in_a_run_folder_is_not_the_agents(run, tmp_path):
-    copy = shutil.copytree(run, tmp_path / "run")
-    (copy / "score.json").write_text(json.dumps({"mean": -1.0, "agent_steps": 0}))
-    found = package.load_agent(copy, device="cpu").export(tmp_path / "agent.keras", "keras")
+    (run / "score.json").write_text(json.dumps({"mean": -1.0, "agent_steps": 0}))
+    found = package.load_agent(run, device="cpu").export(tmp_path / "agent.keras", "keras")
     assert found["score"] is None and found["training"]["agent_steps"] > 0
 
 
@@ -308,11 +307,10 @@ def test_the_program_of_the_page_plays(agents, tmp_path, monkeypatch, capsys):
 # the command
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("export") / "pole"
-    output_of("train", "CartPole-v1", "--preset", "smoke", "--seed", 1, "--run-dir", folder)
-    return folder
+@pytest.fixture
+def run(smoke_run, tmp_path):
+    """A short CartPole run, in a folder of its own."""
+    return shutil.copytree(smoke_run[0], tmp_path / "runs" / "pole")
 
 
 def test_a_run_is_exported_by_the_command_with_its_score(run, tmp_path):

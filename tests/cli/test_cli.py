@@ -238,13 +238,10 @@ def test_a_folder_that_is_taken_is_refused_and_left_alone(tmp_path):
 # a run, from training to its video
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
+@pytest.fixture
+def run(smoke_run):
     """A short CartPole run; tests copy it before they change it."""
-    folder = tmp_path_factory.mktemp("runs") / "cartpole"
-    done = ga3c_tf("train", "CartPole-v1", "--preset", "smoke", "--run-dir", folder, "--seed", 4, "--json")
-    assert done.returncode == 0, done.stderr
-    return folder, done.stdout.splitlines()
+    return smoke_run
 
 
 @pytest.fixture

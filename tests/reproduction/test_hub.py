@@ -21,10 +21,10 @@ from ga3c_tf.runs import weights
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory):
-    """A CartPole run of seconds, and what `publish` writes of it for the Hub."""
+def published(smoke_run, tmp_path_factory):
+    """What `publish` writes of a CartPole run for the Hub, with a copy of the run beside it."""
     folder = tmp_path_factory.mktemp("hub")
-    output_of("train", "CartPole-v1", "--preset", "smoke", "--seed", 1, "--run-dir", folder / "run")
+    shutil.copytree(smoke_run[0], folder / "run")
     said = output_of("publish", folder / "run", folder / "pole", "--episodes", 4, "--format", "huggingface")
     assert said.splitlines()[-1] == f"to upload it: hf upload USER/pole {folder / 'pole'}"
     validate_repo_id("USER/pole")
