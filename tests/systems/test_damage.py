@@ -290,7 +290,21 @@ def outcome(words):
     return ended.value.code or 0, output.getvalue()
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZING = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(FUZZING, max_examples=40)
+MANY = settings(FUZZING, max_examples=150)
+
+
+def check_words(folder, monkeypatch, words):
+    """Checks that a command ends with 0, or with 2 and one line."""
+    monkeypatch.chdir(folder)
+    code, output = outcome(words)
+    assert code in (0, 2) and "Traceback" not in output
+    if code == 2 and output and "Usage" not in output:
+        assert output.splitlines()[-1].startswith("ga3c-tf: ")
+
+
+@FEW
 @given(COMMANDS)
 @example(["train", "CartPole-v1", "--predictors", "17"])
 @example(["train", "CartPole-v1", "--trainers", "17"])
@@ -298,11 +312,15 @@ def outcome(words):
 @example(["train", "ALE/Pong-v5", "--frame-stack", "1000000000"])
 @example(["train", "ALE/Pong-v5", "--noop-max", "99999999999999999999"])
 def test_whatever_is_typed_ends_with_0_or_2_and_one_line(tmp_path, monkeypatch, words):
-    monkeypatch.chdir(tmp_path)
-    code, output = outcome(words)
-    assert code in (0, 2) and "Traceback" not in output
-    if code == 2 and output and "Usage" not in output:
-        assert output.splitlines()[-1].startswith("ga3c-tf: ")
+    check_words(tmp_path, monkeypatch, words)
+
+
+@pytest.mark.slow
+@MANY
+@given(COMMANDS)
+def test_more_that_may_be_typed_ends_with_0_or_2_and_one_line(tmp_path, monkeypatch, words):
+    """Takes half a minute."""
+    check_words(tmp_path, monkeypatch, words)
 
 
 JSON = st.recursive(
@@ -319,15 +337,28 @@ CONFIGS = st.one_of(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(CONFIGS)
-def test_whatever_config_json_says_resume_ends_with_0_or_2(run, tmp_path, monkeypatch, text):
-    monkeypatch.chdir(tmp_path)
-    shutil.rmtree(tmp_path / "run", ignore_errors=True)
-    folder = shutil.copytree(run, tmp_path / "run")
+def check_config(run, place, monkeypatch, text):
+    """Checks that a resume of the run with this config.json ends with 0, or with 2 and one line."""
+    monkeypatch.chdir(place)
+    shutil.rmtree(place / "run", ignore_errors=True)
+    folder = shutil.copytree(run, place / "run")
     (folder / "config.json").write_bytes(text)
     (folder / "meta.json").unlink()
     code, output = outcome(["resume", "run", "--steps", "900"])
     assert code in (0, 2) and "Traceback" not in output
     if code == 2:
         assert output.splitlines()[-1].startswith("ga3c-tf: ")
+
+
+@FEW
+@given(CONFIGS)
+def test_whatever_config_json_says_resume_ends_with_0_or_2(run, tmp_path, monkeypatch, text):
+    check_config(run, tmp_path, monkeypatch, text)
+
+
+@pytest.mark.slow
+@MANY
+@given(CONFIGS)
+def test_whatever_else_config_json_says_resume_ends_with_0_or_2(run, tmp_path, monkeypatch, text):
+    """Takes half a minute."""
+    check_config(run, tmp_path, monkeypatch, text)
