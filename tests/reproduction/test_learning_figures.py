@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from invented_runs import ON_GPU, SESSION, failed, invent, labelled, made, of_session
+from invented_runs import ON_GPU, SESSION, failed, invent, labelled, made, of_session, played
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
@@ -45,9 +45,8 @@ def test_the_games_of_table_3_that_reach_the_papers_score_are_named(folder):
     training = {"time_s": 60.0, "agent_steps": 4000}
     for game, score in (("pong", 17.0), ("qbert", 7500.0), ("boxing", 90.0), ("seaquest", 100.0)):
         [spec] = FIGURES["scores"].specs("quick", game, 1)
-        played = {"scores": [score] * 30, "protocol": "30 episodes", "agent_steps": 4000}
-        random = {**played, "scores": [{"pong": -20.0}.get(game, 0.0)] * 30}
-        invent(folder.runs, spec, training=training, evaluation=played, random=random)
+        random = played({"pong": -20.0}.get(game, 0.0))
+        invent(folder.runs, spec, training=training, evaluation=played(score), random=random)
     answer = FIGURES["scores"].answer(made(folder, "scores"))
     assert answer.startswith(
         "2 of 4 games reach at least 95 % of the score of the paper's GA3C (boxing, pong, one seed each); "
@@ -91,11 +90,12 @@ def test_final_weights_are_judged_where_they_played(folder):
     """In training GA3C ended far below A2C; its final weights score as much."""
     for seed in (1, 2, 3):
         for spec in environments.specs("tuned", "minatar_asterix", seed):
-            played = {"scores": [20 + seed / 10] * 100, "protocol": "100 episodes", "agent_steps": spec.config.steps}
+            steps = spec.config.steps
             last = {"ga3c": 5.0, "a2c": 20.0}[spec.system]
-            random = {"random": {**played, "scores": [0.5] * 100}} if spec.random_play else {}
-            training = {"time_s": 60.0, "agent_steps": spec.config.steps}
-            invent(folder.runs, spec, scores=(0.0, last), training=training, evaluation=played, **random)
+            scored = {"evaluation": played(20 + seed / 10, 100, steps)}
+            if spec.random_play:
+                scored["random"] = played(0.5, 100, steps)
+            invent(folder.runs, spec, scores=(0.0, last), training={"time_s": 60.0, "agent_steps": steps}, **scored)
     results = made(folder, "environments", budget="tuned")
     assert environments.findings(results)["A2C"].verdict == HOLDS
     text = "\n".join(environments.FIGURE.section(results))
@@ -134,8 +134,7 @@ def test_a_score_of_table_3_is_that_of_all_seeds(folder):
     """The paper's GA3C scores 18 on Pong, and its random policy -20.7."""
     for seed, score in ((1, 18.5), (2, 18.5)):
         [spec] = FIGURES["scores"].specs("quick", "pong", seed)
-        played = {"scores": [score] * 30, "protocol": "30 episodes", "agent_steps": 4000}
-        invent(folder.runs, spec, training={"time_s": 60.0, "agent_steps": 4000}, evaluation=played)
+        invent(folder.runs, spec, training={"time_s": 60.0, "agent_steps": 4000}, evaluation=played(score))
     results = made(folder, "scores", seeds=2)
     assert scores_figure.verdict(results, "pong") == "reached, n = 2"
     [spec] = FIGURES["scores"].specs("quick", "pong", 3)
@@ -151,8 +150,7 @@ def test_a_score_of_table_3_is_that_of_all_seeds(folder):
 
 def test_tuned_scores_stand_beside_what_others_published(folder):
     [spec] = FIGURES["scores"].specs("tuned", "up_n_down", 1)
-    played = {"scores": [20_000.0] * 100, "protocol": "100 episodes", "agent_steps": 4_000_000}
-    invent(folder.runs, spec, evaluation=played)
+    invent(folder.runs, spec, evaluation=played(20_000.0, 100, 4_000_000))
     text = "\n".join(scores_figure.details(made(folder, "scores", budget="tuned")))
     assert "| up_n_down | 20,000 [20,000, 20,000] (100 episodes), 1 seed | 57,099 | 147,169 |" in text
     assert text.count("| 147,169 |") == 1 and "15,460" not in text  # Q*bert has no score of ours
@@ -358,8 +356,8 @@ def test_pong_is_held_against_what_others_published(folder):
     for seed in (1, 2, 3):
         sticky, noops = FIGURES["sample-efficiency"].specs("tuned", "pong", seed)
         for spec, score in ((sticky, 16.7), (noops, 19.0)):
-            played = {"scores": [score + seed / 10] * 100, "protocol": "100 episodes", "agent_steps": spec.config.steps}
-            invent(folder.runs, spec, scores=(-21.0, *[18.0 + seed / 10] * 8), evaluation=played)
+            evaluation = played(score + seed / 10, 100, spec.config.steps)
+            invent(folder.runs, spec, scores=(-21.0, *[18.0 + seed / 10] * 8), evaluation=evaluation)
     results = made(folder, "sample-efficiency", budget="tuned")
     found = sample_efficiency.findings(results)
     assert found["early"].verdict == found["noops"].verdict == HOLDS
@@ -376,8 +374,8 @@ def test_pong_is_held_against_what_others_published(folder):
 def test_a_score_is_of_its_checkpoint_and_says_where_the_policy_repeats_itself(folder):
     for spec in FIGURES["scores"].all_specs("quick"):
         scores = [7.0] * 15 + list(range(15)) if spec.game == "amidar" else list(range(30))
-        played = {"protocol": "30 whole episodes", "agent_steps": 1234, "scores": scores}
-        invent(folder.runs, spec, evaluation=played)
+        evaluation = {"protocol": "30 whole episodes", "agent_steps": 1234, "scores": scores}
+        invent(folder.runs, spec, evaluation=evaluation)
     results = made(folder, "scores")
     text = "\n".join(FIGURES["scores"].section(results))
     assert text.count("episodes scored") == 1 and "- amidar: 16 of the 30 episodes scored 7." in text
@@ -386,8 +384,8 @@ def test_a_score_is_of_its_checkpoint_and_says_where_the_policy_repeats_itself(f
 
 def test_learning_curves_stand_beside_random_play_and_their_best_is_of_full_windows(folder):
     for spec in FIGURES["learning-curves"].all_specs("quick"):
-        played = {"random": {"scores": [1.0, 3.0]}} if spec.game == "boxing" and spec.system == "ga3c" else {}
-        run = invent(folder.runs, spec, **played)
+        random = {"random": {"scores": [1.0, 3.0]}} if spec.game == "boxing" and spec.system == "ga3c" else {}
+        run = invent(folder.runs, spec, **random)
         rows = ["1.0,10,8,99.0", "2.0,900,99,50.0", "3.0,1000,100,4.0", "4.0,2000,200,3.0"]
         (run.path / "curve.csv").write_text("\n".join(["time_s,agent_steps,episodes,rolling_score", *rows]) + "\n")
     text = "\n".join(FIGURES["learning-curves"].section(made(folder, "learning-curves")))

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from invented_runs import SESSION, failed, invent, labelled, made
+from invented_runs import SESSION, failed, invent, labelled, made, played
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce import command
@@ -163,8 +163,8 @@ def test_all_seeds_of_a_setting_are_compared_with_a_method_of_the_users_own(fold
     for seed in (1, 2, 3):
         [spec] = FIGURES["scores"].specs("quick", "pong", seed)
         for each, score in ((spec, 5.0), (spec.changed(huber), 15.0 + seed)):
-            played = {"scores": [score + seed] * 30, "protocol": "30 episodes", "agent_steps": 4000}
-            invent(folder.runs, each, training={"time_s": 60.0, "agent_steps": 4000}, evaluation=played)
+            training = {"time_s": 60.0, "agent_steps": 4000}
+            invent(folder.runs, each, training=training, evaluation=played(score + seed))
     folder.add_method(huber, print)
     folder.update(FIGURES["scores"], "quick", ("pong",), 3, print)
     paper, own = (folder.results(FIGURES["scores"], "quick", changes=changes) for changes in ({}, huber))

@@ -1,7 +1,7 @@
 """The top of the results page: for each figure what is claimed, and our answer."""
 
 import pytest
-from invented_runs import invent, made
+from invented_runs import invent, made, played
 
 from ga3c_tf.reproduce.figures.learning import scores, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
@@ -122,8 +122,6 @@ def test_the_page_of_a_user_is_about_what_was_run(folder):
 )
 def test_the_answer_of_the_scores_is_how_far_they_are(folder, mean, answer):
     [spec] = scores.specs("quick", "pong", 1)
-    played = {"protocol": "whole episodes", "agent_steps": 10}
-    random = {**played, "scores": [-20.0, -20.0]}
-    invent(folder.runs, spec, evaluation={**played, "scores": [mean, mean]}, random=random)
+    invent(folder.runs, spec, evaluation=played(mean), random=played(-20.0))
     made(folder, "scores", ("pong",), seeds=1)
     assert rows(folder)["scores"][3] == answer
