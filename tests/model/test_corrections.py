@@ -1,11 +1,9 @@
 """Corrections of policy lag, against a reference, slow sums and hand-derived gradients."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 import tensorflow as tf
+from reference import SEGMENTS
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
@@ -13,7 +11,6 @@ from ga3c_tf.model import corrections, losses
 from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.rollouts.returns import nstep_returns
 
-SEGMENTS = json.loads((Path(__file__).parents[1] / "data" / "corrections.json").read_text())
 LENGTHS = (3, 1, 5, 2, 5)
 B, A, T_MAX, GAMMA, BETA = sum(LENGTHS), 4, 5, 0.9, 0.3
 

@@ -1,17 +1,13 @@
 """The losses against slow NumPy, and their gradients against hand-derived ones."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 import tensorflow as tf
+from reference import SEGMENTS
 
 from ga3c_tf.config import Config
 from ga3c_tf.model import losses
 from ga3c_tf.rollouts.columns import Batch
-
-SEGMENTS = json.loads((Path(__file__).parents[1] / "data" / "corrections.json").read_text())
 
 B, A, BETA = 7, 5, 0.3
 FLOOR = 0.1  # high enough that some probabilities of the batch lie below it

@@ -1,17 +1,14 @@
 """Policy lag as a divergence, against a reference, slow sums and exact expectations."""
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
+from reference import SEGMENTS
 
 from ga3c_tf.config import Config
 from ga3c_tf.rollouts.columns import NO_VERSION, Batch
 from ga3c_tf.rollouts.divergence import divergence, segment_lag
-
-SEGMENTS = json.loads((Path(__file__).parents[1] / "data" / "corrections.json").read_text())
 
 
 @pytest.mark.parametrize("segment", SEGMENTS, ids=lambda segment: str(segment["seed"]))

@@ -1,14 +1,10 @@
 """The returns against slow sums, and against what the authors' agents sent to training."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
+from reference import SEGMENTS
 
 from ga3c_tf.rollouts.returns import lambda_returns, nstep_returns
-
-SEGMENTS = json.loads((Path(__file__).parents[1] / "data" / "corrections.json").read_text())
 
 
 def slow_returns(rewards, bootstrap, gamma):
