@@ -1,5 +1,6 @@
 """The committed results: readable, complete, and the page is what the records say."""
 
+import functools
 import importlib.metadata
 import re
 import runpy
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from invented_runs import SESSION, invent, made
+from matplotlib.figure import Figure
 
 from ga3c_tf.config import Config
 from ga3c_tf.reproduce.figures.figure import read_paper
@@ -97,12 +99,17 @@ def test_every_file_of_records_belongs_to_a_figure():
     }
 
 
+@functools.cache
+def run_called(name):
+    """The run with this id, read once for all of its records."""
+    return Run.of(RunSpec.from_values(read_run(RESULTS.runs / name)["spec"]), RESULTS.runs)
+
+
 @pytest.mark.parametrize("file", MEASURED_FILES, ids=lambda file: file.stem)
 def test_every_measured_row_has_its_run(file):
     for record in read_records(file, measured=True):
-        folder = RESULTS.runs / record.run_id
         if record.status != NOT_RUN:
-            run = Run.of(RunSpec.from_values(read_run(folder)["spec"]), RESULTS.runs)
+            run = run_called(record.run_id)
             assert run.spec.id == record.run_id and run.spec.seed == record.seed
         if record.value is not None:
             assert run.finished and run.result["config"]["seed"] == record.seed
@@ -194,14 +201,28 @@ def test_runs_made_before_the_rules_are_counted(tmp_path):
     assert frozen.row("ladder", "tuned", []) is None
 
 
+@pytest.fixture
+def svg_only(monkeypatch):
+    """Pictures are saved as .svg only, because their .png is not committed and takes as long again."""
+    save = Figure.savefig
+
+    def save_svg(figure, file, **options):
+        if str(file).endswith(".svg"):
+            save(figure, file, **options)
+
+    monkeypatch.setattr(Figure, "savefig", save_svg)
+
+
 @pytest.mark.skipif(
     not as_pinned("matplotlib"), reason="the pictures were drawn with the matplotlib of requirements.txt"
 )
-def test_the_pictures_are_what_the_records_show(tmp_path):
+def test_the_pictures_are_what_the_records_show(svg_only, tmp_path):
     for figure in FIGURES.values():
         for budget in figure.games:
-            for stem in RESULTS.pictures(figure, budget):
+            stems = RESULTS.pictures(figure, budget)
+            if stems:
                 figure.plots(RESULTS.results(figure, budget), tmp_path / f"{figure.name}-{budget}")
+            for stem in stems:
                 drawn = shapes_and_numbers(tmp_path / f"{stem.name}.svg")
                 committed = shapes_and_numbers(RESULTS.path / f"{stem}.svg")
                 assert drawn[0] == committed[0], f"draw it anew: {stem}"
@@ -209,7 +230,7 @@ def test_the_pictures_are_what_the_records_show(tmp_path):
 
 
 @pytest.mark.skipif(not as_pinned("matplotlib"), reason="the picture was drawn with the matplotlib of requirements.txt")
-def test_the_ladder_on_pong_is_what_the_data_show(tmp_path):
+def test_the_ladder_on_pong_is_what_the_data_show(svg_only, tmp_path):
     runpy.run_path(str(ROOT / "docs/pong_ladder.py"))["draw"](tmp_path / "ladder")
     drawn = shapes_and_numbers(tmp_path / "ladder.svg")
     committed = shapes_and_numbers(ROOT / "docs/pong-ladder.svg")
