@@ -1,5 +1,6 @@
 """What an import loads: help is quick and agent processes are small. Who may import whom is checked by `make lint`."""
 
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,12 @@ ROOT = Path(__file__).resolve().parents[1]
 TENSORFLOW = {"tensorflow", "keras"}
 
 
-def packages_loaded_by(module: str) -> set[str]:
+@functools.cache
+def packages_loaded_by(module: str) -> frozenset[str]:
     code = f"import sys, {module}; print(*{{name.split('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return set(done.stdout.split())
+    return frozenset(done.stdout.split())
 
 
 @pytest.mark.parametrize(
