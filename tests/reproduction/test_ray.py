@@ -14,6 +14,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import tiny_runs
+from commands import ENVIRONMENT, ga3c_tf
+from tiny_runs import quiet, saved_steps, tiny
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.registry import FIGURES
@@ -39,18 +42,9 @@ pytestmark = pytest.mark.timeout(300)  # Ray and whole runs, on a machine that m
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def tiny(seed, game="cartpole", **settings):
-    common = {"num_agents": 2, "num_predictors": 1, "num_trainers": 1, "agent_processes": 1, "log_seconds": 0.2}
-    return run_spec(game, seed, **{**common, "steps": 300, **settings})
-
-
 def lasting(seed, seconds):
     """A run that lasts at least so long, and more on a slow machine, with a checkpoint every two seconds."""
     return tiny(seed, "helpers:Paced-v0", steps=200 * seconds, checkpoint_minutes=0.03)
-
-
-def quiet(text):
-    pass
 
 
 def wait_for(condition, seconds=90):
@@ -59,10 +53,6 @@ def wait_for(condition, seconds=90):
         assert time.monotonic() < until
         time.sleep(0.1)
     return value
-
-
-def saved_steps(folder):
-    return max((int(path.name) for path in folder.glob("checkpoints/0*")), default=0)
 
 
 def processes_of(spec):
@@ -203,30 +193,16 @@ def test_a_storage_that_the_nodes_do_not_see_is_refused(cluster, tmp_path):
         execute(cluster, [tiny(1), tiny(2)], tmp_path / "runs", storage="memory://here")
 
 
-EXECUTE = """
-import json, sys
-from pathlib import Path
-from ga3c_tf.cli.terminal import exit_on_signals
+ON_RAY = """
 from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor
-from ga3c_tf.reproduce.runs.specs import RunSpec
-exit_on_signals()
-spec = RunSpec.from_values(json.loads(sys.argv[4]))
-executor = RayExecutor(sys.argv[1], sys.argv[5], 1, None, sys.argv[2] == "detach", lambda text: print(text, flush=True))
-[run] = executor.execute([spec], Path(sys.argv[3]), False)
-print(run.status_text)
+executor = RayExecutor({address!r}, {storage!r}, 1, None, {detach}, say)
 """
 
 
 def start(cluster, runs, spec, detach=False, storage=None):
-    words = [sys.executable, "-c", EXECUTE, cluster.address, "detach" if detach else "", str(runs), spec.to_json()]
-    words += [str(storage or runs.parent)]
-    return subprocess.Popen(
-        words,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"},
-    )
+    executor = ON_RAY.format(address=cluster.address, storage=str(storage or runs.parent), detach=detach)
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+    return tiny_runs.start(executor, runs, [spec], env=environment)
 
 
 def interrupt(process, number=signal.SIGINT):
@@ -692,12 +668,6 @@ def test_locks_are_not_taken_in_a_folder_that_others_can_write_to(tmp_path, monk
 # the command
 
 
-def ga3c_tf(*arguments, **options):
-    words = [sys.executable, "-m", "ga3c_tf", *map(str, arguments)]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(words, **{"capture_output": True, "text": True, "env": env, **options})
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -728,7 +698,8 @@ def test_a_figure_is_the_same_with_and_without_ray(tmp_path):
     """About a minute."""
     for name, options in (("ray", ["--ray", "local"]), ("alone", [])):
         words = ["--figure", "scores", "--budget", "smoke", "--out", tmp_path / name]
-        done = ga3c_tf("reproduce", *words, *options, cwd=tmp_path)
+        environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT)}  # for Ray's processes, which are not forked
+        done = ga3c_tf("reproduce", *words, *options, fresh=True, cwd=tmp_path, env=environment)
         assert done.returncode == 0 and done.stderr == "", done.stderr
     with_ray, alone = (
         {str(path.relative_to(tmp_path / name)) for path in (tmp_path / name).rglob("*") if path.is_file()}

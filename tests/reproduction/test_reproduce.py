@@ -13,8 +13,10 @@ import time
 from pathlib import Path
 
 import pytest
+import tiny_runs
 from commands import children_of, ga3c_tf
 from invented_runs import failed, invent
+from tiny_runs import quiet, saved_steps, tiny
 
 from ga3c_tf.cli import main as cli
 from ga3c_tf.errors import UserError
@@ -35,17 +37,8 @@ from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
 pytestmark = pytest.mark.timeout(600)  # whole runs, on a machine that may be slow
 
 
-def quiet(text):
-    pass
-
-
 def mtimes(folder: Path) -> dict[str, int]:
     return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-
-
-def tiny(seed, steps=300, **settings):
-    common = {"num_agents": 2, "num_predictors": 1, "num_trainers": 1, "agent_processes": 1, "log_seconds": 0.2}
-    return run_spec("cartpole", seed, steps=steps, **{**common, **settings})
 
 
 # every figure
@@ -162,33 +155,16 @@ def children(process: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
-EXECUTE = """
-import json, sys
-from pathlib import Path
-from ga3c_tf.cli.terminal import exit_on_signals
-from ga3c_tf.reproduce.runs.executor import LocalExecutor
-from ga3c_tf.reproduce.runs.specs import RunSpec
-exit_on_signals()
-specs = [RunSpec.from_values(json.loads(text)) for text in sys.argv[2:]]
-runs = LocalExecutor(lambda text: print(text, flush=True)).execute(specs, Path(sys.argv[1]), False)
-print(*[run.status_text for run in runs])
-"""
+LOCAL = "from ga3c_tf.reproduce.runs.executor import LocalExecutor\nexecutor = LocalExecutor(say)"
 
 
 def start(folder, wanted) -> subprocess.Popen:
-    words = [sys.executable, "-c", EXECUTE, str(folder), *(spec.to_json() for spec in wanted)]
-    return subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=_without_nohup
-    )
+    return tiny_runs.start(LOCAL, folder, wanted, preexec_fn=_without_nohup)
 
 
 def _without_nohup() -> None:
     """Let SIGHUP end the process, also where the tests run under nohup."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-def saved_steps(folder: Path) -> int:
-    return max((int(path.name) for path in folder.glob("checkpoints/0*")), default=0)
 
 
 @pytest.mark.slow
