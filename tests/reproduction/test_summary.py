@@ -11,13 +11,13 @@ from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.pages.summary import _needed, summarize
 
 
-def rows(folder):
-    """The rows of the summary by the first word of their first cell."""
-    return {row[0].strip("[").split("]")[0].split(",")[0]: row for row in summarize(folder).figures}
+def rows(summary):
+    """The rows of a summary by the first word of their first cell."""
+    return {row[0].strip("[").split("]")[0].split(",")[0]: row for row in summary.figures}
 
 
 def test_every_figure_has_a_claim_of_one_line_and_a_row(folder):
-    found = rows(folder)
+    found = rows(summarize(folder))
     assert list(found) == list(FIGURES)
     for name, figure in FIGURES.items():
         assert 20 < len(figure.headline) < 110 and "|" not in figure.headline
@@ -30,12 +30,13 @@ def test_an_answer_says_in_words_what_is_decided(folder):
             sooner = 8 if spec.config.system == "ga3c" else 1
             invent(folder.runs, spec, scores=(20.0, *[200.0 + seed] * sooner))
     made(folder, "wall-clock", ("cartpole",))
-    answer, hours = rows(folder)["wall-clock"][3:]
+    summary = summarize(folder)
+    answer, hours = rows(summary)["wall-clock"][3:]
     assert answer == "1 supported"
     assert float(hours) >= 0
-    [decided] = summarize(folder).decided
+    [decided] = summary.decided
     assert "times [" in decided.because and "(3 seeds)" in decided.because
-    assert summarize(folder).undecided == []
+    assert summary.undecided == []
 
 
 def test_claims_that_are_not_the_papers_are_counted_apart(folder):
@@ -87,8 +88,9 @@ def test_an_answer_says_why_nothing_is_decided(folder):
     for spec in wall_clock.specs("quick", "cartpole", 1):
         invent(folder.runs, spec, scores=(20.0, 200.0))
     made(folder, "wall-clock", ("cartpole",), seeds=1)
-    assert rows(folder)["wall-clock"][3] == "1 undecided (fewer than 3 seeds)"
-    [undecided] = summarize(folder).undecided
+    summary = summarize(folder)
+    assert rows(summary)["wall-clock"][3] == "1 undecided (fewer than 3 seeds)"
+    [undecided] = summary.undecided
     assert undecided[:3] == (
         "wall-clock",
         "cartpole: GA3C reaches a score of 150 sooner than A3C",
@@ -124,4 +126,4 @@ def test_the_answer_of_the_scores_is_how_far_they_are(folder, mean, answer):
     [spec] = scores.specs("quick", "pong", 1)
     invent(folder.runs, spec, evaluation=played(mean), random=played(-20.0))
     made(folder, "scores", ("pong",), seeds=1)
-    assert rows(folder)["scores"][3] == answer
+    assert rows(summarize(folder))["scores"][3] == answer
