@@ -62,14 +62,18 @@ def test_the_rmsprop_step_is_that_of_the_kernel_for_any_size(decay, momentum, ep
 OPTIONS = [
     {},
     {"dual_rmsprop": True},
-    {"rmsprop_momentum": 0.9, "rmsprop_decay": 0.8, "rmsprop_epsilon": 0.01},
+    {
+        "rmsprop_momentum": 0.9,
+        "rmsprop_decay": 0.8,
+        "rmsprop_epsilon": 0.01,
+        "loss_reduction": "mean",
+        "value_coefficient": 0.5,
+    },
     {"grad_clip_norm": 1e-2},
     {"grad_clip_norm": 1e-2, "dual_rmsprop": True},
-    {"min_policy": 0.1},
+    {"min_policy": 0.1, "log_epsilon": 0.3},
     {"log_softmax": True},
-    {"log_epsilon": 0.3},
     {"optimizer": "adam", "grad_clip_global": 0.1},
-    {"loss_reduction": "mean", "value_coefficient": 0.5, "rmsprop_epsilon": 1e-3},
     {"advantage": "gae", "normalize_advantages": True, "initialization": "orthogonal"},
     {"correction": "v-trace"},
 ]
