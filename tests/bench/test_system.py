@@ -64,7 +64,10 @@ def stopped(group):
 
 
 def test_the_system_works_only_while_it_is_measured_and_leaves_nothing(tmp_path):
-    with bench.System(CARTPOLE.replace(device="cpu"), tmp_path, window_s=0.2, minutes=2) as system:
+    with (
+        children_of(bench),
+        bench.System(CARTPOLE.replace(device="cpu"), tmp_path, window_s=0.2, minutes=2) as system,
+    ):
         group = system._process.pid
         system.warm_up(0.2)
         rows = len(system._rows())
@@ -139,7 +142,7 @@ time.sleep(60)
 """
 
 
-@pytest.mark.parametrize("state", ["stopped", "working"])
+@pytest.mark.parametrize("state", ["stopped", pytest.param("working", marks=pytest.mark.slow)])
 def test_a_system_ends_with_a_bench_that_is_killed(tmp_path, state):
     words = [sys.executable, "-c", PROGRAM, str(tmp_path), state]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)

@@ -124,7 +124,7 @@ def test_standard_is_maximum_of_last_two_frames_and_area_resize(skip):
     ale, actions = raw_atari("Breakout", seed=3)
     env.reset(seed=3)
     pooled_differs = False
-    for action in [1, *random_actions(env, 60)]:
+    for action in [1, *random_actions(env, 30)]:
         newest = env.step(action)[0][..., -1]
         screens = []
         for _ in range(skip):
