@@ -7,7 +7,7 @@ from ga3c_tf.reproduce.figures.learning import scores, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.planning import OpenTest
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, NO_DIFFERENCE, RUNS_MISSING, TOO_SHORT, Finding
-from ga3c_tf.reproduce.pages.report import page
+from ga3c_tf.reproduce.pages.report import page, write_pages
 from ga3c_tf.reproduce.pages.summary import _needed, summarize
 
 
@@ -105,10 +105,14 @@ def test_the_page_of_a_user_is_about_what_was_run(folder):
     made(folder, "wall-clock", ("cartpole",), seeds=1)
     text = page(folder)
     assert "| [wall-clock](#wall-clock) |" in text and "not run |" not in text
-    assert "38 verdicts" not in text and "DIFFERENCES.md" not in text and "(D18)" not in text
+    assert "HISTORY.md" not in text and "DIFFERENCES.md" not in text and "(D18)" not in text
+    write_pages(folder, print)
+    assert [file.name for file in folder.path.glob("*.md")] == ["README.md"]
     (folder.path / "DIFFERENCES.md").write_text("# Differences")
     text = page(folder)
-    assert "not run |" in text and "38 verdicts" in text and "[DIFFERENCES.md](DIFFERENCES.md)" in text
+    assert "not run |" in text and "[HISTORY.md](HISTORY.md)" in text and "[DIFFERENCES.md](DIFFERENCES.md)" in text
+    write_pages(folder, print)
+    assert "38 verdicts" in (folder.path / "HISTORY.md").read_text()
 
 
 @pytest.mark.parametrize(
