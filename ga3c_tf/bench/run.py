@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.bench.components import ComponentProcess, host_components, model_components
+from ga3c_tf.bench.component_process import ComponentProcess
+from ga3c_tf.bench.host_components import host_components
+from ga3c_tf.bench.model_components import model_components
 from ga3c_tf.bench.physical import against_the_machine
 from ga3c_tf.bench.system import START_SECONDS, System
 from ga3c_tf.config import Config

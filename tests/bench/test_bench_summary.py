@@ -6,7 +6,7 @@ import pytest
 
 from ga3c_tf.bench import run as bench
 from ga3c_tf.bench.advice import advice, compared
-from ga3c_tf.bench.components import prediction_sizes, training_sizes
+from ga3c_tf.bench.model_components import prediction_sizes, training_sizes
 from ga3c_tf.bench.physical import against_the_machine, machine_limits, mflop_per_state
 from ga3c_tf.bench.report import report
 from ga3c_tf.bench.system import COPIED

@@ -5,17 +5,10 @@ import time
 
 import pytest
 
-from ga3c_tf.bench import components
-from ga3c_tf.bench.components import (
-    ComponentProcess,
-    bind_to_one_core,
-    group_size,
-    host_components,
-    model_components,
-    ms_per_call,
-    prediction_sizes,
-    training_sizes,
-)
+from ga3c_tf.bench.component_process import ComponentProcess
+from ga3c_tf.bench.host_components import _bare_step, group_size, host_components
+from ga3c_tf.bench.model_components import model_components, prediction_sizes, training_sizes
+from ga3c_tf.bench.timing import bind_to_one_core, ms_per_call
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
@@ -74,7 +67,7 @@ def test_a_components_troubles_reach_the_caller():
 
 
 def test_a_wrapper_may_change_the_actions_of_the_bare_environment():
-    step = components._bare_step(Config(env_id="helpers:Discretized-v0", seed=1))
+    step = _bare_step(Config(env_id="helpers:Discretized-v0", seed=1))
     for _ in range(100):
         step()
 
@@ -105,7 +98,7 @@ def test_each_process_is_measured_with_its_share_of_the_agents_on_all_cores():
 )
 def test_a_model_that_cannot_be_is_refused(settings, device, words, monkeypatch):
     """As the component's process would refuse it; that its refusal reaches the caller is tested above."""
-    monkeypatch.setattr("ga3c_tf.bench.components.bind_to_one_core", lambda: None)
+    monkeypatch.setattr("ga3c_tf.bench.model_components.bind_to_one_core", lambda: None)
     with pytest.raises(UserError, match=words):
         model_components(CARTPOLE.replace(**settings), device)
 

@@ -1,0 +1,97 @@
+"""A process that measures one component of the system, and only on request."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from multiprocessing import connection
+from typing import Any
+
+from ga3c_tf.errors import UserError
+
+CLOSE_SECONDS = 5.0
+
+
+class ComponentProcess:
+    """A process that measures on request and waits in between.
+
+    Args:
+        build: called in the process with `arguments`. It returns a dict of facts, and a function that takes the
+            seconds to measure for and returns the measurements.
+        arguments: arguments of `build`. They must be picklable, like `build`, the facts and the measurements.
+
+    Attributes:
+        facts: dict of facts that `build` returned.
+
+    Raises:
+        UserError: `build` raised it.
+        RuntimeError: the process failed or ended by itself; the text has its traceback or exit code.
+    """
+
+    def __init__(self, build: Callable[..., tuple[dict, Callable[[float], dict]]], *arguments: Any):
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, name=build.__name__, args=(theirs, build, arguments))
+        self._process.start()
+        theirs.close()
+        try:
+            self.facts: dict = self._receive()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> ComponentProcess:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def measure(self, seconds: float) -> dict:
+        """Measure for about `seconds` and return the measured milliseconds by name."""
+        with contextlib.suppress(BrokenPipeError):  # the process has ended; `_receive` says why
+            self._pipe.send(seconds)
+        return self._receive()
+
+    def close(self) -> None:
+        """End the process, even during a measurement."""
+        self._pipe.close()
+        self._process.terminate()
+        self._process.join(CLOSE_SECONDS)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+
+    def _receive(self) -> dict:
+        try:
+            kind, content = self._pipe.recv()
+        except (EOFError, ConnectionResetError):
+            self._process.join()
+            raise RuntimeError(f"{self._process.name} ended by itself, exit code {self._process.exitcode}") from None
+        if kind is UserError:
+            raise UserError(content)
+        if kind is RuntimeError:
+            raise RuntimeError(f"{self._process.name} failed\n{content}")
+        return content
+
+
+def _serve(pipe: connection.Connection, build: Callable, arguments: tuple) -> None:
+    """Run the component's process, which measures on request until it is ended. Ctrl-C is left to the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())  # TensorFlow has temporary files to remove
+    try:
+        facts, measure = build(*arguments)
+        pipe.send((dict, facts))
+        while True:
+            pipe.send((dict, measure(pipe.recv())))
+    except (EOFError, BrokenPipeError):
+        pass
+    except UserError as error:
+        pipe.send((UserError, str(error)))
+    except Exception:
+        pipe.send((RuntimeError, traceback.format_exc()))
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the process is already ending
