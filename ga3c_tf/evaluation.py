@@ -17,13 +17,13 @@ from ga3c_tf.config import MOST_EPISODE_STEPS, Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.environments.evaluated_environment import make_evaluated_environment
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.signals import left_to_this_process
 from ga3c_tf.model.model import Model
 from ga3c_tf.processes import main_module_left_alone, with_objects
 from ga3c_tf.runs import weights
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.stats import bootstrap_interval
-from ga3c_tf.signals import left_to_this_process
 
 PARALLEL = 10
 """Number of environments stepped in parallel. It is fixed, so that a seed gives the same scores on every machine."""

@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from ga3c_tf.signals import ENDING
+from ga3c_tf.host.signals import ENDING
 
 
 def command_line() -> list[str]:

@@ -21,9 +21,9 @@ from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
 from ga3c_tf.console import OutputClosed, discard_unwritten, say, warn
 from ga3c_tf.errors import BudgetReached, Diverged, UserError
+from ga3c_tf.host.signals import ENDING
 from ga3c_tf.plugins import named_code
 from ga3c_tf.runs import outcomes
-from ga3c_tf.signals import ENDING
 
 
 def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:

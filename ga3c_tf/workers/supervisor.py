@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 
 from ga3c_tf.errors import Diverged
+from ga3c_tf.host.signals import left_to_this_process
 from ga3c_tf.processes import forkserver_with, main_module_left_alone, with_objects
-from ga3c_tf.signals import left_to_this_process
 
 STOP_SECONDS = 2.0
 POLL_SECONDS = 0.05

@@ -21,12 +21,12 @@ from ga3c_tf.host.calibration import calibrate
 from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import end_with_parent, process_group
+from ga3c_tf.host.signals import ENDING
 from ga3c_tf.reproduce.runs.curve import curve_of, write_curve
 from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RUN_FILE, Run, read_run, remove_run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import read_sessions
-from ga3c_tf.signals import ENDING
 
 POLL_SECONDS = 0.25
 SAMPLE_SECONDS = 2.0
