@@ -1,9 +1,8 @@
-"""Tables and figures: the parts of each, and the results that the parts work on."""
+"""Tables and figures: the parts of each."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN, Record, read_records
+from ga3c_tf.reproduce.figures.results import Results
+from ga3c_tf.reproduce.measures.records import MEASURED, Record, read_records
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
@@ -30,107 +30,6 @@ class Measure(NamedTuple):
     why_not: str = "nothing to measure"
     method: str | None = None  # None: the method of the run
     agent_steps: int | None = None  # at which the number was taken; None: at the end of the run
-
-
-@dataclass(frozen=True)
-class Results:
-    """Everything that is known about one figure at one budget.
-
-    Attributes:
-        budget: one of `BUDGETS`.
-        command: command that makes the figure.
-        paper: records of the paper, from all of its tables.
-        runs: all runs of the figure, finished or not, in the order of their specifications.
-        records: our own records of these runs.
-    """
-
-    budget: str
-    command: str
-    paper: list[Record]
-    runs: list[Run]
-    records: list[Record]
-
-    @functools.cached_property
-    def _by_run(self) -> dict[tuple[str, str], Record]:
-        return {(str(record.run_id), record.metric): record for record in self.records}
-
-    @functools.cached_property
-    def _statuses(self) -> dict[str, str]:
-        """For each run id, the first status other than 'measured', or 'measured' if no record has another status."""
-        found: dict[str, str] = {}
-        for record in self.records:
-            if found.get(str(record.run_id), MEASURED) == MEASURED:
-                found[str(record.run_id)] = record.status
-        return found
-
-    def of_game(self, game: str) -> Results:
-        """Return the results of one game only."""
-        runs = [run for run in self.runs if run.spec.game == game]
-        return dataclasses.replace(self, runs=runs, records=[each for each in self.records if each.game == game])
-
-    def value(self, run: Run, metric: str) -> float | None:
-        """Return the value of a metric of this run, or None if it has none."""
-        record = self._by_run.get((run.spec.id, metric))
-        return record.value if record else None
-
-    def status(self, run: Run) -> str:
-        """Return 'measured', or the recorded reason why a value is missing; 'not run' without a record."""
-        return self._statuses.get(run.spec.id, NOT_RUN)
-
-    @property
-    def begun(self) -> bool:
-        """Whether any run is finished or known to have failed."""
-        return any(run.finished or self.status(run) != NOT_RUN for run in self.runs)
-
-    @property
-    def ended(self) -> bool:
-        """Whether all runs are finished or have diverged. Before that, a verdict could still change."""
-        return all(run.ended for run in self.runs)
-
-    @property
-    def judges_gpu(self) -> bool:
-        """Whether claims that need a GPU are judged: always, but at `quick` only if a finished run used a GPU."""
-        return self.budget != "quick" or any(run.on_gpu for run in self.runs if run.finished)
-
-    def values(self, metric: str, runs: Iterable[Run]) -> list[float]:
-        """Return the values of a metric of these runs, leaving out runs without one."""
-        return [value for run in runs if (value := self.value(run, metric)) is not None]
-
-    def score(self, run: Run, metric: str, random: float | None = None) -> float | None:
-        """Return the score of this run, or None if it has none. A run that diverged scores as the random policy.
-
-        Args:
-            run: run whose score is returned.
-            metric: name of a score in points.
-            random: score of the random policy; None for `Run.random_score`.
-        """
-        if not run.diverged:
-            return self.value(run, metric)
-        counted = run.random_score if random is None else random
-        return None if math.isnan(counted) else counted
-
-    def scores(self, metric: str, runs: Iterable[Run], random: float | None = None) -> list[float]:
-        """Return the scores of these runs as `score` gives them, leaving out runs without one."""
-        return [score for run in runs if (score := self.score(run, metric, random)) is not None]
-
-    def unfinished(self, runs: Iterable[Run]) -> str:
-        """Return the seed and status of each of these runs that is not finished, as the text of one table cell."""
-        return "; ".join(f"seed {run.spec.seed}: {self.status(run)}" for run in runs if not run.finished)
-
-    @property
-    def failed(self) -> list[tuple[str, str]]:
-        """Id and status of each run that stopped without being finished."""
-        return [(run.spec.id, self.status(run)) for run in self.runs if not run.finished and run.result]
-
-    def papers(self, table: str, **cells: str) -> Record | None:
-        """Return the first record in a table of the paper with these cells, or None.
-
-        Args:
-            table: name of the table.
-            cells: values of the record by column.
-        """
-        found = (record for record in self.paper if record.table == table)
-        return next((each for each in found if all(getattr(each, name) == text for name, text in cells.items())), None)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from typing import Any
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 from ga3c_tf.host.calibration import mean
-from ga3c_tf.reproduce.figures.figure import Figure, Results
+from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import MEASURED
 from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.pages import front_page

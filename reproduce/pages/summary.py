@@ -7,8 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ga3c_tf.reproduce.figures.figure import Figure, Results
+from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.planning import MOST
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.text import duration

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, Results, grouped, once_ended
+from ga3c_tf.reproduce.figures.figure import Figure, grouped, once_ended
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import Effect, judged, paired_effect, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import SEVERAL_MACHINES, Finding

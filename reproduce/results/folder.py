@@ -18,7 +18,8 @@ from typing import Any
 from ga3c_tf.config import Config, option_of
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import locked, write_aside
-from ga3c_tf.reproduce.figures.figure import Figure, Results, read_paper
+from ga3c_tf.reproduce.figures.figure import Figure, read_paper
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import Record, read_records, write_records
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.runs.run import Run, remove_run

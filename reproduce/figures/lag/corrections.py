@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, once_ended, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.lag.divergences import (
     BOOTSTRAP,
     CLIPPED,
@@ -23,6 +23,7 @@ from ga3c_tf.reproduce.figures.lag.divergences import (
     TOTAL_VARIATION,
     lag_measures,
 )
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end, score_at_start
 from ga3c_tf.reproduce.measures.effects import welch_effect

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.lag.tolerance import (
     ADAPTIVE,
     AGENTS,
@@ -22,6 +22,7 @@ from ga3c_tf.reproduce.figures.lag.tolerance import (
     judged,
     shares,
 )
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_start
 from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number

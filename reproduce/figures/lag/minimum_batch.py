@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ga3c_tf.reproduce.figures.figure import Results, grouped, once_ended
+from ga3c_tf.reproduce.figures.figure import grouped, once_ended
 from ga3c_tf.reproduce.figures.lag.divergences import LAG_STATES
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import (
     Effect,
     described,

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, smoke_spec
 from ga3c_tf.reproduce.figures.lag.divergences import (
     BOOTSTRAP,
     KL,
@@ -36,6 +36,7 @@ from ga3c_tf.reproduce.figures.lag.minimum_batch import (
     groups,
     values,
 )
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_and_interval, mean_ci, number

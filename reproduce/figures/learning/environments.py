@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.learning import learning_curves, scores
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import score_at_start
 from ga3c_tf.reproduce.measures.effects import judged, pooled_effect

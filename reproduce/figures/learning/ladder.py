@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, smoke_spec
 from ga3c_tf.reproduce.figures.learning.learning_curves import FINAL
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, once_ended, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.effects import judged, paired_effect
 from ga3c_tf.reproduce.measures.random_policy import RandomPolicy, has_left_random, random_policy_of

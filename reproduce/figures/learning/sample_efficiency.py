@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, grouped, once_ended, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, once_ended, smoke_spec
 from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.curves import first_reaching, score_by
 from ga3c_tf.reproduce.measures.effects import judged, paired_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number

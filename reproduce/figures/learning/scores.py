@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, score_verdict

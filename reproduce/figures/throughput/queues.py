@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
+from ga3c_tf.reproduce.figures.figure import Figure, Measure
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.measures.effects import described_ratio, effect_verdict, paired_ratio
 from ga3c_tf.reproduce.measures.intervals import student_interval

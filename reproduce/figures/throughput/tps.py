@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import Effect, holm, judged_together, open_level, paired_ratio, pooled_effect
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, NOT_TRIED, RUNS_MISSING, TIE, Claim, Finding

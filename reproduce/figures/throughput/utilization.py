@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, Results
+from ga3c_tf.reproduce.figures.figure import Figure, Measure
+from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.effects import described_ratio, growth, judged
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
