@@ -11,7 +11,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, s
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, score_verdict
+from ga3c_tf.reproduce.measures.verdicts import INCONCLUSIVE, LEAST_SEEDS, score_verdict
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, env_id_of, run_spec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
@@ -149,11 +149,13 @@ def answer(results: Results) -> str:
     reached = [game for game in games if verdict(results, game).startswith(("reached", "reproduced"))]
     one_seed = all(len(scored(results, game)) == 1 for game in reached)
     named = f" ({', '.join(reached)}{', one seed each' if one_seed else ''})" if reached else ""
+    undecided = [game for game in games if verdict(results, game).startswith(INCONCLUSIVE)]
+    unsure = f", {len(undecided)} undecided ({', '.join(undecided)})" if undecided else ""
     shares = [_share(results, game) for game in games]
     known = [share for share in shares if share is not None]
     ends = " to ".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(known), max(known)))) if known else ""
     way = f"; normalized scores: {ends} %" if known else ""
-    return f"{len(reached)} of {len(games)} games reach at least 95 % of the score of the paper's GA3C{named}{way}"
+    return f"{len(reached)} of {len(games)} games reach the score of the paper's GA3C{named}{unsure}{way}"
 
 
 def _normalized(results: Results, game: str) -> str:
