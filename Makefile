@@ -15,8 +15,8 @@ TYPED   := ga3c_tf
 
 .PHONY: reproduce test test-slow lint format docs install develop clean
 
-# 1. Seconds of Pong, scored: everything works. 2. The paper's main claim on this machine: does GA3C learn sooner than A3C by
-# the clock? 3. Pong, played by the published weights, for its row of Table 3.
+# 1. Seconds of Pong, scored: everything works. 2. The paper's main claim on this machine: does GA3C learn faster than
+# A3C in wall-clock time? 3. Pong, played by the published weights, for its row of Table 3.
 reproduce: $(STAMP)
 	$(BIN)/ga3c-tf reproduce --figure scores --budget smoke --out $(SMOKE)
 	$(BIN)/ga3c-tf reproduce --figure wall-clock --budget quick --games cartpole --out $(FIRST)
