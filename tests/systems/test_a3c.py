@@ -48,7 +48,9 @@ def test_the_rmsprop_step_is_that_of_the_kernel_for_any_size(decay, momentum, ep
     for shape in [(), (7,), (3, BLOCK), (BLOCK + 1,), (2 * BLOCK,)]:
         variable = tf.Variable(rng.normal(size=shape).astype(np.float32))
         kernel = RMSProp([variable], decay, momentum, epsilon)
-        weight, square, slot = variable.numpy().copy(), np.ones(shape, np.float32), np.zeros(shape, np.float32)
+        weight = variable.numpy().copy()
+        square = np.ones(shape, np.float32)
+        slot = np.zeros(shape, np.float32)
         weight = np.asarray(weight)  # a copy of a number without dimensions is no array
         for step in range(3):
             gradient = np.asarray(rng.normal(0, 3, shape), np.float32)
@@ -213,7 +215,8 @@ def test_of_two_processes_that_update_at_once_none_takes_the_steps_of_the_other(
     Of two steps on one weight at the same moment one may be lost (Hogwild): up to 0.3 % were, with such pauses. No step
     may be taken by both: with a shared array for the step that was so for 71 to 100 % of the weights.
     """
-    size, steps = 1_000_000, 100
+    size = 1_000_000
+    steps = 100
     shared = SharedWeights({group: [(size,)] for group in ("weights", "mean_square", "momentum")}, num_agents=2)
     shared.groups["mean_square"][0][:] = 1
     context = multiprocessing.get_context("forkserver")
