@@ -12,6 +12,8 @@ from ga3c_tf.reproduce.runs.specs import GAMES
 from ga3c_tf.runs.weights import SCORE
 
 CARD = "README.md"
+EPISODES = 100
+"""Usual number of episodes of a published score; the table names any other."""
 
 
 def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
@@ -32,7 +34,8 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
             low, high = score["interval_95"]
             env_id = score["env_id"]
             millions = number(score["agent_steps"] / 1e6)
-            ours = f"{number(score['mean'])} [{number(low)}, {number(high)}] ({score['episodes']} episodes)"
+            ours = f"{number(score['mean'])} [{number(low)}, {number(high)}]"
+            ours += f" ({score['episodes']} episodes)" if score["episodes"] != EPISODES else ""
             minutes = number(score["training"]["minutes"]) if "training" in score else "-"
         except (OSError, ValueError, KeyError, TypeError):
             raise UserError(
@@ -47,5 +50,11 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
         ]
         theirs = number(next(iter(values), None))
         found.append((env_id, [f"[{name}]({link}/{name})" if card else name, ours, millions, minutes, theirs]))
-    header = ["weights", "mean score", "million agent steps", "minutes", "GA3C, 1 day on a GPU (paper)"]
+    header = [
+        "weights",
+        f"mean score of {EPISODES} episodes",
+        "million agent steps",
+        "minutes",
+        "GA3C, 1 day on a GPU (paper)",
+    ]
     return table(header, [cells for _, cells in sorted(found)]) if found else []
