@@ -20,6 +20,7 @@ from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.onednn import SWITCH, enable_onednn, enabled_too_late
 from ga3c_tf.plugins import check_trust, installer
+from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, read_rows
 from ga3c_tf.runs.trackers import check_tracker
@@ -146,7 +147,12 @@ def _continued(
     training, hardware = _training(folder, describe_environment(folder.config), warn, ray)
     time_s = training.resume()
     session = training.session
-    if session.progress() == 1.0:
+    if session.reached() == outcomes.TARGET_SCORE:
+        raise BudgetReached(
+            f"{path} has reached its target score, {folder.config.target_score:g}; give a larger --target-score, or a "
+            "new --steps, --minutes or --episodes"
+        )
+    if session.reached():
         raise BudgetReached(
             f"{path} has reached its budget: {session.agent_steps} agent steps, {session.time_s / 60:.1f} "
             f"minutes, {session.stats.episodes} episodes; give a larger --steps, --minutes or --episodes"

@@ -11,6 +11,7 @@ from types import TracebackType
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import BUDGETS
 from ga3c_tf.console import say, write_errors_ignored
+from ga3c_tf.runs import outcomes
 
 
 def line(row: dict) -> str:
@@ -37,6 +38,8 @@ def beginning(config: Config, path: Path) -> str:
         budgets.append(f"{config.minutes:g} minutes")
     if config.episodes:
         budgets.append(f"{config.episodes:,} episodes")
+    if config.target_score is not None:
+        budgets.append(f"a rolling score of {config.target_score:g}")
     until = " or ".join(budgets) or "Ctrl-C"
     return f"ga3c-tf: {config.env_id} in {path}, seed {config.seed}, until {until}"
 
@@ -51,19 +54,21 @@ def ending(summary: dict, own_code: bool = False) -> str:
     ended = summary["ended"]
     run = shlex.quote(summary["run"]) + (" --trust-code" if own_code else "")
     scored = min(summary["rolling_episodes"], summary["episodes"])
+    reached = {**dict.fromkeys(BUDGETS, "budget reached"), outcomes.TARGET_SCORE: "target score reached"}
+    more = f" --{ended.replace('_', '-')} N" if ended in reached else ""
     troubles = {
         "agent steps dropped": summary["dropped_steps"],
         "agent processes replaced": summary["replaced_processes"],
         "updates skipped": summary["skipped_updates"],
     }
     lines = [
-        f"{'budget reached' if ended in BUDGETS else ended}: {summary['agent_steps']:,} agent steps, "
+        f"{reached.get(ended, ended)}: {summary['agent_steps']:,} agent steps, "
         f"{summary['episodes']:,} episodes and {summary['updates']:,} updates in {_duration(summary['time_s'])}, "
         f"{summary['pps']:,.0f} steps per second",
         f"mean score of the last {scored} episodes: {_number(summary['rolling_score'])}",
         *(f"{words}: {count:,}" for words, count in troubles.items() if count),
         f"evaluate:  ga3c-tf evaluate {run}",
-        f"continue:  ga3c-tf resume {run}{f' --{ended} N' if ended in BUDGETS else ''}",
+        f"continue:  ga3c-tf resume {run}{more}",
     ]
     return "\n".join(lines)
 

@@ -65,6 +65,18 @@ def test_normalized_observations_are_measured_before_the_training_and_kept(tmp_p
     np.testing.assert_allclose(layer.deviation, np.sqrt(variance + 1e-5), rtol=1e-6)
 
 
+@pytest.mark.parametrize("system", [{"system": "ga3c"}, {"serial": True}, {"system": "a2c"}, {"system": "a3c"}])
+def test_every_system_ends_at_the_target_score_and_may_be_given_a_higher_one(tmp_path, system):
+    settings = {**SMALL, **system, "rolling_episodes": 5, "run_dir": str(tmp_path / "run")}
+    run = ga3c_tf.train("CartPole-v1", target_score=9.0, steps=100_000, **settings)
+    assert run.summary["ended"] == "target_score" and run.summary["episodes"] < 20
+    with pytest.raises(ga3c_tf.UserError, match=r"has reached its target score, 9; give a larger --target-score"):
+        run.resume()
+    run = run.resume(target_score=30.0, progress=False)
+    assert 30 <= run.summary["rolling_score"] == np.mean(run.episodes()["score"][-5:])
+    assert run.resume(steps=run.summary["agent_steps"] + 500, progress=False).summary["ended"] == "steps"
+
+
 def test_a_run_is_trained_continued_evaluated_and_loaded(tmp_path, capsys):
     settings = {**SMALL, "progress": True, "log_seconds": 0.2}
     run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=3000, **settings)

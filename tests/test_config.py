@@ -181,6 +181,14 @@ def test_a_budget_replaces_the_whole_budget():
     assert before.changed({"beta": 0.02}) == Config(minutes=2.0, episodes=50, beta=0.02)
 
 
+def test_a_budget_replaces_the_target_score_and_not_the_other_way_round():
+    before = Config(minutes=2.0, target_score=-5.0)
+    assert before.changed({"steps": 100}) == Config(steps=100)
+    assert before.changed({"steps": 100, "target_score": 3}) == Config(steps=100, target_score=3.0)
+    assert before.changed({"target_score": 3}) == Config(minutes=2.0, target_score=3.0)
+    assert before.changed({"target_score": None}) == Config(minutes=2.0)
+
+
 @pytest.mark.parametrize("name", ["num_agents", "num_predictors", "num_trainers"])
 def test_counts_that_the_adjustment_has_found_change_only_without_it(name):
     adjusted = Config(adjustment="fast")

@@ -36,6 +36,8 @@ def test_the_first_line_says_until_when():
     assert beginning(Config(seed=3), path) == "ga3c-tf: ALE/Pong-v5 in runs/pong, seed 3, until Ctrl-C"
     both = beginning(Config(seed=3, steps=2_000_000, minutes=1.5), path)
     assert both.endswith("until 2,000,000 agent steps or 1.5 minutes")
+    scored = beginning(Config(seed=3, minutes=5, target_score=18), path)
+    assert scored.endswith("until 5 minutes or a rolling score of 18")
 
 
 def test_the_last_lines_say_what_was_done_and_what_can_be_done_next():
@@ -46,6 +48,12 @@ def test_the_last_lines_say_what_was_done_and_what_can_be_done_next():
     assert lines[1] == "mean score of the last 100 episodes: 8.9"
     assert lines[2].endswith("ga3c-tf evaluate 'runs/my pong'")
     assert lines[3].endswith("ga3c-tf resume 'runs/my pong' --minutes N")
+
+
+def test_a_run_that_reached_its_target_score_may_be_given_another():
+    lines = ending(SUMMARY | {"ended": "target_score"}).splitlines()
+    assert lines[0].startswith("target score reached: 241,011 agent steps")
+    assert lines[-1].endswith("ga3c-tf resume 'runs/my pong' --target-score N")
 
 
 def test_an_interrupted_run_goes_on_to_its_own_budget():

@@ -59,7 +59,8 @@ def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
 def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) -> int:
     """Train an agent on the Gymnasium environment ENV_ID, such as ALE/Pong-v5 or CartPole-v1.
 
-    Without a budget (--steps, --minutes or --episodes, or the preset's own), training continues until Ctrl-C.
+    Without a budget (--steps, --minutes or --episodes, or the preset's own) or --target-score, training continues until
+    Ctrl-C.
     """
     from ga3c_tf.runner import new_training
 
@@ -73,20 +74,21 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
 @click.option("--steps", type=int, help="Total agent steps to reach, including earlier sessions.")
 @click.option("--minutes", type=float, help="Total minutes of training to reach, including earlier sessions.")
 @click.option("--episodes", type=int, help="Total episodes to reach, including earlier sessions.")
+@click.option("--target-score", type=float, help="Rolling score to reach.")
 @changes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
 @trust_option
 @ray_option
 @_refusals_as_json
-def resume(run: Path, changes: dict, as_json: bool, trust_code: bool, ray: str | None, **budgets) -> int:
+def resume(run: Path, changes: dict, as_json: bool, trust_code: bool, ray: str | None, **ends) -> int:
     """Continue the training in the folder RUN from its newest checkpoint.
 
-    Without --steps, --minutes or --episodes, the run's own budget applies. Those that are given replace it, and include
-    what has been trained already.
+    Without --steps, --minutes or --episodes, the run's own budget and target score apply. Those that are given replace
+    them, and include what has been trained already.
     """
     from ga3c_tf.runner import resumed_training
 
-    changes |= {name: value for name, value in budgets.items() if value is not None}
+    changes |= {name: value for name, value in ends.items() if value is not None}
     return _run(*resumed_training(run, changes, command_line(), warn, trust_code, ray), as_json)
 
 

@@ -357,6 +357,12 @@ class Settings:
     episodes: int | None = declare(
         None, "run", "Budget: stop after this many episodes, including earlier sessions.", low=1, high=MOST**2
     )
+    target_score: float | None = declare(
+        None,
+        "run",
+        "Stop when the rolling score, the mean of the last --rolling-episodes episodes, is at least this. A budget may "
+        "end the run earlier.",
+    )
     run_dir: str | None = declare(None, "run", "Folder of the run (default: runs/<env>-<time>).")
     log_seconds: float = declare(5.0, "run", "Seconds between two rows of metrics.csv.", above=0)
     track: str | None = declare(

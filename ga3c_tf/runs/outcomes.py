@@ -5,6 +5,7 @@ from __future__ import annotations
 STEPS = "steps"
 MINUTES = "minutes"
 EPISODES = "episodes"
+TARGET_SCORE = "target_score"
 INTERRUPTED = "interrupted"
 """A signal, or the caller, asked the training to end; its progress is saved."""
 DIVERGED = "diverged"

@@ -136,9 +136,13 @@ class Session:
 
     def ended(self) -> str | None:
         """Return why the training should end (a constant of `runs.outcomes`), or None if it should continue."""
+        return self._stop_reason or self.reached()
+
+    def reached(self) -> str | None:
+        """Return the setting that the training has reached, a budget or the target score; None if it has not."""
         config = self.config
-        if self._stop_reason:
-            return self._stop_reason
+        if self._target_reached():
+            return outcomes.TARGET_SCORE
         if config.steps and self.agent_steps >= config.steps:
             return outcomes.STEPS
         if config.minutes and self.time_s >= 60 * config.minutes:
@@ -146,6 +150,10 @@ class Session:
         if config.episodes and self.stats.episodes >= config.episodes:
             return outcomes.EPISODES
         return None
+
+    def _target_reached(self) -> bool:
+        target = self.config.target_score
+        return target is not None and self.stats.settled_score >= target
 
     def progress(self) -> float | None:
         """Return the share of the budget that is used, 0 to 1, or None if there is no budget."""
@@ -175,9 +183,15 @@ class Session:
         self.log = RunLog(path, self.steps_before, self._time_before, self.stats.episodes, self.warn, nodes=nodes)
 
     def collect_episodes(self) -> None:
-        """Count and log the episodes that have ended since the last call."""
+        """Count and log the episodes that have ended since the last call.
+
+        Episodes after the one that reached the target score are not counted, so that the score of the run is the one
+        that ended it.
+        """
         while len(self.episode_queue):
             for _, length, score in self.episode_queue.get(1000).tolist():
+                if self._target_reached():
+                    continue
                 self.stats.episode(score)
                 row = {
                     "time_s": self.time_s,

@@ -8,9 +8,10 @@ import pytest
 
 from ga3c_tf.config import Config
 from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder
-from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
+from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
@@ -150,6 +151,45 @@ def test_one_lucky_episode_does_not_make_a_checkpoint_the_best(tmp_path, clock):
     checkpoints = Checkpoints(tmp_path, {})
     assert 100 in checkpoints.steps()
     assert checkpoints.best() == 200
+
+
+# the target score
+
+
+def scoring(session, clock, *polls):
+    """A system whose polls end one episode for each of these scores."""
+    scores = iter(polls)
+
+    class Scoring(Steady):
+        def poll(self, seconds):
+            super().poll(seconds)
+            for score in next(scores):
+                self.session.episode_queue.put((0, 7, score))
+
+    return Scoring(session, clock)
+
+
+def test_a_run_ends_with_the_episode_that_reaches_the_target_score(tmp_path, clock):
+    def system(session, clock):
+        return scoring(session, clock, [90.0, 1.0], [5.0, 8.0, 1.0, 1.0], [100.0] * 3)
+
+    settings = {"rolling_episodes": 3, "target_score": 4.5, "steps": 1000}
+    summary = training_of(tmp_path, clock, system, **settings).run()
+    # one lucky episode, or a window that is not full, is not enough; 90, 1 and 5 are
+    assert [summary[name] for name in ("ended", "episodes", "rolling_score")] == ["target_score", 3, 32.0]
+    assert read_columns(tmp_path / "episodes.csv", EPISODE_COLUMNS)["score"].tolist() == [90.0, 1.0, 5.0]
+    assert summary["agent_steps"] == 200
+    resumed = training_of(tmp_path, clock, system, **settings)
+    resumed.resume()
+    assert resumed.session.reached() == outcomes.TARGET_SCORE
+
+
+def test_a_budget_ends_a_run_that_does_not_reach_its_target_score(tmp_path, clock):
+    def system(session, clock):
+        return scoring(session, clock, *[[1.0] * 3] * 5)
+
+    summary = training_of(tmp_path, clock, system, rolling_episodes=3, target_score=1.5, steps=300).run()
+    assert summary["ended"] == "steps" and summary["episodes"] == 9
 
 
 # rows of metrics
