@@ -34,16 +34,6 @@ CHANGES = (
         "undecided",
         "Each game was judged for itself, and the question was whether GA3C scores more.",
     ),
-    *(
-        Changed(
-            "wall-clock",
-            game,
-            "24 November",
-            "undecided: fewer than 3 seeds",
-            "The page stated for all figures that calibrations must agree, but only `pps` applied this.",
-        )
-        for game in ("minatar_breakout", "minatar_space_invaders")
-    ),
     Changed(
         "corrections",
         "training on a CPU gives bad scores",

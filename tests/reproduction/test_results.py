@@ -175,13 +175,13 @@ def test_every_verdict_that_a_change_has_altered_is_another_now():
 def test_only_runs_from_before_a_change_have_their_verdict_altered_by_it(tmp_path, seconds, altered):
     folder = ResultsFolder(tmp_path)
     folder.prepare("quick")
-    change = next(each for each in CHANGES if each.name == "wall-clock")
-    claim = Claim(f"{change.claim}: GA3C reaches a score sooner than A3C", Finding(HOLDS, ""))
-    committed = datetime.fromisoformat(frozen.RULES["wall-clock"].date)
-    [spec, *_] = FIGURES["wall-clock"].all_specs("quick")
+    change = next(each for each in CHANGES if each.name == "learning-curves")
+    claim = Claim(f"{change.claim}: GA3C scores more than A3C", Finding(HOLDS, ""))
+    committed = datetime.fromisoformat(frozen.RULES["learning-curves"].date)
+    [spec, *_] = FIGURES["learning-curves"].all_specs("quick")
     started = (committed + timedelta(seconds=seconds)).isoformat()
     invent(folder.runs, spec, sessions=[{**SESSION, "started": started}])
-    found = frozen.changes("wall-clock", [claim], made(folder, "wall-clock").runs)
+    found = frozen.changes("learning-curves", [claim], made(folder, "learning-curves").runs)
     assert found == ([(claim, change)] if altered else [])
 
 

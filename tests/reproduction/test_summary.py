@@ -58,8 +58,8 @@ def test_a_rule_that_claims_share_stands_after_the_last_of_them(folder):
 @pytest.mark.parametrize(
     ("finding", "needed"),
     [
-        (Finding(RUNS_MISSING, ""), "at least 3 seeds (3 min more)"),
-        (Finding(FEW_SEEDS, ""), "at least 3 seeds (3 min more)"),
+        (Finding(RUNS_MISSING, ""), "at least 3 seeds (5 min more)"),
+        (Finding(FEW_SEEDS, ""), "at least 3 seeds (5 min more)"),
         (Finding(NO_DIFFERENCE, "", OpenTest(0.0, 0.5, 4, 0.05)), "more than 300 new seeds"),
         (Finding(NO_DIFFERENCE, ""), "not estimated"),
         (Finding(TOO_SHORT, ""), "-"),
@@ -78,9 +78,9 @@ def test_new_seeds_take_the_time_of_those_that_were_made(folder):
         for spec in wall_clock.specs("quick", "cartpole", seed):
             invent(folder.runs, spec, scores=(20.0, 200.0))
     results = made(folder, "wall-clock").of_game("cartpole")
-    assert [run.hours * 3600 for run in results.runs] == [30.0] * 6
+    assert [run.hours * 3600 for run in results.runs] == [60.0] * 6
     finding = Finding(NO_DIFFERENCE, "", OpenTest(1.0, 0.5, 4, 0.05))
-    assert _needed(results, finding) == "about 8 new seeds (8 min)"
+    assert _needed(results, finding) == "about 8 new seeds (16 min)"
     assert _needed(results, Finding(FEW_SEEDS, "")) == "not estimated"  # seeds are not what it lacks
 
 
