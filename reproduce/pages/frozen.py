@@ -31,7 +31,7 @@ RULES = {
     "tps": SPEEDS,
     "queues": REVIEW,
     "speed": SPEEDS,
-    "wall-clock": AUDIT,
+    "wall-clock": Frozen("e1eb324", "2026-11-27T02:43:30+00:00"),
     "learning-curves": Frozen("4495cf9", "2026-11-26T17:49:37+00:00"),
     "policy-lag": Frozen("74bb5ba", "2026-11-25T03:03:31+00:00"),
     "utilization": ERRORS,
