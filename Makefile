@@ -16,10 +16,11 @@ TYPED   := ga3c_tf
 .PHONY: reproduce test test-slow lint format docs install develop clean
 
 # 1. Seconds of Pong, scored: everything works. 2. The paper's main claim on this machine: does GA3C learn faster than
-# A3C in wall-clock time? 3. Pong, played by the published weights, for its row of Table 3.
+# A3C in wall-clock time? Four seeds decide it in 80 to 99 % of cases, if the ratios scatter as in the published runs;
+# three do in 50 to 85 %. 3. Pong, played by the published weights, for its row of Table 3.
 reproduce: $(STAMP)
 	$(BIN)/ga3c-tf reproduce --figure scores --budget smoke --out $(SMOKE)
-	$(BIN)/ga3c-tf reproduce --figure wall-clock --budget quick --games cartpole --out $(FIRST)
+	$(BIN)/ga3c-tf reproduce --figure wall-clock --budget quick --games cartpole --seeds 4 --out $(FIRST)
 	$(BIN)/ga3c-tf evaluate --pretrained pong --episodes 5 --output $(FIRST)/weights/pong/score.json
 	$(BIN)/ga3c-tf report --out $(FIRST)
 	@echo "What was found: $(FIRST)/README.md, $(FIRST)/figures/wall-clock-quick.png"
