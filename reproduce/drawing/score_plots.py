@@ -37,6 +37,7 @@ LINE_STYLES = ("-", "--", "-.", ":")
 SYSTEM_STYLES = {"GA3C": "-", "A3C": "--", "A2C": "-."}
 """Line style of each system, the same in all panels, even if a panel lacks a system."""
 RANDOM_LINE: dict[str, Any] = {"color": "#7F7F7F", "linewidth": 0.7, "linestyle": ":"}
+GOAL_LINE: dict[str, Any] = {"color": "black", "linewidth": 0.7, "linestyle": (0, (6, 3))}
 NO_SCORES: Mapping[str, float | None] = MappingProxyType({})
 FAR_APART = 5
 """The time axis is logarithmic if the ends of the curves differ by more than this factor."""
@@ -87,8 +88,11 @@ def score_curves(
     stem: Path,
     random: Mapping[str, float | None] = NO_SCORES,
     reach: Mapping[str, float | None] = NO_SCORES,
+    goals: Mapping[str, float] = MappingProxyType({}),
 ) -> None:
     """Draw the score against time and against agent steps, as the mean over seeds and their range.
+
+    Where runs end at a score, each run has a line of its own, since a mean would end with the first of them.
 
     Args:
         groups: curves of the runs, by title of a row of panels and by label of a line.
@@ -96,12 +100,17 @@ def score_curves(
         random: score of the random policy by title, if it is known.
         reach: score that the axis must include, by title, so that it does not magnify the noise of runs that learned
             nothing.
+        goals: score at which the runs end, by title, where there is one.
     """
     figure, axes = canvas(len(groups), 2, 0.6 + 1.4 * len(groups), sharey="row")
     for (time, steps), (title, curves) in zip(axes, groups.items(), strict=True):
-        draw_curves(time, steps, curves)
+        draw = draw_runs if title in goals else draw_curves
+        draw(time, steps, curves)
         ends = [line.get_xdata()[-1] for line in time.get_lines()]
         draw_random_policy([time, steps], random.get(title))
+        if title in goals:
+            for axis in (time, steps):
+                axis.axhline(goals[title], label="score to reach", **GOAL_LINE)
         least = reach.get(title)
         if least is not None:
             time.set_ylim(top=max(least, time.get_ylim()[1]))
@@ -132,7 +141,7 @@ def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
     """
     for number, (label, seeds) in enumerate(curves.items()):
         color = color_of(label, number, curves)
-        style = SYSTEM_STYLES.get(label, LINE_STYLES[number % len(LINE_STYLES)])
+        style = _style_of(label, number)
         for axis, column, unit in ((time, "time_s", 60.0), (steps, "agent_steps", 1e6)):
             drawn = [curve for seed in seeds if len((curve := _settled(seed))[column]) > 1]
             if drawn:
@@ -146,6 +155,19 @@ def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
                     grid / unit, scores.min(axis=0), scores.max(axis=0), color=color, alpha=0.2, linewidth=0
                 )
                 axis.plot(grid / unit, scores.mean(axis=0), style, color=color, label=label)
+
+
+def draw_runs(time, steps, curves: dict[str, list[Columns]]) -> None:
+    """Draw a line for each run, with the arguments of `draw_curves`."""
+    for number, (label, seeds) in enumerate(curves.items()):
+        line = {"color": color_of(label, number, curves), "linestyle": _style_of(label, number), "linewidth": 0.9}
+        for curve in map(_settled, seeds):
+            time.plot(curve["time_s"] / 60, curve["rolling_score"], label=label, **line)
+            steps.plot(curve["agent_steps"] / 1e6, curve["rolling_score"], label=label, **line)
+
+
+def _style_of(label: str, number: int) -> str:
+    return SYSTEM_STYLES.get(label, LINE_STYLES[number % len(LINE_STYLES)])
 
 
 def color_of(label: str, number: int, labels: Iterable[str]) -> str:

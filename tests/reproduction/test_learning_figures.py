@@ -12,6 +12,7 @@ from invented_runs import ON_GPU, SESSION, failed, invent, labelled, made, of_se
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.drawing import score_plots
 from ga3c_tf.reproduce.figures.learning import (
     batch_size,
     environments,
@@ -324,6 +325,28 @@ def test_a_run_of_a3c_that_diverged_has_not_reached_the_score(folder):
     made(folder, "wall-clock", ("cartpole",), 4)
     _, finding = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
     assert finding.verdict == HOLDS and finding.because.startswith("at least ") and "(4 seeds)" in finding.because
+
+
+def test_the_picture_of_a_race_shows_each_run_to_its_end_and_the_score_to_reach(folder, monkeypatch):
+    results, _ = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
+    drawn = []
+    monkeypatch.setattr(score_plots, "save", lambda figure, stem: drawn.append(figure))
+    wall_clock.plot(results, folder.path / "race")
+    [time, steps] = drawn[0].axes
+    for axis, column, unit in ((time, "time_s", 60.0), (steps, "agent_steps", 1e6)):
+        lines = {}
+        for line in axis.get_lines():
+            lines.setdefault(line.get_label(), []).append(line)
+        assert {label: len(found) for label, found in lines.items()} == {
+            "GA3C": 3,
+            "A3C": 3,
+            "random policy": 1,
+            "score to reach": 1,
+        }
+        assert set(lines["score to reach"][0].get_ydata()) == {150.0}
+        ends = sorted(line.get_xdata()[-1] for line in lines["A3C"])
+        theirs = [run.curve[column][-1] / unit for run in results.runs if run.spec.system == "a3c"]
+        assert ends == pytest.approx(sorted(theirs))
 
 
 def test_the_start_of_later_sessions_does_not_count_in_a_race(folder):

@@ -176,7 +176,7 @@ def details(results: Results) -> list[str]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw the score against time and against agent steps, a row for each game."""
+    """Draw the score of each run against time and against agent steps, a row for each game."""
     from ga3c_tf.reproduce.drawing import score_plots
 
     curves = {
@@ -186,7 +186,8 @@ def plot(results: Results, stem: Path) -> None:
         for game, by_system in groups(results).items()
     }
     random = {game.replace("_", " "): RANDOM_SCORES.get(game) for game in groups(results)}
-    score_plots.score_curves(curves, stem, random)
+    goals = {game.replace("_", " "): GOALS[game].score for game in groups(results)}
+    score_plots.score_curves(curves, stem, random, goals=goals)
 
 
 FIGURE = Figure(
