@@ -8,7 +8,7 @@ class UserError(ValueError):
 
 
 class BudgetReached(UserError):
-    """Raised when a run to be resumed has already reached its budget."""
+    """Raised when a run to be resumed has already reached its budget or target score."""
 
 
 class Diverged(FloatingPointError):

@@ -116,7 +116,7 @@ def resumed_training(
         ray: address of the Ray cluster of the remote agents.
 
     Raises:
-        BudgetReached: the run has reached its budget.
+        BudgetReached: the run has reached its budget or target score.
         UserError: `path` is not a run folder, is in use or damaged, or a change is not possible.
     """
     folder = RunFolder.open(path)
@@ -149,8 +149,8 @@ def _continued(
     session = training.session
     if session.reached() == outcomes.TARGET_SCORE:
         raise BudgetReached(
-            f"{path} has reached its target score, {folder.config.target_score:g}; give a larger --target-score, or a "
-            "new --steps, --minutes or --episodes"
+            f"{path} has reached its target score, {folder.config.target_score:g}; give a larger --target-score, or "
+            "remove it with --set target_score=none"
         )
     if session.reached():
         raise BudgetReached(

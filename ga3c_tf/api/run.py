@@ -107,8 +107,8 @@ class Run:
 def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress: bool = True, **settings: Any) -> Run:
     """Train an agent until its budget is reached, and return the run.
 
-    Without a budget (`steps`, `minutes` or `episodes`), training continues until Ctrl-C. Ctrl-C ends any training with
-    a checkpoint.
+    Without a budget (`steps`, `minutes` or `episodes`) or a `target_score`, training continues until Ctrl-C. Ctrl-C
+    ends any training with a checkpoint.
 
     Args:
         env: Gymnasium id such as 'CartPole-v1' or 'ALE/Pong-v5', or a function that makes an environment.
@@ -142,16 +142,16 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
         progress: whether to print a line every few seconds.
         trust_code: whether to import custom code that the run's settings name.
         changes: settings to change, such as `learning_rate` or a new budget (`steps`, `minutes` or `episodes`). A
-            budget is a total that includes earlier sessions, and replaces the budgets and the `target_score` of the
-            run; a budget of None is ignored. If `env`, `network` or `loss` were functions of another program, pass them
-            again. Settings that hold for a whole run (`ga3c_tf.config.HELD`), such as the environment or the network,
-            are rejected.
+            budget is a total that includes earlier sessions; a budget of None is ignored. If `env`, `network` or `loss`
+            were functions of another program, pass them again. Settings that hold for a whole run
+            (`ga3c_tf.config.HELD`), such as the environment or the network, are rejected.
 
     Returns:
         The run, with its folder, settings and the summary of this session.
 
     Raises:
-        UserError: `path` is not a run folder, the run is in use or has reached its budget, or a change is invalid.
+        UserError: `path` is not a run folder, the run is in use or has reached its budget or target score, or a
+            change is invalid.
         Diverged: as for `train`.
         RuntimeError: as for `train`.
     """

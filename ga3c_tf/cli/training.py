@@ -74,7 +74,7 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
 @click.option("--steps", type=int, help="Total agent steps to reach, including earlier sessions.")
 @click.option("--minutes", type=float, help="Total minutes of training to reach, including earlier sessions.")
 @click.option("--episodes", type=int, help="Total episodes to reach, including earlier sessions.")
-@click.option("--target-score", type=float, help="Rolling score to reach.")
+@click.option("--target-score", type=float, help="Rolling score to reach; the budget stays.")
 @changes_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
 @trust_option
@@ -83,8 +83,8 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
 def resume(run: Path, changes: dict, as_json: bool, trust_code: bool, ray: str | None, **ends) -> int:
     """Continue the training in the folder RUN from its newest checkpoint.
 
-    Without --steps, --minutes or --episodes, the run's own budget and target score apply. Those that are given replace
-    them, and include what has been trained already.
+    Without --steps, --minutes or --episodes, the run's own budget applies. Those that are given replace it, and include
+    what has been trained already.
     """
     from ga3c_tf.runner import resumed_training
 

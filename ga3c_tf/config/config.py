@@ -83,8 +83,8 @@ class Config(Settings):
         """Return the settings with which a run continues after `changes`.
 
         Args:
-            changes: new values by name. A budget other than None replaces all budgets and the target score of the run.
-                None removes only the budget that it is given for.
+            changes: new values by name. A budget other than None replaces all budgets of the run. None removes only the
+                budget that it is given for. The target score stays unless it is given.
 
         Raises:
             UserError: a setting is unknown, cannot change within a run or has no effect here, or a value is invalid.
@@ -94,8 +94,7 @@ class Config(Settings):
         for name in given:
             if name in HELD:
                 raise UserError(f"{name} (--{option_of(name)}) cannot change within a run: {HELD[name]}")
-        has_budget = any(changes.get(budget) is not None for budget in BUDGETS)
-        dropped = dict.fromkeys((*BUDGETS, "target_score")) if has_budget else {}
+        dropped = dict.fromkeys(BUDGETS) if any(changes.get(budget) is not None for budget in BUDGETS) else {}
         after = self.replace(**{**dropped, **changes})
         after.check_effect(given)
         adjusted = [name for name in ("num_agents", "num_predictors", "num_trainers") if name in given]

@@ -70,7 +70,7 @@ class System(abc.ABC):
         return nullcontext()
 
     def finish(self) -> None:  # noqa: B027 - most systems have none due
-        """Do the updates that are due for steps already taken; called once, when a budget or a stop ends the run."""
+        """Do the updates that are due for steps already taken; called once, when the run ends."""
 
     def before_row(self) -> None:  # noqa: B027 - optional
         """Do what is due once per row of metrics; called before each row is written."""

@@ -29,7 +29,7 @@ class NotSaved(RuntimeError):
 
 
 class Training:
-    """One run, from its first step or a checkpoint to its budget.
+    """One run, from its first step or a checkpoint to its end.
 
     Args:
         system: makes the training system for a session: `GA3C`, `A2C`, `A3C` or your own `System`.
@@ -82,7 +82,7 @@ class Training:
         self.system.kill()
 
     def run(self, report: Callable[[dict], None] = lambda row: None) -> dict:
-        """Train until the budget is reached or `stop` is called.
+        """Train until the budget or target score is reached or `stop` is called.
 
         Args:
             report: called with each row of metrics when it is logged, with episodes, rolling score and progress added.

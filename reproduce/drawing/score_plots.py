@@ -162,8 +162,9 @@ def draw_runs(time, steps, curves: dict[str, list[Columns]]) -> None:
     for number, (label, seeds) in enumerate(curves.items()):
         line = {"color": color_of(label, number, curves), "linestyle": _style_of(label, number), "linewidth": 0.9}
         for curve in map(_settled, seeds):
-            time.plot(curve["time_s"] / 60, curve["rolling_score"], label=label, **line)
-            steps.plot(curve["agent_steps"] / 1e6, curve["rolling_score"], label=label, **line)
+            if len(curve["time_s"]) > 1:
+                time.plot(curve["time_s"] / 60, curve["rolling_score"], label=label, **line)
+                steps.plot(curve["agent_steps"] / 1e6, curve["rolling_score"], label=label, **line)
 
 
 def _style_of(label: str, number: int) -> str:

@@ -24,8 +24,8 @@ def by_setting(runs: Iterable[Run]) -> dict[RunSpec, list[Run]]:
 def section(figure: Figure, paper: Results, own: Results) -> list[str]:
     """Return Markdown with the main number of each setting by both methods, and verdicts on their differences.
 
-    Runs of a given time depend on the speed of the machine. They are compared by pairs of one seed, and only if the
-    runs of each seed were made on one machine.
+    Runs with a limit in minutes depend on the speed of the machine. They are compared by pairs of one seed, and only if
+    the runs of each seed were made on one machine.
     """
     metric, unit = figure.main
     papers = by_setting(paper.runs)
@@ -50,12 +50,12 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
 
 
 def _is_timed(setting: RunSpec) -> bool:
-    """Return whether runs of this setting last a given time, so that what they reach depends on the machine."""
+    """Return whether runs of this setting have a limit in minutes, so that what they reach depends on the machine."""
     return setting.config.minutes is not None
 
 
 def _effect(setting: RunSpec, ours: Mapping[int, float], theirs: Mapping[int, float]) -> Effect:
-    """Compare the numbers of both methods, by seed: by pairs if the runs last a given time, else as two groups."""
+    """Compare the numbers of both methods, by seed: by pairs if the runs have a limit in minutes, else by groups."""
     if _is_timed(setting):
         return paired_effect(ours, theirs)
     return welch_effect([*ours.values()], [*theirs.values()])
@@ -74,11 +74,13 @@ def plot(paper: Results, own: Results, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import score_plots
 
     papers = by_setting(paper.runs)
+    titles = {setting: "\n".join(textwrap.wrap(setting.slug.replace("-", " "), 24)) for setting in by_setting(own.runs)}
+    goals = {titles[setting]: goal for setting in titles if (goal := setting.config.target_score) is not None}
     rows = {
-        "\n".join(textwrap.wrap(setting.slug.replace("-", " "), 24)): {
+        titles[setting]: {
             "the paper's method": [run.curve for run in papers.get(setting, []) if run.finished],
             described(runs[0].spec.changes): [run.curve for run in runs if run.finished],
         }
         for setting, runs in by_setting(own.runs).items()
     }
-    score_plots.score_curves(rows, stem)
+    score_plots.score_curves(rows, stem, goals=goals)

@@ -130,7 +130,7 @@ class RunSpec:
 
     @property
     def measures_speed(self) -> bool:
-        """Whether the run measures speed: it ends by the clock and is not evaluated."""
+        """Whether the run measures speed: it has a limit in minutes and is not evaluated."""
         return self.config.minutes is not None and not self.evaluation_episodes
 
     @property

@@ -329,6 +329,9 @@ def test_a_run_of_a3c_that_diverged_has_not_reached_the_score(folder):
 
 def test_the_picture_of_a_race_shows_each_run_to_its_end_and_the_score_to_reach(folder, monkeypatch):
     results, _ = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
+    for run in results.runs:
+        write_curve(run.path, {name: values[: 100 * run.spec.seed] for name, values in run.curve.items()})
+    results = made(folder, "wall-clock", ("cartpole",)).of_game("cartpole")
     drawn = []
     monkeypatch.setattr(score_plots, "save", lambda figure, stem: drawn.append(figure))
     wall_clock.plot(results, folder.path / "race")

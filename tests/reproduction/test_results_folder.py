@@ -8,9 +8,11 @@ from invented_runs import SESSION, failed, invent, labelled, made, played
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce import command
-from ga3c_tf.reproduce.figures.learning import batch_size, speed
+from ga3c_tf.reproduce.drawing import score_plots
+from ga3c_tf.reproduce.figures.learning import batch_size, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.verdicts import (
+    FAILS,
     HOLDS,
     NO_DIFFERENCE,
     RUNS_MISSING,
@@ -141,6 +143,28 @@ def test_methods_are_not_compared_over_equal_time_on_several_machines(folder):
     paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
     rows = [line for line in comparison.section(FIGURES["speed"], paper, own) if line.startswith("| minatar")]
     assert len(rows) == 4 and all(f"| {SEVERAL_MACHINES} |" in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("shares", "verdict"),
+    [((0.2, 0.22, 0.21), HOLDS), ((0.2, 0.22, None), NO_DIFFERENCE), ((None, None, None), FAILS)],
+)
+def test_a_method_that_does_not_reach_the_score_is_slower_than_the_papers(folder, monkeypatch, shares, verdict):
+    """GA3C reaches the score of 150 after about 0.5 of the minute, the method after these shares of it, or not."""
+    huber = {"loss": "mine:huber"}
+    for seed, share in enumerate(shares, 1):
+        for spec in wall_clock.specs("quick", "cartpole", seed):
+            invent(folder.runs, spec, scores=(0.0, 290.0 + seed))
+            invent(folder.runs, spec.changed(huber), scores=(0.0, 150.0 / share if share else 100.0 + seed))
+    folder.add_method(huber, print)
+    folder.update(FIGURES["wall-clock"], "quick", ("cartpole",), 3, print)
+    paper, own = (folder.results(FIGURES["wall-clock"], "quick", changes=changes) for changes in ({}, huber))
+    rows = [line for line in comparison.section(FIGURES["wall-clock"], paper, own) if line.startswith("| cartpole")]
+    assert len(rows) == 2 and all(f"| {verdict} |" in row and row.count("(3 seeds)") == 2 for row in rows)
+    goals = {}
+    monkeypatch.setattr(score_plots, "score_curves", lambda rows, stem, **given: goals.update(given["goals"]))
+    comparison.plot(paper, own, folder.path / "comparison")
+    assert len(goals) == 2 and set(goals.values()) == {150.0}
 
 
 def test_a_method_is_not_judged_before_all_its_runs_have_ended(folder):

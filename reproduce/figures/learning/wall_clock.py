@@ -36,6 +36,7 @@ GOALS = {
 COMPARED = ("ga3c", "a3c")
 TIME = "time to the score"
 STEPS = "agent steps to the score"
+SPEED = "speed of learning"
 NOT_REACHED = "not reached"
 
 
@@ -67,7 +68,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the time and agent steps to the score.
+    """Return the time and agent steps to the score, and how many times a minute it would be reached.
 
     The time of each session counts from the end of its first episode.
     """
@@ -81,6 +82,9 @@ def measures(run: Run) -> list[Measure]:
     return [
         Measure(TIME, seconds, "s", f"{protocol}, from the end of the first episode", NOT_REACHED),
         Measure(STEPS, steps, "steps", protocol, NOT_REACHED),
+        Measure(
+            SPEED, 0.0 if math.isnan(seconds) else 60 / seconds, "1/min", f"60 / the {TIME}; 0 if it is {NOT_REACHED}"
+        ),
     ]
 
 
@@ -200,7 +204,7 @@ FIGURE = Figure(
     seeds=seeds_by_budget(quick=3),
     specs=specs,
     measures=measures,
-    main=(TIME, "s"),
+    main=(SPEED, "1/min"),
     claims=claims,
     details=details,
     plot=plot,
