@@ -75,7 +75,7 @@ def test_every_system_ends_at_the_target_score_and_may_be_given_a_higher_one(tmp
     run = run.resume(target_score=30.0, progress=False)
     assert 30 <= run.summary["rolling_score"] == np.mean(run.episodes()["score"][-5:])
     more = run.summary["agent_steps"] + 500
-    with pytest.raises(ga3c_tf.UserError, match="has reached its target score, 30; .* --set target_score=none"):
+    with pytest.raises(ga3c_tf.UserError, match=r"has reached its target score, 30; .* --set target_score=none"):
         run.resume(steps=more)
     assert run.resume(target_score=None, steps=more, progress=False).summary["ended"] == "steps"
 
