@@ -180,18 +180,21 @@ def details(results: Results) -> list[str]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw the score of each run against time and against agent steps, a row for each game."""
+    """Draw the score of each run against time and against agent steps, a row for each game that has been run."""
     from ga3c_tf.reproduce.drawing import score_plots
 
     curves = {
-        game.replace("_", " "): {
-            SYSTEMS[system]: [run.curve for run in runs if run.finished] for system, runs in by_system.items()
-        }
-        for game, by_system in groups(results).items()
+        game: {SYSTEMS[system]: [run.curve for run in runs if run.finished] for system, runs in of.items()}
+        for game, of in groups(results).items()
     }
-    random = {game.replace("_", " "): RANDOM_SCORES.get(game) for game in groups(results)}
-    goals = {game.replace("_", " "): GOALS[game].score for game in groups(results)}
-    score_plots.score_curves(curves, stem, random, goals=goals)
+    drawn = {game: of for game, of in curves.items() if any(of.values())} or curves
+    titles = {game: game.replace("_", " ") for game in drawn}
+    score_plots.score_curves(
+        {titles[game]: of for game, of in drawn.items()},
+        stem,
+        random={title: RANDOM_SCORES.get(game) for game, title in titles.items()},
+        goals={title: GOALS[game].score for game, title in titles.items()},
+    )
 
 
 FIGURE = Figure(
