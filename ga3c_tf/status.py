@@ -11,7 +11,6 @@ from types import TracebackType
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import BUDGETS
 from ga3c_tf.console import say, write_errors_ignored
-from ga3c_tf.runs import outcomes
 
 
 def line(row: dict) -> str:
@@ -54,7 +53,7 @@ def ending(summary: dict, own_code: bool = False) -> str:
     ended = summary["ended"]
     run = shlex.quote(summary["run"]) + (" --trust-code" if own_code else "")
     scored = min(summary["rolling_episodes"], summary["episodes"])
-    reached = {**dict.fromkeys(BUDGETS, "budget reached"), outcomes.TARGET_SCORE: "target score reached"}
+    reached = {**dict.fromkeys(BUDGETS, "budget reached"), "target_score": "target score reached"}
     more = f" --{ended.replace('_', '-')} N" if ended in reached else ""
     troubles = {
         "agent steps dropped": summary["dropped_steps"],
