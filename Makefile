@@ -16,8 +16,8 @@ TYPED   := ga3c_tf
 .PHONY: reproduce test test-slow lint format docs install develop clean
 
 # 1. Seconds of Pong, scored: everything works. 2. The paper's main claim on this machine: does GA3C learn faster than
-# A3C in wall-clock time? If the ratios scatter as the published ones on CartPole (standard deviation of their logarithm: 0.40),
-# four seeds decide it in 92 % of cases, three in 66 %. 3. Pong, played by the published weights, for its row of Table 3.
+# A3C in wall-clock time? If ratios scatter as the published ones on CartPole (their logarithm with a
+# standard deviation of 0.40), four seeds decide it in 92 % of cases, three in 66 %. 3. Pong, played by the published weights, for its row of Table 3.
 reproduce: $(STAMP)
 	$(BIN)/ga3c-tf reproduce --figure scores --budget smoke --out $(SMOKE)
 	$(BIN)/ga3c-tf reproduce --figure wall-clock --budget quick --games cartpole --seeds 4 --out $(FIRST)

@@ -68,7 +68,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the time and agent steps to the score, and how many times a minute it would be reached.
+    """Return the time and agent steps to the score, and 60 divided by the time, which is 0 if it is not reached.
 
     The time of each session counts from the end of its first episode.
     """
