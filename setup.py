@@ -39,7 +39,8 @@ setup(
     package_data={
         "ga3c_tf": ["py.typed"],
         "ga3c_tf.reproduce.paper": ["*"],
-        "ga3c_tf.reproduce.weights": ["**/*"],
+        # without the pictures, which only the repository shows: the wheel must stay below 30 MB
+        "ga3c_tf.reproduce.weights": [f"**/*.{kind}" for kind in ("npz", "json", "csv", "md")],
         "ga3c_tf.reproduce.pages": ["templates/*"],
     },
     python_requires=">=3.11,<3.14",
