@@ -39,8 +39,12 @@ setup(
     package_data={
         "ga3c_tf": ["py.typed"],
         "ga3c_tf.reproduce.paper": ["*"],
-        # without the pictures, which only the repository shows: the wheel must stay below 30 MB
-        "ga3c_tf.reproduce.weights": [f"**/*.{kind}" for kind in ("npz", "json", "csv", "md")],
+        # The wheel must stay below 30 MB: it has no pictures, and of the Atari games only the weights of Pong.
+        "ga3c_tf.reproduce.weights": [
+            "registry.txt",
+            *(f"**/*.{kind}" for kind in ("json", "csv", "md")),
+            *("pong/weights.npz", "minatar_*/weights.npz"),
+        ],
         "ga3c_tf.reproduce.pages": ["templates/*"],
     },
     python_requires=">=3.11,<3.14",
@@ -65,6 +69,7 @@ setup(
         "rich>=13",
         "rich-click>=1.9,<2",  # help in panels
         "psutil>=6,<8",
+        "pooch>=1.8,<2",  # fetches published weights
         "nvidia-ml-py>=12.535",
     ],
     extras_require={

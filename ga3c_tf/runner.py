@@ -23,8 +23,9 @@ from ga3c_tf.plugins import check_trust, installer
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, read_rows
+from ga3c_tf.runs.published import weights_called
 from ga3c_tf.runs.trackers import check_tracker
-from ga3c_tf.runs.weights import check_same_scaling, keep_origin, load_weights, weights_called
+from ga3c_tf.runs.weights import check_same_scaling, keep_origin, load_weights
 
 if TYPE_CHECKING:
     from ga3c_tf.systems.session import Session

@@ -119,12 +119,22 @@ def canonical(requirement):
     return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", requirement)[0]).lower()
 
 
+def test_weights_that_the_wheel_does_not_have_are_fetched(fresh, outside):
+    program = "from ga3c_tf.runs.published import published_folder; print(published_folder('boxing'))"
+    settings = {"XDG_CACHE_HOME": str(outside), "GA3C_TF_WEIGHTS": str(ROOT / "results" / "weights")}
+    folder = Path(run(fresh / "python", "-c", program, env=os.environ | settings).strip())
+    assert folder.is_relative_to(outside)
+    assert (folder / "weights.npz").read_bytes() == (ROOT / "results/weights/boxing/weights.npz").read_bytes()
+
+
 @pytest.mark.slow
 def test_the_commands_of_the_installed_package(fresh, outside):
     """A training, its evaluation, the published weights, and a table of the paper."""
     command = fresh / "ga3c-tf"
     run(command, "train", "CartPole-v1", "--steps", "2000", "--run-dir", "cartpole")
     assert "mean" in run(command, "evaluate", "cartpole", "--episodes", "5")
+    unknown = subprocess.run([command, "evaluate", "--pretrained", "boxing"], capture_output=True, text=True)
+    assert unknown.returncode == 2 and "set GA3C_TF_WEIGHTS to the folder" in unknown.stderr
     run(command, "play", "--pretrained", "pong", "--video", "pong.gif", "--max-episode-steps", "20")
     assert os.path.getsize("pong.gif") > 1000
     run(command, "reproduce", "--figure", "scores", "--budget", "smoke")

@@ -18,7 +18,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import read_config
-from ga3c_tf.runs.weights import weights_called
+from ga3c_tf.runs.published import weights_called
 
 if TYPE_CHECKING:
     from ga3c_tf.evaluation import TrainedAgent

@@ -203,7 +203,7 @@ def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
 
     RUN may be the name of published weights if no such path exists.
     """
-    from ga3c_tf.runs.weights import published_folder, published_names
+    from ga3c_tf.runs.published import published_folder, published_names
 
     if run is not None and pretrained is None:
         if os.path.lexists(run):  # unlike `Path.exists`, raises nothing for names that are too long or unreadable

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ga3c_tf.config import option_of
-from ga3c_tf.errors import UserError, did_you_mean
+from ga3c_tf.errors import UserError
 from ga3c_tf.files import atomic_write
-from ga3c_tf.runs.folder import check_no_links, read_config
+from ga3c_tf.runs.folder import read_config
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights do not need it
     from ga3c_tf.config import Config
@@ -37,50 +37,11 @@ EPISODE = "episode.gif"
 ORIGIN = "began_with"
 """Folder in a run folder with the card, the score and the curve of the weights that the run began with."""
 KEPT = ("README.md", "config.json", SCORE, "curve.csv", "curve.svg", "curve.png", ORIGIN)
-HERE = Path(__file__).resolve().parents[2]
-CHECKOUT = HERE / "results" / "weights"
-INSTALLED = HERE / "ga3c_tf" / "reproduce" / "weights"
-PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
-"""Folder of the weights published with this package, each in a folder of its name: in a checkout, or installed."""
 
 
 def file_of(folder: Path) -> Path | None:
     """Return the file of the weights in a folder, or None if there is none."""
     return next((folder / name for name in (FILE, SAFETENSORS) if os.path.isfile(folder / name)), None)
-
-
-def published_names() -> list[str]:
-    """Return the names of the published weights, sorted."""
-    return sorted(path.parent.name for path in PUBLISHED.glob(f"*/{FILE}"))
-
-
-def published_folder(name: str) -> Path:
-    """Return the folder of the published weights called `name`.
-
-    Raises:
-        UserError: no published weights have this name.
-    """
-    names = published_names()
-    if name not in names:
-        hint = did_you_mean(name, names) or f"; there are {', '.join(names) or 'none'}"
-        raise UserError(f"no pretrained weights {name!r}{hint}")
-    return PUBLISHED / name
-
-
-def weights_called(name: str) -> Path:
-    """Return the folder of weights: `name` itself if it is one, otherwise that of the published weights `name`.
-
-    Raises:
-        UserError: there are no such weights, `name` is a run folder, or the folder contains a link.
-    """
-    if os.path.isdir(Path(name) / "checkpoints"):
-        raise UserError(
-            f"{name} is a run folder; make weights of it with ga3c-tf publish, or go on with ga3c-tf resume"
-        )
-    if not file_of(Path(name)):
-        return published_folder(name)
-    check_no_links(Path(name))  # a new run copies the files in it, and `publish` publishes the copies
-    return Path(name)
 
 
 def keep_origin(folder: Path, run: Path) -> None:

@@ -1,5 +1,7 @@
 """Writes the pages of a results folder, and the part of the checkout's README that shows its results.
 
+The folder of the published results has the list of its weights too, by which they are fetched.
+
 The text depends only on the records and the small files of the runs, so the same folder always gives the same page.
 """
 
@@ -23,6 +25,7 @@ from ga3c_tf.reproduce.results import comparison, pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import comparable
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
+from ga3c_tf.runs.published import REGISTRY
 
 PAGE = "README.md"
 HISTORY = "HISTORY.md"
@@ -104,6 +107,7 @@ def _texts(folder: ResultsFolder) -> dict[Path, str]:
     texts = {folder.path / PAGE: page(folder, summary)}
     if _is_published(folder):
         texts[folder.path / HISTORY] = "\n".join(lines_of("history.md", changes=summary.changes)) + "\n"
+        texts[folder.path / "weights" / REGISTRY] = pretrained.registry(folder.path / "weights")
     return texts | front_page.texts(folder, summary)
 
 

@@ -1,7 +1,8 @@
-"""The table of the published weights, with their scores beside the paper's."""
+"""The table of the published weights, with their scores beside the paper's, and the list of their files."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.measures.records import Record
 from ga3c_tf.reproduce.measures.text import number, table
 from ga3c_tf.reproduce.runs.specs import GAMES
-from ga3c_tf.runs.weights import SCORE
+from ga3c_tf.runs.weights import FILE, SCORE
 
 CARD = "README.md"
 EPISODES = 100
@@ -58,3 +59,13 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
         "GA3C, 1 day on a GPU (paper)",
     ]
     return table(header, [cells for _, cells in sorted(found)]) if found else []
+
+
+def registry(weights: Path) -> str:
+    """Return the text of registry.txt: the name of each file of weights, and its SHA-256.
+
+    Args:
+        weights: folder with one folder for each set of weights.
+    """
+    files = sorted(weights.glob(f"*/{FILE}"))
+    return "".join(f"{file.relative_to(weights)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n" for file in files)

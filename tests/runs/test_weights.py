@@ -21,6 +21,7 @@ from ga3c_tf.reproduce.runs.curve import curve_of, read_curve
 from ga3c_tf.runs import weights
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import EPISODE_COLUMNS, read_rows
+from ga3c_tf.runs.published import published_folder, published_names, weights_called
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +102,10 @@ def test_every_weight_is_there_as_float32(published):
     np.testing.assert_array_equal(fresh.predict(states)[0], agent.model.predict(states)[0])
 
 
-@pytest.mark.parametrize("name", weights.published_names())
+@pytest.mark.parametrize("name", published_names())
 def test_published_weights_are_loaded_in_the_order_of_their_numbers(name):
     """Some have twelve arrays, and as a text '10' would come before '2'."""
-    folder = weights.published_folder(name)
+    folder = published_folder(name)
     config = read_config(folder)
     spec = describe_environment(config)
     model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, 0, device="/CPU:0")
@@ -220,7 +221,7 @@ def test_links_are_neither_copied_nor_handed_on(tmp_path):
         (folder / weights.SCORE).write_text('{"agent_steps": 1, "training": {"minutes": 1.0}}')
         (folder / "README.md").symlink_to(tmp_path / "private")
     (handed / weights.FILE).write_bytes(b"")
-    for refuse in (lambda: weights.weights_called(str(handed)), lambda: publish._before(run)):
+    for refuse in (lambda: weights_called(str(handed)), lambda: publish._before(run)):
         with pytest.raises(UserError, match=r"README\.md is a link"):
             refuse()
 
