@@ -67,6 +67,7 @@ def test_every_whole_number_has_an_upper_bound(setting):
             "a share of the budget --steps or --minutes, and there is neither",
         ),
         ({"anneal_fraction": 1.0, "anneal_steps": 5, "steps": 10, "beta_end": 0.0}, "exclude each other"),
+        ({"target_score": 5.0, "episodes": 99}, "for the mean of 100 episodes, and --episodes 99 are fewer"),
     ],
 )
 def test_what_does_not_go_together_is_refused(settings, words):

@@ -47,6 +47,11 @@ def check_conflicts(config: Settings) -> None:
         raise UserError("--serial has nothing to adjust; it requires --adjustment off")
     if config.system != "ga3c":
         _check_baseline(config)
+    if config.target_score is not None and config.episodes is not None and config.episodes < config.rolling_episodes:
+        raise UserError(
+            f"--target-score is for the mean of {config.rolling_episodes} episodes, and --episodes {config.episodes} "
+            "are fewer; give more, or fewer --rolling-episodes"
+        )
 
 
 def check_effects(config: Settings, given: Iterable[str]) -> None:
