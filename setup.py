@@ -69,7 +69,6 @@ setup(
         "rich>=13",
         "rich-click>=1.9,<2",  # help in panels
         "psutil>=6,<8",
-        "pooch>=1.8,<2",  # fetches published weights
         "nvidia-ml-py>=12.535",
     ],
     extras_require={

@@ -88,7 +88,7 @@ def test_the_installed_package_has_the_papers_records(fresh, outside):
     assert {file.name for file in (outside / "out" / "paper").iterdir()} == names
 
 
-def test_the_image_installs_an_extra_that_exists_and_starts_the_command(fresh):
+def test_the_image_installs_an_extra_that_exists_and_starts_the_command(fresh, outside):
     image = (ROOT / "Dockerfile").read_text()
     extras = "import importlib.metadata as m; print(*m.metadata('ga3c-tf').get_all('Provides-Extra'))"
     offered = set(run(fresh / "python", "-c", extras).split())
@@ -99,7 +99,7 @@ def test_the_image_installs_an_extra_that_exists_and_starts_the_command(fresh):
     assert {line[1:] for line in ignored if line.startswith("!")} == set(copied_into_the_image())
 
 
-def test_every_dependency_has_its_exact_version(fresh):
+def test_every_dependency_has_its_exact_version(fresh, outside):
     """requirements.txt names those of the package and of MinAtar, tests/requirements.txt those of the other extras."""
     program = "import importlib.metadata as m; print(*m.requires('ga3c-tf'), sep='\\n')"
     required = run(fresh / "python", "-c", program).splitlines()
@@ -121,8 +121,12 @@ def canonical(requirement):
 
 def test_weights_that_the_wheel_does_not_have_are_fetched(fresh, outside):
     program = "from ga3c_tf.runs.published import published_folder; print(published_folder('boxing'))"
-    settings = {"XDG_CACHE_HOME": str(outside), "GA3C_TF_WEIGHTS": str(ROOT / "results" / "weights")}
-    folder = Path(run(fresh / "python", "-c", program, env=os.environ | settings).strip())
+    settings = os.environ | {"XDG_CACHE_HOME": str(outside), "GA3C_TF_WEIGHTS": ""}
+    command = [fresh / "ga3c-tf", "evaluate", "--pretrained", "boxing"]
+    refused = subprocess.run(command, capture_output=True, text=True, env=settings)
+    assert refused.returncode == 2 and "set GA3C_TF_WEIGHTS to the folder" in refused.stderr
+    settings["GA3C_TF_WEIGHTS"] = str(ROOT / "results" / "weights")
+    folder = Path(run(fresh / "python", "-c", program, env=settings).strip())
     assert folder.is_relative_to(outside)
     assert (folder / "weights.npz").read_bytes() == (ROOT / "results/weights/boxing/weights.npz").read_bytes()
 
@@ -133,8 +137,6 @@ def test_the_commands_of_the_installed_package(fresh, outside):
     command = fresh / "ga3c-tf"
     run(command, "train", "CartPole-v1", "--steps", "2000", "--run-dir", "cartpole")
     assert "mean" in run(command, "evaluate", "cartpole", "--episodes", "5")
-    unknown = subprocess.run([command, "evaluate", "--pretrained", "boxing"], capture_output=True, text=True)
-    assert unknown.returncode == 2 and "set GA3C_TF_WEIGHTS to the folder" in unknown.stderr
     run(command, "play", "--pretrained", "pong", "--video", "pong.gif", "--max-episode-steps", "20")
     assert os.path.getsize("pong.gif") > 1000
     run(command, "reproduce", "--figure", "scores", "--budget", "smoke")

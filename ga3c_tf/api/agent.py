@@ -181,8 +181,8 @@ def load_agent(
             program.
 
     Raises:
-        UserError: the agent, the checkpoint or the device does not exist, or the settings name custom code and
-            `trust_code` is False.
+        UserError: the agent, the checkpoint or the device does not exist, published weights cannot be fetched, or the
+            settings name custom code and `trust_code` is False.
     """
     folder = Path(source) if os.path.exists(Path(source) / "config.json") else weights_called(str(source))
     config = read_config(folder)

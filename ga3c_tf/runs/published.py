@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import http.client
 import os
 import shutil
-from collections.abc import Callable
+import tempfile
+import urllib.request
 from pathlib import Path
-from typing import Any
 
 from ga3c_tf.errors import UserError, did_you_mean
-from ga3c_tf.files import atomic_write
 from ga3c_tf.runs.folder import check_no_links
 from ga3c_tf.runs.weights import FILE, SCORE, file_of
 
 SOURCE = "GA3C_TF_WEIGHTS"
 """Environment variable that says where weights are fetched from: a folder such as results/weights, or its URL."""
 REGISTRY = "registry.txt"
-"""File with the SHA-256 of each file of weights, as pooch reads it."""
+"""File with a line for each file of weights: its path, such as pong/weights.npz, and its SHA-256."""
+SECONDS = 60
+"""Time after which a server that does not answer is given up."""
 HERE = Path(__file__).resolve().parents[2]
 CHECKOUT = HERE / "results" / "weights"
 INSTALLED = HERE / "ga3c_tf" / "reproduce" / "weights"
@@ -40,7 +43,7 @@ def published_folder(name: str) -> Path:
         hint = did_you_mean(name, names) or f"; there are {', '.join(names) or 'none'}"
         raise UserError(f"no pretrained weights {name!r}{hint}")
     folder = PUBLISHED / name
-    return folder if file_of(folder) else _fetched(name)
+    return folder if file_of(folder) else _cached(folder)
 
 
 def weights_called(name: str) -> Path:
@@ -60,44 +63,54 @@ def weights_called(name: str) -> Path:
     return Path(name)
 
 
-def _fetched(name: str) -> Path:
-    """Return the folder of published weights in the user's cache.
+def _cached(card: Path) -> Path:
+    """Return the folder of published weights in the user's cache; fetch them if they are not there.
 
-    They are fetched if the cache does not have them, or has others than those of this version of the package.
+    Args:
+        card: installed folder of the weights, with everything but the weights themselves.
     """
-    import pooch
-
-    pooch.get_logger().setLevel("WARNING")
-    source = os.environ.get(SOURCE, "")
-    store = pooch.create(pooch.os_cache("ga3c-tf"), source.removesuffix("/") + "/")
+    digest = _digest(card.name)
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = Path(home, "ga3c-tf", digest[:16], card.name)  # versions of the package may have different weights
+    if folder.is_dir():
+        return folder
+    content = _fetched(card.name, digest)
     try:
-        store.load_registry(PUBLISHED / REGISTRY)
-        folder = Path(store.fetch(f"{name}/{FILE}", downloader=_downloader(name, source))).parent
-        for file in (PUBLISHED / name).glob("*.*"):
-            with atomic_write(folder / file.name, "wb") as stream:  # another process may read it
-                stream.write(file.read_bytes())
-    except UserError:
-        raise
-    except OSError as error:  # the errors of requests are among them
-        raise UserError(f"cannot fetch the weights {name!r} from {source}: {' '.join(str(error).split())}") from None
-    except ValueError:
-        raise UserError(f"{source} does not have the weights {name!r} of this version of ga3c-tf") from None
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as place:  # so that a folder in the cache is complete
+            new = shutil.copytree(card, Path(place) / card.name)
+            (new / FILE).write_bytes(content)
+            new.rename(folder)
+    except OSError as error:
+        if not folder.is_dir():  # otherwise another process has put it there
+            raise UserError(
+                f"cannot write to {folder.parent}: {error.strerror or error}; set XDG_CACHE_HOME to another folder"
+            ) from None
     return folder
 
 
-def _downloader(name: str, source: str) -> Callable[..., Any]:
-    """Return the function that pooch calls with the place of a missing file, and with the file to write."""
-    import pooch
+def _digest(name: str) -> str:
+    """Return the SHA-256 that the published weights `name` have."""
+    lines = (PUBLISHED / REGISTRY).read_text(encoding="utf-8").splitlines()
+    return dict(line.split() for line in lines)[f"{name}/{FILE}"]
 
-    def refuse(*_: Any) -> None:
-        raise UserError(
-            f"the weights {name!r} are not installed; to fetch them, set {SOURCE} to the folder results/weights of a "
-            "clone, or to its URL"
-        )
 
-    def copy(place: str, file: str, _: Any) -> None:
-        shutil.copyfile(place, file)
-
+def _fetched(name: str, digest: str) -> bytes:
+    """Return the content of the file of published weights, from the folder or URL in `SOURCE`."""
+    source = os.environ.get(SOURCE, "").rstrip("/")
+    wanted = "the folder results/weights of a clone, or its URL"
     if not source:
-        return refuse
-    return pooch.HTTPDownloader() if source.startswith(("http://", "https://")) else copy
+        raise UserError(f"the weights {name!r} are not in this installation; to fetch them, set {SOURCE} to {wanted}")
+    file = f"{source}/{name}/{FILE}"
+    try:
+        if "://" in source:
+            with urllib.request.urlopen(file, timeout=SECONDS) as answer:
+                content = answer.read()
+        else:
+            content = Path(file).expanduser().read_bytes()
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
+        raise UserError(f"cannot read {file}: {reason}; {SOURCE} has to be {wanted}") from None
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise UserError(f"{file} has other weights than this version of ga3c-tf; use results/weights of this version")
+    return content

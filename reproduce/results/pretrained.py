@@ -62,7 +62,7 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
 
 
 def registry(weights: Path) -> str:
-    """Return the text of registry.txt: the name of each file of weights, and its SHA-256.
+    """Return the text of registry.txt: the path of each file of weights, and its SHA-256.
 
     Args:
         weights: folder with one folder for each set of weights.

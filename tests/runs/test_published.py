@@ -1,5 +1,6 @@
 """The published weights: those that are not installed are fetched, checked, and kept for the next time."""
 
+import concurrent.futures
 import hashlib
 import http.server
 import json
@@ -59,7 +60,7 @@ def test_the_registry_has_each_file():
     assert [file.parent.name for file in files] == published.published_names()
 
 
-@pytest.mark.parametrize("end", ["", "/"])
+@pytest.mark.parametrize("end", ["", "/"])  # a file server may not have the address with two slashes
 @pytest.mark.parametrize("source", ["clone", "web"])
 def test_weights_are_fetched_once(source, end, request, clone, monkeypatch, tmp_path):
     monkeypatch.setenv(published.SOURCE, f"{request.getfixturevalue(source)}{end}")
@@ -73,12 +74,33 @@ def test_weights_are_fetched_once(source, end, request, clone, monkeypatch, tmp_
     assert published.weights_called(NAME) == folder
 
 
-def test_weights_of_another_version_are_fetched_anew(clone, monkeypatch):
+def test_each_version_of_the_weights_has_its_own_place(clone, monkeypatch):
     monkeypatch.setenv(published.SOURCE, str(clone))
     folder = published.published_folder(NAME)
     whole = (folder / FILE).read_bytes()
-    (folder / FILE).write_bytes(b"earlier")
-    assert (published.published_folder(NAME) / FILE).read_bytes() == whole
+    (clone / NAME / FILE).write_bytes(b"later")
+    digest = hashlib.sha256(b"later").hexdigest()
+    (published.PUBLISHED / published.REGISTRY).write_text(f"{NAME}/{FILE} {digest}\n")
+    assert (published.published_folder(NAME) / FILE).read_bytes() == b"later"
+    assert (folder / FILE).read_bytes() == whole
+
+
+def test_many_may_fetch_at_once(clone, monkeypatch, tmp_path):
+    monkeypatch.setenv(published.SOURCE, str(clone))
+    for _ in range(10):
+        barrier = threading.Barrier(8)
+
+        def fetch(barrier=barrier):
+            barrier.wait()
+            folder = published.published_folder(NAME)
+            return folder, sorted(file.name for file in folder.iterdir())
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            found = [each.result() for each in [pool.submit(fetch) for _ in range(8)]]
+        folder, _ = found[0]
+        assert found == [(folder, sorted([FILE, *CARD]))] * 8
+        assert [path.name for path in folder.parent.iterdir()] == [NAME]
+        shutil.rmtree(tmp_path / "cache")
 
 
 def refused(name=NAME):
@@ -95,22 +117,36 @@ def test_what_to_do_is_said_where_nothing_says_where_to_fetch_from(clone):
 def test_weights_that_are_not_the_published_ones_are_refused(clone, monkeypatch, tmp_path):
     monkeypatch.setenv(published.SOURCE, str(clone))
     (clone / NAME / FILE).write_bytes(b"damaged")
-    assert "does not have the weights 'minatar_freeway' of this version" in refused()
-    assert not list((tmp_path / "cache").rglob(FILE))
+    assert "has other weights than this version of ga3c-tf" in refused()
+    assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.parametrize("place", ["nowhere", "http://127.0.0.1:9", "web"])
-def test_a_source_without_the_weights_is_told_in_one_line(place, request, clone, monkeypatch):
-    source = request.getfixturevalue(place) if place == "web" else place
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("nowhere", "No such file or directory"),
+        ("~/nowhere", "No such file or directory"),
+        ("file:///nowhere", "No such file or directory"),
+        ("http://127.0.0.1:9", "Connection refused"),
+        ("http://[::1", "Invalid IPv6 URL"),
+        ("gopher://host", "unknown url type: gopher"),
+        ("web", "File not found"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_told_in_one_line(source, reason, request, clone, monkeypatch):
+    source = request.getfixturevalue(source) if source == "web" else source
     shutil.rmtree(clone / NAME)
     monkeypatch.setenv(published.SOURCE, source)
-    assert f"cannot fetch the weights 'minatar_freeway' from {source}: " in refused()
+    line = refused()
+    assert f"cannot read {source}/minatar_freeway/weights.npz: " in line and reason in line
+    assert "GA3C_TF_WEIGHTS has to be the folder results/weights of a clone, or its URL" in line
 
 
-def test_a_full_disk_is_told_in_one_line(clone, monkeypatch, tmp_path):
+def test_a_cache_that_cannot_be_written_is_told_in_one_line(clone, monkeypatch, tmp_path):
     monkeypatch.setenv(published.SOURCE, str(clone))
     (tmp_path / "cache").write_text("a file in the place of the folder")
-    assert "cannot fetch" in refused()
+    line = refused()
+    assert f"cannot write to {tmp_path / 'cache'}" in line and "set XDG_CACHE_HOME to another folder" in line
 
 
 def test_the_command_line_has_the_names_of_all():
