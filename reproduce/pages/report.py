@@ -107,7 +107,8 @@ def _texts(folder: ResultsFolder) -> dict[Path, str]:
     texts = {folder.path / PAGE: page(folder, summary)}
     if _is_published(folder):
         texts[folder.path / HISTORY] = "\n".join(lines_of("history.md", changes=summary.changes)) + "\n"
-        texts[folder.path / "weights" / REGISTRY] = pretrained.registry(folder.path / "weights")
+        if registry := pretrained.registry(folder.path / "weights"):
+            texts[folder.path / "weights" / REGISTRY] = registry
     return texts | front_page.texts(folder, summary)
 
 
