@@ -19,7 +19,7 @@ SOURCE = "GA3C_TF_WEIGHTS"
 REGISTRY = "registry.txt"
 """File with a line for each file of weights: its path, such as pong/weights.npz, and its SHA-256."""
 SECONDS = 60
-"""Time after which a server that does not answer is given up."""
+"""Seconds to wait for an answer of a server."""
 HERE = Path(__file__).resolve().parents[2]
 CHECKOUT = HERE / "results" / "weights"
 INSTALLED = HERE / "ga3c_tf" / "reproduce" / "weights"
