@@ -79,5 +79,12 @@ CHANGES = (
         "undecided: +2.83 [-0.34, 6.01], p = 0.13",
         "Scores after equal time were compared by Welch's test. Now pairs of one seed and machine are.",
     ),
+    Changed(
+        "tps",
+        "without a GPU, TPS is highest",
+        "27 November",
+        "undecided: 0.986 times [0.961, 1.01], p = 0.54",
+        "Any increase counted. Now speeds within 5 % count as equal, as in the finding about predictors.",
+    ),
 )
 """All findings on the page that would have another verdict by an earlier rule, in the order of the changes."""

@@ -119,12 +119,14 @@ def verdicts_of(known, planned=96):
 
 def test_numbers_of_workers_are_compared_by_runs_that_differ_in_nothing_else():
     assert len(sweep(lambda each: 1.0)) == 96
-    more_agents = sweep(lambda each: (9 + each.agents / 64) * (2 if each.scheduling == "tuned" else 1))
+    more_agents = sweep(lambda each: (8 + each.agents / 64) * (2 if each.scheduling == "tuned" else 1))
     found = tps.findings(more_agents, 96)
     assert verdicts_of(more_agents) == [HOLDS, HOLDS, HOLDS]
-    assert found["most_agents"].because.startswith("TPS with 64 relative to 32 agents: 1.05 times [1.05, 1.05]")
+    assert found["most_agents"].because.startswith(
+        "TPS with 64 relative to 32 agents: 1.06 times [1.06, 1.06], limit 1.05"
+    )
     assert found["close_together"].because.startswith(
-        "TPS of the slowest three numbers of agents relative to the fastest: 0.912 times"
+        "TPS of the slowest three numbers of agents relative to the fastest: 0.903 times"
     )
     speeds = {each.setting: value + each.setting.predictors for each, value in more_agents.items()}
     assert [each.predictors for each in tps.fastest(speeds, 64, "tuned")] == [8, 8, 8]
@@ -141,7 +143,7 @@ def test_numbers_of_workers_are_compared_by_runs_that_differ_in_nothing_else():
 
 
 def test_a_sweep_seldom_finds_what_is_not_there_and_mostly_what_is():
-    """Runs that scatter by 5 %: equal settings, those at the two limits, and 6 % more for each doubling of agents."""
+    """Runs that scatter by 5 %: equal settings, those at the limits, and 12 % more for each doubling of agents."""
     rng = np.random.default_rng(1)
 
     def shares(tps_of):
@@ -152,10 +154,12 @@ def test_a_sweep_seldom_finds_what_is_not_there_and_mostly_what_is():
         ]
 
     most, few, close = shares(lambda each: 10.0)
-    assert sum(most) <= 0.05 and few[0] >= 0.65 and close[0] >= 0.85
+    assert most[1] >= 0.85 and not most[0] and few[0] >= 0.65 and close[0] >= 0.85
+    most, *_ = shares(lambda each: 1.05 ** math.log2(each.agents))
+    assert sum(most) <= 0.05
     _, few, close = shares(lambda each: (1.05 if each.predictors == 8 else 1) * (0.86 if each.agents == 8 else 1))
     assert sum(few) <= 0.05 and sum(close) <= 0.05
-    most, *_ = shares(lambda each: 1.06 ** math.log2(each.agents))
+    most, *_ = shares(lambda each: 1.12 ** math.log2(each.agents))
     assert most[0] >= 0.85 and not most[1]
 
 

@@ -153,13 +153,14 @@ def findings(known: Rates, planned: int) -> dict[str, Finding]:
     *fewer, most = sorted({each.setting.agents for each in known})
     more = sorted({each.setting.predictors for each in known if each.setting.predictors > PAPERS_PREDICTORS})
     # 1. All comparisons, whose p values are corrected together.
-    no_faster = 1 / (1 + TIE)
+    faster = 1 + TIE
     agents = {
-        f"TPS with {most} relative to {other} agents": _ratio(known, AGENTS_PLACE, most, other) for other in fewer
+        f"TPS with {most} relative to {other} agents": _ratio(known, AGENTS_PLACE, most, other, faster)
+        for other in fewer
     }
     predictors = {
         f"TPS with {PAPERS_PREDICTORS} relative to {other} predictors": _ratio(
-            known, PREDICTORS_PLACE, PAPERS_PREDICTORS, other, no_faster
+            known, PREDICTORS_PLACE, PAPERS_PREDICTORS, other, 1 / faster
         )
         for other in more
     }
@@ -185,9 +186,9 @@ def claims(results: Results) -> list[Claim]:
     where = "" if _on_gpu(results) else "without a GPU, "
     return [
         Claim(
-            "TPS is highest with the most agents",
+            f"{where}TPS is highest with the most agents",
             found["most_agents"],
-            "higher than with every smaller number of agents",
+            f"more than {TIE:.0%} higher than with every smaller number of agents",
         ),
         Claim(
             f"{where}more than {PAPERS_PREDICTORS} predictors do not increase TPS",
@@ -207,7 +208,7 @@ def _on_gpu(results: Results) -> bool:
     return all(run.on_gpu for run in results.runs if run.finished)
 
 
-def _ratio(known: Rates, place: int, ours: int, other: int, limit: float = 1.0) -> Effect:
+def _ratio(known: Rates, place: int, ours: int, other: int, limit: float) -> Effect:
     """Compare the TPS at two numbers of one kind of worker, by pairs of runs that differ in nothing else.
 
     Args:
