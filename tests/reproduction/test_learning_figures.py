@@ -50,7 +50,7 @@ def test_the_games_of_table_3_that_reach_the_papers_score_are_named(folder):
         invent(folder.runs, spec, training=training, evaluation=played(score), random=random)
     answer = FIGURES["scores"].answer(made(folder, "scores"))
     assert answer.startswith(
-        "2 of 4 games reach 95 % of the score of the paper's GA3C (boxing, pong, one seed each); normalized scores: "
+        "2 of 4 games reach 95 % of GA3C's score in the paper (boxing, pong, one seed each); normalized scores: "
     )
 
 
@@ -62,7 +62,7 @@ def test_a_game_of_table_3_whose_interval_contains_the_limit_is_undecided(folder
     answer = FIGURES["scores"].answer(made(folder, "scores", ("pong",), seeds=3))
     assert (
         answer
-        == "0 of 1 games reach 95 % of the score of the paper's GA3C, 1 undecided (pong); normalized scores: 100 %"
+        == "0 of 1 games reach 95 % of GA3C's score in the paper, 1 undecided (pong); normalized scores: 100 %"
     )
 
 

@@ -38,9 +38,9 @@ GOOD = ("minimum 20", "minimum 40")
 LARGE_RATE_HARMS = {"pong": False, "breakout": True}
 """Whether the paper finds that runs of the game fail to learn at a large learning rate."""
 SCORE_CLAIMS = {
-    "faster": 'equal time: a minimum of 20 to 40 scores more than a minimum of 0, "generally faster" in the paper',
+    "faster": 'equal time: a minimum of 20 to 40 scores more than a minimum of 0 ("generally faster")',
     "better_steps": "equal steps: a minimum of 20 to 40 scores more than a minimum of 0",
-    "larger_is_slower": 'equal time: a minimum of 20 to 40 scores more than a minimum of 160, "slower" in the paper',
+    "larger_is_slower": 'equal time: a minimum of 20 to 40 scores more than a minimum of 160 ("slower")',
     "without_lag": "equal steps: A2C, which has no lag, scores more than a minimum of 160, whose updates are as large",
 }
 """Texts of the claims about scores, by finding. Each is judged at each learning rate."""

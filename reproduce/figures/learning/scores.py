@@ -155,7 +155,7 @@ def answer(results: Results) -> str:
     known = [share for share in shares if share is not None]
     ends = " to ".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(known), max(known)))) if known else ""
     way = f"; normalized scores: {ends} %" if known else ""
-    return f"{len(reached)} of {len(games)} games reach 95 % of the score of the paper's GA3C{named}{unsure}{way}"
+    return f"{len(reached)} of {len(games)} games reach 95 % of GA3C's score in the paper{named}{unsure}{way}"
 
 
 def _normalized(results: Results, game: str) -> str:
