@@ -21,6 +21,7 @@ from ga3c_tf.remote.cluster import connect
 from ga3c_tf.reproduce.cluster.ray_task import MARKER, Job
 from ga3c_tf.reproduce.cluster.scheduler import RUNNING, WAITING, News, State, scheduler_of
 from ga3c_tf.reproduce.cluster.storage import Mirror, Storage
+from ga3c_tf.reproduce.runs.executor import order
 from ga3c_tf.reproduce.runs.run import RUN_FILE, Run, has_ended
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
@@ -84,7 +85,9 @@ class RayExecutor:
         if not left:
             return [Run.of(spec, runs) for spec in specs]
         with self._cluster():
-            jobs = [job for job in jobs_for(specs, self._cpus, self._gpus, _nodes()) if job.spec in left]
+            jobs = [
+                job for job in jobs_for(sorted(specs, key=order), self._cpus, self._gpus, _nodes()) if job.spec in left
+            ]
             marker = _marker(storage, url)
             if storage.is_folder(folder):
                 self._lead(jobs, url, marker, force)

@@ -120,6 +120,8 @@ def attempt(
                 run = execute_run(job.spec, folder / "runs", say=say)
         except UserError as error:
             return FAILED, str(error)
+        if not run.result:
+            raise OSError(f"the result of {job.spec.id} could not be written to {folder}")
         return run.result["status"], run.result["reason"]
 
 

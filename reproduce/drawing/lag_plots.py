@@ -86,7 +86,8 @@ def scores_by_lag(lines: dict[str, dict[str, list[float]]], random: float | None
             axis.vlines(place, min(seeds), max(seeds), color=color, linewidth=0.8)
     draw_random_policy([axis], random)
     axis.set_xticks(range(len(settings)), settings)
-    if min(score for by_setting in lines.values() for seeds in by_setting.values() for score in seeds) >= 0:
+    scores = [score for by_setting in lines.values() for seeds in by_setting.values() for score in seeds]
+    if min(scores, default=0.0) >= 0:
         axis.set_ylim(bottom=0)
     axis.set_ylabel("mean score (bars: range of seeds)")
     legend_above(figure, handles([axis]), 3)

@@ -13,8 +13,8 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import MEASURED, Record, read_records
 from ga3c_tf.reproduce.measures.text import lines_of
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Claim, Finding
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES, Claim, Finding
+from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
 Key = TypeVar("Key")
@@ -53,7 +53,7 @@ class Figure:
         by_game: whether claims, details and plot are made for each game separately. If there are several games, those
             without a run are left out.
         first_seed: lowest seed of the runs.
-        answer: returns one line for the summary if the answer is not in the claims; otherwise an empty text.
+        answer: returns what the summary says besides the number of findings; otherwise an empty text.
     """
 
     name: str
@@ -226,6 +226,11 @@ def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Ru
 def once_ended(finding: Finding, runs: Iterable[Run]) -> Finding:
     """Return the finding, or 'runs missing' with the same numbers if one of the runs has not ended."""
     return finding if all(run.ended for run in runs) else Finding(RUNS_MISSING, finding.because)
+
+
+def on_one_machine(finding: Finding, runs: Iterable[Run]) -> Finding:
+    """Return the finding, or 'several machines' with the same numbers if a seed has runs on more than one machine."""
+    return finding if seeds_have_one_machine(runs) else Finding(SEVERAL_MACHINES, finding.because)
 
 
 def seeds_by_budget(

@@ -131,6 +131,21 @@ def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limi
     return Effect(difference, difference - reach, difference + reach, chance, seeds, limit, freedom)
 
 
+def equality(effect: Effect, margin: float) -> float:
+    """Return the p value of the claim that an effect is between -`margin` and `margin`, by two one-sided t tests.
+
+    Args:
+        effect: effect from a t test. Its limit does not matter.
+        margin: largest difference that is not relevant.
+
+    Returns:
+        The p value; not-a-number if there was no t test.
+    """
+    if math.isnan(effect.freedom):
+        return math.nan
+    return float(t_dist.sf((margin - abs(effect.mean)) / _error(effect), effect.freedom))
+
+
 def growth(groups: Sequence[Mapping[Pair, float]]) -> Effect:
     """Return the growth of positive values from one group to the next, as the slope of their logarithms.
 
@@ -265,8 +280,12 @@ def _open_test(effect: Effect, level: float) -> OpenTest | None:
     """Return the t test of an effect; None if there is none, because the values do not vary."""
     if math.isnan(effect.freedom):
         return None
-    error = (effect.high - effect.low) / 2 / float(t_dist.ppf(0.975, effect.freedom))
-    return OpenTest(effect.mean - effect.limit, error, effect.freedom, level)
+    return OpenTest(effect.mean - effect.limit, _error(effect), effect.freedom, level)
+
+
+def _error(effect: Effect) -> float:
+    """Return the standard error of an effect from a t test."""
+    return (effect.high - effect.low) / 2 / float(t_dist.ppf(0.975, effect.freedom))
 
 
 def _in_words(mean: str, low: str, high: str, limit: str, chance: float, count: int, of: str) -> str:

@@ -13,6 +13,7 @@ from ga3c_tf.reproduce.measures.planning import OpenTest
 HOLDS = "supported"
 FAILS = "not supported"
 LEAST_SEEDS = 3
+EQUAL = "no relevant difference"
 INCONCLUSIVE = "undecided"
 """Verdict if the runs cannot decide; a colon and the reason follow."""
 FEW_SEEDS = f"{INCONCLUSIVE}: fewer than {LEAST_SEEDS} seeds"
@@ -26,9 +27,6 @@ COLLAPSED = 0.5
 CHANCE = 0.05
 SCORE_MARGIN = 0.05
 """Share of the distance from the random policy's score to the paper's by which a score may be below the paper's."""
-TIE = 0.05
-"""Relative difference up to which speeds count as equal. The value is a choice."""
-
 
 Scores = Sequence[float] | np.ndarray
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.measures.effects import effect_alone
 from ga3c_tf.reproduce.measures.text import lines_of
+from ga3c_tf.reproduce.measures.verdicts import HOLDS
 from ga3c_tf.reproduce.pages.summary import Summary, counted
 from ga3c_tf.reproduce.results import pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder
+from ga3c_tf.reproduce.runs.specs import NINE_GAMES
 from ga3c_tf.runs.weights import EPISODE
 
 PRETRAINED = "pong"
@@ -44,19 +46,34 @@ def texts(folder: ResultsFolder, summary: Summary) -> dict[Path, str]:
 
 
 def _machines(hardware: set[str]) -> list[str]:
-    """Return the machines in words; a machine whose GPU only some runs used is named once, with its GPU."""
+    """Return the machines in words, each kind once: '1 to 2 cores of AMD EPYC'.
+
+    A machine whose GPU only some runs used is named with its GPU.
+    """
     names = {each.removesuffix(f", {NO_GPU}") for each in hardware}
-    return sorted(name for name in names if not any(other.startswith(f"{name}, ") for other in names))
+    cores: dict[str, set[int]] = {}
+    for name in names:
+        if not any(other.startswith(f"{name}, ") for other in names):
+            count, _, kind = name.split(" ", 2)
+            cores.setdefault(kind, set()).add(int(count))
+    return [f"{_range(counts)} {kind}" for kind, counts in sorted(cores.items())]
+
+
+def _range(cores: set[int]) -> str:
+    """Return the numbers of cores in words, such as '1 core' or '1 to 2 cores'."""
+    ends = dict.fromkeys((min(cores), max(cores)))
+    return f"{' to '.join(map(str, ends))} core{'' if max(cores) == 1 else 's'}"
 
 
 def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
     name = folder.path.resolve().name
     weights = folder.path / "weights"
     of_paper = [finding for finding in summary.decided if finding.of_paper]
+    supported = [finding for finding in of_paper if finding.verdict == HOLDS]
     return lines_of(
         "front_page.md",
         results=name,
-        playing=[file.parent.name for file in sorted(weights.glob(f"*/{EPISODE}"), reverse=True)],
+        playing=[game for game in NINE_GAMES if (weights / game / EPISODE).exists()],
         published=pretrained.rows(weights, folder.paper(), f"{name}/weights"),
         card=PRETRAINED if (weights / PRETRAINED / "curve.svg").exists() else None,
         verdicts=counted(summary.verdicts),
@@ -65,6 +82,9 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
         scores=summary.answers.get(SCORES),
         tuned_scores=summary.answers.get(f"{SCORES}, tuned"),
         brief=effect_alone,
+        supported=len(supported),
+        on_cpu=sum(not finding.name.endswith(", gpu") for finding in supported),
+        paper_runs=any(chapter.budget == "paper" for chapter in summary.chapters),
         decided=sorted(of_paper, key=lambda finding: finding.figure != MAIN),
         on_gpu=any(NO_GPU not in hardware for hardware in summary.hardware),
     )

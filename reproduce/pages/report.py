@@ -30,8 +30,6 @@ from ga3c_tf.runs.published import REGISTRY
 PAGE = "README.md"
 HISTORY = "HISTORY.md"
 """File with the changes of the rules, beside the page; only the folder of the published results has it."""
-DIFFERENCES = "DIFFERENCES.md"
-"""File with the differences from the paper, beside the page; only the folder of the published results has it."""
 SPEED_FIGURES = ("pps", "tps", "speed")
 
 
@@ -47,7 +45,7 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
     """
     summary = summary or summarize(folder)
     smoke = "smoke" in folder.budgets()
-    published_here = _is_published(folder)
+    published_here = folder.published
     lines = lines_of(
         "page.md",
         smoke=smoke,
@@ -105,7 +103,7 @@ def _texts(folder: ResultsFolder) -> dict[Path, str]:
     """Return the text of each page by its file."""
     summary = summarize(folder)
     texts = {folder.path / PAGE: page(folder, summary)}
-    if _is_published(folder):
+    if folder.published:
         texts[folder.path / HISTORY] = "\n".join(lines_of("history.md", changes=summary.changes)) + "\n"
         if registry := pretrained.registry(folder.path / "weights"):
             texts[folder.path / "weights" / REGISTRY] = registry
@@ -118,11 +116,6 @@ def _text_of(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from None
-
-
-def _is_published(folder: ResultsFolder) -> bool:
-    """Return whether the folder has the published results."""
-    return (folder.path / DIFFERENCES).exists()
 
 
 def _begun(summary: Summary) -> list[tuple[Figure, list[Chapter]]]:

@@ -14,6 +14,7 @@ from ga3c_tf.reproduce.measures.planning import MOST
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.measures.verdicts import (
+    EQUAL,
     FAILS,
     FEW_SEEDS,
     HOLDS,
@@ -31,7 +32,7 @@ from ga3c_tf.reproduce.runs.specs import BUDGETS
 
 NOTHING = "not run"
 BEYOND = "not in the paper"
-VERDICTS = (HOLDS, FAILS, INCONCLUSIVE)
+VERDICTS = (HOLDS, FAILS, EQUAL, INCONCLUSIVE)
 
 
 class Chapter(NamedTuple):
@@ -104,17 +105,23 @@ def summarize(folder: ResultsFolder) -> Summary:
     summary = Summary()
     for figure in FIGURES.values():
         for budget in _budgets_shown(folder, figure):
-            _add(summary, Chapter(figure, budget, folder.results(figure, budget)))
+            _add(summary, Chapter(figure, budget, folder.results(figure, budget)), folder.published)
     return summary
 
 
-def _add(summary: Summary, chapter: Chapter) -> None:
-    """Add the findings of one chapter to the summary."""
+def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
+    """Add the findings of one chapter to the summary.
+
+    Args:
+        summary: the summary.
+        chapter: the chapter.
+        published: whether its runs are the published ones, whose verdicts the changes of rules have altered.
+    """
     summary.chapters.append(chapter)
     figure, budget, results = chapter
     name = chapter.name
     claims = figure.all_claims(results) if results.begun else []
-    changes = frozen.changes(name, claims, results.runs)
+    changes = frozen.changes(name, claims, results.runs) if published else []
     decided_by_change = [claim.text for claim, change in changes if change.was_undecided]
     of_paper = not figure.paper.startswith(BEYOND)
     summary.verdicts += Counter(claim.finding.word for claim in claims if of_paper and not claim.own)
@@ -142,7 +149,7 @@ def _add(summary: Summary, chapter: Chapter) -> None:
         for claim in claims
         if claim.finding.word == INCONCLUSIVE
     ]
-    answer = figure.answer(results) or _answer(results, claims)
+    answer = _answer(results, claims, figure.answer(results))
     summary.answers[name] = answer
     summary.hardware |= {run.hardware for run in results.runs if run.finished}
     rule = frozen.row(figure.name, budget, results.runs)
@@ -194,15 +201,16 @@ def _seconds(run: Run) -> float:
     return 3600 * run.hours if run.ended else run.spec.seconds
 
 
-def _answer(results: Results, claims: list[Claim]) -> str:
-    """Count the claims by verdict, and give the reasons of the undecided ones."""
+def _answer(results: Results, claims: list[Claim], measured: str) -> str:
+    """Count the claims by verdict, with the reasons of the undecided ones, before what else was measured."""
     if not results.begun:
         return NOTHING
     if not claims:
-        return "described in the section"
+        return measured or "no findings; see the section"
     reasons = dict.fromkeys(claim.finding.reason for claim in claims if claim.finding.reason)
     why = f" ({'; '.join(reasons)})" if reasons else ""
-    return counted(Counter(claim.finding.word for claim in claims)) + why
+    counts = counted(Counter(claim.finding.word for claim in claims)) + why
+    return f"{counts}; {measured}" if measured else counts
 
 
 def counted(verdicts: Counter[str]) -> str:
@@ -234,5 +242,5 @@ def _kind(results: Results, run: Run) -> str:
     if recorded == MEASURED:
         return MEASURED
     if any(record.run_id == run.spec.id and record.value is not None for record in results.records):
-        return "measured in part"
+        return "measured with some values missing"
     return "without a value"

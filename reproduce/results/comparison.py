@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, grouped, once_ended
+from ga3c_tf.reproduce.figures.figure import Figure, grouped, on_one_machine, once_ended
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import Effect, judged, paired_effect, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import SEVERAL_MACHINES, Finding
-from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
+from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 
@@ -41,8 +40,8 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
         numbers = [mean_ci(theirs), mean_ci(ours), number(difference)]
         compared = [*runs, *papers.get(setting, [])]
         finding = found[setting]
-        if _is_timed(setting) and not seeds_have_one_machine(compared):
-            finding = Finding(SEVERAL_MACHINES, finding.because)
+        if _is_timed(setting):
+            finding = on_one_machine(finding, compared)
         finding = once_ended(finding, compared)
         rows.append([setting.slug, *numbers, finding.verdict, own.unfinished(runs)])
     method = described(own.runs[0].spec.changes)

@@ -30,6 +30,7 @@ HERE = Path(__file__).resolve().parents[1]
 PAPER = next((each for each in (HERE / "paper", HERE.parent / "results" / "paper") if each.is_dir()), HERE / "paper")
 """Folder of the paper's records, which are copied into every results folder: a part of the installed package, or
 results/paper in a checkout."""
+DIFFERENCES = "DIFFERENCES.md"
 METHODS = "methods.json"
 SUPERSEDED = "superseded.json"
 NONE: Mapping[str, str] = MappingProxyType({})
@@ -56,6 +57,11 @@ class ResultsFolder:
         self.runs = path / "runs"
         self.figures = path / "figures"
         self.logs = path / "logs"
+
+    @property
+    def published(self) -> bool:
+        """Whether the folder has the published results, and with them the differences from the paper."""
+        return (self.path / DIFFERENCES).exists()
 
     def prepare(self, budget: str) -> None:
         """Make the folder, with the paper's records, for runs at this budget.

@@ -55,7 +55,7 @@ class LocalExecutor:
         estimated = 0.0
         start = time.monotonic()
         results: dict[RunSpec, Run] = {}
-        waiting = deque(sorted(specs, key=_place))
+        waiting = deque(sorted(specs, key=order))
         busy_in_a_row = 0
         while waiting:
             # 1. Take the next run that no other command is executing; wait if there is none.
@@ -80,6 +80,6 @@ class LocalExecutor:
         return [results[spec] for spec in specs]
 
 
-def _place(spec: RunSpec) -> tuple[int, str]:
+def order(spec: RunSpec) -> tuple[int, str]:
     """Return the sort key of a run: its seed, then a hash of its id, which gives the same random order every time."""
     return spec.seed, hashlib.sha256(spec.id.encode()).hexdigest()

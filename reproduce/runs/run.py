@@ -94,7 +94,7 @@ class Run:
     def status_text(self) -> str:
         """The outcome in words: 'finished', 'not run', or what went wrong."""
         if self.outcome == NOT_FINISHED:
-            return f"{NOT_FINISHED}: it was interrupted"
+            return NOT_FINISHED
         return f"{self.outcome}: {self.result['reason']}" if self.result and not self.finished else self.outcome
 
     @functools.cached_property

@@ -12,6 +12,7 @@ from ga3c_tf.reproduce.measures.effects import (
     Effect,
     described_ratio,
     effect_verdict,
+    equality,
     growth,
     holm,
     judged,
@@ -67,6 +68,18 @@ def test_without_scatter_two_groups_are_as_sure_as_their_order_is_seldom(seeds, 
 def test_without_scatter_every_condition_that_agrees_counts(differences, limit, chance):
     pairs = [([0.1 + difference] * 3, [0.1] * 3) for difference in differences]
     assert pooled_effect(pairs, limit).chance == pytest.approx(chance)
+
+
+def test_equality_is_seldom_found_at_the_margin_and_mostly_where_there_is_no_difference():
+    rng = np.random.default_rng(0)
+
+    def share(difference):
+        effects = [paired_effect(by_seed(rng.normal(difference, 1.0, 20)), by_seed([0.0] * 20)) for _ in range(400)]
+        return np.mean([equality(effect, 1.0) < 0.05 for effect in effects])
+
+    assert share(0.0) > 0.95 and share(0.5) > 0.5
+    assert 0.02 < share(1.0) < 0.08 and share(-1.0) < 0.08 and share(3.0) == 0
+    assert math.isnan(equality(paired_effect({1: 1.0}, {1: 1.0}), 1.0))
 
 
 def test_ratios_are_compared_as_logarithms_and_said_as_ratios():

@@ -66,7 +66,7 @@ def test_published_weights_stand_beside_the_papers_score(checkout):
     assert f"| [pong](results/weights/pong) {row}" in (checkout / "README.md").read_text()
     assert f"| [pong](weights/pong) {row}" in (folder.path / "README.md").read_text()
     text = (checkout / "README.md").read_text()
-    assert "![Score of pong](results/weights/pong/curve.svg)" in text
+    assert "![pong](results/weights/pong/curve.svg)" in text
     assert "(results/weights/pong/episode.gif)](results/weights/pong)" in text
 
 

@@ -285,6 +285,13 @@ def test_corrections_are_not_judged_before_all_runs_have_ended(folder):
     assert corrections.off_policy_fails(results).verdict == RUNS_MISSING
 
 
+def test_corrections_of_which_every_run_failed_have_a_picture(folder, tmp_path):
+    for spec in labelled(corrections.specs, "quick", GAME, 1).values():
+        failed(folder, spec, "train: a network without a layer")
+    corrections.plot(made(folder, "corrections").of_game(GAME), tmp_path / "picture")
+    assert (tmp_path / "picture.svg").exists()
+
+
 def test_a_share_at_the_limit_is_seldom_decided_and_one_far_below_it_often():
     """The six other findings of the figure leave an error of 3.8 % for this one."""
     rng = np.random.default_rng(0)

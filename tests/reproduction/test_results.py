@@ -176,12 +176,13 @@ def test_only_runs_from_before_a_change_have_their_verdict_altered_by_it(tmp_pat
     folder = ResultsFolder(tmp_path)
     folder.prepare("quick")
     change = next(each for each in CHANGES if each.name == "learning-curves")
-    claim = Claim(f"{change.claim}: GA3C scores more than A3C", Finding(HOLDS, ""))
+    claim = Claim(f"{change.game}: {change.claim} than A3C", Finding(HOLDS, ""), game=change.game)
+    other = Claim(f"boxing: {change.claim} than A3C", Finding(HOLDS, ""), game="boxing")
     committed = datetime.fromisoformat(frozen.RULES["learning-curves"].date)
     [spec, *_] = FIGURES["learning-curves"].all_specs("quick")
     started = (committed + timedelta(seconds=seconds)).isoformat()
     invent(folder.runs, spec, sessions=[{**SESSION, "started": started}])
-    found = frozen.changes("learning-curves", [claim], made(folder, "learning-curves").runs)
+    found = frozen.changes("learning-curves", [claim, other], made(folder, "learning-curves").runs)
     assert found == ([(claim, change)] if altered else [])
 
 

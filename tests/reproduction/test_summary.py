@@ -120,9 +120,9 @@ def test_the_page_of_a_user_is_about_what_was_run(folder):
     [
         (
             18.5,
-            "1 of 1 games reach 95 % of GA3C's score in the paper (pong, one seed each); normalized scores: 101 %",
+            "1 of 1 games reach a normalized score of 95 % (pong, one seed each); range 101 %",
         ),
-        (-1.0, "0 of 1 games reach 95 % of GA3C's score in the paper; normalized scores: 50 %"),
+        (-1.0, "0 of 1 games reach a normalized score of 95 %; range 50 %"),
     ],
 )
 def test_the_answer_of_the_scores_is_how_far_they_are(folder, mean, answer):

@@ -132,8 +132,8 @@ def claims(results: Results) -> list[Claim]:
     """Return a claim for each of `PAIRS`, and the claim of tensorpack's A3C example."""
     compared = [Claim(f"{first} scores more than {second}", found) for first, second, found in findings(results)]
     off_policy = Claim(
-        "training on a CPU gives bad scores because its data are off-policy (probably so, says the README of "
-        "tensorpack's A3C example)",
+        "without a correction, GA3C on a CPU loses more than half of A2C's gain (the README of tensorpack's A3C "
+        "example suspects bad scores from off-policy data)",
         off_policy_fails(results),
         "the share of A2C's gain without lag that GA3C loses without a correction, both above their first scores; "
         f"supported if the {100 * CLAIM_CONFIDENCE:.1f} % interval is above {MOST_LOST:.0%}, not supported if it is "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ga3c_tf.reproduce.figures.figure import grouped, once_ended
+from ga3c_tf.reproduce.figures.figure import grouped, on_one_machine, once_ended
 from ga3c_tf.reproduce.figures.lag.divergences import LAG_STATES
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import (
@@ -24,13 +24,12 @@ from ga3c_tf.reproduce.measures.verdicts import (
     FEW_SEEDS,
     LEAST_SEEDS,
     RUNS_MISSING,
-    SEVERAL_MACHINES,
     TOO_SHORT,
     Claim,
     Finding,
     holds_if,
 )
-from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
+from ga3c_tf.reproduce.runs.run import Run
 
 RATES = {"normal": 1e-3, "large": 4e-3}
 GOOD = ("minimum 20", "minimum 40")
@@ -158,11 +157,10 @@ def claims(results: Results) -> list[Claim]:
 
 def _finding(results: Results, metric: str, effect: Effect, corrected: float, level: float) -> Finding:
     because = (described_ratio if metric == PPS else described)(effect, corrected)
-    if not results.ended:
-        return Finding(RUNS_MISSING, because)
-    if metric in OF_TIME and not seeds_have_one_machine(results.runs):
-        return Finding(SEVERAL_MACHINES, because)
-    return finding_of(effect, corrected, level, because)
+    finding = finding_of(effect, corrected, level, because)
+    if metric in OF_TIME:
+        finding = on_one_machine(finding, results.runs)
+    return once_ended(finding, results.runs)
 
 
 def values(

@@ -136,11 +136,10 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _missing(results: Results, other: str) -> bool:
-    """Return whether in any game with both systems, some of their runs have ended but others have not."""
+    """Return whether in any game with both systems, some of their runs have begun but not all have ended."""
     for systems in groups(results).values():
         runs = [run for name in ("GA3C", other) for run in systems.get(name, []) if other in systems]
-        ended = [run.ended for run in runs]
-        if any(ended) and not all(ended):
+        if any(results.status(run) != NOT_RUN for run in runs) and not all(run.ended for run in runs):
             return True
     return False
 

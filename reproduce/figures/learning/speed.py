@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, on_one_machine, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import adjustment
 from ga3c_tf.reproduce.measures.curves import mean_score
@@ -95,7 +95,7 @@ def findings(results: Results, runs: dict[str, list[Run]]) -> dict[str, Finding]
     more_frames = f"score of '{most}' minus '{least}': {described(scores, of_scores)}"
     nearly_best = f"frames of '{dynamic}' relative to '{fixed}' (D20): {described_ratio(ratio, of_ratio)}"
     return {
-        "more_frames": finding_of(scores, of_scores, level, more_frames),
+        "more_frames": on_one_machine(finding_of(scores, of_scores, level, more_frames), results.runs),
         "nearly_best": finding_of(ratio, of_ratio, level, nearly_best),
     }
 

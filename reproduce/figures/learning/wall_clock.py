@@ -17,7 +17,7 @@ from ga3c_tf.reproduce.measures.effects import described_ratio, finding_of, holm
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, SEVERAL_MACHINES, TOO_SHORT, Claim, Finding
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 
 
@@ -164,7 +164,7 @@ def _verdict(results: Results, game: str, verdict: str) -> str:
         return verdict
     if len(ended) < len(runs):
         return RUNS_MISSING
-    return SEVERAL_MACHINES if len({run.machine for run in ended if run.finished}) > 1 else verdict
+    return verdict if seeds_have_one_machine(runs) else SEVERAL_MACHINES
 
 
 def details(results: Results) -> list[str]:

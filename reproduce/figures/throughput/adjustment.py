@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, once_ended, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import (
+    Figure,
+    Measure,
+    grouped,
+    on_one_machine,
+    once_ended,
+    seeds_by_budget,
+    smoke_spec,
+)
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import described, holm, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
@@ -116,7 +124,7 @@ def claims(results: Results) -> list[Claim]:
     return [
         Claim(
             "the best numbers of agents, predictors and trainers differ between games",
-            once_ended(different_optimum(optima), results.runs),
+            once_ended(on_one_machine(different_optimum(optima), results.runs), results.runs),
             "the mean log2 of N_A, N_P or N_T differs between two games; the most significant difference is shown",
         )
     ]

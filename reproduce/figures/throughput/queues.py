@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, on_one_machine
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.measures.effects import described_ratio, effect_verdict, paired_ratio
@@ -58,7 +58,7 @@ def findings(results: Results) -> dict[str, Finding]:
     shares = [queue[each] / room[each] for each in queue]
     return {
         "short_queue": _short_queue(shares, missing, on_gpu),
-        "large_batch": _large_batch(speed, batch, missing),
+        "large_batch": on_one_machine(_large_batch(speed, batch, missing), results.runs),
     }
 
 

@@ -9,9 +9,28 @@ from typing import NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.effects import Effect, holm, judged_together, open_level, paired_ratio, pooled_effect
+from ga3c_tf.reproduce.measures.effects import (
+    Effect,
+    described_ratio,
+    equality,
+    holm,
+    judged_together,
+    open_level,
+    paired_ratio,
+    pooled_effect,
+)
 from ga3c_tf.reproduce.measures.text import lines_of
-from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS, NOT_TRIED, RUNS_MISSING, TIE, Claim, Finding
+from ga3c_tf.reproduce.measures.verdicts import (
+    CHANCE,
+    EQUAL,
+    LEAST_SEEDS,
+    NO_DIFFERENCE,
+    NOT_TRIED,
+    RUNS_MISSING,
+    SEVERAL_MACHINES,
+    Claim,
+    Finding,
+)
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec, workers_of
 
@@ -26,6 +45,8 @@ LOG_SECONDS = {"quick": 2.5, "gpu": 3.0, "paper": 5.0}
 WARM_UP_OF: dict[float | None, float] = {MINUTES[budget]: WARM_UP_S[budget] for budget in MINUTES}
 PLOTTED = 3
 """Number of settings that the paper plots for each number of agents."""
+MARGIN = 0.05
+"""Relative difference of speeds that is not relevant. The value is a choice."""
 PAPERS_GAP = 0.14
 PAPERS_PREDICTORS = 4
 NOT_MORE = Finding(NOT_TRIED, f"no run has more than {PAPERS_PREDICTORS}")
@@ -153,28 +174,31 @@ def findings(known: Rates, planned: int) -> dict[str, Finding]:
     *fewer, most = sorted({each.setting.agents for each in known})
     more = sorted({each.setting.predictors for each in known if each.setting.predictors > PAPERS_PREDICTORS})
     # 1. All comparisons, whose p values are corrected together.
-    faster = 1 + TIE
+    margin = math.log(1 + MARGIN)
     agents = {
-        f"TPS with {most} relative to {other} agents": _ratio(known, AGENTS_PLACE, most, other, faster)
-        for other in fewer
+        f"TPS with {most} relative to {other} agents": _ratio(known, AGENTS_PLACE, most, other) for other in fewer
     }
+    equal = {f"{name}, equal": equality(effect, margin) for name, effect in agents.items()}
     predictors = {
         f"TPS with {PAPERS_PREDICTORS} relative to {other} predictors": _ratio(
-            known, PREDICTORS_PLACE, PAPERS_PREDICTORS, other, 1 / faster
+            known, PREDICTORS_PLACE, PAPERS_PREDICTORS, other, math.exp(-margin)
         )
         for other in more
     }
     gap = {"TPS of the slowest three numbers of agents relative to the fastest": _gap(known)}
     effects = {**agents, **predictors, **gap}
-    chances = holm([effect.chance for effect in effects.values()])
-    corrected = dict(zip(effects, chances, strict=True))
+    tests = {**{name: effect.chance for name, effect in effects.items()}, **equal}
+    chances = holm(list(tests.values()))
+    corrected = dict(zip(tests, chances, strict=True))
     level = open_level(chances)
     # 2. Each finding is judged by its own comparisons.
     found = {
-        "most_agents": judged_together(agents, corrected, level, "pair"),
+        "most_agents": _most_agents(agents, corrected, level),
         "few_predictors": judged_together(predictors, corrected, level, "pair") if more else NOT_MORE,
         "close_together": judged_together(gap, corrected, level, "setting")._replace(test=None),
     }
+    if len({(each.seed, each.machine) for each in known}) > len({each.seed for each in known}):
+        found["close_together"] = Finding(SEVERAL_MACHINES, found["close_together"].because)
     if len(known) < planned:
         return {name: Finding(RUNS_MISSING, finding.because) for name, finding in found.items()}
     return found
@@ -188,12 +212,13 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             f"{where}TPS is highest with the most agents",
             found["most_agents"],
-            f"more than {TIE:.0%} higher than with every smaller number of agents",
+            "higher than with every smaller number of agents; no relevant difference if one of these is within "
+            f"{MARGIN:.0%}",
         ),
         Claim(
             f"{where}more than {PAPERS_PREDICTORS} predictors do not increase TPS",
             found["few_predictors"],
-            f"more predictors are less than {TIE:.0%} faster than {PAPERS_PREDICTORS}",
+            f"more predictors are less than {MARGIN:.0%} faster than {PAPERS_PREDICTORS}",
         ),
         Claim(
             f"{where}the number of agents matters little",
@@ -208,7 +233,25 @@ def _on_gpu(results: Results) -> bool:
     return all(run.on_gpu for run in results.runs if run.finished)
 
 
-def _ratio(known: Rates, place: int, ours: int, other: int, limit: float) -> Effect:
+def _most_agents(agents: Mapping[str, Effect], corrected: Mapping[str, float], level: float) -> Finding:
+    """Judge whether the most agents have the highest TPS, or do not differ relevantly from one of the others.
+
+    Args:
+        agents: effects on the TPS of the most agents relative to fewer, by name of the comparison.
+        corrected: corrected p values by name, and those of equality by name with ', equal'.
+        level: significance level that Holm's method leaves.
+    """
+    found = judged_together(agents, corrected, level, "pair")
+    if found.verdict != NO_DIFFERENCE:
+        return found
+    name = min(agents, key=lambda each: corrected[f"{each}, equal"])
+    chance = corrected[f"{name}, equal"]
+    if not chance < CHANCE:
+        return found
+    return Finding(EQUAL, f"less than {MARGIN:.0%}; {name}: {described_ratio(agents[name], chance, 'pair')}")
+
+
+def _ratio(known: Rates, place: int, ours: int, other: int, limit: float = 1.0) -> Effect:
     """Compare the TPS at two numbers of one kind of worker, by pairs of runs that differ in nothing else.
 
     Args:
@@ -284,7 +327,7 @@ FIGURE = Figure(
     place=4,
     paper="Figure 3",
     shows="updates per second for combinations of agents, predictors and trainers",
-    headline="128 agents are fastest, more than 4 predictors do not help, and the number of agents matters little",
+    headline="the most agents are fastest, more than 4 predictors do not help, and the number of agents matters little",
     games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
     seeds=seeds_by_budget(gpu=1, paper=1),
     specs=specs,

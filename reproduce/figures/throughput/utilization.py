@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, on_one_machine, once_ended
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.effects import described_ratio, growth, judged
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
-from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Claim, Finding
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
@@ -45,9 +45,7 @@ def findings(results: Results) -> dict[str, Finding]:
     found = judged({"gpu_rises": rising, "cpu_falls": falling}, described_ratio)
     if not results.values(GPU, results.runs):
         return dict.fromkeys(found, Finding(NEEDS_GPU, "no GPU use was measured"))
-    if not results.ended:
-        return {name: Finding(RUNS_MISSING, finding.because) for name, finding in found.items()}
-    return found
+    return {name: once_ended(on_one_machine(finding, results.runs), results.runs) for name, finding in found.items()}
 
 
 def claims(results: Results) -> list[Claim]:
