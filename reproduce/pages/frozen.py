@@ -28,7 +28,7 @@ RULES = {
     "scores": Frozen("5fac22b", "2026-11-23T09:26:50+00:00"),
     "pps": REVIEW,
     "adjustment": SPEEDS,
-    "tps": Frozen("bf2ef9d", "2026-11-27T09:18:26+00:00"),
+    "tps": Frozen("ae4fa63", "2026-11-27T09:53:51+00:00"),
     "queues": REVIEW,
     "speed": SPEEDS,
     "wall-clock": Frozen("e1eb324", "2026-11-27T02:43:30+00:00"),
