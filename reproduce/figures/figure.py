@@ -17,6 +17,7 @@ from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES, 
 from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
+Item = TypeVar("Item")
 Key = TypeVar("Key")
 
 
@@ -215,11 +216,11 @@ class Figure:
         )
 
 
-def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Run]]:
-    """Group the runs by the value of `key`, in the order in which the values first appear."""
-    found: dict[Key, list[Run]] = {}
-    for run in runs:
-        found.setdefault(key(run), []).append(run)
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Group items, such as runs, by the value of `key`, in the order in which the values first appear."""
+    found: dict[Key, list[Item]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
     return found
 
 

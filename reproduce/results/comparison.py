@@ -11,7 +11,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, grouped, on_one_machine, on
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import Effect, judged, paired_effect, welch_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import Run, comparable
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 
@@ -24,7 +24,7 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
     """Return Markdown with the main number of each setting by both methods, and verdicts on their differences.
 
     Runs with a limit in minutes depend on the speed of the machine. They are compared by pairs of one seed, and only if
-    the runs of each seed were made on one machine.
+    the runs of each seed were made on one machine. Pairs whose calibrations differ are left out.
     """
     metric, unit = figure.main
     papers = by_setting(paper.runs)
@@ -32,7 +32,12 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
         setting: (_values(own, figure, runs), _values(paper, figure, papers.get(setting, [])))
         for setting, runs in by_setting(own.runs).items()
     }
-    found = judged({setting: _effect(setting, ours, theirs) for setting, (ours, theirs) in values.items()})
+    effects = {
+        setting: _effect(setting, *values[setting], _changed_speed([*runs, *papers.get(setting, [])]))
+        for setting, runs in by_setting(own.runs).items()
+    }
+    found = judged(effects)
+    names = _names(values)
     rows = []
     for setting, runs in by_setting(own.runs).items():
         ours, theirs = ([*each.values()] for each in values[setting])
@@ -43,7 +48,7 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
         if _is_timed(setting):
             finding = on_one_machine(finding, compared)
         finding = once_ended(finding, compared)
-        rows.append([setting.slug, *numbers, finding.verdict, own.unfinished(runs)])
+        rows.append([names[setting], *numbers, finding.verdict, own.unfinished(runs)])
     method = described(own.runs[0].spec.changes)
     return [*lines_of("comparison.md", metric=metric, unit=unit, method=method, rows=rows), ""]
 
@@ -53,11 +58,36 @@ def _is_timed(setting: RunSpec) -> bool:
     return setting.config.minutes is not None
 
 
-def _effect(setting: RunSpec, ours: Mapping[int, float], theirs: Mapping[int, float]) -> Effect:
-    """Compare the numbers of both methods, by seed: by pairs if the runs have a limit in minutes, else by groups."""
+def _effect(setting: RunSpec, ours: Mapping[int, float], theirs: Mapping[int, float], without: set[int]) -> Effect:
+    """Compare the numbers of both methods: by pairs of one seed if the runs have a limit in minutes, else by groups.
+
+    Args:
+        setting: the setting of the runs.
+        ours, theirs: numbers by seed.
+        without: seeds that make no pair.
+    """
     if _is_timed(setting):
-        return paired_effect(ours, theirs)
+        return paired_effect({seed: value for seed, value in ours.items() if seed not in without}, theirs)
     return welch_effect([*ours.values()], [*theirs.values()])
+
+
+def _changed_speed(runs: Iterable[Run]) -> set[int]:
+    """Return the seeds between whose runs the speed of the machine changed, by their calibrations."""
+    seeds = grouped((run for run in runs if run.finished), lambda run: run.spec.seed)
+    return {seed for seed, each in seeds.items() if not comparable(each)}
+
+
+def _names(settings: Iterable[RunSpec]) -> dict[RunSpec, str]:
+    """Return a name for each setting: its slug, and the values in which it differs from others with this slug."""
+    names = {}
+    for slug, alike in grouped(settings, lambda setting: setting.slug).items():
+        values = {setting: dict(setting.settings) for setting in alike}
+        keys = dict.fromkeys(key for each in values.values() for key in each)
+        differing = [key for key in keys if len({str(each.get(key)) for each in values.values()}) > 1]
+        for setting, each in values.items():
+            own = [f"{key.replace('_', ' ')} {each[key]}" for key in differing if key in each]
+            names[setting] = ", ".join([slug, *own])
+    return names
 
 
 def _values(results: Results, figure: Figure, runs: Iterable[Run]) -> dict[int, float]:
@@ -73,7 +103,8 @@ def plot(paper: Results, own: Results, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import score_plots
 
     papers = by_setting(paper.runs)
-    titles = {setting: "\n".join(textwrap.wrap(setting.slug.replace("-", " "), 24)) for setting in by_setting(own.runs)}
+    names = _names(by_setting(own.runs))
+    titles = {setting: "\n".join(textwrap.wrap(name.replace("-", " "), 24)) for setting, name in names.items()}
     goals = {titles[setting]: goal for setting in titles if (goal := setting.config.target_score) is not None}
     rows = {
         titles[setting]: {

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from invented_runs import SESSION, failed, invent, labelled, made, played
@@ -13,6 +14,7 @@ from ga3c_tf.reproduce.figures.learning import batch_size, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
+    FEW_SEEDS,
     HOLDS,
     NO_DIFFERENCE,
     RUNS_MISSING,
@@ -143,6 +145,36 @@ def test_methods_are_not_compared_over_equal_time_on_several_machines(folder):
     paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
     rows = [line for line in comparison.section(FIGURES["speed"], paper, own) if line.startswith("| minatar")]
     assert len(rows) == 4 and all(f"| {SEVERAL_MACHINES} |" in row for row in rows)
+
+
+def test_pairs_between_which_the_machine_changed_its_speed_are_left_out(folder):
+    huber = {"loss": "mine:huber"}
+    calibrations = [{"gflops": 30.0, "copy_gb_s": 5.0, "frames_s": 3000.0}]
+    for seed in (1, 2, 3):
+        for spec in speed.specs("quick", "minatar_breakout", seed):
+            invent(folder.runs, spec, scores=(0.0, 10.0 + seed), calibrations=calibrations)
+            invent(folder.runs, spec.changed(huber), scores=(0.0, 30.5 + 1.1 * seed), calibrations=calibrations)
+    folder.add_method(huber, print)
+    folder.update(FIGURES["speed"], "quick", (), 3, print)
+    paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
+    rows = [line for line in comparison.section(FIGURES["speed"], paper, own) if line.startswith("| minatar")]
+    assert len(rows) == 4 and all(f"| {HOLDS} |" in row for row in rows)
+    changed = folder.runs / own.runs[0].spec.id / "run.json"
+    changed.write_text(changed.read_text().replace("30.0", "60.0"))
+    paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
+    rows = [line for line in comparison.section(FIGURES["speed"], paper, own) if line.startswith("| minatar")]
+    assert sum(f"| {FEW_SEEDS} |" in row for row in rows) == 1
+
+
+def test_settings_that_differ_in_what_their_ids_do_not_say_have_names_of_their_own():
+    for name in ("tps", "corrections", "lag-boundary", "speed"):
+        specs = {replace(spec, seed=0) for spec in FIGURES[name].all_specs("quick", 1)}
+        names = comparison._names(specs)
+        assert len(set(names.values())) == len(specs)
+        assert name != "tps" or {each.split(", ")[1] for each in names.values()} == {
+            "scheduling plain",
+            "scheduling tuned",
+        }
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def ten_batches(results: Results) -> Finding:
     for cell in shares(found):
         by_cell.setdefault(cell[:3], []).append((found[cell][DELAY], found[cell][0]))
     if not by_cell:
-        return Finding(RUNS_MISSING, "no setting has all runs")
+        return Finding(TOO_SHORT, "no setting learned") if results.ended else Finding(RUNS_MISSING, "runs are missing")
     means = [np.mean(each, 0) for each in by_cell.values()]
     left = [delayed / without for delayed, without in means]
     because = f"{min(left):.2f} to {max(left):.2f} of the gain is left"

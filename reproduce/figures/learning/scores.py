@@ -96,11 +96,13 @@ def scored(results: Results, game: str) -> list[float]:
 
 
 def verdict(results: Results, game: str) -> str:
-    """Judge our scores of a game against the paper's; say of how many seeds, if some of them have no score."""
+    """Judge our scores of a game against the paper's; name the number of planned seeds if some have no score."""
     ours = scored(results, game)
     judged = score_verdict(ours, papers_scores(results, game)[PAPERS], random_score(results, game))
     planned = len(runs_of(results, game))
-    return f"{judged}, n = {len(ours)} of {planned}" if LEAST_SEEDS <= len(ours) < planned else judged
+    if not ours or len(ours) >= planned:
+        return judged
+    return f"{judged} of {planned}" if len(ours) < LEAST_SEEDS else f"{judged}, n = {len(ours)} of {planned}"
 
 
 def details(results: Results) -> list[str]:
