@@ -94,13 +94,16 @@ def interval_verdict(low: float, high: float, limit: float) -> str:
     return FAILS if high < limit else NO_DIFFERENCE
 
 
-def score_verdict(seeds: Sequence[float], paper: float | None, random: float | None) -> str:
+def score_verdict(
+    seeds: Sequence[float], paper: float | None, random: float | None, confidence: float = 1 - CHANCE
+) -> str:
     """Return the verdict on a score: whether it reaches the paper's score, less a margin of `SCORE_MARGIN`.
 
     Args:
         seeds: score of each seed.
         paper: the paper's score; None if it could not be read.
         random: score of the random policy; None if it is unknown, and then there is no margin.
+        confidence: confidence level of the interval of the mean.
     """
     if not seeds:
         return "not run"
@@ -112,7 +115,7 @@ def score_verdict(seeds: Sequence[float], paper: float | None, random: float | N
     short = f"short by {100 * (paper - mean) / way:.0f} %" if way else "short, random policy unknown"
     if len(seeds) < LEAST_SEEDS:
         return f"{'reached' if mean >= limit else short}, n = {len(seeds)}"
-    low, high = mean_interval(seeds)
+    low, high = mean_interval(seeds, confidence)
     if low >= limit:
         return "reproduced"
     return short if high < limit else NO_DIFFERENCE

@@ -393,15 +393,17 @@ def test_dynamic_adjustment_is_held_against_the_best(folder, dynamic, verdict):
 
 
 def test_pong_is_held_against_what_others_published(folder):
-    for seed in (1, 2, 3):
-        sticky, noops = FIGURES["sample-efficiency"].specs("tuned", "pong", seed)
-        for spec, score in ((sticky, 16.7), (noops, 19.0)):
+    for seed in (1, 2, 3, 4, 5):
+        sticky, *noops = FIGURES["sample-efficiency"].specs("tuned", "pong", seed)
+        assert len(noops) == (seed <= 3)
+        for spec, score in ((sticky, 16.6), *((each, 19.0) for each in noops)):
             evaluation = played(score + seed / 10, 100, spec.config.steps)
             invent(folder.runs, spec, scores=(-21.0, *[18.0 + seed / 10] * 8), evaluation=evaluation)
     results = made(folder, "sample-efficiency", budget="tuned")
     found = sample_efficiency.findings(results)
     assert found["early"].verdict == found["noops"].verdict == HOLDS
-    assert found["ppo"][:2] == (NO_DIFFERENCE, "+0.2 [-0.0484, 0.448], p = 0.074 (3 seeds)")
+    assert found["ppo"][:2] == (NO_DIFFERENCE, "+0.2 [0.00368, 0.396], p = 0.095 (5 seeds)")  # twice that of one look
+    _, noops = FIGURES["sample-efficiency"].specs("tuned", "pong", 3)
     shutil.rmtree(folder.runs / noops.id)
     again = sample_efficiency.findings(made(folder, "sample-efficiency", budget="tuned"))
     assert again["noops"].verdict == RUNS_MISSING and again["early"].verdict == HOLDS

@@ -216,7 +216,7 @@ def test_the_tuned_budget_has_the_settings_of_the_presets_and_scores_the_final_w
             assert spec.config.t_max == preset.t_max and spec.config.optimizer == preset.optimizer
             assert (spec.checkpoint, spec.evaluation_episodes) == ("latest", 100)
     shared = {spec.id for spec in FIGURES["sample-efficiency"].all_specs("tuned")}
-    assert len(shared & {spec.id for spec in FIGURES["scores"].all_specs("tuned")}) == 3
+    assert len(shared & {spec.id for spec in FIGURES["scores"].all_specs("tuned")}) == 5
     with pytest.raises(UserError, match="the figure sample-efficiency is about pong; it does not go with boxing"):
         FIGURES["sample-efficiency"].all_specs("tuned", games=["boxing"])
 

@@ -56,6 +56,20 @@ def test_a_score_below_the_margin_is_seldom_reproduced_and_the_papers_often():
     assert verdicts[100].count("reproduced") / 400 >= 0.8
 
 
+def test_a_game_that_is_judged_again_with_two_more_seeds_is_seldom_reproduced_below_the_margin():
+    rng = np.random.default_rng(0)
+
+    def share(mean):
+        reproduced = 0
+        for _ in range(1000):
+            seeds = rng.normal(mean, 1.0, 5).tolist()
+            verdicts = [score_verdict(seeds[:3], 100.0, 0.0), score_verdict(seeds, 100.0, 0.0, confidence=0.975)]
+            reproduced += "reproduced" in verdicts
+        return reproduced / 1000
+
+    assert share(95) <= 0.05 and share(100) >= 0.95
+
+
 @pytest.mark.parametrize(
     ("scores", "lost", "has_collapsed"),
     [

@@ -11,7 +11,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, s
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import INCONCLUSIVE, LEAST_SEEDS, score_verdict
+from ga3c_tf.reproduce.measures.verdicts import CHANCE, INCONCLUSIVE, LEAST_SEEDS, score_verdict
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, env_id_of, run_spec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
@@ -28,6 +28,11 @@ METHODS = {
 PAPERS = "GA3C (1 day, GPU)"
 PUBLISHED = ("A2C with GAE, SLM-Lab", "PPO, SLM-Lab")
 """Published methods whose scores are shown at the tuned budget: sticky actions, 10 million agent steps."""
+EXTENDED = "pong"
+"""The game that was undecided after three seeds at the tuned budget, so that two more were planned."""
+EXTENDED_SEEDS = 5
+LOOKS = 2
+"""How often the extended game is judged. The level of each time is 5 % divided by this, by Bonferroni's method."""
 SWAPPED = ("name_this_game", "ms_pacman")
 SCORE = "score"
 RANDOM = "score of the random policy"
@@ -98,7 +103,10 @@ def scored(results: Results, game: str) -> list[float]:
 def verdict(results: Results, game: str) -> str:
     """Judge our scores of a game against the paper's; name the number of planned seeds if some have no score."""
     ours = scored(results, game)
-    judged = score_verdict(ours, papers_scores(results, game)[PAPERS], random_score(results, game))
+    looks = LOOKS if results.budget == "tuned" and game == EXTENDED else 1
+    judged = score_verdict(
+        ours, papers_scores(results, game)[PAPERS], random_score(results, game), confidence=1 - CHANCE / looks
+    )
     planned = len(runs_of(results, game))
     if not ours or len(ours) >= planned:
         return judged
@@ -231,9 +239,9 @@ def _range(values: list[float]) -> str:
 
 
 def seeds(budget: str, game: str) -> int:
-    """Return the default number of seeds. At the tuned budget a game takes hours, so only Pong has several."""
+    """Return the default number of seeds. At the tuned budget a game takes hours, so only one has several."""
     if budget == "tuned":
-        return 3 if game == "pong" else 1
+        return EXTENDED_SEEDS if game == EXTENDED else 1
     return seeds_by_budget()(budget, game)
 
 
