@@ -13,7 +13,9 @@ from ga3c_tf.reproduce.measures.planning import OpenTest
 HOLDS = "supported"
 FAILS = "not supported"
 LEAST_SEEDS = 3
-EQUAL = "no relevant difference"
+MARGIN = 0.05
+"""Relative difference of speeds up to which they count as equal. The value is a choice."""
+EQUAL = f"no difference larger than {MARGIN:.0%}"
 INCONCLUSIVE = "undecided"
 """Verdict if the runs cannot decide; a colon and the reason follow."""
 FEW_SEEDS = f"{INCONCLUSIVE}: fewer than {LEAST_SEEDS} seeds"

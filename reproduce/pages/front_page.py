@@ -46,7 +46,7 @@ def texts(folder: ResultsFolder, summary: Summary) -> dict[Path, str]:
 
 
 def _machines(hardware: set[str]) -> list[str]:
-    """Return the machines in words, each kind once: '1 to 2 cores of AMD EPYC'.
+    """Return the machines in words, each kind once: '1 or 2 cores of AMD EPYC'.
 
     A machine whose GPU only some runs used is named with its GPU.
     """
@@ -56,13 +56,12 @@ def _machines(hardware: set[str]) -> list[str]:
         if not any(other.startswith(f"{name}, ") for other in names):
             count, _, kind = name.split(" ", 2)
             cores.setdefault(kind, set()).add(int(count))
-    return [f"{_range(counts)} {kind}" for kind, counts in sorted(cores.items())]
+    return [f"{_cores(counts)} {kind}" for kind, counts in sorted(cores.items())]
 
 
-def _range(cores: set[int]) -> str:
-    """Return the numbers of cores in words, such as '1 core' or '1 to 2 cores'."""
-    ends = dict.fromkeys((min(cores), max(cores)))
-    return f"{' to '.join(map(str, ends))} core{'' if max(cores) == 1 else 's'}"
+def _cores(cores: set[int]) -> str:
+    """Return the numbers of cores in words, such as '1 core' or '1 or 2 cores'."""
+    return f"{' or '.join(map(str, sorted(cores)))} core{'' if max(cores) == 1 else 's'}"
 
 
 def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
@@ -83,7 +82,7 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
         tuned_scores=summary.answers.get(f"{SCORES}, tuned"),
         brief=effect_alone,
         supported=len(supported),
-        on_cpu=sum(not finding.name.endswith(", gpu") for finding in supported),
+        on_cpu=sum(not finding.on_gpu for finding in supported),
         paper_runs=any(chapter.budget == "paper" for chapter in summary.chapters),
         decided=sorted(of_paper, key=lambda finding: finding.figure != MAIN),
         on_gpu=any(NO_GPU not in hardware for hardware in summary.hardware),

@@ -58,6 +58,7 @@ class Decided(NamedTuple):
     because: str
     of_paper: bool  # whether it is about a claim of the paper
     by_change: bool  # whether it would be undecided by the rule that held when the runs were made
+    on_gpu: bool  # whether any run of the figure used a GPU
 
 
 class Undecided(NamedTuple):
@@ -135,6 +136,7 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
             because=claim.finding.because,
             of_paper=of_paper and not claim.own,
             by_change=claim.text in decided_by_change,
+            on_gpu=any(run.on_gpu for run in results.runs if run.finished),
         )
         for claim in claims
         if claim.finding.word != INCONCLUSIVE

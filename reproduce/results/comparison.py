@@ -41,8 +41,8 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
     rows = []
     for setting, runs in by_setting(own.runs).items():
         ours, theirs = ([*each.values()] for each in values[setting])
-        difference = sum(ours) / len(ours) - sum(theirs) / len(theirs) if ours and theirs else None
-        numbers = [mean_ci(theirs), mean_ci(ours), number(difference)]
+        effect = effects[setting]
+        numbers = [mean_ci(theirs), mean_ci(ours), number(effect.mean if effect.seeds else None)]
         compared = [*runs, *papers.get(setting, [])]
         finding = found[setting]
         if _is_timed(setting):

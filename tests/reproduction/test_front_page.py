@@ -6,9 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from invented_runs import invent
 from jinja2 import UndefinedError
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.effects import effect_alone
 from ga3c_tf.reproduce.measures.text import TEMPLATES, lines_of
 from ga3c_tf.reproduce.pages import front_page
@@ -80,6 +82,26 @@ def test_weights_that_were_played_here_are_in_the_summary_of_the_users_page(chec
     assert "| pong | 18.6 [17, 20] (5 episodes) | 1.8e-05 | - | 18 |" in summary
 
 
+def test_machines_of_a_kind_are_named_once():
+    sizes = {"1 core of X, no GPU used", "2 cores of X, no GPU used"}
+    with_gpu = {"8 cores of Y, no GPU used", "8 cores of Y, a loom"}
+    assert front_page._machines(sizes | with_gpu) == ["1 or 2 cores of X", "8 cores of Y, a loom"]
+    assert front_page._machines({"1 core of X, no GPU used"}) == ["1 core of X"]
+
+
+def test_the_readme_says_where_the_supported_claims_were_tested(checkout):
+    folder = ResultsFolder(checkout / "results")
+    shares = {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)}
+    folder.runs.mkdir(exist_ok=True)
+    for seed in (1, 2, 3):
+        for spec in FIGURES["wall-clock"].specs("quick", "cartpole", seed):
+            invent(folder.runs, spec, scores=(0.0, 150 / shares[spec.system][seed - 1]))
+    folder.update(FIGURES["wall-clock"], "quick", ("cartpole",), 0, print)
+    write_pages(folder, print)
+    text = (checkout / "README.md").read_text()
+    assert "1 of the 1 supported claims were tested on CPUs only, and no run is as long as the paper's." in text
+
+
 def test_another_results_folder_leaves_the_readme_alone(checkout):
     (checkout / "results").rename(checkout / "mine")
     before = (checkout / "README.md").read_bytes()
@@ -141,6 +163,6 @@ def test_every_template_is_the_text_of_something():
 
 def test_lines_of_a_template_have_no_gaps_and_nothing_is_left_unfilled():
     lines = lines_of("comparison.md", metric="score", unit="points", method="loss mine:huber", rows=[])
-    assert lines[:2] == ["Score (points) of the same runs by both:", ""] and lines[-1].startswith("| --- |")
+    assert lines[:2] == ["Score (points) of the same runs by both:", ""] and lines[3].startswith("| --- |")
     with pytest.raises(UndefinedError, match="'unit' is undefined"):
         lines_of("comparison.md", metric="score", method="loss mine:huber", rows=[])

@@ -392,6 +392,16 @@ def test_dynamic_adjustment_is_held_against_the_best(folder, dynamic, verdict):
     assert "\n".join(speed.FIGURE.section(made(folder, "speed"))).count(RUNS_MISSING) == 2
 
 
+def test_scores_of_several_machines_do_not_say_what_frames_do(folder):
+    for seed in (1, 2, 3):
+        for label, spec in labelled(speed.specs, "quick", "minatar_breakout", seed).items():
+            fast = label != "1/1/1"
+            machine = SESSION if fast else ANOTHER
+            invent(folder.runs, spec, rate=100.0 + 10 * fast, scores=(0.0, 9.0 * fast + seed), sessions=[machine])
+    results = made(folder, "speed").of_game("minatar_breakout")
+    assert speed.findings(results, speed.groups(results))["more_frames"].verdict == SEVERAL_MACHINES
+
+
 def test_pong_is_held_against_what_others_published(folder):
     for seed in (1, 2, 3, 4, 5):
         sticky, *noops = FIGURES["sample-efficiency"].specs("tuned", "pong", seed)

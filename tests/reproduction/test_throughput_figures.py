@@ -128,6 +128,12 @@ def test_numbers_of_workers_are_compared_by_runs_that_differ_in_nothing_else():
     assert found["close_together"].because.startswith(
         "TPS of the slowest three numbers of agents relative to the fastest: 0.912 times"
     )
+    rng = np.random.default_rng(0)
+    slower = {8: 0.9, 16: 1.0, 32: 0.985, 64: 1.0}  # of 16 agents the TPS scatters
+    noisy = sweep(
+        lambda each: 10 * slower[each.agents] * math.exp((0.1 if each.agents == 16 else 0.001) * rng.normal())
+    )
+    assert tps.findings(noisy, 96)["most_agents"].verdict == NO_DIFFERENCE  # 32 are slower, and 16 may be faster
     speeds = {each.setting: value + each.setting.predictors for each, value in more_agents.items()}
     assert [each.predictors for each in tps.fastest(speeds, 64, "tuned")] == [8, 8, 8]
     assert {(each.agents, each.scheduling) for each in tps.fastest(speeds, 64, "tuned")} == {(64, "tuned")}

@@ -90,7 +90,12 @@ def findings(results: Results) -> dict[str, Finding]:
         looks = scores.LOOKS if protocol == STICKY else 1
         effects[name] = effect._replace(chance=min(looks * effect.chance, 1.0))
     found = judged(effects)
-    return {name: once_ended(found[name], runs.get(protocol, [])) for name, (protocol, _, _) in LIMITS.items()}
+    for name, (protocol, _, _) in LIMITS.items():
+        test = found[name].test
+        if protocol == STICKY and test:
+            found[name] = found[name]._replace(test=test._replace(level=test.level / scores.LOOKS))
+        found[name] = once_ended(found[name], runs.get(protocol, []))
+    return found
 
 
 def claims(results: Results) -> list[Claim]:

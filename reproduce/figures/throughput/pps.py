@@ -200,6 +200,7 @@ def details(results: Results) -> list[str]:
         first_submission=_first_submission(results),
         conditions=_conditions(finished),
         together=made_together(finished),
+        short=results.budget == "gpu",
         failed=results.failed,
     )
 
@@ -255,7 +256,7 @@ FIGURE = Figure(
     place=2,
     paper="Table 2, slide 37",
     shows="predictions per second of GA3C and A3C, and of our A2C, for five networks, and the speed-ups",
-    headline="with a GPU, GA3C makes 4 to 45 times the predictions of A3C, more with larger networks",
+    headline="GA3C makes more predictions than A3C (4 to 45 times on the paper's GPUs), most with large networks",
     games={"smoke": ("cartpole",), "quick": ("pong",), "gpu": ("pong",), "paper": ("pong",)},
     seeds=seeds_by_budget(quick=5),
     specs=specs,

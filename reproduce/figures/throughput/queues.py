@@ -94,7 +94,9 @@ def _short_queue(shares: Sequence[float], missing: bool, on_gpu: bool) -> Findin
         return tps.NOTHING_MEASURED
     low, high = student_interval(shares, CONFIDENCE)
     interval = f" [{low:.0%}, {high:.0%}]" if len(shares) > 1 else ""
-    because = f"{sum(shares) / len(shares):.0%} of the maximum{interval} ({len(shares)} settings)"
+    because = (
+        f"{sum(shares) / len(shares):.0%} of the maximum{interval}, limit {FAR_BELOW:.0%} ({len(shares)} settings)"
+    )
     if not on_gpu:
         return Finding(NEEDS_GPU, because)
     return Finding(RUNS_MISSING if missing else interval_verdict(-high, -low, -FAR_BELOW), because)

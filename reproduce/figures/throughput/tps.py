@@ -12,6 +12,7 @@ from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import (
     Effect,
     described_ratio,
+    effect_verdict,
     equality,
     holm,
     judged_together,
@@ -24,6 +25,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     CHANCE,
     EQUAL,
     LEAST_SEEDS,
+    MARGIN,
     NO_DIFFERENCE,
     NOT_TRIED,
     RUNS_MISSING,
@@ -45,8 +47,6 @@ LOG_SECONDS = {"quick": 2.5, "gpu": 3.0, "paper": 5.0}
 WARM_UP_OF: dict[float | None, float] = {MINUTES[budget]: WARM_UP_S[budget] for budget in MINUTES}
 PLOTTED = 3
 """Number of settings that the paper plots for each number of agents."""
-MARGIN = 0.05
-"""Relative difference of speeds that is not relevant. The value is a choice."""
 PAPERS_GAP = 0.14
 PAPERS_PREDICTORS = 4
 NOT_MORE = Finding(NOT_TRIED, f"no run has more than {PAPERS_PREDICTORS}")
@@ -212,8 +212,7 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             f"{where}TPS is highest with the most agents",
             found["most_agents"],
-            "higher than with every smaller number of agents; no relevant difference if one of these is within "
-            f"{MARGIN:.0%}",
+            f"higher than with every smaller number of agents; '{EQUAL}' if this is so for one of them",
         ),
         Claim(
             f"{where}more than {PAPERS_PREDICTORS} predictors do not increase TPS",
@@ -234,7 +233,7 @@ def _on_gpu(results: Results) -> bool:
 
 
 def _most_agents(agents: Mapping[str, Effect], corrected: Mapping[str, float], level: float) -> Finding:
-    """Judge whether the most agents have the highest TPS, or do not differ relevantly from one of the others.
+    """Judge whether the most agents have the highest TPS, or differ from one of the others by less than `MARGIN`.
 
     Args:
         agents: effects on the TPS of the most agents relative to fewer, by name of the comparison.
@@ -244,11 +243,13 @@ def _most_agents(agents: Mapping[str, Effect], corrected: Mapping[str, float], l
     found = judged_together(agents, corrected, level, "pair")
     if found.verdict != NO_DIFFERENCE:
         return found
-    name = min(agents, key=lambda each: corrected[f"{each}, equal"])
-    chance = corrected[f"{name}, equal"]
-    if not chance < CHANCE:
+    undecided = [name for name in agents if effect_verdict(agents[name], corrected[name]) == NO_DIFFERENCE]
+    equal = [name for name in undecided if corrected[f"{name}, equal"] < CHANCE]
+    if not equal:
         return found
-    return Finding(EQUAL, f"less than {MARGIN:.0%}; {name}: {described_ratio(agents[name], chance, 'pair')}")
+    least = min(equal, key=lambda name: agents[name].mean)
+    because = described_ratio(agents[least], corrected[f"{least}, equal"], "pair")
+    return Finding(EQUAL, f"{least}: {because}")
 
 
 def _ratio(known: Rates, place: int, ours: int, other: int, limit: float = 1.0) -> Effect:
