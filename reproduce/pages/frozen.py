@@ -24,13 +24,13 @@ AUDIT = Frozen("4c087a6", "2026-11-25T14:16:43+00:00")
 ON_GPU = Frozen("11a9789", "2026-11-26T05:51:46+00:00")
 LEFT_RANDOM = Frozen("61fdb08", "2026-11-26T16:06:15+00:00")
 REVIEW = Frozen("8dd236f", "2026-11-26T16:12:06+00:00")
-EXTENDED = Frozen("a553561", "2026-11-27T10:23:03+00:00")
+SECOND_REVIEW = Frozen("a553561", "2026-11-27T10:23:03+00:00")
 RULES = {
     "scores": Frozen("5fac22b", "2026-11-23T09:26:50+00:00"),
-    "scores, tuned": EXTENDED,
+    "scores, tuned": SECOND_REVIEW,
     "pps": REVIEW,
     "adjustment": SPEEDS,
-    "tps": EXTENDED,
+    "tps": SECOND_REVIEW,
     "queues": REVIEW,
     "speed": SPEEDS,
     "wall-clock": Frozen("e1eb324", "2026-11-27T02:43:30+00:00"),
@@ -39,7 +39,7 @@ RULES = {
     "utilization": ERRORS,
     "environments": AUDIT,
     "environments, tuned": LEFT_RANDOM,
-    "sample-efficiency": EXTENDED,
+    "sample-efficiency": SECOND_REVIEW,
     "corrections": AUDIT,
     "batch-size": ERRORS,
     "pps, gpu": REVIEW,
