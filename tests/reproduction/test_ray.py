@@ -20,7 +20,7 @@ from tiny_runs import quiet, saved_steps, tiny
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.runs.executor import LocalExecutor
+from ga3c_tf.reproduce.runs.executor import LocalExecutor, order
 from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
@@ -32,6 +32,7 @@ from ray.cluster_utils import Cluster  # noqa: E402
 
 from ga3c_tf.reproduce.cluster import (  # noqa: E402
     cores,
+    ray_executor,
     ray_task,
     scheduler,
 )
@@ -356,6 +357,16 @@ def test_the_summary_counts_and_tells_how_far_each_is():
         "c": scheduler.State(scheduler.RUNNING, ray_task.Progress()),
     }
     assert summary(states) == "1 finished, 2 running; b: 34%, 1200 agent steps, score -12.25; c: 0%, 0 agent steps"
+
+
+def test_runs_begin_in_the_order_of_a_command_without_ray(tmp_path, monkeypatch):
+    specs = FIGURES["tps"].all_specs("quick")
+    began = []
+    monkeypatch.setattr(ray_executor, "_nodes", lambda: [{"CPU": 64.0}])
+    monkeypatch.setattr(RayExecutor, "_cluster", lambda self: contextlib.nullcontext())
+    monkeypatch.setattr(RayExecutor, "_lead", lambda self, jobs, *given: began.extend(job.spec for job in jobs))
+    RayExecutor("auto", None, None, None, False, print).execute(specs, tmp_path / "runs", False)
+    assert began == sorted(specs, key=order) != specs
 
 
 def test_resources_follow_the_agents_and_the_nodes():
