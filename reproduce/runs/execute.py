@@ -27,6 +27,7 @@ from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RUN_FILE, 
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import read_sessions
+from ga3c_tf.runs.log import METRIC_COLUMNS, read_last_rows
 
 POLL_SECONDS = 0.25
 SAMPLE_SECONDS = 2.0
@@ -276,13 +277,16 @@ def _end(process: subprocess.Popen) -> None:
 
 
 class _Watch:
-    """Samples the utilization of processor and GPU once metrics.csv has a new row; before, the run is starting."""
+    """Samples the utilization of processor and GPU from the first row of metrics.csv with a new update on.
+
+    Before, the run is starting: its agents begin one after another, and the GPU is idle.
+    """
 
     def __init__(self, folder: Path, device: str):
         self._folder = folder
         self._gpu = gpu_id(device if device.startswith("gpu") else "gpu")
         self._next = 0.0
-        self._rows_before: int | None = None
+        self._updates_before: int | None = None
         self._samples: list[tuple[float, float]] = []
         self._gpu_busy: list[float] = []
 
@@ -290,10 +294,10 @@ class _Watch:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + SAMPLE_SECONDS
-        rows = self._rows()
-        if self._rows_before is None:
-            self._rows_before = rows
-        if rows <= max(1, self._rows_before):
+        updates = self._updates()
+        if self._updates_before is None:
+            self._updates_before = updates
+        if updates <= self._updates_before:
             return
         cpu_s = sum(member["cpu_s"] for member in process_group(process).values())
         if not self._samples or cpu_s >= self._samples[-1][1]:  # the sum falls when agents end
@@ -309,11 +313,10 @@ class _Watch:
         return {
             "cpu_utilization": cpu,
             "gpu_utilization": statistics.median(self._gpu_busy) if self._gpu_busy else None,
+            "utilization_from": "first row of metrics with an update",
         }
 
-    def _rows(self) -> int:
-        """Return the number of lines in metrics.csv, with its header."""
-        try:
-            return (self._folder / "metrics.csv").read_bytes().count(b"\n")
-        except OSError:
-            return 0
+    def _updates(self) -> int:
+        """Return the number of updates in the last row of metrics.csv, or 0 without a row."""
+        rows = read_last_rows(self._folder / "metrics.csv", METRIC_COLUMNS, 1)
+        return int(rows[0]["updates"]) if rows else 0

@@ -259,7 +259,8 @@ def read_run(folder: Path) -> dict:
     Returns:
         A dict with 'status', 'reason', 'ended' (what ended the training, one of `ga3c_tf.runs.outcomes`, or empty) and
         'spec'. As far as the run came, it also has 'config', 'sessions', 'training', 'calibrations', 'cpu_utilization',
-        'gpu_utilization', 'evaluation' and 'random'.
+        'gpu_utilization', 'utilization_from' (the row of metrics from which both were measured), 'evaluation' and
+        'random'.
 
     Raises:
         UserError: run.json is damaged.

@@ -80,13 +80,34 @@ def test_how_busy_a_run_is(tmp_path, monkeypatch):
     monkeypatch.setattr(execute, "process_group", lambda leader: {leader: {"cpu_s": cpu[0]}})
     monkeypatch.setattr(execute, "usable_cores", lambda: 4)
     watch = execute._Watch(tmp_path, "cpu")
-    for second, cpu_s, lines in ((10, 50, 0), (20, 60, 1), (30, 80, 2), (40, 100, 3), (50, 110, 4), (60, 1, 4)):
+    busy = iter([[0.3], [0.1], [0.2]])
+    monkeypatch.setattr(execute, "gpu_utilization", lambda gpu: next(busy))
+    looks = ((10, 50, []), (20, 60, [0]), (30, 80, [0, 7]), (40, 100, [0, 7, 9]), (50, 110, [0, 7, 9, 9]), (60, 1, [9]))
+    for second, cpu_s, updates in looks:
         clock[0] = second
         cpu[0] = cpu_s
-        (tmp_path / "metrics.csv").write_text("line\n" * lines)
+        write_metrics(tmp_path, updates)
         watch(1)
-    assert watch.utilization()["cpu_utilization"] == (110 - 80) / (20 * 4)  # from the first row until agents ended
+    found = watch.utilization()
+    assert found["cpu_utilization"] == (110 - 80) / (20 * 4)  # from the first row with an update until agents ended
+    assert found["gpu_utilization"] == 0.2
     assert execute._Watch(tmp_path, "cpu").utilization()["cpu_utilization"] is None
+
+
+def test_how_busy_a_run_is_counts_from_its_first_update_after_a_resume(tmp_path, monkeypatch):
+    monkeypatch.setattr(execute, "process_group", lambda leader: {leader: {"cpu_s": 1.0}})
+    monkeypatch.setattr(execute, "SAMPLE_SECONDS", 0.0)
+    watch = execute._Watch(tmp_path, "cpu")
+    for updates, samples in (([7], 0), ([7, 7], 0), ([7, 8], 1), ([7, 8, 9], 2)):
+        write_metrics(tmp_path, updates)
+        watch(1)
+        assert len(watch._samples) == samples
+
+
+def write_metrics(folder, updates):
+    """Write a metrics.csv with a row for each of these numbers of updates."""
+    rows = [{"time_s": 1 + place, "updates": count} for place, count in enumerate(updates)]
+    write_table(folder / "metrics.csv", METRIC_COLUMNS, rows)
 
 
 @pytest.mark.parametrize(("settings", "calibrations"), [({"minutes": 1.0}, 2), ({"steps": 100}, 0)])

@@ -225,6 +225,18 @@ def test_six_settings_on_a_gpu_decide_about_the_queue_alone(folder, session, que
     assert f"far below its maximum: **{verdict}**" in text and "larger prediction batches: **" not in text
 
 
+def test_runs_that_tell_how_busy_a_gpu_is_are_this_figure_s_own_and_say_where_they_begin(folder):
+    specs = FIGURES["utilization"].all_specs("gpu")
+    assert len(specs) == 25 and {spec.config.minutes for spec in specs} == {utilization.GPU_MINUTES}
+    assert not {spec.id for spec in specs} & {spec.id for spec in FIGURES["pps"].all_specs("gpu")}
+    old = invent(folder.runs, specs[0], sessions=[ON_GPU], gpu_utilization=0.2)
+    assert {each.protocol.split(", ")[-1] for each in utilization.measures(old)} == {
+        "from the run's first row of metrics on"
+    }
+    new = invent(folder.runs, specs[1], sessions=[ON_GPU], gpu_utilization=0.2, utilization_from="first update")
+    assert {each.protocol.split(", ")[-1] for each in utilization.measures(new)} == {"from the run's first update on"}
+
+
 def test_short_runs_on_a_gpu_are_measured_once_their_agents_have_started(folder):
     specs = FIGURES["pps"].all_specs("gpu")
     assert len(specs) == 30 and {spec.system for spec in specs} == {"ga3c", "a3c"}

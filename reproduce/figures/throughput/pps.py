@@ -44,8 +44,15 @@ WARM_UP_SHARES: dict[float | None, float] = {MINUTES["gpu"]: 0.45}
 """Warm-up share by minutes of a run, for runs too short for `WARM_UP_SHARE`: agents take seconds to start."""
 
 
-def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return a run for every network and system, the systems of a network one after another."""
+def specs(budget: str, game: str, seed: int, minutes: float | None = None) -> list[RunSpec]:
+    """Return a run for every network and system, the systems of a network one after another.
+
+    Args:
+        budget: budget of the runs.
+        game: name of the game.
+        seed: seed of the runs.
+        minutes: length of the runs, instead of that of the budget; without effect at `smoke`.
+    """
     if budget == "smoke":
         return [smoke_spec(game, seed, system).called("mlp") for system in ("ga3c", "a3c", "a2c")]
     return [
@@ -58,7 +65,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
             num_predictors=2,
             num_trainers=2,
             min_training_batch=0,
-            minutes=MINUTES[budget],
+            minutes=minutes or MINUTES[budget],
             log_seconds=LOG_SECONDS[budget],
             checkpoint_minutes=60.0,
         ).called(words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, on_one_machine, once_ended
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, on_one_machine, once_ended, seeds_by_budget
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.effects import described_ratio, growth, judged
@@ -13,28 +13,34 @@ from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
-PROTOCOL = "share of the time of all cores that the run's processes used, from its first row of metrics on"
-GPU_PROTOCOL = "median of nvidia-smi's busy share, asked every 2 s, from the run's first row of metrics on"
+PROTOCOL = "share of the time of all cores that the run's processes used"
+GPU_PROTOCOL = "median of nvidia-smi's busy share, asked every 2 s"
+EARLIER_START = "first row of metrics"
+"""Where the measurement began in runs whose records do not say it."""
 CPU = "CPU utilization"
 GPU = "GPU utilization"
+GPU_MINUTES = 0.35
+"""Length of a run at the budget `gpu`. The first update comes 5 to 10 s after its start."""
 LEAST_SHARE = 0.001
 """Lower limit of a share, because shares are compared by their logarithms."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return the GA3C runs of `pps`."""
-    return [spec for spec in pps.specs(budget, game, seed) if spec.system == "ga3c"]
+    """Return the GA3C runs of `pps`. At the budget `gpu` they are longer, and not those of `pps`."""
+    minutes = GPU_MINUTES if budget == "gpu" else None
+    return [spec for spec in pps.specs(budget, game, seed, minutes) if spec.system == "ga3c"]
 
 
 def measures(run: Run) -> list[Measure]:
     """Return the CPU utilization, and the GPU utilization if the model was on a GPU."""
-    found = [_share(CPU, run.result["cpu_utilization"], PROTOCOL)]
+    found = [_share(run, CPU, run.result["cpu_utilization"], PROTOCOL)]
     if run.on_gpu:
-        found.append(_share(GPU, run.result["gpu_utilization"], GPU_PROTOCOL))
+        found.append(_share(run, GPU, run.result["gpu_utilization"], GPU_PROTOCOL))
     return found
 
 
-def _share(metric: str, share: float | None, protocol: str) -> Measure:
+def _share(run: Run, metric: str, share: float | None, protocol: str) -> Measure:
+    protocol += f", from the run's {run.result.get('utilization_from', EARLIER_START)} on"
     return Measure(metric, float("nan") if share is None else share, "share", protocol, "too short a run")
 
 
@@ -82,7 +88,7 @@ def details(results: Results) -> list[str]:
         runs = pps.runs_of(results, network, "ga3c")
         rows.append([network, mean_ci(results.values(CPU, runs)), mean_ci(results.values(GPU, runs))])
     measured = bool(results.values(GPU, results.runs))
-    return lines_of("utilization.md", rows=rows, measured=measured, short=measured and results.budget == "gpu")
+    return lines_of("utilization.md", rows=rows, measured=measured)
 
 
 def plot(results: Results, stem: Path) -> None:
@@ -103,7 +109,7 @@ FIGURE = Figure(
     shows="how busy CPU and GPU are, for five networks",
     headline="GPU use rises and CPU use falls as the network grows",
     games=pps.FIGURE.games,
-    seeds=pps.FIGURE.seeds,
+    seeds=seeds_by_budget(quick=5, gpu=5),
     specs=specs,
     measures=measures,
     main=(CPU, "share"),
