@@ -227,7 +227,7 @@ def test_six_settings_on_a_gpu_decide_about_the_queue_alone(folder, session, que
 
 def test_runs_that_tell_how_busy_a_gpu_is_are_this_figure_s_own_and_say_where_they_begin(folder):
     specs = FIGURES["utilization"].all_specs("gpu")
-    assert len(specs) == 25 and {spec.config.minutes for spec in specs} == {utilization.GPU_MINUTES}
+    assert len(specs) == 20 and {spec.config.minutes for spec in specs} == {utilization.GPU_MINUTES}
     assert not {spec.id for spec in specs} & {spec.id for spec in FIGURES["pps"].all_specs("gpu")}
     old = invent(folder.runs, specs[0], sessions=[ON_GPU], gpu_utilization=0.2)
     assert {each.protocol.split(", ")[-1] for each in utilization.measures(old)} == {

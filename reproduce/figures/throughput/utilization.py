@@ -109,7 +109,7 @@ FIGURE = Figure(
     shows="how busy CPU and GPU are, for five networks",
     headline="GPU use rises and CPU use falls as the network grows",
     games=pps.FIGURE.games,
-    seeds=seeds_by_budget(quick=5, gpu=5),
+    seeds=seeds_by_budget(quick=5, gpu=4),
     specs=specs,
     measures=measures,
     main=(CPU, "share"),
