@@ -73,14 +73,6 @@ CHANGES = (
         "MinAtar Seaquest was left out: the interval of GA3C's 69, 97 and 17 points includes the random policy's 0.1.",
     ),
     Changed(
-        "utilization, gpu",
-        "pong",
-        "GPU use rises",
-        "26 November",
-        "supported: 1.07 times [1.02, 1.13], p = 0.016",
-        "The slope was that of all runs together. Now it is tested over the slopes of the seeds.",
-    ),
-    Changed(
         "learning-curves",
         "pong",
         "GA3C scores more",

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.figures.throughput import pps
+from ga3c_tf.reproduce.figures.throughput import pps, utilization
+from ga3c_tf.reproduce.measures.effects import holm, paired_effect
 from ga3c_tf.reproduce.results.folder import ResultsFolder
+from ga3c_tf.reproduce.runs.run import Run
 
 ROOT = Path(__file__).parents[2]
 STARTED_S = 11.0
@@ -85,3 +87,33 @@ def test_two_calibrations_after_runs_that_ended_together_differ(results):
         words_of("reproduce/pages/templates/history.md"),
     )
     assert f"{ratio:.1f}" == said
+
+
+def test_the_shares_of_busy_time_are_those_of_the_docs():
+    """They include what the four runs of seed 5, which are not counted, would have changed."""
+    folder = ResultsFolder(ROOT / "results")
+    results = folder.results(FIGURES["utilization"], "gpu")
+    groups = [pps.runs_of(results, network, "ga3c") for network in pps.networks(results)]
+    means = [100 * np.mean(results.values(utilization.GPU, groups[place])) for place in (0, -1)]
+    text = words_of("docs/performance.md")
+    assert "busy for {:.0f} % of the time with the small network and {:.0f} % with the largest".format(*means) in text
+    cores = [100 * np.mean(results.values(utilization.CPU, runs)) for runs in groups]
+    assert f"and the cores for {min(cores):.0f} to {max(cores):.0f} %" in text
+    # With seed 5, whose slope is that of four networks.
+    specs = [spec for seed in range(1, 6) for spec in utilization.specs("gpu", "pong", seed)]
+    gpu, cpu = (effect_of_all(specs, folder, name) for name in ("gpu_utilization", "cpu_utilization"))
+    [chance, _] = holm([gpu.chance, cpu.chance])
+    rise, low, high = np.exp([gpu.mean, gpu.low, gpu.high])
+    told = f"GPU use would rise {rise:.2f} times [{low:.2f}, {high:.2f}] from network to network, p = {chance:.2g}"
+    assert told in words_of("reproduce/pages/templates/history.md")
+
+
+def effect_of_all(specs, folder, name):
+    """Return the effect on the slopes of a share over the networks, for each seed over those that were run."""
+    slopes = {}
+    for seed in {spec.seed for spec in specs}:
+        runs = [Run.of(spec, folder.runs) for spec in specs if spec.seed == seed]
+        shares = {place: run.result[name] for place, run in enumerate(runs) if run.finished}
+        slopes[seed], _ = np.polyfit(list(shares), np.log(list(shares.values())), 1)
+    assert sorted(slopes) == [1, 2, 3, 4, 5]
+    return paired_effect(slopes, dict.fromkeys(slopes, 0.0))
