@@ -15,6 +15,7 @@ from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.measures.verdicts import (
     EQUAL,
+    EQUAL_GAMES,
     FAILS,
     FEW_SEEDS,
     HOLDS,
@@ -32,7 +33,7 @@ from ga3c_tf.reproduce.runs.specs import BUDGETS
 
 NOTHING = "not run"
 BEYOND = "not in the paper"
-VERDICTS = (HOLDS, FAILS, EQUAL, INCONCLUSIVE)
+VERDICTS = (HOLDS, FAILS, EQUAL, EQUAL_GAMES, INCONCLUSIVE)
 
 
 class Chapter(NamedTuple):

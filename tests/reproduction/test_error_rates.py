@@ -6,6 +6,7 @@ The corresponding tests of the other figures are beside the tests of their rules
 
 import functools
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from invented_runs import Drawn
 
 from ga3c_tf.reproduce.figures.learning import sample_efficiency, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.figures.throughput import adjustment, pps
-from ga3c_tf.reproduce.measures.verdicts import HOLDS, NO_DIFFERENCE
+from ga3c_tf.reproduce.figures.throughput import fixed_numbers, pps
+from ga3c_tf.reproduce.figures.throughput.fixed_numbers import NUMBERS, Conditions
+from ga3c_tf.reproduce.measures.verdicts import EQUAL_GAMES, HOLDS, NO_DIFFERENCE
 
 REPETITIONS = 400
 MOST_WRONG = 0.05 + 2 * math.sqrt(0.05 * 0.95 / REPETITIONS)
@@ -154,16 +156,30 @@ def test_scores_at_the_limit_are_seldom_judged_and_those_above_mostly(rng):
 # adjustment
 
 
-def optima_drawn(rng, octaves):
-    """The verdict on two games, of which one has so many octaves more agents; numbers of workers are whole."""
-    usual = np.array([32.0, 2.0, 2.0])
-    found = {
-        game: np.log2(np.maximum(1, np.rint(usual * 2 ** ([more, 0, 0] + 0.4 * rng.normal(size=(3, 3))))))
-        for game, more in (("boxing", 0.0), ("pong", octaves))
-    }
-    return [adjustment.different_optimum(found).verdict]
+GAMES = ("boxing", "pong")
 
 
-def test_one_optimum_is_seldom_taken_for_two_and_two_are_mostly_found(rng):
-    assert share_wrong(lambda: optima_drawn(rng, 0.0)) < MOST_WRONG
-    assert share_found(lambda: optima_drawn(rng, 3.0)) > 0.8
+def games_drawn(rng, effects, scatter=0.04):
+    """The verdict on two games whose TPS scatters; `effects` are the factors of more workers of each kind, by game."""
+    known = {}
+    for game, factors in zip(GAMES, effects, strict=True):
+        speeds = {}
+        for seed, workers in product((1, 2, 3, 4), product(*NUMBERS)):
+            more = [count == large for count, (_, large) in zip(workers, NUMBERS, strict=True)]
+            tps = 90 * np.prod(np.where(more, factors, 1.0)) * math.exp(scatter * rng.normal())
+            speeds[Conditions(workers, seed)] = tps
+        known[game] = speeds
+    return fixed_numbers.different(known).verdict
+
+
+def test_games_with_the_same_best_numbers_have_no_large_difference_and_others_are_mostly_found(rng):
+    usual = (1.04, 0.9, 1.02)
+
+    def share_of(verdict, effects):
+        return np.mean([games_drawn(rng, effects) == verdict for _ in range(REPETITIONS)])
+
+    assert share_of(EQUAL_GAMES, (usual, usual)) > 0.8
+    assert share_of(HOLDS, (usual, usual)) < MOST_WRONG
+    assert share_of(EQUAL_GAMES, (usual, (1.04 * 1.1, 0.9, 1.02))) < MOST_WRONG  # at the margin
+    assert share_of(HOLDS, (usual, (1.0, 0.9, 1.02))) < MOST_WRONG  # fewer agents are no better in any game
+    assert share_of(HOLDS, (usual, (1.04, 1.1, 1.02))) > 0.8

@@ -1,6 +1,7 @@
 """Figures of throughput made of invented runs, in run folders as training writes them: numbers, findings, reasons."""
 
 import functools
+import itertools
 import math
 import shutil
 
@@ -9,9 +10,10 @@ import pytest
 from invented_runs import ON_GPU, SESSION, invent, made, of_session, write_table
 
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.figures.throughput import pps, queues, tps, utilization
+from ga3c_tf.reproduce.figures.throughput import fixed_numbers, pps, queues, tps, utilization
 from ga3c_tf.reproduce.measures.verdicts import (
     EQUAL,
+    EQUAL_GAMES,
     FAILS,
     FEW_SEEDS,
     HOLDS,
@@ -269,3 +271,31 @@ def test_the_rate_of_a_setting_is_that_of_all_its_periods(folder):
     results = made(folder, "adjustment")
     values = [results.value(run, metric) for metric in ("final agents", "first rate", "final rate")]
     assert values == [2.0, 120.0, 250.0]
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, EQUAL_GAMES), (1.3, HOLDS)])
+def test_games_are_judged_by_runs_with_fixed_numbers(folder, factor, verdict):
+    """More predictors lower the TPS of one game by a tenth, and that of the other by as much or by less."""
+    rng = np.random.default_rng(0)
+    specs = FIGURES["adjustment"].all_specs("quick")
+    assert len([spec for spec in specs if spec.config.adjustment == "paper"]) == 2 and len(specs) == 2 + 64
+    for spec in specs:
+        of_two = 0.9 * (factor if spec.game == "pong" else 1.0)
+        tps = 90 * (of_two if spec.config.num_predictors == 2 else 1.0) * math.exp(0.03 * rng.normal())
+        run = invent(folder.runs, spec, rate=5 * tps)
+        if spec.config.adjustment == "paper":
+            write_table(run.path / "adjustment.csv", ADJUSTMENT_COLUMNS, [{"agents": 2, "rate": 100.0, "accepted": 1}])
+    text = "\n".join(FIGURES["adjustment"].sections(made(folder, "adjustment")))
+    assert f"differ between games: **{verdict}**" in text and "| 32/2/2 | " in text
+    (folder.runs / specs[-1].id / "run.json").unlink()
+    text = "\n".join(FIGURES["adjustment"].sections(made(folder, "adjustment")))
+    assert f"differ between games: **{RUNS_MISSING}**" in text
+
+
+def test_games_need_three_seeds_each():
+    every = itertools.product(itertools.product(*fixed_numbers.NUMBERS), (1, 2, 3))
+    seeds = {fixed_numbers.Conditions(workers, seed): 90.0 + seed * workers[1] for workers, seed in every}
+    two = {run: tps for run, tps in seeds.items() if run.seed < 3}
+    assert fixed_numbers.different({"pong": seeds}).verdict == fixed_numbers.different({}).verdict == FEW_SEEDS
+    assert fixed_numbers.different({"pong": seeds, "boxing": two}).verdict == FEW_SEEDS
+    assert fixed_numbers.different({"pong": seeds, "boxing": seeds}).verdict != FEW_SEEDS

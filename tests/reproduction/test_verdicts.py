@@ -7,11 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ga3c_tf.reproduce.figures.throughput.adjustment import different_optimum
 from ga3c_tf.reproduce.measures.text import mean_ci, number, table
 from ga3c_tf.reproduce.measures.verdicts import (
-    FEW_SEEDS,
-    HOLDS,
     NO_DIFFERENCE,
     collapsed,
     score_verdict,
@@ -111,16 +108,6 @@ def test_instability_does_not_depend_on_the_unit(scores, scale, shift):
     steps = range(len(scores))
     assert share_lost(moved, steps, 2 * scale) == pytest.approx(share_lost(scores, steps, 2.0), nan_ok=True)
     assert collapsed(moved, 2 * scale) == pytest.approx(collapsed(scores, 2.0), nan_ok=True)
-
-
-def test_games_differ_if_any_number_of_workers_does_by_more_than_chance():
-    near, far = np.log2([[8, 2, 2], [9, 2, 2], [8, 2, 1]]), np.log2([[64, 2, 1], [70, 2, 1], [64, 2, 2]])
-    found = different_optimum({"pong": near, "boxing": far})
-    assert found.verdict == HOLDS and found.because.startswith("log2 of agents, pong minus boxing: -2.99 [")
-    mixed = {"pong": np.stack([near[0], far[0], near[1]]), "boxing": np.stack([far[1], near[2], far[2]])}
-    assert different_optimum(mixed).verdict == NO_DIFFERENCE
-    assert different_optimum({"pong": near[:2], "boxing": far}).verdict == FEW_SEEDS
-    assert different_optimum({"pong": near}).verdict == different_optimum({}).verdict == FEW_SEEDS
 
 
 def test_numbers_as_text():

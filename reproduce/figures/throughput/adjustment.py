@@ -1,10 +1,12 @@
-"""Figure 2 and slide 34: dynamic adjustment finds the best numbers of agents, predictors and trainers for a game."""
+"""Figure 2 and slide 34: dynamic adjustment, and whether games differ in their best numbers of workers.
+
+The search of the dynamic adjustment changes one number by one at a time and does not settle within minutes. Therefore
+runs with fixed numbers judge the claim about games.
+"""
 
 from __future__ import annotations
 
-from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,17 +20,15 @@ from ga3c_tf.reproduce.figures.figure import (
     smoke_spec,
 )
 from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.effects import described, holm, welch_effect
+from ga3c_tf.reproduce.figures.throughput import fixed_numbers
+from ga3c_tf.reproduce.figures.throughput.fixed_numbers import WORKERS, Conditions
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
-from ga3c_tf.reproduce.measures.verdicts import CHANCE, FEW_SEEDS, HOLDS, LEAST_SEEDS, NO_DIFFERENCE, Claim, Finding
+from ga3c_tf.reproduce.measures.verdicts import EQUAL_GAMES, Claim
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import RunSpec, env_id_of, run_spec
+from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec, workers_of
 
-WORKERS = ("agents", "predictors", "trainers")
 MINUTES = {"quick": 20.0, "paper": 240.0}
 PERIOD_S = {"quick": 20.0, "paper": 60.0}
-PAPERS_NETWORK: dict[str, Any] = {"network": "small"}
-"""Network for Atari games. Other environments have networks of their own."""
 
 
 def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> RunSpec:
@@ -57,7 +57,7 @@ def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> 
         num_agents=1,
         num_predictors=1,
         num_trainers=1,
-        **(PAPERS_NETWORK if env_id_of(game).startswith("ALE/") else {}),
+        **fixed_numbers.network_of(game),
         min_training_batch=0,
         adjustment="paper",
         adjustment_seconds=PERIOD_S[budget],
@@ -69,12 +69,19 @@ def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> 
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return the only run of a game and seed."""
-    return [dynamic(budget, game, seed)]
+    """Return the runs with fixed numbers, and for the first seed the run with dynamic adjustment."""
+    if budget == "smoke":
+        return [dynamic(budget, game, seed)]
+    return [*([dynamic(budget, game, seed)] if seed == 1 else []), *fixed_numbers.specs(game, seed)]
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the last accepted setting, and the mean rates of the first accepted setting and of the last."""
+    """Return the last accepted setting, and the mean rates of the first accepted setting and of the last.
+
+    A run with fixed numbers has its TPS instead.
+    """
+    if not _is_dynamic(run):
+        return fixed_numbers.measures(run)
     rows = run.adjustment
     accepted = np.flatnonzero(rows["accepted"] == 1)
     period = run.spec.config.adjustment_seconds
@@ -96,65 +103,78 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def different_optimum(found: dict[str, np.ndarray]) -> Finding:
-    """Judge whether two games differ in any of the three numbers of workers.
+def _is_dynamic(run: Run) -> bool:
+    return run.spec.config.adjustment != "off"
 
-    Args:
-        found: log2 of N_A, N_P and N_T at the end of each run, by game; float [seeds, 3].
-    """
-    effects = {
-        f"log2 of {name}, {one} minus {other}": welch_effect(list(found[one][:, column]), list(found[other][:, column]))
-        for one, other in combinations(found, 2)
-        for column, name in enumerate(WORKERS)
+
+def _runs_of(results: Results, dynamic: bool) -> dict[str, list[Run]]:
+    """Return the runs with dynamic adjustment, or those with fixed numbers, by game."""
+    return grouped((run for run in results.runs if _is_dynamic(run) == dynamic), lambda run: run.spec.game)
+
+
+def speeds(results: Results) -> dict[str, dict[Conditions, float]]:
+    """Return the TPS of every run with fixed numbers that has one, by game."""
+    return {
+        game: {
+            Conditions(workers_of(run.spec.config), run.spec.seed): value
+            for run in runs
+            if (value := results.value(run, "tps"))
+        }
+        for game, runs in _runs_of(results, dynamic=False).items()
     }
-    if not effects or any(effect.seeds < LEAST_SEEDS for effect in effects.values()):
-        return Finding(FEW_SEEDS, f"needs two games with {LEAST_SEEDS} seeds each")
-    corrected = dict(zip(effects, holm([effect.chance for effect in effects.values()]), strict=True))
-    clearest = min(corrected, key=corrected.__getitem__)
-    verdict = HOLDS if corrected[clearest] < CHANCE else NO_DIFFERENCE
-    return Finding(verdict, f"{clearest}: {described(effects[clearest], corrected[clearest])}")
 
 
 def claims(results: Results) -> list[Claim]:
     """Return the paper's claim that games differ in the best numbers of workers."""
-    optima = {}
-    for game, runs in grouped(results.runs, lambda run: run.spec.game).items():
-        workers = [results.values(f"final {name}", runs) for name in WORKERS]
-        optima[game] = np.log2(list(zip(*workers, strict=True))).reshape(-1, len(WORKERS))
+    runs = [run for of_game in _runs_of(results, dynamic=False).values() for run in of_game]
+    if not runs:
+        return []
     return [
         Claim(
             "the best numbers of agents, predictors and trainers differ between games",
-            once_ended(on_one_machine(different_optimum(optima), results.runs), results.runs),
-            "the mean log2 of N_A, N_P or N_T differs between two games; the most significant difference is shown",
+            once_ended(on_one_machine(fixed_numbers.different(speeds(results)), runs), runs),
+            "in runs with fixed numbers, more workers of a kind raise the TPS of one game and lower that of the other; "
+            f"'{EQUAL_GAMES}' if, for each kind, they change the TPS of both by the same factor up to that difference",
         )
     ]
 
 
 def details(results: Results) -> list[str]:
-    """Return the table of the settings found, and of the rates of the first and the last setting."""
+    """Return the tables of the settings that the search found, and of the TPS with fixed numbers."""
     rows = []
-    for game, runs in grouped(results.runs, lambda run: run.spec.game).items():
+    for game, runs in _runs_of(results, dynamic=True).items():
         metrics = [*(f"final {name}" for name in WORKERS), "first rate", "final rate"]
         reasons = sorted({results.status(run) for run in runs if not run.finished})
         rows.append([game, *(mean_ci(results.values(metric, runs)) for metric in metrics), "; ".join(reasons)])
-    return lines_of("adjustment.md", rows=rows, quick=results.budget == "quick")
+    return lines_of("adjustment.md", rows=rows, fixed=_of_fixed(results), quick=results.budget == "quick")
+
+
+def _of_fixed(results: Results) -> list[list[str]]:
+    """Return the mean TPS over seeds of each game and setting, as rows of a table."""
+    rows: dict[tuple[int, ...], list[str]] = {}
+    games = _runs_of(results, dynamic=False)
+    for game in games:
+        settings = grouped(games[game], lambda run: workers_of(run.spec.config))
+        for workers, runs in settings.items():
+            rows.setdefault(workers, ["/".join(map(str, workers))]).append(mean_ci(results.values("tps", runs)))
+    return [["N_A/N_P/N_T", *games], *rows.values()]
 
 
 def plot(results: Results, stem: Path) -> None:
     """Draw N_A, N_P, N_T and TPS over time, a column for each game."""
     from ga3c_tf.reproduce.drawing import speed_plots
 
-    speed_plots.adjustment_courses([run for run in results.runs if run.finished], stem)
+    speed_plots.adjustment_courses([run for run in results.runs if run.finished and _is_dynamic(run)], stem)
 
 
 FIGURE = Figure(
     name="adjustment",
     place=3,
     paper="Figure 2, slide 34",
-    shows="agents, predictors, trainers and TPS over time under dynamic adjustment",
+    shows="agents, predictors, trainers and TPS over time under dynamic adjustment, and TPS with fixed numbers",
     headline="the best numbers of agents, predictors and trainers differ between games",
     games={"smoke": ("cartpole",), "quick": ("boxing", "pong"), "paper": ("boxing", "pong")},
-    seeds=seeds_by_budget(),
+    seeds=seeds_by_budget(quick=4, paper=4),
     specs=specs,
     measures=measures,
     main=("final agents", "workers"),

@@ -1,0 +1,137 @@
+"""Whether games differ in their best numbers of agents, predictors and trainers, by runs with fixed numbers of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations, product
+from typing import Any, NamedTuple
+
+from ga3c_tf.reproduce.figures.figure import Measure
+from ga3c_tf.reproduce.measures.effects import Effect, described_ratio, equality, holm, paired_ratio
+from ga3c_tf.reproduce.measures.verdicts import (
+    CHANCE,
+    EQUAL_GAMES,
+    FEW_SEEDS,
+    GAMES_MARGIN,
+    HOLDS,
+    LEAST_SEEDS,
+    NO_DIFFERENCE,
+    Finding,
+)
+from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import RunSpec, env_id_of, run_spec
+
+WORKERS = ("agents", "predictors", "trainers")
+SECONDS = 36.0
+WARM_UP_S = 12.0
+NUMBERS = ((8, 32), (1, 2), (1, 2))
+"""The two numbers of each kind of worker in `WORKERS`."""
+
+
+class Conditions(NamedTuple):
+    """What tells the runs of one game apart: the numbers of workers, in the order of `WORKERS`, and the seed."""
+
+    workers: tuple[int, ...]
+    seed: int
+
+
+Speeds = Mapping[str, Mapping[Conditions, float]]
+"""TPS of each run, by game."""
+
+
+def specs(game: str, seed: int) -> list[RunSpec]:
+    """Return a run for every combination of the numbers of workers in `NUMBERS`."""
+    return [
+        run_spec(
+            game,
+            seed,
+            num_agents=agents,
+            num_predictors=predictors,
+            num_trainers=trainers,
+            **network_of(game),
+            min_training_batch=0,
+            minutes=SECONDS / 60,
+            log_seconds=3.0,
+            checkpoint_minutes=60.0,
+        )
+        for agents, predictors, trainers in product(*NUMBERS)
+    ]
+
+
+def network_of(game: str) -> dict[str, Any]:
+    """Return the setting of the paper's network for an Atari game; other environments have networks of their own."""
+    return {"network": "small"} if env_id_of(game).startswith("ALE/") else {}
+
+
+def measures(run: Run) -> list[Measure]:
+    """Return the TPS after the warm-up."""
+    steady = run.steady(WARM_UP_S)
+    return [Measure("tps", steady["tps"], "updates/s", f"over the last {steady['seconds']:.0f} s, minimum batch 0")]
+
+
+def ratios_of(speeds: Mapping[Conditions, float], place: int) -> dict[tuple, float]:
+    """Return the TPS with the larger number of one kind of worker relative to the smaller number.
+
+    Args:
+        speeds: TPS of the runs of one game.
+        place: index of the kind in `WORKERS`.
+
+    Returns:
+        The ratios, by the numbers of the other workers and the seed.
+    """
+    small, large = NUMBERS[place]
+
+    def having(count: int) -> dict[tuple, float]:
+        return {
+            (*run.workers[:place], *run.workers[place + 1 :], run.seed): tps
+            for run, tps in speeds.items()
+            if run.workers[place] == count
+        }
+
+    lower = having(small)
+    return {pair: tps / lower[pair] for pair, tps in having(large).items() if pair in lower}
+
+
+def different(speeds: Speeds) -> Finding:
+    """Judge whether games differ in their best numbers of workers.
+
+    They do if more workers of a kind raise the TPS of one game and lower that of another. They have no difference
+    larger than `GAMES_MARGIN` if, for each kind, more workers change the TPS of all games by the same factor up to that
+    difference. Only the mean over the numbers of the other workers counts.
+
+    Args:
+        speeds: TPS of each run, by game.
+    """
+    if len(speeds) < 2 or any(len({run.seed for run in known}) < LEAST_SEEDS for known in speeds.values()):
+        return Finding(FEW_SEEDS, f"needs two games with {LEAST_SEEDS} seeds each")
+    opposite = {}
+    differences = {}
+    for place, name in enumerate(WORKERS):
+        ratios = {game: ratios_of(known, place) for game, known in speeds.items()}
+        effects = {game: paired_ratio(found, dict.fromkeys(found, 1.0)) for game, found in ratios.items()}
+        for one, other in combinations(speeds, 2):
+            opposite[name, one, other] = [effects[one], effects[other]]
+            differences[name, one, other] = paired_ratio(ratios[one], ratios[other])
+    equal = max(equality(effect, math.log(1 + GAMES_MARGIN)) for effect in differences.values())
+    *chances, of_equal = holm([*map(_chance_of_opposite, opposite.values()), equal])
+    corrected = dict(zip(opposite, chances, strict=True))
+    clearest = min(corrected, key=corrected.__getitem__)
+    if corrected[clearest] < CHANCE:
+        both = (described_ratio(effect, corrected[clearest], "pair") for effect in opposite[clearest])
+        return Finding(HOLDS, f"{_described(*clearest)}: {' and '.join(both)}")
+    largest = max(differences, key=lambda each: abs(differences[each].mean))
+    because = f"{_described(*largest)}, one relative to the other: "
+    because += described_ratio(differences[largest], of_equal, "pair")
+    return Finding(EQUAL_GAMES if of_equal < CHANCE else NO_DIFFERENCE, because)
+
+
+def _described(name: str, one: str, other: str) -> str:
+    small, large = NUMBERS[WORKERS.index(name)]
+    return f"TPS with {large} relative to {small} {name} in {one} and {other}"
+
+
+def _chance_of_opposite(effects: Sequence[Effect]) -> float:
+    """Return the p value of the claim that one effect is above 0 and the other below; 1 if they have the same sign."""
+    one, other = effects
+    return max(one.chance, other.chance) if one.mean * other.mean < 0 else 1.0
