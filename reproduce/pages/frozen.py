@@ -29,7 +29,7 @@ RULES = {
     "scores": Frozen("5fac22b", "2026-11-23T09:26:50+00:00"),
     "scores, tuned": SECOND_REVIEW,
     "pps": REVIEW,
-    "adjustment": SPEEDS,
+    "adjustment": Frozen("ffc5c0e", "2026-11-27T13:30:40+00:00"),
     "tps": SECOND_REVIEW,
     "queues": REVIEW,
     "speed": SPEEDS,
