@@ -73,7 +73,7 @@ def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
         "front_page.md",
         results=name,
         playing=[game for game in NINE_GAMES if (weights / game / EPISODE).exists()],
-        published=pretrained.rows(weights, folder.paper(), f"{name}/weights"),
+        published=pretrained.rows(weights, folder.paper(), f"{name}/weights", training=False),
         card=PRETRAINED if (weights / PRETRAINED / "curve.svg").exists() else None,
         verdicts=counted(summary.verdicts),
         own_verdicts=counted(summary.own_verdicts),

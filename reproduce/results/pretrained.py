@@ -17,13 +17,14 @@ EPISODES = 100
 """Usual number of episodes of a published score; the table names any other."""
 
 
-def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
+def rows(weights: Path, paper: list[Record], link: str, training: bool = True) -> list[str]:
     """Return the lines of the table; [] if no weights have a score.
 
     Args:
         weights: folder with one folder for each set of weights.
         paper: the paper's records.
         link: link to `weights` from the page with the table.
+        training: whether the table has the agent steps and minutes of the training.
 
     Raises:
         UserError: a score.json is damaged.
@@ -50,14 +51,10 @@ def rows(weights: Path, paper: list[Record], link: str) -> list[str]:
             if (record.table, record.method) == ("scores", "GA3C (1 day, GPU)") and GAMES.get(record.game) == env_id
         ]
         theirs = number(next(iter(values), None))
-        found.append((env_id, [f"[{name}]({link}/{name})" if card else name, ours, millions, minutes, theirs]))
-    header = [
-        "weights",
-        f"mean score of {EPISODES} episodes",
-        "million agent steps",
-        "minutes",
-        "GA3C, 1 day on a GPU (paper)",
-    ]
+        cost = [millions, minutes] if training else []
+        found.append((env_id, [f"[{name}]({link}/{name})" if card else name, ours, *cost, theirs]))
+    costs = ["million agent steps", "minutes"] if training else []
+    header = ["weights", f"mean score of {EPISODES} episodes", *costs, "GA3C, 1 day on a GPU (paper)"]
     return table(header, [cells for _, cells in sorted(found)]) if found else []
 
 

@@ -33,6 +33,8 @@ POLL_SECONDS = 0.25
 SAMPLE_SECONDS = 2.0
 CLOSE_SECONDS = 60.0
 FRESH_SECONDS = 5.0
+FIRST_UPDATE = "first row of metrics with an update"
+"""Where the measurement of the utilization begins."""
 
 
 class ChildEnded(Exception):
@@ -279,7 +281,7 @@ def _end(process: subprocess.Popen) -> None:
 class _Watch:
     """Samples the utilization of processor and GPU from the first row of metrics.csv with a new update on.
 
-    Before, the run is starting: its agents begin one after another, and the GPU is idle.
+    Before, the run is starting: its agents begin one after another, and nothing is trained.
     """
 
     def __init__(self, folder: Path, device: str):
@@ -313,7 +315,7 @@ class _Watch:
         return {
             "cpu_utilization": cpu,
             "gpu_utilization": statistics.median(self._gpu_busy) if self._gpu_busy else None,
-            "utilization_from": "first row of metrics with an update",
+            "utilization_from": FIRST_UPDATE,
         }
 
     def _updates(self) -> int:

@@ -236,7 +236,7 @@ def test_equal_settings_are_seldom_told_apart_and_different_ones_often():
 # corrections
 
 
-def invented_corrections(folder, score_of, seeds=5):
+def invented_corrections(folder, score_of, seeds=corrections.SHARE_SEEDS):
     for seed in range(1, seeds + 1):
         for (correction, setting), spec in labelled(corrections.specs, "quick", GAME, seed).items():
             invent(folder.runs, spec, scores=(0.0, score_of(correction, setting) + 0.01 * seed))
@@ -285,6 +285,22 @@ def test_corrections_are_not_judged_before_all_runs_have_ended(folder):
     assert corrections.off_policy_fails(results).verdict == RUNS_MISSING
 
 
+def test_further_seeds_count_for_the_loss_of_ga3c_only(folder):
+    specs = corrections.FIGURE.all_specs("quick")
+    further = [spec for spec in specs if spec.seed > corrections.SEEDS]
+    assert len(specs) == 125 + 12 == 125 + len(further)
+    assert {spec.label for spec in further} == {("none", "lag 0"), ("none", "GA3C")}
+    results = invented_corrections(folder, lambda correction, setting: 10.0, seeds=corrections.SEEDS)
+    assert {finding.verdict for finding in found_of(results).values()} == {NO_DIFFERENCE}
+    assert corrections.off_policy_fails(results).verdict == RUNS_MISSING
+    before = corrections.values(results, corrections.SCORE)
+    for spec in further:
+        invent(folder.runs, spec, scores=(0.0, 3.0))
+    results = made(folder, "corrections").of_game(GAME)
+    assert corrections.values(results, corrections.SCORE) == before
+    assert corrections.off_policy_fails(results).verdict == FAILS
+
+
 def test_corrections_of_which_every_run_failed_have_a_picture(folder, tmp_path):
     for spec in labelled(corrections.specs, "quick", GAME, 1).values():
         failed(folder, spec, "train: a network without a layer")
@@ -293,28 +309,27 @@ def test_corrections_of_which_every_run_failed_have_a_picture(folder, tmp_path):
 
 
 def test_a_share_at_the_limit_is_seldom_decided_and_one_far_below_it_often():
-    """The six other findings of the figure leave an error of 3.8 % for this one."""
+    """After the first five seeds it was undecided; the error of both judgements is in test_aggregates.py."""
     rng = np.random.default_rng(0)
 
     def drawn(mean, repetitions):
-        shares = rng.normal(mean, 0.25, (repetitions, 5)).tolist()
+        shares = rng.normal(mean, 0.25, (repetitions, corrections.SHARE_SEEDS)).tolist()
         return np.array([corrections.judged_share(share).verdict for share in shares])
 
-    assert np.isin(drawn(0.5, 2000), [HOLDS, FAILS]).mean() < 0.038 + 0.012  # and more than two standard errors
-    # Both shares are 0.87, with a standard error of 0.015.
-    assert (drawn(0.0, 500) == FAILS).mean() > 0.75
-    assert (drawn(1.0, 500) == HOLDS).mean() > 0.75
+    assert np.isin(drawn(0.5, 2000), [HOLDS, FAILS]).mean() < 0.01 + 0.006  # and more than two standard errors
+    assert (drawn(0.18, 500) == FAILS).mean() > 0.75
+    assert (drawn(0.82, 500) == HOLDS).mean() > 0.75
 
 
 def test_ga3c_that_diverged_has_lost_everything(folder):
-    for seed in range(1, 6):
+    for seed in range(1, corrections.SHARE_SEEDS + 1):
         for (correction, setting), spec in labelled(corrections.specs, "quick", GAME, seed).items():
             if (correction, setting) == ("none", "GA3C"):
                 failed(folder, spec, "train: the training diverged", outcomes.DIVERGED)
             else:
                 invent(folder.runs, spec, scores=(0.0, 10.0 + 0.01 * seed))
     found = corrections.off_policy_fails(made(folder, "corrections").of_game(GAME))
-    assert found.verdict == HOLDS and found.because == "1 [1, 1] (5 seeds)"
+    assert found.verdict == HOLDS and found.because == "1 [1, 1] (11 seeds)"
 
 
 def test_a_correction_that_fails_at_one_lag_has_a_lower_interquartile_mean(folder):

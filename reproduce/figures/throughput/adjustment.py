@@ -22,6 +22,7 @@ from ga3c_tf.reproduce.figures.figure import (
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import fixed_numbers
 from ga3c_tf.reproduce.figures.throughput.fixed_numbers import WORKERS, Conditions
+from ga3c_tf.reproduce.figures.throughput.pps import with_or_without_gpu
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import EQUAL_GAMES, Claim
 from ga3c_tf.reproduce.runs.run import Run
@@ -69,7 +70,7 @@ def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> 
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return the runs with fixed numbers, and for the first seed the run with dynamic adjustment."""
+    """Return the runs with fixed numbers, and for seed 1 that with dynamic adjustment. `smoke` has only the latter."""
     if budget == "smoke":
         return [dynamic(budget, game, seed)]
     return [*([dynamic(budget, game, seed)] if seed == 1 else []), *fixed_numbers.specs(game, seed)]
@@ -113,7 +114,7 @@ def _runs_of(results: Results, dynamic: bool) -> dict[str, list[Run]]:
 
 
 def speeds(results: Results) -> dict[str, dict[Conditions, float]]:
-    """Return the TPS of every run with fixed numbers that has one, by game."""
+    """Return the TPS of every run with fixed numbers that made an update after its start, by game."""
     return {
         game: {
             Conditions(workers_of(run.spec.config), run.spec.seed): value
@@ -131,12 +132,18 @@ def claims(results: Results) -> list[Claim]:
         return []
     return [
         Claim(
-            "the best numbers of agents, predictors and trainers differ between games",
+            f"{with_or_without_gpu(results)}the best numbers of agents, predictors and trainers differ between games",
             once_ended(on_one_machine(fixed_numbers.different(speeds(results)), runs), runs),
-            "in runs with fixed numbers, more workers of a kind raise the TPS of one game and lower that of the other; "
-            f"'{EQUAL_GAMES}' if, for each kind, they change the TPS of both by the same factor up to that difference",
+            f"with {_numbers()}: more workers of a kind raise the TPS of one game and lower that of another; "
+            f"'{EQUAL_GAMES}' if, for each kind, the factors by which they change the TPS of games differ by less",
         )
     ]
+
+
+def _numbers() -> str:
+    """Describe the numbers that are compared, such as '8 or 32 agents, 1 or 2 predictors and 1 or 2 trainers'."""
+    kinds = [f"{small} or {large} {name}" for (small, large), name in zip(fixed_numbers.NUMBERS, WORKERS, strict=True)]
+    return f"{', '.join(kinds[:-1])} and {kinds[-1]}"
 
 
 def details(results: Results) -> list[str]:
@@ -171,13 +178,13 @@ FIGURE = Figure(
     name="adjustment",
     place=3,
     paper="Figure 2, slide 34",
-    shows="agents, predictors, trainers and TPS over time under dynamic adjustment, and TPS with fixed numbers",
+    shows="agents, predictors, trainers and TPS over time under dynamic adjustment",
     headline="the best numbers of agents, predictors and trainers differ between games",
     games={"smoke": ("cartpole",), "quick": ("boxing", "pong"), "paper": ("boxing", "pong")},
     seeds=seeds_by_budget(quick=4, paper=4),
     specs=specs,
     measures=measures,
-    main=("final agents", "workers"),
+    main=("tps", "updates/s"),
     claims=claims,
     details=details,
     plot=plot,

@@ -17,6 +17,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     HOLDS,
     LEAST_SEEDS,
     NO_DIFFERENCE,
+    RUNS_MISSING,
     Finding,
 )
 from ga3c_tf.reproduce.runs.run import Run
@@ -98,13 +99,13 @@ def different(speeds: Speeds) -> Finding:
 
     They do if more workers of a kind raise the TPS of one game and lower that of another. They have no difference
     larger than `GAMES_MARGIN` if, for each kind, more workers change the TPS of all games by the same factor up to that
-    difference. Only the mean over the numbers of the other workers counts.
+    difference. Only the mean over the numbers of the other workers counts, so their interactions do not.
 
     Args:
         speeds: TPS of each run, by game.
     """
-    if len(speeds) < 2 or any(len({run.seed for run in known}) < LEAST_SEEDS for known in speeds.values()):
-        return Finding(FEW_SEEDS, f"needs two games with {LEAST_SEEDS} seeds each")
+    if len(speeds) < 2:
+        return Finding(RUNS_MISSING, "needs two games")
     opposite = {}
     differences = {}
     for place, name in enumerate(WORKERS):
@@ -113,16 +114,19 @@ def different(speeds: Speeds) -> Finding:
         for one, other in combinations(speeds, 2):
             opposite[name, one, other] = [effects[one], effects[other]]
             differences[name, one, other] = paired_ratio(ratios[one], ratios[other])
-    equal = max(equality(effect, math.log(1 + GAMES_MARGIN)) for effect in differences.values())
-    *chances, of_equal = holm([*map(_chance_of_opposite, opposite.values()), equal])
+    seeds = min(len({run.seed for run in known}) for known in speeds.values())
+    if seeds < LEAST_SEEDS or any(math.isnan(effect.freedom) for effect in differences.values()):
+        return Finding(FEW_SEEDS, f"needs {LEAST_SEEDS} seeds of each game")
+    equal = {each: equality(effect, math.log(1 + GAMES_MARGIN)) for each, effect in differences.items()}
+    *chances, of_equal = holm([*map(_chance_of_opposite, opposite.values()), max(equal.values())])
     corrected = dict(zip(opposite, chances, strict=True))
     clearest = min(corrected, key=corrected.__getitem__)
     if corrected[clearest] < CHANCE:
         both = (described_ratio(effect, corrected[clearest], "pair") for effect in opposite[clearest])
         return Finding(HOLDS, f"{_described(*clearest)}: {' and '.join(both)}")
-    largest = max(differences, key=lambda each: abs(differences[each].mean))
-    because = f"{_described(*largest)}, one relative to the other: "
-    because += described_ratio(differences[largest], of_equal, "pair")
+    least = max(equal, key=equal.__getitem__)
+    because = f"{_described(*least)}, the first factor relative to the second, margin {GAMES_MARGIN:.0%}: "
+    because += described_ratio(differences[least], of_equal, "pair")
     return Finding(EQUAL_GAMES if of_equal < CHANCE else NO_DIFFERENCE, because)
 
 
@@ -132,6 +136,9 @@ def _described(name: str, one: str, other: str) -> str:
 
 
 def _chance_of_opposite(effects: Sequence[Effect]) -> float:
-    """Return the p value of the claim that one effect is above 0 and the other below; 1 if they have the same sign."""
+    """Return the p value of the claim that one effect is above 0 and the other below; 1 if they have the same sign.
+
+    It is the larger of two two-sided p values, so the test is conservative.
+    """
     one, other = effects
     return max(one.chance, other.chance) if one.mean * other.mean < 0 else 1.0

@@ -20,7 +20,7 @@ EARLIER_START = "first row of metrics"
 CPU = "CPU utilization"
 GPU = "GPU utilization"
 GPU_MINUTES = 0.35
-"""Length of a run at the budget `gpu`. The first update comes 5 to 10 s after its start."""
+"""Length of a run at the budget `gpu`. The first update comes 3 to 9 s after its start."""
 LEAST_SHARE = 0.001
 """Lower limit of a share, because shares are compared by their logarithms."""
 
