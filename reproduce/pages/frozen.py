@@ -40,7 +40,7 @@ RULES = {
     "environments": AUDIT,
     "environments, tuned": LEFT_RANDOM,
     "sample-efficiency": SECOND_REVIEW,
-    "corrections": AUDIT,
+    "corrections": Frozen("10be76b", "2026-11-27T13:50:46+00:00"),
     "batch-size": ERRORS,
     "pps, gpu": REVIEW,
     "queues, gpu": ON_GPU,
