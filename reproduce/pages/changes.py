@@ -38,14 +38,6 @@ CHANGES = (
         "Each game was judged for itself, and the question was whether GA3C scores more.",
     ),
     Changed(
-        "corrections",
-        "minatar_breakout",
-        "without a correction, GA3C on a CPU loses more than half",
-        "25 November",
-        "not supported: 0.182 [-0.131, 0.495]",
-        "Its interval was at 95 %. Now the levels of all seven intervals keep their errors together below 5 %.",
-    ),
-    Changed(
         "pps",
         "pong",
         "without a GPU, GA3C makes more predictions",

@@ -244,7 +244,7 @@ def test_large_files_are_not_committed():
     if not listed:
         pytest.skip("not a git checkout")
     files = [ROOT / name for name in listed.split("\0") if name]
-    most = {file: MOST_BYTES if file.name == FILE else 500_000 for file in files if file.exists()}
+    most = {file: MOST_BYTES if file.name == FILE else 600_000 for file in files if file.exists()}
     assert not [file for file in most if file.stat().st_size > most[file]]
     assert not [file for file in files if "checkpoints" in file.parts or "tfevents" in file.name]
 

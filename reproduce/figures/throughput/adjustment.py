@@ -77,9 +77,9 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the last accepted setting, and the mean rates of the first accepted setting and of the last.
+    """Return the TPS; with dynamic adjustment also the last accepted setting, and the rates of the first and of the last.
 
-    A run with fixed numbers has its TPS instead.
+    The rates are means over all periods with that setting.
     """
     if not _is_dynamic(run):
         return fixed_numbers.measures(run)
@@ -98,6 +98,7 @@ def measures(run: Run) -> list[Measure]:
         return float(rows["rate"][same].mean()) if len(accepted) else float("nan")
 
     return [
+        Measure("tps", run.steady(0.0)["tps"], "updates/s", "mean over the run"),
         *(Measure(f"final {name}", at(name, -1), "workers", protocol, why_not) for name in WORKERS),
         Measure("first rate", rate(0), "trained samples/s", protocol, why_not),
         Measure("final rate", rate(-1), "trained samples/s", protocol, why_not),
