@@ -77,7 +77,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: Run) -> list[Measure]:
-    """Return the TPS; with dynamic adjustment also the last accepted setting, and the rates of the first and of the last.
+    """Return the TPS; with dynamic adjustment, also the last accepted setting and the rates of the first and the last.
 
     The rates are means over all periods with that setting.
     """
