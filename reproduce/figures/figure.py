@@ -19,6 +19,8 @@ from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_nam
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
+ADDED = ", added seeds"
+"""End of the labels of runs whose seeds were added because a finding was undecided. Only this finding counts them."""
 
 
 class Measure(NamedTuple):

@@ -28,6 +28,8 @@ from ga3c_tf.reproduce.measures.verdicts import (
 
 Key = TypeVar("Key")
 Pair = TypeVar("Pair", bound=Hashable)
+LOOKS = 2
+"""How often a finding is judged that was undecided, so that seeds were added."""
 ROUNDING = 1e-9
 RELATIVE_ROUNDING = 1e-12
 NOTHING_TO_COMPARE = "nothing to compare yet"
@@ -43,6 +45,7 @@ class Effect(NamedTuple):
     seeds: int  # seeds of the smaller group, or number of pairs
     limit: float = 0.0  # difference that the effect is tested against
     freedom: float = math.nan  # degrees of freedom of the t test; not-a-number if there is none
+    looks: int = 1  # how often the effect is judged; the p value is multiplied by this
 
 
 NOTHING = Effect(math.nan, math.nan, math.nan, math.nan, 0)
@@ -129,6 +132,11 @@ def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limi
     reach = float(t_dist.ppf(0.975, freedom)) * error
     chance = 2 * float(t_dist.sf(abs(difference - limit) / error, freedom))
     return Effect(difference, difference - reach, difference + reach, chance, seeds, limit, freedom)
+
+
+def judged_again(effect: Effect) -> Effect:
+    """Return an effect on planned and added seeds, with its p value multiplied by `LOOKS` (Bonferroni's method)."""
+    return effect._replace(chance=min(LOOKS * effect.chance, 1.0), looks=LOOKS)
 
 
 def equality(effect: Effect, margin: float) -> float:
@@ -280,7 +288,7 @@ def _open_test(effect: Effect, level: float) -> OpenTest | None:
     """Return the t test of an effect; None if there is none, because the values do not vary."""
     if math.isnan(effect.freedom):
         return None
-    return OpenTest(effect.mean - effect.limit, _error(effect), effect.freedom, level)
+    return OpenTest(effect.mean - effect.limit, _error(effect), effect.freedom, level / effect.looks)
 
 
 def _error(effect: Effect) -> float:

@@ -7,10 +7,13 @@ import shutil
 import numpy as np
 import pytest
 from invented_runs import SESSION, Drawn, failed, invent, labelled, made, of_session
+from scipy.stats import ttest_ind
 
+from ga3c_tf.reproduce.figures.figure import ADDED
 from ga3c_tf.reproduce.figures.lag import corrections, divergences, lag_boundary, minimum_batch, policy_lag, tolerance
 from ga3c_tf.reproduce.figures.lag.minimum_batch import Label
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.effects import judged_again, welch_effect
 from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -30,7 +33,7 @@ GAME = "minatar_breakout"
 # policy-lag
 
 
-def invented_lags(folder, change=lambda setting, rate, seed: {}, seeds=5):
+def invented_lags(folder, change=lambda setting, rate, seed: {}, seeds=policy_lag.EXTENDED_SEEDS):
     """Runs of the figure `policy-lag`; `change` says what is special about some."""
     usual = {
         "minimum 0": {"rate": 5000.0, "lag": 60.0, "scores": (0.0, 10.0)},
@@ -40,7 +43,8 @@ def invented_lags(folder, change=lambda setting, rate, seed: {}, seeds=5):
         "A2C": {"rate": 10000.0, "lag": 0.0, "scores": (0.0, 20.0)},
     }
     for seed in range(1, seeds + 1):
-        for (setting, rate), spec in labelled(policy_lag.specs, "quick", GAME, seed).items():
+        for (label, rate), spec in labelled(policy_lag.specs, "quick", GAME, seed).items():
+            setting = label.removesuffix(ADDED)
             values = usual[setting] | change(setting, rate, seed)
             first, *others = values.pop("scores")
             lag = values.pop("lag", 5.0) * (1 + 0.01 * seed)
@@ -54,7 +58,7 @@ def test_what_a_minimum_batch_does_is_computed(folder):
             course = (0.0, 4.0, 0.1 + seed / 100, 0.1, 4.0) if rate == "large" else (0.0, 3.0)
             return {"scores": course, "rate": 3200.0}
         course = (0.0, 12.0) if setting == "minimum 160" else (0.0, 20.0, 20.0, 20.0)
-        return {"scores": course, "rate": 10000.0 + 500 * seed}
+        return {"scores": course, "rate": 10000.0 + 100 * seed}
 
     results = invented_lags(folder, change)
     runs = minimum_batch.groups(results)
@@ -62,7 +66,32 @@ def test_what_a_minimum_batch_does_is_computed(folder):
     verdicts = {name: finding.verdict for name, finding in found.items()}
     assert verdicts == dict.fromkeys(verdicts, HOLDS) and len(verdicts) == 11
     assert minimum_batch.failed_to_learn(results, runs[Label("minimum 0", "large")]) == 0  # they recovered
-    assert "(5 seeds)" in found["stabilizes"].because
+    assert "(9 seeds)" in found["stabilizes"].because and "(9 seeds)" in found["without_lag_normal"].because
+    others = {name: finding for name, finding in found.items() if name not in ("stabilizes", "without_lag_normal")}
+    assert all("(5 seeds)" in finding.because for finding in others.values())
+
+
+def test_added_seeds_on_another_machine_count_twice_judged_where_they_were_added(folder):
+    """Their p value is twice that of Welch's test over all nine seeds, before Holm's correction."""
+    results = invented_lags(folder, lambda setting, rate, seed: {"scores": (0.0, 10.0 + (setting == "A2C") + seed)})
+    for run in results.runs:
+        if run.spec.seed > policy_lag.SEEDS:
+            of_session(run, SESSION | {"cpu": f"core {run.spec.seed} of an abacus"})
+    results = folder.results(FIGURES["policy-lag"], "quick").of_game(GAME)
+    runs = minimum_batch.groups(results)
+    found = minimum_batch.findings(results, GAME, runs)
+    assert SEVERAL_MACHINES not in {finding.verdict for finding in found.values()}
+    ours, others = (
+        [
+            *minimum_batch.values(results, runs, minimum_batch.SCORE_AT_STEPS, setting).values(),
+            *minimum_batch.values(results, runs, minimum_batch.SCORE_AT_STEPS, f"{setting}{ADDED}").values(),
+        ]
+        for setting in ("A2C", "minimum 160")
+    )
+    assert len(ours) == len(others) == 9
+    once = welch_effect(ours, others)
+    assert judged_again(once).chance == pytest.approx(2 * ttest_ind(ours, others, equal_var=False).pvalue)
+    assert found["without_lag_normal"].test.level == pytest.approx(found["without_lag_large"].test.level / 2)
 
 
 def test_throughput_alone_shows_after_equal_time_only(folder):
@@ -88,10 +117,10 @@ def test_throughput_alone_shows_after_equal_time_only(folder):
 
 
 def test_nothing_is_judged_before_all_runs_have_ended(folder):
-    results = invented_lags(folder, seeds=4)
+    results = invented_lags(folder, seeds=8)
     found = minimum_batch.findings(results, GAME, minimum_batch.groups(results))
     assert {finding.verdict for finding in found.values()} == {RUNS_MISSING}
-    assert "(4 seeds)" in found["faster_normal"].because
+    assert "(5 seeds)" in found["faster_normal"].because and "(8 seeds)" in found["stabilizes"].because
 
 
 @pytest.mark.parametrize("other", [{"cpu": "a slide rule"}, {"processor": {"family": 23}}])
@@ -218,10 +247,11 @@ def test_equal_settings_are_seldom_told_apart_and_different_ones_often():
     specs = FIGURES["policy-lag"].all_specs("quick")
 
     def results(effect):
-        speeds = np.exp(0.2 * rng.normal(size=6))
+        speeds = np.exp(0.2 * rng.normal(size=10))
 
         def number(spec, metric):
-            better = {"minimum 20": effect, "minimum 40": effect, "A2C": effect}.get(spec.label[0], 0.0)
+            setting = spec.label[0].removesuffix(ADDED)
+            better = {"minimum 20": effect, "minimum 40": effect, "A2C": effect}.get(setting, 0.0)
             better = -better if metric in (divergences.LAG_STATES, minimum_batch.LOST) else better
             value = 10 + better + rng.normal()
             return value * speeds[spec.seed] if metric == minimum_batch.PPS else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ga3c_tf.reproduce.figures.figure import grouped, on_one_machine, once_ended
+from ga3c_tf.reproduce.figures.figure import ADDED, grouped, on_one_machine, once_ended
 from ga3c_tf.reproduce.figures.lag.divergences import LAG_STATES
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import (
@@ -14,6 +14,7 @@ from ga3c_tf.reproduce.measures.effects import (
     described_ratio,
     finding_of,
     holm,
+    judged_again,
     open_level,
     paired_effect,
     paired_ratio,
@@ -32,8 +33,11 @@ from ga3c_tf.reproduce.measures.verdicts import (
 from ga3c_tf.reproduce.runs.run import Run
 
 RATES = {"normal": 1e-3, "large": 4e-3}
+NONE = "minimum 0"
 GOOD = ("minimum 20", "minimum 40")
 """The minimum batches that the paper recommends."""
+MOST = "minimum 160"
+CONTROL = "A2C"
 LARGE_RATE_HARMS = {"pong": False, "breakout": True}
 """Whether the paper finds that runs of the game fail to learn at a large learning rate."""
 SCORE_CLAIMS = {
@@ -66,7 +70,7 @@ class Label(NamedTuple):
 
 
 def groups(results: Results) -> dict[Label, list[Run]]:
-    """Group the runs of one game by label."""
+    """Group the runs of one game by label; those of added seeds have labels of their own."""
     return grouped(results.runs, lambda run: Label(*run.spec.label))
 
 
@@ -79,13 +83,16 @@ def failed_to_learn(results: Results, runs: Iterable[Run]) -> int:
 def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[str, Finding]:
     """Judge the findings about the minimum batch, for one game.
 
-    Nothing is judged before all runs have ended, because the other seeds could still change a verdict.
+    Nothing is judged before all runs have ended, because the other seeds could still change a verdict. Added seeds
+    count in the two findings for which they were added.
 
     Args:
         results: results of the game.
         game: name of the game.
         runs: runs by label, as `groups` returns them.
     """
+    none, most, control = (NONE,), (MOST,), (CONTROL,)
+    planned = [run for run in results.runs if not run.spec.label[0].endswith(ADDED)]
 
     def effect(metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal") -> Effect:
         mine, theirs = (values(results, runs, metric, *settings, rate=rate) for settings in (ours, others))
@@ -93,22 +100,31 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
             return paired_ratio(mine, theirs) if metric == PPS else paired_effect(mine, theirs)
         return welch_effect(list(mine.values()), list(theirs.values()))
 
-    none, most, control = ("minimum 0",), ("minimum 160",), ("A2C",)
+    def extended(metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal") -> Effect:
+        mine, theirs = (
+            values(results, runs, metric, *settings, rate=rate)
+            | values(results, runs, metric, *(f"{each}{ADDED}" for each in settings), rate=rate)
+            for settings in (ours, others)
+        )
+        found = welch_effect(list(mine.values()), list(theirs.values()))
+        return judged_again(found) if len(planned) < len(results.runs) else found
+
     compared = {
         "lowers_lag": (LAG_STATES, effect(LAG_STATES, none, ("minimum 40",))),
         "raises_speed": (PPS, effect(PPS, GOOD, none)),
-        "stabilizes": (LOST, effect(LOST, none, GOOD, rate="large")),
+        "stabilizes": (LOST, extended(LOST, none, GOOD, rate="large")),
     }
     for rate in RATES:
+        of_rate = extended if rate == "normal" else effect
         compared |= {
             f"faster_{rate}": (SCORE, effect(SCORE, GOOD, none, rate)),
             f"better_steps_{rate}": (SCORE_AT_STEPS, effect(SCORE_AT_STEPS, GOOD, none, rate)),
             f"larger_is_slower_{rate}": (SCORE, effect(SCORE, GOOD, most, rate)),
-            f"without_lag_{rate}": (SCORE_AT_STEPS, effect(SCORE_AT_STEPS, control, most, rate)),
+            f"without_lag_{rate}": (SCORE_AT_STEPS, of_rate(SCORE_AT_STEPS, control, most, rate)),
         }
     corrected = holm([effect.chance for _, effect in compared.values()])
     found = {
-        name: _finding(results, metric, effect, chance, open_level(corrected))
+        name: once_ended(_finding(planned, metric, effect, chance, open_level(corrected)), results.runs)
         for (name, (metric, effect)), chance in zip(compared.items(), corrected, strict=True)
     }
     if game in LARGE_RATE_HARMS:
@@ -155,12 +171,10 @@ def claims(results: Results) -> list[Claim]:
     return listed
 
 
-def _finding(results: Results, metric: str, effect: Effect, corrected: float, level: float) -> Finding:
+def _finding(planned: list[Run], metric: str, effect: Effect, corrected: float, level: float) -> Finding:
     because = (described_ratio if metric == PPS else described)(effect, corrected)
     finding = finding_of(effect, corrected, level, because)
-    if metric in OF_TIME:
-        finding = on_one_machine(finding, results.runs)
-    return once_ended(finding, results.runs)
+    return on_one_machine(finding, planned) if metric in OF_TIME else finding
 
 
 def values(
@@ -201,7 +215,7 @@ def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> 
         harms: whether the paper finds that such runs fail to learn.
         runs: runs by label, as `groups` returns them.
     """
-    harmed = runs.get(Label("minimum 0", "large"), [])
+    harmed = runs.get(Label(NONE, "large"), [])
     done = [run for run in harmed if run.ended]
     lost = failed_to_learn(results, done)
     because = f"{lost} of {len(done)}"

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, smoke_spec
+from ga3c_tf.reproduce.figures.figure import ADDED, Figure, Measure, smoke_spec
 from ga3c_tf.reproduce.figures.lag.divergences import (
     BOOTSTRAP,
     KL,
@@ -23,9 +23,13 @@ from ga3c_tf.reproduce.figures.lag.divergences import (
 )
 from ga3c_tf.reproduce.figures.lag.minimum_batch import (
     COLLAPSED,
+    CONTROL,
     END,
     EQUAL_STEPS,
+    GOOD,
     LOST,
+    MOST,
+    NONE,
     PPS,
     RATES,
     SCORE,
@@ -45,6 +49,15 @@ from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MINIMA = (0, 20, 40, 160)
+SEEDS = 5
+"""Number of seeds of all settings at `quick`, on MinAtar."""
+EXTENDED_SEEDS = 9
+"""Number of seeds at `quick`, on MinAtar, of the settings in `EXTENDED`."""
+EXTENDED = (
+    *(Label(setting, "normal") for setting in (MOST, CONTROL)),
+    *(Label(each, "large") for each in (NONE, *GOOD)),
+)
+"""Settings that the two findings compare to which seeds were added, because five left them undecided."""
 MINUTES = {"quick": 4.0, "paper": 24 * 60.0}
 GAIN = 2.0
 """A run counts as having learned if it scores more than this many points above its first score."""
@@ -68,7 +81,10 @@ LAG_COLUMNS = {
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return runs with five ways to make batches at two learning rates. A2C is the control: its policy lag is zero."""
+    """Return runs with five ways to make batches at two learning rates. A2C is the control: its policy lag is zero.
+
+    At `quick`, seeds above `SEEDS` have the settings in `EXTENDED` only.
+    """
     if budget == "smoke":
         return [
             smoke_spec(game, seed, min_training_batch=0).called("minimum 0", "normal"),
@@ -78,10 +94,10 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     thirty_two: dict[str, Any] = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2}
     systems: dict[str, tuple[str, dict[str, Any]]] = {
         **{f"minimum {size}": ("ga3c", {**thirty_two, "min_training_batch": size}) for size in MINIMA},
-        "A2C": ("a2c", {"num_agents": 32}),
+        CONTROL: ("a2c", {"num_agents": 32}),
     }
-    return [
-        run_spec(
+    runs = {
+        Label(setting, rate): run_spec(
             game,
             seed,
             system,
@@ -90,18 +106,21 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
             minutes=MINUTES[budget],
             log_seconds=5.0 if budget == "quick" else 60.0,
             checkpoint_minutes=30.0,
-        ).called(setting, rate)
+        )
         for rate, value in RATES.items()
         for setting, (system, settings) in systems.items()
-    ]
+    }
+    if budget == "quick" and seed > SEEDS:
+        return [runs[label].called(f"{label.setting}{ADDED}", label.rate) for label in EXTENDED]
+    return [spec.called(*label) for label, spec in runs.items()]
 
 
 def seeds(budget: str, game: str) -> int:
     """Return the default number of seeds.
 
-    At `quick` it is five on MinAtar, where minutes are enough to learn, and one on Atari, where more would take days.
+    At `quick` it is one on Atari, where more would take days; on MinAtar, minutes are enough to learn.
     """
-    return {"smoke": 1, "quick": 5 if game.startswith("minatar") else 1, "paper": 3}[budget]
+    return {"smoke": 1, "quick": EXTENDED_SEEDS if game.startswith("minatar") else 1, "paper": 3}[budget]
 
 
 def measures(run: Run) -> list[Measure]:
@@ -179,11 +198,12 @@ def _counted(reasons: Counter[str]) -> str:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw learning curves at both learning rates, and the distribution of the measured lag below them."""
+    """Draw learning curves at both learning rates, and the distribution of the measured lag, without added seeds."""
     from ga3c_tf.reproduce.drawing import lag_plots
 
     rates: dict[str, dict[str, list[Run]]] = {}
-    for label, runs in groups(results).items():
+    planned = {label: runs for label, runs in groups(results).items() if not label.setting.endswith(ADDED)}
+    for label, runs in planned.items():
         rates.setdefault(f"{label.rate} learning rate", {})[label.setting] = [run for run in runs if run.finished]
     lag_plots.lag_picture(rates, RANDOM_SCORES.get(results.runs[0].spec.game), stem)
 

@@ -10,7 +10,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, once_ende
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.curves import first_reaching, score_by
-from ga3c_tf.reproduce.measures.effects import judged, paired_effect
+from ga3c_tf.reproduce.measures.effects import judged, judged_again, paired_effect
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
@@ -87,15 +87,9 @@ def findings(results: Results) -> dict[str, Finding]:
         values = {run.spec.seed: results.score(run, metric) for run in runs.get(protocol, [])}
         known = {seed: value for seed, value in values.items() if value is not None}
         effect = paired_effect(known, dict.fromkeys(known, limit))
-        looks = scores.LOOKS if protocol == STICKY else 1
-        effects[name] = effect._replace(chance=min(looks * effect.chance, 1.0))
+        effects[name] = judged_again(effect) if protocol == STICKY else effect
     found = judged(effects)
-    for name, (protocol, _, _) in LIMITS.items():
-        test = found[name].test
-        if protocol == STICKY and test:
-            found[name] = found[name]._replace(test=test._replace(level=test.level / scores.LOOKS))
-        found[name] = once_ended(found[name], runs.get(protocol, []))
-    return found
+    return {name: once_ended(found[name], runs.get(protocol, [])) for name, (protocol, _, _) in LIMITS.items()}
 
 
 def claims(results: Results) -> list[Claim]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.results import Results
+from ga3c_tf.reproduce.measures.effects import LOOKS
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import CHANCE, INCONCLUSIVE, LEAST_SEEDS, RUNS_MISSING, score_verdict
@@ -29,14 +30,12 @@ PAPERS = "GA3C (1 day, GPU)"
 PUBLISHED = ("A2C with GAE, SLM-Lab", "PPO, SLM-Lab")
 """Published methods whose scores are shown at the tuned budget: sticky actions, 10 million agent steps."""
 EXTENDED = "pong"
-"""The game that was undecided after three seeds at the tuned budget, so that two more were planned."""
-EXTENDED_SEEDS = 5
-LOOKS = 2
-"""How often the extended game is judged.
+"""The game that was undecided after three seeds at the tuned budget, so that two more were planned.
 
-The first time was at a level of 5 %, before the extension was planned. The second is at 5 % divided by this number. In
+It was first judged at a level of 5 %, before the extension was planned, and then at 5 % divided by `LOOKS`. In
 simulations at the limit, 4 % are wrongly reproduced, and 7 % have any verdict.
 """
+EXTENDED_SEEDS = 5
 SWAPPED = ("name_this_game", "ms_pacman")
 SCORE = "score"
 RANDOM = "score of the random policy"
