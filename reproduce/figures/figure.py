@@ -19,8 +19,6 @@ from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_nam
 
 Item = TypeVar("Item")
 Key = TypeVar("Key")
-ADDED = ", added seeds"
-"""End of the labels of runs whose seeds were added because a finding was undecided. Only this finding counts them."""
 
 
 class Measure(NamedTuple):
@@ -57,6 +55,8 @@ class Figure:
             without a run are left out.
         first_seed: lowest seed of the runs.
         answer: returns what the summary says besides the number of findings; otherwise an empty text.
+        added: returns the runs of added seeds at a budget for a game (`RunSpec.as_added`), which belong to the default
+            runs.
     """
 
     name: str
@@ -75,6 +75,7 @@ class Figure:
     by_game: bool = False
     first_seed: int = 1
     answer: Callable[[Results], str] = lambda results: ""
+    added: Callable[[str, str], list[RunSpec]] = lambda budget, game: []
 
     def all_specs(self, budget: str, seeds: int | None = None, games: Sequence[str] = ()) -> list[RunSpec]:
         """Return the runs at a budget, seed by seed.
@@ -83,7 +84,7 @@ class Figure:
 
         Args:
             budget: one of `BUDGETS`.
-            seeds: number of seeds; None for the default number of each game.
+            seeds: number of seeds; None for the default number of each game, and the runs of added seeds.
             games: names of the games; empty for the default games of the budget.
 
         Raises:
@@ -97,12 +98,14 @@ class Figure:
             for game in asked:
                 if number < (seeds or self.seeds(budget, game)):
                     chosen += self.specs(budget, game, self.first_seed + number)
+        if seeds is None:
+            chosen += [spec for game in asked for spec in self.added(budget, game)]
         return list(dict.fromkeys(chosen))
 
     def changed_specs(
         self, budget: str, changes: Mapping[str, Any], seeds: int | None = None, games: Sequence[str] = ()
     ) -> list[RunSpec]:
-        """Return the runs of `all_specs` with settings changed to a method of the user's own.
+        """Return the runs of `all_specs`, without added seeds, with settings changed to a method of the user's own.
 
         Args:
             budget, seeds, games: as in `all_specs`.
@@ -115,7 +118,7 @@ class Figure:
         for name in changes:
             if self.compares(name, plain):
                 raise UserError(f"the figure {self.name} compares settings of --{name}; it does not go with --{name}")
-        return [spec.changed(changes) for spec in plain]
+        return [spec.changed(changes) for spec in plain if not spec.is_added]
 
     def takes_games(self, budget: str, games: Sequence[str]) -> bool:
         """Return whether the figure can be made for these games at this budget."""
@@ -224,6 +227,11 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     for item in items:
         found.setdefault(key(item), []).append(item)
     return found
+
+
+def planned(groups: Mapping[Key, list[Run]]) -> dict[Key, list[Run]]:
+    """Return the groups without those of added seeds."""
+    return {key: runs for key, runs in groups.items() if not any(run.spec.is_added for run in runs)}
 
 
 def once_ended(finding: Finding, runs: Iterable[Run]) -> Finding:

@@ -29,7 +29,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 Key = TypeVar("Key")
 Pair = TypeVar("Pair", bound=Hashable)
 LOOKS = 2
-"""How often a finding is judged that was undecided, so that seeds were added."""
+"""Number of times that a finding with added seeds is judged."""
 ROUNDING = 1e-9
 RELATIVE_ROUNDING = 1e-12
 NOTHING_TO_COMPARE = "nothing to compare yet"
@@ -45,7 +45,7 @@ class Effect(NamedTuple):
     seeds: int  # seeds of the smaller group, or number of pairs
     limit: float = 0.0  # difference that the effect is tested against
     freedom: float = math.nan  # degrees of freedom of the t test; not-a-number if there is none
-    looks: int = 1  # how often the effect is judged; the p value is multiplied by this
+    looks: int = 1  # number of times that the effect is judged, by which the p value is multiplied
 
 
 NOTHING = Effect(math.nan, math.nan, math.nan, math.nan, 0)
@@ -135,7 +135,10 @@ def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limi
 
 
 def judged_again(effect: Effect) -> Effect:
-    """Return an effect on planned and added seeds, with its p value multiplied by `LOOKS` (Bonferroni's method)."""
+    """Return an effect over planned and added seeds, with its p value multiplied by `LOOKS`.
+
+    The first judgement, after the planned seeds, was at the full level, so the error of both is above the level.
+    """
     return effect._replace(chance=min(LOOKS * effect.chance, 1.0), looks=LOOKS)
 
 
@@ -288,7 +291,7 @@ def _open_test(effect: Effect, level: float) -> OpenTest | None:
     """Return the t test of an effect; None if there is none, because the values do not vary."""
     if math.isnan(effect.freedom):
         return None
-    return OpenTest(effect.mean - effect.limit, _error(effect), effect.freedom, level / effect.looks)
+    return OpenTest(effect.mean - effect.limit, _error(effect), effect.freedom, level, effect.looks > 1)
 
 
 def _error(effect: Effect) -> float:

@@ -21,13 +21,15 @@ class OpenTest(NamedTuple):
         distance: mean minus the limit that it is tested against.
         error: standard error of the mean.
         freedom: degrees of freedom.
-        level: p value below which the difference would be significant.
+        level: p value below which the difference would be significant in a new experiment.
+        with_added: whether the seeds include added ones.
     """
 
     distance: float
     error: float
     freedom: float
     level: float
+    with_added: bool = False
 
     def times_the_runs(self) -> float:
         """Return the multiple of the runs at which the test has a power of `POWER`, if the mean is the true one.

@@ -181,12 +181,13 @@ def _needed(results: Results, finding: Finding) -> str:
         return "-"
     if finding.test is None:
         return "not estimated"
-    seeds = len({run.spec.seed for run in results.runs})
+    planned = [run for run in results.runs if not run.spec.is_added]
+    seeds = len({run.spec.seed for run in (results.runs if finding.test.with_added else planned)})
     times = finding.test.times_the_runs()
     if math.isinf(times):
         return f"more than {MOST * seeds:.0f} new seeds"
     needed = math.ceil(times * seeds)
-    seconds = needed / seeds * sum(_seconds(run) for run in results.runs)
+    seconds = needed * sum(_seconds(run) for run in planned) / len({run.spec.seed for run in planned})
     return f"about {needed} new seeds ({duration(seconds)})"
 
 

@@ -27,7 +27,7 @@ def section(figure: Figure, paper: Results, own: Results) -> list[str]:
     the runs of each seed were made on one machine. Pairs whose calibrations differ are left out.
     """
     metric, unit = figure.main
-    papers = by_setting(paper.runs)
+    papers = by_setting(run for run in paper.runs if not run.spec.is_added)
     values = {
         setting: (_values(own, figure, runs), _values(paper, figure, papers.get(setting, [])))
         for setting, runs in by_setting(own.runs).items()
@@ -102,7 +102,7 @@ def plot(paper: Results, own: Results, stem: Path) -> None:
     """Draw the scores of both methods against time and agent steps, one row for each setting."""
     from ga3c_tf.reproduce.drawing import score_plots
 
-    papers = by_setting(paper.runs)
+    papers = by_setting(run for run in paper.runs if not run.spec.is_added)
     names = _names(by_setting(own.runs))
     titles = {setting: "\n".join(textwrap.wrap(name.replace("-", " "), 24)) for setting, name in names.items()}
     goals = {titles[setting]: goal for setting in titles if (goal := setting.config.target_score) is not None}

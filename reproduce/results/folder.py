@@ -309,7 +309,11 @@ class ResultsFolder:
         default = figure.all_specs(budget)
         # 1. Games and seeds: by default, as asked for, and as recorded before.
         known_games = list(dict.fromkeys([*figure.games[budget], *games, *(record.game for record in records)]))
-        known_seeds = [*(spec.seed for spec in default), *(record.seed or 0 for record in records)]
+        added = {spec.id for spec in default if spec.is_added}
+        known_seeds = [
+            *(spec.seed for spec in default if not spec.is_added),
+            *(record.seed or 0 for record in records if record.run_id not in added),
+        ]
         most_seeds = max(seeds, 1, max(known_seeds, default=0) - figure.first_seed + 1)
         # 2. Beyond the default, only what has been begun counts.
         asked = figure.all_specs(budget, most_seeds, known_games)
@@ -321,7 +325,9 @@ class ResultsFolder:
             for number in range(figure.seeds(budget, game))
         }
         there = [spec for spec in further if (spec.game, spec.seed) in begun]
-        return list(dict.fromkeys([*(() if changes else default), *there]))
+        # 3. A seed that was made with all its runs does not count as an added one.
+        chosen = {} if changes else {spec: spec for spec in default}
+        return list((chosen | {spec: spec for spec in there}).values())
 
 
 def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping[str, str]) -> str:
@@ -330,7 +336,7 @@ def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping
     games = list(dict.fromkeys(spec.game for spec in specs))
     if games and set(games) != set(figure.games[budget]):
         words += ["--games", ",".join(games)]
-    seeds = max((spec.seed - figure.first_seed + 1 for spec in specs), default=1)
+    seeds = max((spec.seed - figure.first_seed + 1 for spec in specs if not spec.is_added), default=1)
     if seeds > max((figure.seeds(budget, game) for game in games), default=1):
         words += ["--seeds", str(seeds)]
     for name, value in changes.items():

@@ -40,6 +40,8 @@ NINE_GAMES = tuple(GAMES)[:9]
 """The games of the paper's Table 3."""
 AN_ENVIRONMENT = re.compile(r"([\w.]+:)?[\w./-]+-v\d+")
 """Pattern of a Gymnasium id, which names a game of the user's own."""
+ADDED = ", added seeds"
+"""Suffix of the labels of seeds that were added because a finding was undecided. Only this finding uses them."""
 Changes = tuple[tuple[str, Any], ...]
 """Names and values of settings, sorted by name."""
 # For the estimate of a run's duration, roughly as on 2 cores.
@@ -86,6 +88,16 @@ class RunSpec:
     def called(self, *label: str) -> RunSpec:
         """Return this run with a label."""
         return replace(self, label=label)
+
+    def as_added(self) -> RunSpec:
+        """Return this run with the label of an added seed."""
+        name, *others = self.label
+        return self.called(f"{name}{ADDED}", *others)
+
+    @property
+    def is_added(self) -> bool:
+        """Whether the run has the label of an added seed."""
+        return bool(self.label) and self.label[0].endswith(ADDED)
 
     def changed(self, changes: Mapping[str, Any]) -> RunSpec:
         """Return this run with a method of the user's own.

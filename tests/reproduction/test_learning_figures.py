@@ -13,7 +13,6 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing import score_plots
-from ga3c_tf.reproduce.figures.figure import ADDED
 from ga3c_tf.reproduce.figures.learning import (
     batch_size,
     environments,
@@ -38,7 +37,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 from ga3c_tf.reproduce.pages.summary import summarize
 from ga3c_tf.reproduce.runs.curve import write_curve
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import GAMES
+from ga3c_tf.reproduce.runs.specs import ADDED, GAMES
 from ga3c_tf.runs import outcomes
 
 
@@ -382,26 +381,38 @@ def test_other_games_have_no_score_to_reach():
 @pytest.mark.parametrize(("dynamic", "verdict"), [(290.0, FAILS), (321.0, NO_DIFFERENCE), (360.0, HOLDS)])
 def test_dynamic_adjustment_is_held_against_the_best(folder, dynamic, verdict):
     rates = {"1/1/1": 100.0, "16/1/1": 300.0, "fixed, 32/2/2": 400.0}
-    for seed in range(1, speed.EXTENDED_SEEDS + 1):
-        for label, spec in labelled(speed.specs, "quick", "minatar_breakout", seed).items():
-            rate = rates.get(label.removesuffix(ADDED), dynamic * (1 + seed / 100))
-            invent(folder.runs, spec, rate=rate, scores=(0.0, rate * (1 + seed / 100)))
+    for spec in speed.FIGURE.all_specs("quick"):
+        [label] = spec.label
+        rate = rates.get(label.removesuffix(ADDED), dynamic * (1 + spec.seed / 100))
+        invent(folder.runs, spec, rate=rate, scores=(0.0, rate * (1 + spec.seed / 100)))
     text = "\n".join(speed.FIGURE.section(made(folder, "speed")))
     assert f"faster convergence: **{HOLDS}** - score of 'fixed, 32/2/2' minus '1/1/1': +" in text
     assert f"best fixed setting: **{verdict}** - frames of 'dynamic from 1/1/1' relative to 'fixed, 32/2/2'" in text
+    assert "1/1/1, added seeds" in text and "Only this finding uses the added seeds." in text and "(6 seeds)" in text
     shutil.rmtree(folder.runs / spec.id)
     assert text.count(RUNS_MISSING) == 0
     assert "\n".join(speed.FIGURE.section(made(folder, "speed"))).count(RUNS_MISSING) == 2
 
 
 def test_scores_of_several_machines_do_not_say_what_frames_do(folder):
-    for seed in range(1, speed.EXTENDED_SEEDS + 1):
-        for label, spec in labelled(speed.specs, "quick", "minatar_breakout", seed).items():
-            fast = label.removesuffix(ADDED) != "1/1/1"
-            machine = SESSION if fast else ANOTHER
-            invent(folder.runs, spec, rate=100.0 + 10 * fast, scores=(0.0, 9.0 * fast + seed), sessions=[machine])
+    for spec in speed.FIGURE.all_specs("quick"):
+        fast = spec.label[0].removesuffix(ADDED) != "1/1/1"
+        machine = SESSION if fast else ANOTHER
+        invent(folder.runs, spec, rate=100.0 + 10 * fast, scores=(0.0, 9.0 * fast + spec.seed), sessions=[machine])
     results = made(folder, "speed").of_game("minatar_breakout")
     assert speed.findings(results, speed.groups(results))["more_frames"].verdict == SEVERAL_MACHINES
+
+
+@pytest.mark.parametrize(("game", "seeds", "twice"), [("minatar_breakout", 6, True), ("minatar_asterix", 3, False)])
+def test_without_added_seeds_frames_are_judged_once(folder, game, seeds, twice):
+    rates = {"1/1/1": 100.0, "fixed, 32/2/2": 400.0}
+    for spec in speed.FIGURE.all_specs("quick", games=[game]):
+        rate = rates.get(spec.label[0].removesuffix(ADDED), 200.0)
+        invent(folder.runs, spec, rate=rate, scores=(0.0, 9.0 + (rate > 300.0) * spec.seed * (-1) ** spec.seed))
+    results = made(folder, "speed", (game,)).of_game(game)
+    found = speed.findings(results, speed.groups(results))["more_frames"]
+    assert found.verdict == NO_DIFFERENCE and f"({seeds} seeds)" in found.because
+    assert found.test.with_added == twice
 
 
 def test_pong_is_held_against_what_others_published(folder):

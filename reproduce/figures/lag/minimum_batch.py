@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ga3c_tf.reproduce.figures.figure import ADDED, grouped, on_one_machine, once_ended
+from ga3c_tf.reproduce.figures.figure import grouped, on_one_machine, once_ended
 from ga3c_tf.reproduce.figures.lag.divergences import LAG_STATES
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import (
@@ -31,12 +31,13 @@ from ga3c_tf.reproduce.measures.verdicts import (
     holds_if,
 )
 from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.specs import ADDED
 
 RATES = {"normal": 1e-3, "large": 4e-3}
-NONE = "minimum 0"
+NO_MINIMUM = "minimum 0"
 GOOD = ("minimum 20", "minimum 40")
 """The minimum batches that the paper recommends."""
-MOST = "minimum 160"
+LARGEST = "minimum 160"
 CONTROL = "A2C"
 LARGE_RATE_HARMS = {"pong": False, "breakout": True}
 """Whether the paper finds that runs of the game fail to learn at a large learning rate."""
@@ -91,36 +92,29 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
         game: name of the game.
         runs: runs by label, as `groups` returns them.
     """
-    none, most, control = (NONE,), (MOST,), (CONTROL,)
-    planned = [run for run in results.runs if not run.spec.label[0].endswith(ADDED)]
+    none, largest, control = (NO_MINIMUM,), (LARGEST,), (CONTROL,)
+    planned = [run for run in results.runs if not run.spec.is_added]
 
-    def effect(metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal") -> Effect:
-        mine, theirs = (values(results, runs, metric, *settings, rate=rate) for settings in (ours, others))
+    def effect(
+        metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal", added: bool = False
+    ) -> Effect:
+        mine, theirs = (values(results, runs, metric, *settings, rate=rate, added=added) for settings in (ours, others))
         if metric in OF_TIME:
             return paired_ratio(mine, theirs) if metric == PPS else paired_effect(mine, theirs)
-        return welch_effect(list(mine.values()), list(theirs.values()))
-
-    def extended(metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal") -> Effect:
-        mine, theirs = (
-            values(results, runs, metric, *settings, rate=rate)
-            | values(results, runs, metric, *(f"{each}{ADDED}" for each in settings), rate=rate)
-            for settings in (ours, others)
-        )
         found = welch_effect(list(mine.values()), list(theirs.values()))
-        return judged_again(found) if len(planned) < len(results.runs) else found
+        return judged_again(found) if added and Label(f"{ours[0]}{ADDED}", rate) in runs else found
 
     compared = {
         "lowers_lag": (LAG_STATES, effect(LAG_STATES, none, ("minimum 40",))),
         "raises_speed": (PPS, effect(PPS, GOOD, none)),
-        "stabilizes": (LOST, extended(LOST, none, GOOD, rate="large")),
+        "stabilizes": (LOST, effect(LOST, none, GOOD, rate="large", added=True)),
     }
     for rate in RATES:
-        of_rate = extended if rate == "normal" else effect
         compared |= {
             f"faster_{rate}": (SCORE, effect(SCORE, GOOD, none, rate)),
             f"better_steps_{rate}": (SCORE_AT_STEPS, effect(SCORE_AT_STEPS, GOOD, none, rate)),
-            f"larger_is_slower_{rate}": (SCORE, effect(SCORE, GOOD, most, rate)),
-            f"without_lag_{rate}": (SCORE_AT_STEPS, of_rate(SCORE_AT_STEPS, control, most, rate)),
+            f"larger_is_slower_{rate}": (SCORE, effect(SCORE, GOOD, largest, rate)),
+            f"without_lag_{rate}": (SCORE_AT_STEPS, effect(SCORE_AT_STEPS, control, largest, rate, rate == "normal")),
         }
     corrected = holm([effect.chance for _, effect in compared.values()])
     found = {
@@ -178,7 +172,12 @@ def _finding(planned: list[Run], metric: str, effect: Effect, corrected: float, 
 
 
 def values(
-    results: Results, runs: dict[Label, list[Run]], metric: str, *settings: str, rate: str = "normal"
+    results: Results,
+    runs: dict[Label, list[Run]],
+    metric: str,
+    *settings: str,
+    rate: str = "normal",
+    added: bool = False,
 ) -> dict[int, float]:
     """Return the mean of a metric over settings, for each seed that has all of these settings.
 
@@ -190,10 +189,12 @@ def values(
         metric: name of the metric.
         settings: ways to make batches, as in `Label.setting`.
         rate: name of the learning rate in `RATES`.
+        added: whether to include added seeds.
     """
     by_seed: dict[int, list[float]] = {}
     for setting in settings:
-        for run in runs.get(Label(setting, rate), []):
+        further = runs.get(Label(f"{setting}{ADDED}", rate), []) if added else []
+        for run in [*runs.get(Label(setting, rate), []), *further]:
             value = results.score(run, metric) if metric in SCORES else results.value(run, metric)
             if value is None and metric == LOST and _learned_nothing(run):
                 value = 1.0
@@ -215,7 +216,7 @@ def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> 
         harms: whether the paper finds that such runs fail to learn.
         runs: runs by label, as `groups` returns them.
     """
-    harmed = runs.get(Label(NONE, "large"), [])
+    harmed = runs.get(Label(NO_MINIMUM, "large"), [])
     done = [run for run in harmed if run.ended]
     lost = failed_to_learn(results, done)
     because = f"{lost} of {len(done)}"

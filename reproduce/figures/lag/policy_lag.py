@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.reproduce.figures.figure import ADDED, Figure, Measure, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, planned, smoke_spec
 from ga3c_tf.reproduce.figures.lag.divergences import (
     BOOTSTRAP,
     KL,
@@ -27,9 +27,9 @@ from ga3c_tf.reproduce.figures.lag.minimum_batch import (
     END,
     EQUAL_STEPS,
     GOOD,
+    LARGEST,
     LOST,
-    MOST,
-    NONE,
+    NO_MINIMUM,
     PPS,
     RATES,
     SCORE,
@@ -49,13 +49,12 @@ from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MINIMA = (0, 20, 40, 160)
-SEEDS = 5
-"""Number of seeds of all settings at `quick`, on MinAtar."""
-EXTENDED_SEEDS = 9
-"""Number of seeds at `quick`, on MinAtar, of the settings in `EXTENDED`."""
+ADDED_SEEDS = (6, 7, 8, 9)
+"""Seeds of the settings in `EXTENDED` of the game `EXTENDED_GAME`, at `quick`."""
+EXTENDED_GAME = "minatar_breakout"
 EXTENDED = (
-    *(Label(setting, "normal") for setting in (MOST, CONTROL)),
-    *(Label(each, "large") for each in (NONE, *GOOD)),
+    *(Label(setting, "normal") for setting in (LARGEST, CONTROL)),
+    *(Label(each, "large") for each in (NO_MINIMUM, *GOOD)),
 )
 """Settings that the two findings compare to which seeds were added, because five left them undecided."""
 MINUTES = {"quick": 4.0, "paper": 24 * 60.0}
@@ -81,10 +80,7 @@ LAG_COLUMNS = {
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return runs with five ways to make batches at two learning rates. A2C is the control: its policy lag is zero.
-
-    At `quick`, seeds above `SEEDS` have the settings in `EXTENDED` only.
-    """
+    """Return runs with five ways to make batches at two learning rates. A2C is the control: its policy lag is zero."""
     if budget == "smoke":
         return [
             smoke_spec(game, seed, min_training_batch=0).called("minimum 0", "normal"),
@@ -96,8 +92,8 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         **{f"minimum {size}": ("ga3c", {**thirty_two, "min_training_batch": size}) for size in MINIMA},
         CONTROL: ("a2c", {"num_agents": 32}),
     }
-    runs = {
-        Label(setting, rate): run_spec(
+    return [
+        run_spec(
             game,
             seed,
             system,
@@ -106,21 +102,26 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
             minutes=MINUTES[budget],
             log_seconds=5.0 if budget == "quick" else 60.0,
             checkpoint_minutes=30.0,
-        )
+        ).called(setting, rate)
         for rate, value in RATES.items()
         for setting, (system, settings) in systems.items()
-    }
-    if budget == "quick" and seed > SEEDS:
-        return [runs[label].called(f"{label.setting}{ADDED}", label.rate) for label in EXTENDED]
-    return [spec.called(*label) for label, spec in runs.items()]
+    ]
+
+
+def added(budget: str, game: str) -> list[RunSpec]:
+    """Return the runs of the added seeds."""
+    if (budget, game) != ("quick", EXTENDED_GAME):
+        return []
+    runs = [spec for seed in ADDED_SEEDS for spec in specs(budget, game, seed)]
+    return [spec.as_added() for spec in runs if Label(*spec.label) in EXTENDED]
 
 
 def seeds(budget: str, game: str) -> int:
     """Return the default number of seeds.
 
-    At `quick` it is one on Atari, where more would take days; on MinAtar, minutes are enough to learn.
+    At `quick` it is five on MinAtar, where minutes are enough to learn, and one on Atari, where more would take days.
     """
-    return {"smoke": 1, "quick": EXTENDED_SEEDS if game.startswith("minatar") else 1, "paper": 3}[budget]
+    return {"smoke": 1, "quick": 5 if game.startswith("minatar") else 1, "paper": 3}[budget]
 
 
 def measures(run: Run) -> list[Measure]:
@@ -175,6 +176,7 @@ def details(results: Results) -> list[str]:
         lag_columns=list(LAG_COLUMNS),
         lags=lags,
         rate_of={name: f"{value:g}" for name, value in RATES.items()},
+        added=any(run.spec.is_added for run in results.runs),
         equal_steps=f"{EQUAL_STEPS:,}",
         gain=number(GAIN),
     )
@@ -202,8 +204,7 @@ def plot(results: Results, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import lag_plots
 
     rates: dict[str, dict[str, list[Run]]] = {}
-    planned = {label: runs for label, runs in groups(results).items() if not label.setting.endswith(ADDED)}
-    for label, runs in planned.items():
+    for label, runs in planned(groups(results)).items():
         rates.setdefault(f"{label.rate} learning rate", {})[label.setting] = [run for run in runs if run.finished]
     lag_plots.lag_picture(rates, RANDOM_SCORES.get(results.runs[0].spec.game), stem)
 
@@ -227,4 +228,5 @@ FIGURE = Figure(
     details=details,
     plot=plot,
     by_game=True,
+    added=added,
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import (
-    ADDED,
     Figure,
     Measure,
     grouped,
     on_one_machine,
+    planned,
     seeds_by_budget,
     smoke_spec,
 )
@@ -30,19 +30,16 @@ from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
+from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
 
 MINUTES = {"quick": 7.0, "paper": 24 * 60.0}
 FIXED = {"quick": (32, 2, 2), "paper": (128, 2, 2)}
 """Fixed setting by budget (N_A, N_P, N_T): one that was chosen before any run of `tps` (D20), and the paper's best."""
 ADJUSTED = ("num_agents", "num_predictors", "num_trainers", "adjustment", "adjustment_seconds", "max_agents")
-SEEDS = 3
-"""Number of seeds of all settings."""
-EXTENDED_SEEDS = 6
-"""Number of seeds at `quick` of the two settings that `more_frames` compares.
-
-Three left this finding undecided; three were added.
-"""
+ADDED_SEEDS = (4, 5, 6)
+"""Seeds of the two settings that `more_frames` compares, added because it was undecided after three seeds."""
+EXTENDED = "minatar_breakout"
+"""The game with added seeds, at `quick`."""
 NEARLY = 0.8
 MEAN = "mean score"
 SCORE = "score at the end"
@@ -52,10 +49,7 @@ DYNAMIC_LABEL = "dynamic"
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return runs with three fixed settings, the best of them last, and one with dynamic adjustment.
-
-    At `quick`, seeds above `SEEDS` have the fixed settings with the fewest and the most frames only.
-    """
+    """Return runs with three fixed settings, the best of them last, and one with dynamic adjustment."""
     if budget == "smoke":
         return [
             smoke_spec(game, seed).called(FIXED_LABEL),
@@ -71,9 +65,15 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         )
         for label, (agents, predictors, trainers) in fixed.items()
     ]
-    if budget == "quick" and seed > SEEDS:
-        return [run.called(f"{run.label[0]}{ADDED}") for run in (runs[0], runs[-1])]
     return [*runs, dynamic.called(f"{DYNAMIC_LABEL} from 1/1/1")]
+
+
+def added(budget: str, game: str) -> list[RunSpec]:
+    """Return the runs of the added seeds, with the fixed settings that have the fewest and the most frames."""
+    if (budget, game) != ("quick", EXTENDED):
+        return []
+    seeds = [specs(budget, game, seed) for seed in ADDED_SEEDS]
+    return [run.as_added() for fewest, _, most, _ in seeds for run in (fewest, most)]
 
 
 def measures(run: Run) -> list[Measure]:
@@ -107,11 +107,11 @@ def findings(results: Results, runs: dict[str, list[Run]]) -> dict[str, Finding]
     dynamic = next(label for label in runs if label.startswith(DYNAMIC_LABEL))
     if len(frames) < len(runs) or not results.ended:
         return dict.fromkeys(("more_frames", "nearly_best"), Finding(RUNS_MISSING, "not every run was made"))
-    means = {label: sum(values) / len(values) for label, values in frames.items() if not label.endswith(ADDED)}
+    means = {label: sum(values) / len(values) for label, values in frames.items() if label in planned(runs)}
     most = max(means, key=means.__getitem__)
     least = min(means, key=means.__getitem__)
     scores = paired_effect(_scores(results, runs, most), _scores(results, runs, least))
-    if any(label.endswith(ADDED) for label in runs):
+    if f"{most}{ADDED}" in runs and f"{least}{ADDED}" in runs:
         scores = judged_again(scores)
     ratio = paired_ratio(_by_machine(results, runs[dynamic]), _by_machine(results, runs[fixed]), NEARLY)
     of_scores, of_ratio = holm([scores.chance, ratio.chance])
@@ -165,7 +165,7 @@ def details(results: Results) -> list[str]:
         ]
         for label, each in groups(results).items()
     ]
-    return lines_of("speed.md", rows=rows)
+    return lines_of("speed.md", rows=rows, added=any(run.spec.is_added for run in results.runs))
 
 
 def plot(results: Results, stem: Path) -> None:
@@ -173,8 +173,7 @@ def plot(results: Results, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import score_plots
 
     curves = {}
-    planned = {label: runs for label, runs in groups(results).items() if not label.endswith(ADDED)}
-    for label, runs in planned.items():
+    for label, runs in planned(groups(results)).items():
         frames = results.values(FRAMES, runs)
         total = f" ({sum(frames) / len(frames) / 1e6:.1f} M frames)" if frames else ""
         curves[f"{label}{total}"] = [run.curve for run in runs if run.finished]
@@ -188,7 +187,7 @@ FIGURE = Figure(
     shows="score against time for four settings of agents, predictors and trainers",
     headline="more frames mean faster convergence, and dynamic adjustment is nearly as good as the best setting",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",), "paper": ("pong",)},
-    seeds=seeds_by_budget(quick=EXTENDED_SEEDS),
+    seeds=seeds_by_budget(quick=3),
     specs=specs,
     measures=measures,
     main=(SCORE, "points"),
@@ -196,4 +195,5 @@ FIGURE = Figure(
     details=details,
     plot=plot,
     by_game=True,
+    added=added,
 )
