@@ -185,7 +185,7 @@ def _block(
         "sources": sorted(sources),
         "section": figure.sections(results),
         "calibrated": _calibrated(figure, results),
-        "agree": comparable(run for run in results.runs if run.finished),
+        "agree": comparable(run for run in results.runs if run.finished and not run.spec.is_added),
         "pictures": [stem.as_posix() for stem in pictures],
         "commands": _commands(results),
     }

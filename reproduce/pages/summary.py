@@ -193,10 +193,11 @@ def _needed(results: Results, finding: Finding) -> str:
 
 def _more_seeds(results: Results) -> str:
     """Describe how many seeds are needed at least, and how long the missing runs take."""
-    seeds = len({run.spec.seed for run in results.runs})
+    planned = [run for run in results.runs if not run.spec.is_added]
+    seeds = len({run.spec.seed for run in planned})
     least = max(seeds, LEAST_SEEDS)
     missing = sum(_seconds(run) for run in results.runs if not run.ended)
-    further = (least / seeds - 1) * sum(_seconds(run) for run in results.runs)
+    further = (least / seeds - 1) * sum(_seconds(run) for run in planned)
     return f"at least {least} seeds ({duration(missing + further)} more)" if missing + further else "not estimated"
 
 

@@ -305,6 +305,7 @@ class ResultsFolder:
         """Return the default runs of the figure, and runs of further games, seeds and methods that have been begun.
 
         A further game or method with a run is included with all default seeds, and a further seed with all its runs.
+        Added seeds are included once one of them has been begun, unless the seed was begun with all its runs.
         """
         default = figure.all_specs(budget)
         # 1. Games and seeds: by default, as asked for, and as recorded before.
@@ -318,16 +319,19 @@ class ResultsFolder:
         # 2. Beyond the default, only what has been begun counts.
         asked = figure.all_specs(budget, most_seeds, known_games)
         further = [spec.changed(changes) for spec in asked] if figure.takes(changes, default) else []
-        begun = {(spec.game, spec.seed) for spec in further if (self.runs / spec.id).exists()}
+        begun = {(spec.game, spec.seed) for spec in further if spec.id not in added and (self.runs / spec.id).exists()}
         begun |= {
             (game, figure.first_seed + number)
             for game in {game for game, _ in begun}
             for number in range(figure.seeds(budget, game))
         }
         there = [spec for spec in further if (spec.game, spec.seed) in begun]
-        # 3. A seed that was made with all its runs does not count as an added one.
-        chosen = {} if changes else {spec: spec for spec in default}
-        return list((chosen | {spec: spec for spec in there}).values())
+        # 3. Added seeds.
+        planned = [spec for spec in default if not spec.is_added]
+        extra = [spec for spec in default if spec.is_added and (spec.game, spec.seed) not in begun]
+        extended = {spec.game for spec in extra if (self.runs / spec.id).exists()}
+        own = [*planned, *(spec for spec in extra if spec.game in extended)]
+        return list(dict.fromkeys([*(() if changes else own), *there]))
 
 
 def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping[str, str]) -> str:

@@ -189,7 +189,8 @@ def off_policy_fails(results: Results) -> Finding:
 
 def _confidence(results: Results) -> float:
     """Return the confidence of the interval of `off_policy_fails`."""
-    return SECOND_CONFIDENCE if any(run.spec.is_added for run in results.runs) else CLAIM_CONFIDENCE
+    again = any(run.spec.game == EXTENDED and run.spec.seed > SEEDS for run in results.runs)
+    return SECOND_CONFIDENCE if again else CLAIM_CONFIDENCE
 
 
 def judged_share(lost: Sequence[float], confidence: float) -> Finding:
@@ -243,6 +244,7 @@ def details(results: Results) -> list[str]:
         shown=list(SHOWN),
         lags=lags,
         clipped=clipped,
+        added=any(run.spec.is_added for run in results.runs),
         confidence=f"{100 * CONFIDENCE:.2f}",
         steps=f"{STEPS:,}",
         rate=f"{RATE:g}",

@@ -26,6 +26,7 @@ from ga3c_tf.reproduce.figures.lag.minimum_batch import (
     CONTROL,
     END,
     EQUAL_STEPS,
+    EXTENDED_GAME,
     GOOD,
     LARGEST,
     LOST,
@@ -50,9 +51,8 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MINIMA = (0, 20, 40, 160)
 ADDED_SEEDS = (6, 7, 8, 9)
-"""Seeds of the settings in `EXTENDED` of the game `EXTENDED_GAME`, at `quick`."""
-EXTENDED_GAME = "minatar_breakout"
-EXTENDED = (
+"""Seeds of the settings in `EXTENDED_SETTINGS` of the game `EXTENDED_GAME`, at `quick`."""
+EXTENDED_SETTINGS = (
     *(Label(setting, "normal") for setting in (LARGEST, CONTROL)),
     *(Label(each, "large") for each in (NO_MINIMUM, *GOOD)),
 )
@@ -113,7 +113,7 @@ def added(budget: str, game: str) -> list[RunSpec]:
     if (budget, game) != ("quick", EXTENDED_GAME):
         return []
     runs = [spec for seed in ADDED_SEEDS for spec in specs(budget, game, seed)]
-    return [spec.as_added() for spec in runs if Label(*spec.label) in EXTENDED]
+    return [spec.as_added() for spec in runs if Label(*spec.label) in EXTENDED_SETTINGS]
 
 
 def seeds(budget: str, game: str) -> int:
