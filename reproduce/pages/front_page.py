@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.measures.effects import effect_alone
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.measures.verdicts import HOLDS
+from ga3c_tf.reproduce.measures.wording import effect_alone
 from ga3c_tf.reproduce.pages.summary import Summary, counted
 from ga3c_tf.reproduce.results import pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure, grouped, on_one_machine, once_ended
 from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.effects import Effect, judged, paired_effect, welch_effect
+from ga3c_tf.reproduce.measures.effects import Effect, paired_effect, welch_effect
+from ga3c_tf.reproduce.measures.judging import judged
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.runs.run import Run, comparable
 from ga3c_tf.reproduce.runs.specs import RunSpec, described

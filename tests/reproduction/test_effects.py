@@ -10,19 +10,16 @@ from scipy.stats import ttest_ind
 
 from ga3c_tf.reproduce.measures.effects import (
     Effect,
-    described_ratio,
-    effect_verdict,
     equality,
     growth,
-    holm,
-    judged,
-    judged_together,
     paired_effect,
     paired_ratio,
     pooled_effect,
     welch_effect,
 )
+from ga3c_tf.reproduce.measures.judging import effect_verdict, holm, judged, judged_together
 from ga3c_tf.reproduce.measures.verdicts import FAILS, FEW_SEEDS, HOLDS, NO_DIFFERENCE, RUNS_MISSING, Finding
+from ga3c_tf.reproduce.measures.wording import described_ratio
 
 NUMBERS = st.floats(-1e6, 1e6)
 

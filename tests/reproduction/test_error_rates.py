@@ -16,7 +16,8 @@ from ga3c_tf.reproduce.figures.learning import sample_efficiency, speed, wall_cl
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import fixed_numbers, pps
 from ga3c_tf.reproduce.figures.throughput.fixed_numbers import NUMBERS, Conditions
-from ga3c_tf.reproduce.measures.effects import effect_verdict, judged_again, paired_effect, welch_effect
+from ga3c_tf.reproduce.measures.effects import judged_again, paired_effect, welch_effect
+from ga3c_tf.reproduce.measures.judging import effect_verdict
 from ga3c_tf.reproduce.measures.verdicts import EQUAL_GAMES, HOLDS, NO_DIFFERENCE
 from ga3c_tf.reproduce.runs.specs import ADDED
 

@@ -11,8 +11,8 @@ from jinja2 import UndefinedError
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.measures.effects import effect_alone
 from ga3c_tf.reproduce.measures.text import TEMPLATES, lines_of
+from ga3c_tf.reproduce.measures.wording import effect_alone
 from ga3c_tf.reproduce.pages import front_page
 from ga3c_tf.reproduce.pages.report import stale_pages, write_pages
 from ga3c_tf.reproduce.results.folder import ResultsFolder

@@ -8,7 +8,8 @@ import pytest
 
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import pps, utilization
-from ga3c_tf.reproduce.measures.effects import holm, paired_effect
+from ga3c_tf.reproduce.measures.effects import paired_effect
+from ga3c_tf.reproduce.measures.judging import holm
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import Run
 

@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from ga3c_tf.reproduce.measures.effects import (
-    judged,
-    judged_together,
-    open_level,
-    paired_effect,
-    paired_ratio,
-    welch_effect,
-)
+from ga3c_tf.reproduce.measures.effects import paired_effect, paired_ratio, welch_effect
+from ga3c_tf.reproduce.measures.judging import judged, judged_together, open_level
 from ga3c_tf.reproduce.measures.planning import MOST, OpenTest
 from ga3c_tf.reproduce.measures.verdicts import HOLDS, NO_DIFFERENCE, Finding
 

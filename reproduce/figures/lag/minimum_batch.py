@@ -8,18 +8,8 @@ from typing import NamedTuple
 from ga3c_tf.reproduce.figures.figure import grouped, on_one_machine, once_ended
 from ga3c_tf.reproduce.figures.lag.divergences import LAG_STATES
 from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.effects import (
-    Effect,
-    described,
-    described_ratio,
-    finding_of,
-    holm,
-    judged_again,
-    open_level,
-    paired_effect,
-    paired_ratio,
-    welch_effect,
-)
+from ga3c_tf.reproduce.measures.effects import Effect, judged_again, paired_effect, paired_ratio, welch_effect
+from ga3c_tf.reproduce.measures.judging import finding_of, holm, open_level
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.verdicts import (
     FEW_SEEDS,
@@ -30,6 +20,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Finding,
     holds_if,
 )
+from ga3c_tf.reproduce.measures.wording import described, described_ratio
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import ADDED
 

@@ -15,8 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ga3c_tf.reproduce.measures.effects import NOTHING, Effect, described, finding_of, holm, open_level, paired_effect
+from ga3c_tf.reproduce.measures.effects import NOTHING, Effect, paired_effect
+from ga3c_tf.reproduce.measures.judging import finding_of, holm, open_level
 from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, TOO_SHORT, Finding
+from ga3c_tf.reproduce.measures.wording import described
 
 LAGS = (0, 4, 16, 64, 256, 1024)
 AGENTS = (4, 16)

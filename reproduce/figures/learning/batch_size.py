@@ -12,10 +12,12 @@ from pathlib import Path
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end
-from ga3c_tf.reproduce.measures.effects import described_ratio, judged, paired_ratio
+from ga3c_tf.reproduce.measures.effects import paired_ratio
+from ga3c_tf.reproduce.measures.judging import judged
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FAILS, TOO_SHORT, Claim, Finding
+from ga3c_tf.reproduce.measures.wording import described_ratio
 from ga3c_tf.reproduce.runs.run import Run, made_together
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 

@@ -13,7 +13,8 @@ from ga3c_tf.reproduce.figures.learning import learning_curves, scores
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import score_at_start
-from ga3c_tf.reproduce.measures.effects import judged, pooled_effect
+from ga3c_tf.reproduce.measures.effects import pooled_effect
+from ga3c_tf.reproduce.measures.judging import judged
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_POLICY, RandomPolicy, has_left_random, random_policy_of
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number

@@ -21,7 +21,8 @@ from ga3c_tf.reproduce.figures.figure import (
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import pps
-from ga3c_tf.reproduce.measures.effects import judged, paired_effect
+from ga3c_tf.reproduce.measures.effects import paired_effect
+from ga3c_tf.reproduce.measures.judging import judged
 from ga3c_tf.reproduce.measures.random_policy import RandomPolicy, has_left_random, random_policy_of
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Claim, Finding

@@ -10,7 +10,8 @@ from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, once_ende
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.curves import first_reaching, score_by
-from ga3c_tf.reproduce.measures.effects import judged, judged_again, paired_effect
+from ga3c_tf.reproduce.measures.effects import judged_again, paired_effect
+from ga3c_tf.reproduce.measures.judging import judged
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run

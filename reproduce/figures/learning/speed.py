@@ -16,19 +16,12 @@ from ga3c_tf.reproduce.figures.figure import (
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import adjustment
 from ga3c_tf.reproduce.measures.curves import mean_score
-from ga3c_tf.reproduce.measures.effects import (
-    described,
-    described_ratio,
-    finding_of,
-    holm,
-    judged_again,
-    open_level,
-    paired_effect,
-    paired_ratio,
-)
+from ga3c_tf.reproduce.measures.effects import judged_again, paired_effect, paired_ratio
+from ga3c_tf.reproduce.measures.judging import finding_of, holm, open_level
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Claim, Finding
+from ga3c_tf.reproduce.measures.wording import described, described_ratio
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
 

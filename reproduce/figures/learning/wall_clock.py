@@ -13,10 +13,12 @@ from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, seeds_by_
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import first_reaching
-from ga3c_tf.reproduce.measures.effects import described_ratio, finding_of, holm, open_level, paired_ratio
+from ga3c_tf.reproduce.measures.effects import paired_ratio
+from ga3c_tf.reproduce.measures.judging import finding_of, holm, open_level
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, SEVERAL_MACHINES, TOO_SHORT, Claim, Finding
+from ga3c_tf.reproduce.measures.wording import described_ratio
 from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 

@@ -8,7 +8,8 @@ from itertools import combinations, product
 from typing import Any, NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import Measure
-from ga3c_tf.reproduce.measures.effects import Effect, described_ratio, equality, holm, paired_ratio
+from ga3c_tf.reproduce.measures.effects import Effect, equality, paired_ratio
+from ga3c_tf.reproduce.measures.judging import holm
 from ga3c_tf.reproduce.measures.verdicts import (
     CHANCE,
     EQUAL_GAMES,
@@ -20,6 +21,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     RUNS_MISSING,
     Finding,
 )
+from ga3c_tf.reproduce.measures.wording import described_ratio
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, env_id_of, run_spec
 

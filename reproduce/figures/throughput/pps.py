@@ -6,17 +6,11 @@ from pathlib import Path
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.effects import (
-    described_ratio,
-    finding_of,
-    growth,
-    holm,
-    judged_together,
-    open_level,
-    paired_ratio,
-)
+from ga3c_tf.reproduce.measures.effects import growth, paired_ratio
+from ga3c_tf.reproduce.measures.judging import finding_of, holm, judged_together, open_level
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Claim, Finding
+from ga3c_tf.reproduce.measures.wording import described_ratio
 from ga3c_tf.reproduce.runs.run import Run, comparable, made_together
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 

@@ -9,17 +9,8 @@ from typing import NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.effects import (
-    Effect,
-    described_ratio,
-    effect_verdict,
-    equality,
-    holm,
-    judged_together,
-    open_level,
-    paired_ratio,
-    pooled_effect,
-)
+from ga3c_tf.reproduce.measures.effects import Effect, equality, paired_ratio, pooled_effect
+from ga3c_tf.reproduce.measures.judging import effect_verdict, holm, judged_together, open_level
 from ga3c_tf.reproduce.measures.text import lines_of
 from ga3c_tf.reproduce.measures.verdicts import (
     CHANCE,
@@ -33,6 +24,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Claim,
     Finding,
 )
+from ga3c_tf.reproduce.measures.wording import described_ratio
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec, workers_of
 

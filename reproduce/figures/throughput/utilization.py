@@ -7,9 +7,11 @@ from pathlib import Path
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, on_one_machine, once_ended, seeds_by_budget
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import pps
-from ga3c_tf.reproduce.measures.effects import described_ratio, growth, judged
+from ga3c_tf.reproduce.measures.effects import growth
+from ga3c_tf.reproduce.measures.judging import judged
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Claim, Finding
+from ga3c_tf.reproduce.measures.wording import described_ratio
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
