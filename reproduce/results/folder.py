@@ -329,8 +329,7 @@ class ResultsFolder:
         # 3. Added seeds.
         planned = [spec for spec in default if not spec.is_added]
         extra = [spec for spec in default if spec.is_added and (spec.game, spec.seed) not in begun]
-        extended = {spec.game for spec in extra if (self.runs / spec.id).exists()}
-        own = [*planned, *(spec for spec in extra if spec.game in extended)]
+        own = planned + (extra if any((self.runs / spec.id).exists() for spec in extra) else [])
         return list(dict.fromkeys([*(() if changes else own), *there]))
 
 

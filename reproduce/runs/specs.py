@@ -91,7 +91,7 @@ class RunSpec:
 
     def as_added(self) -> RunSpec:
         """Return this run with the label of an added seed."""
-        name, *others = self.label
+        name, *others = self.label or ("",)
         return self.called(f"{name}{ADDED}", *others)
 
     @property

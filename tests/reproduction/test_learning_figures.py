@@ -84,6 +84,31 @@ def test_other_environments_compare_the_systems_by_agent_steps(folder):
     assert 0.45 < float(row[1].split()[0]) / np.mean([52, 53, 92]) < 0.6 and row[5] == "1 / 4 / 2"
 
 
+def test_added_seeds_count_in_the_comparison_with_a3c_only(folder):
+    best = {"cartpole": 50.0, "minatar_breakout": 10.0, "minatar_seaquest": 20.0, "minatar_space_invaders": 30.0}
+    for game, score in best.items():
+        ended(folder, game, dict.fromkeys(("ga3c", "a3c", "a2c"), (0.9 * score, score, 1.1 * score)))
+    before = made(folder, "environments")
+    found = environments.findings(before)
+    assert "(3 seeds)" in found["A3C"].because and found["A3C"].verdict == NO_DIFFERENCE
+    added = [spec for spec in FIGURES["environments"].all_specs("quick") if spec.is_added]
+    assert len(added) == 40 and {spec.system for spec in added} == {"ga3c", "a3c"}
+    for spec in added:
+        score = best[spec.game] * (1 + spec.seed / 1000)
+        invent(folder.runs, spec, scores=(0.0, *[score] * 8), training={"agent_steps": 4000})
+        if spec == added[0]:
+            assert environments.findings(made(folder, "environments"))["A3C"].verdict == RUNS_MISSING
+    after = made(folder, "environments")
+    again = environments.findings(after)
+    assert again["A3C"].verdict == HOLDS and "(8 seeds)" in again["A3C"].because
+    first, second = (each["A2C"].because.split(", p =")[0] for each in (found, again))
+    assert first == second  # but for Holm's correction
+    text, earlier = ("\n".join(environments.FIGURE.section(each)) for each in (after, before))
+    tables, earlier_tables = ([line for line in each.splitlines() if line.startswith("|")] for each in (text, earlier))
+    assert tables == earlier_tables
+    assert "Seeds were added to it in four games." in text and "Seeds were added" not in earlier
+
+
 def test_systems_are_not_judged_before_the_games_they_have_begun_are_complete(folder):
     ended(folder, "cartpole", {"ga3c": (51, 52, 53), "a2c": (51, 52, 53)})
     found = environments.findings(made(folder, "environments"))

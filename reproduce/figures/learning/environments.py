@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from ga3c_tf.reproduce.figures.learning import learning_curves, scores
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import score_at_start
-from ga3c_tf.reproduce.measures.effects import pooled_effect
+from ga3c_tf.reproduce.measures.effects import judged_again, pooled_effect
 from ga3c_tf.reproduce.measures.judging import judged
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_POLICY, RandomPolicy, has_left_random, random_policy_of
 from ga3c_tf.reproduce.measures.records import NOT_RUN
@@ -40,6 +41,10 @@ TUNED: dict[str, dict[str, Any]] = {
 """Settings that override the preset for each system. Learning rates are the best of three on Breakout, seed 101."""
 TUNED_A3C_GAMES = ("minatar_breakout", "minatar_space_invaders")
 """Games that A3C is run on at the tuned budget; the others are left out to save hours."""
+ADDED_SEEDS = (4, 5, 6, 7, 8)
+"""Seeds at `quick` of GA3C and A3C in `EXTENDED`, added because their comparison was undecided after three seeds."""
+EXTENDED = ("cartpole", "minatar_breakout", "minatar_seaquest", "minatar_space_invaders")
+"""The games that this comparison counted: in the others, neither system had left the random policy."""
 MARGIN = 10.0
 """Points of the normalized score that GA3C may be below another system and still score as much."""
 START = "rolling score at the start"
@@ -70,6 +75,14 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     ]
 
 
+def added(budget: str, game: str) -> list[RunSpec]:
+    """Return the runs of the added seeds, of GA3C and A3C."""
+    if budget != "quick" or game not in EXTENDED:
+        return []
+    runs = [spec for seed in ADDED_SEEDS for spec in specs(budget, game, seed)]
+    return [spec.as_added() for spec in runs if spec.system != "a2c"]
+
+
 def measures(run: Run) -> list[Measure]:
     """Return the rolling score at the end, at its best, and at the start, and the scores of an evaluation.
 
@@ -90,8 +103,8 @@ def measures(run: Run) -> list[Measure]:
 
 
 def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
-    """Group the runs by game and system."""
-    games = grouped(results.runs, lambda run: run.spec.game)
+    """Group the runs by game and system, without those of added seeds."""
+    games = grouped(_planned(results), lambda run: run.spec.game)
     return {game: grouped(runs, lambda run: SYSTEMS[run.spec.system]) for game, runs in games.items()}
 
 
@@ -99,14 +112,15 @@ def findings(results: Results) -> dict[str, Finding]:
     """Judge whether GA3C ends no lower than each other system after the same agent steps, over the games together.
 
     A normalized score is 0 for the random policy and 100 for the better of the two systems. Games in which neither
-    system has left the random policy say nothing and are left out.
+    system has left the random policy say nothing and are left out. Only the comparison with A3C uses added seeds.
     """
     effects = {}
     games = {}
     for other in _others(results):
         shares = {game: _shares(results, game, other) for game in groups(results)}
         known = {game: pair for game, pair in shares.items() if pair}
-        effects[other] = pooled_effect(list(known.values()), -MARGIN)
+        effect = pooled_effect(list(known.values()), -MARGIN)
+        effects[other] = judged_again(effect) if any(_added(results, game, other) for game in known) else effect
         games[other] = [f"{game} ({np.mean(ours) - np.mean(others):+.0f})" for game, (ours, others) in known.items()]
     found = {}
     for other, finding in judged(effects).items():
@@ -138,11 +152,21 @@ def claims(results: Results) -> list[Claim]:
 
 def _missing(results: Results, other: str) -> bool:
     """Return whether in any game with both systems, some of their runs have begun but not all have ended."""
-    for systems in groups(results).values():
+    for game, systems in groups(results).items():
         runs = [run for name in ("GA3C", other) for run in systems.get(name, []) if other in systems]
+        runs += _added(results, game, other)
         if any(results.status(run) != NOT_RUN for run in runs) and not all(run.ended for run in runs):
             return True
     return False
+
+
+def _planned(results: Results) -> list[Run]:
+    return [run for run in results.runs if not run.spec.is_added]
+
+
+def _added(results: Results, game: str, other: str) -> list[Run]:
+    """Return the runs of the added seeds of a game; none in the comparison with A2C, which had been decided."""
+    return [run for run in results.runs if run.spec.game == game and run.spec.is_added and other == "A3C"]
 
 
 def _others(results: Results) -> list[str]:
@@ -150,12 +174,18 @@ def _others(results: Results) -> list[str]:
     return list(dict.fromkeys(name for systems in groups(results).values() for name in systems if name != "GA3C"))
 
 
-def _ends(results: Results, game: str, system: str) -> list[float]:
+def _ends(results: Results, game: str, system: str, added: Sequence[Run] = ()) -> list[float]:
     """Return the scores of the final weights if any run was evaluated, otherwise the last rolling scores.
 
     A run that diverged scores as the random policy.
+
+    Args:
+        results: results of all games.
+        game: name of the game.
+        system: name of the system.
+        added: runs of added seeds, of any system, that count too.
     """
-    runs = groups(results)[game].get(system, [])
+    runs = [*groups(results)[game].get(system, []), *(run for run in added if SYSTEMS[run.spec.system] == system)]
     diverged = [_before(results, game)] * sum(run.diverged for run in runs)
     ended = results.values(scores.SCORE, runs) or results.values(learning_curves.FINAL, runs)
     return [*ended, *(score for score in diverged if score is not None)]
@@ -163,8 +193,7 @@ def _ends(results: Results, game: str, system: str) -> list[float]:
 
 def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[float]] | None:
     """Return the normalized final scores of GA3C and of another system, or None if there is nothing to compare."""
-    ours = _ends(results, game, "GA3C")
-    others = _ends(results, game, other)
+    ours, others = (_ends(results, game, system, _added(results, game, other)) for system in ("GA3C", other))
     before = _before(results, game)
     if not ours or not others or before is None:
         return None
@@ -180,7 +209,7 @@ def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[
 
 
 def _runs_of(results: Results, game: str) -> list[Run]:
-    return [run for run in results.runs if run.spec.game == game]
+    return [run for run in _planned(results) if run.spec.game == game]
 
 
 def _episodes(results: Results, game: str) -> int:
@@ -204,8 +233,9 @@ def details(results: Results) -> list[str]:
         rows=rows,
         evaluated=_evaluated(results),
         tuned=results.budget == "tuned",
-        together=made_together(results.runs),
-        machines=len({run.machine for run in results.runs if run.finished}),
+        together=made_together(_planned(results)),
+        added=any(run.spec.is_added for run in results.runs),
+        machines=len({run.machine for run in _planned(results) if run.finished}),
     )
 
 
@@ -236,7 +266,8 @@ def _evaluated(results: Results) -> list[list[str]]:
 def _start(results: Results, game: str) -> str:
     at_start = _policy_at_start(results, game)
     score = None if at_start is None else at_start.mean
-    steps = [record.agent_steps or 0 for record in results.records if (record.game, record.metric) == (game, START)]
+    ids = {run.spec.id for run in _runs_of(results, game)}
+    steps = [each.agent_steps or 0 for each in results.records if each.run_id in ids and each.metric == START]
     return f"{number(score)} (by {max(steps):,} steps)" if score is not None else "-"
 
 
@@ -299,4 +330,5 @@ FIGURE = Figure(
     claims=claims,
     details=details,
     plot=plot,
+    added=added,
 )
