@@ -6,6 +6,7 @@ from invented_runs import invent, made, played
 from ga3c_tf.reproduce.figures.learning import scores, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.planning import OpenTest
+from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, NO_DIFFERENCE, RUNS_MISSING, TOO_SHORT, Finding
 from ga3c_tf.reproduce.pages.report import page, write_pages
 from ga3c_tf.reproduce.pages.summary import _needed, summarize
@@ -47,6 +48,17 @@ def test_claims_that_are_not_the_papers_are_counted_apart(folder):
     summary = summarize(folder)
     assert summary.verdicts.total() == 5 and summary.own_verdicts.total() == 6
     assert "a minimum batch lowers the policy lag in states (not a claim of the paper): **undecided" in page(folder)
+
+
+@pytest.mark.parametrize(("with_added", "seeds"), [(False, 10), (True, 20)])
+def test_needed_seeds_are_a_multiple_of_those_that_the_finding_used(folder, with_added, seeds):
+    """The test needs 3.2 times the three planned seeds, or all six. A seed takes the hours of its four settings."""
+    for spec in FIGURES["speed"].all_specs("quick"):
+        invent(folder.runs, spec, scores=(0.0, 5.0))
+    results = made(folder, "speed")
+    hours = sum(run.hours for run in results.runs if run.spec.seed == 1)
+    finding = Finding(NO_DIFFERENCE, "", OpenTest(1.0, 0.6, 4, 0.05, with_added))
+    assert _needed(results, finding) == f"about {seeds} new seeds ({duration(3600 * hours * seeds)})"
 
 
 def test_a_rule_that_claims_share_stands_after_the_last_of_them(folder):
