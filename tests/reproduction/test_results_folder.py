@@ -147,6 +147,25 @@ def test_methods_are_not_compared_over_equal_time_on_several_machines(folder):
     assert len(rows) == 4 and all(f"| {SEVERAL_MACHINES} |" in row for row in rows)
 
 
+def test_a_method_of_the_users_own_is_not_compared_with_added_seeds(folder):
+    huber = {"loss": "mine:huber"}
+    for seed in (1, 2, 3):
+        for spec in speed.specs("quick", "minatar_breakout", seed):
+            invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
+            invent(folder.runs, spec.changed(huber), scores=(0.0, 30.0 + 1.5 * seed))
+    folder.add_method(huber, print)
+
+    def compared():
+        folder.update(FIGURES["speed"], "quick", (), 3, print)
+        paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
+        return len(paper.runs), comparison.section(FIGURES["speed"], paper, own)
+
+    runs, before = compared()
+    for spec in speed.added("quick", "minatar_breakout"):
+        invent(folder.runs, spec, scores=(0.0, 1000.0))
+    assert runs == 12 and compared() == (18, before)
+
+
 def test_pairs_between_which_the_machine_changed_its_speed_are_left_out(folder):
     huber = {"loss": "mine:huber"}
     calibrations = [{"gflops": 30.0, "copy_gb_s": 5.0, "frames_s": 3000.0}]
