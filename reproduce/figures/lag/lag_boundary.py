@@ -38,11 +38,17 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Finding,
 )
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
+from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
 
 T_MAX = 5
 STEPS = 200_000
 SETTINGS: dict[str, dict[str, Any]] = {AUTHORS: {}, ADAPTIVE: {"loss_reduction": "mean", "rmsprop_epsilon": 1e-5}}
+EXTENDED = "minatar_breakout"
+"""The game with added seeds, at `quick`."""
+SEEDS = 5
+"""Number of seeds after which the findings were judged for the first time."""
+ADDED_SEEDS = (6, 7, 8, 9, 10)
+"""Seeds of all settings that were added because the three shifts were undecided. Only these use them."""
 SCORE = "mean score of the run"
 START = "score at the start"
 DELAY = 16
@@ -84,6 +90,13 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     ]
 
 
+def added(budget: str, game: str) -> list[RunSpec]:
+    """Return the runs of the added seeds, with all settings."""
+    if (budget, game) != ("quick", EXTENDED):
+        return []
+    return [spec.as_added() for seed in ADDED_SEEDS for spec in specs(budget, game, seed)]
+
+
 def measures(run: Run) -> list[Measure]:
     """Return the mean score from the first update on, and the score at the start."""
     config = run.spec.config
@@ -106,13 +119,16 @@ def gains(results: Results) -> dict[Cell, dict[int, float]]:
             gain = 0.0
         if gain is not None:
             optimizer, rate, agents, lag = run.spec.label
+            optimizer = optimizer.removesuffix(ADDED)
             found.setdefault(Cell(optimizer, float(rate), int(agents), run.spec.seed), {})[int(lag)] = gain
     return found
 
 
 def findings(results: Results) -> dict[str, Finding]:
     """Judge the three shifts of `QUESTIONS`, once all runs have ended."""
-    found = judged(gains(results))
+    seeds = {run.spec.seed for run in results.runs}
+    again = results.runs[0].spec.game == EXTENDED and len(seeds) > SEEDS
+    found = judged(gains(results), again)
     if results.ended:
         return found
     return {name: Finding(RUNS_MISSING, finding.because) for name, finding in found.items()}
@@ -153,9 +169,11 @@ def ten_batches(results: Results) -> Finding:
 
     The claim is not supported if the gain at a lag of `DELAY` is significantly more than the share `KEPT` of the gain
     without lag for any setting. It is supported if the gain is significantly less for all settings, of which there must
-    be at least `LEAST_ROWS`. The intervals of the settings are simultaneous, by Bonferroni's method.
+    be at least `LEAST_ROWS`. The intervals of the settings are simultaneous, by Bonferroni's method. Added seeds do not
+    count, because they were added to the other findings.
     """
-    found = gains(results)
+    added_seeds = {run.spec.seed for run in results.runs if run.spec.is_added}
+    found = {cell: by_lag for cell, by_lag in gains(results).items() if cell.seed not in added_seeds}
     by_cell: dict[tuple, list[tuple[float, float]]] = {}
     for cell in shares(found):
         by_cell.setdefault(cell[:3], []).append((found[cell][DELAY], found[cell][0]))
@@ -201,6 +219,7 @@ def details(results: Results) -> list[str]:
         halfway=number(HALFWAY),
         gain=number(GAIN),
         least_rows=LEAST_ROWS,
+        added=any(run.spec.is_added for run in results.runs),
     )
 
 
@@ -234,4 +253,5 @@ FIGURE = Figure(
     details=details,
     plot=plot,
     by_game=True,
+    added=added,
 )

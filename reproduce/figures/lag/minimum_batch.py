@@ -30,10 +30,6 @@ GOOD = ("minimum 20", "minimum 40")
 """The minimum batches that the paper recommends."""
 LARGEST = "minimum 160"
 CONTROL = "A2C"
-EXTENDED_GAME = "minatar_breakout"
-"""The game in which two findings were undecided, so that seeds were added to them."""
-SEEDS = 5
-"""Number of seeds after which these findings were judged for the first time."""
 LARGE_RATE_HARMS = {"pong": False, "breakout": True}
 """Whether the paper finds that runs of the game fail to learn at a large learning rate."""
 SCORE_CLAIMS = {
@@ -54,6 +50,14 @@ PPS = "pps"
 SCORES = (SCORE, SCORE_AT_STEPS, END)
 EQUAL_STEPS = 500_000
 """Agent steps over which `SCORE_AT_STEPS` and `LOST` are measured."""
+EXTENDED_GAME = "minatar_breakout"
+"""The game in which findings were undecided, so that seeds were added to them."""
+SEEDS = 5
+"""Number of seeds after which these findings were judged for the first time."""
+SHORT = f", {EQUAL_STEPS:,} steps"
+"""Suffix of the settings of runs that end after the steps that are compared."""
+FURTHER = {"stabilizes": ADDED, "without_lag_normal": ADDED, "better_steps_large": f"{SHORT}{ADDED}"}
+"""Suffix of the settings of added seeds that a finding uses, by finding."""
 OF_TIME = (SCORE, PPS)
 """Metrics that depend on the speed of the machine."""
 
@@ -80,7 +84,7 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
     """Judge the findings about the minimum batch, for one game.
 
     Nothing is judged before all runs have ended, because the other seeds could still change a verdict. Added seeds
-    count in the two findings for which they were added.
+    count in the findings for which they were added.
 
     Args:
         results: results of the game.
@@ -91,26 +95,29 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
     planned = [run for run in results.runs if not run.spec.is_added]
 
     def effect(
-        metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal", added: bool = False
+        metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal", further: str = ""
     ) -> Effect:
-        mine, theirs = (values(results, runs, metric, *settings, rate=rate, added=added) for settings in (ours, others))
+        mine, theirs = (values(results, runs, metric, *each, rate=rate, further=further) for each in (ours, others))
         if metric in OF_TIME:
             return paired_ratio(mine, theirs) if metric == PPS else paired_effect(mine, theirs)
         found = welch_effect(list(mine.values()), list(theirs.values()))
-        return judged_again(found) if added and game == EXTENDED_GAME and len(mine) > SEEDS else found
+        return judged_again(found) if further and game == EXTENDED_GAME and len(mine) > SEEDS else found
 
     compared = {
         "lowers_lag": (LAG_STATES, effect(LAG_STATES, none, ("minimum 40",))),
         "raises_speed": (PPS, effect(PPS, GOOD, none)),
-        "stabilizes": (LOST, effect(LOST, none, GOOD, rate="large", added=True)),
+        "stabilizes": (LOST, effect(LOST, none, GOOD, "large", FURTHER["stabilizes"])),
+    }
+    scores = {
+        "faster": (SCORE, GOOD, none),
+        "better_steps": (SCORE_AT_STEPS, GOOD, none),
+        "larger_is_slower": (SCORE, GOOD, largest),
+        "without_lag": (SCORE_AT_STEPS, control, largest),
     }
     for rate in RATES:
-        compared |= {
-            f"faster_{rate}": (SCORE, effect(SCORE, GOOD, none, rate)),
-            f"better_steps_{rate}": (SCORE_AT_STEPS, effect(SCORE_AT_STEPS, GOOD, none, rate)),
-            f"larger_is_slower_{rate}": (SCORE, effect(SCORE, GOOD, largest, rate)),
-            f"without_lag_{rate}": (SCORE_AT_STEPS, effect(SCORE_AT_STEPS, control, largest, rate, rate == "normal")),
-        }
+        for key, (metric, ours, others) in scores.items():
+            name = f"{key}_{rate}"
+            compared[name] = (metric, effect(metric, ours, others, rate, FURTHER.get(name, "")))
     corrected = holm([effect.chance for _, effect in compared.values()])
     found = {
         name: once_ended(_finding(planned, metric, effect, chance, open_level(corrected)), results.runs)
@@ -172,7 +179,7 @@ def values(
     metric: str,
     *settings: str,
     rate: str = "normal",
-    added: bool = False,
+    further: str = "",
 ) -> dict[int, float]:
     """Return the mean of a metric over settings, for each seed that has all of these settings.
 
@@ -184,12 +191,12 @@ def values(
         metric: name of the metric.
         settings: ways to make batches, as in `Label.setting`.
         rate: name of the learning rate in `RATES`.
-        added: whether to include added seeds.
+        further: suffix of the settings of added seeds that are included, as in `FURTHER`; '' for none.
     """
     by_seed: dict[int, list[float]] = {}
     for setting in settings:
-        further = runs.get(Label(f"{setting}{ADDED}", rate), []) if added else []
-        for run in [*runs.get(Label(setting, rate), []), *further]:
+        added = runs.get(Label(f"{setting}{further}", rate), []) if further else []
+        for run in [*runs.get(Label(setting, rate), []), *added]:
             value = results.score(run, metric) if metric in SCORES else results.value(run, metric)
             if value is None and metric == LOST and _learned_nothing(run):
                 value = 1.0

@@ -35,6 +35,7 @@ from ga3c_tf.reproduce.figures.lag.minimum_batch import (
     RATES,
     SCORE,
     SCORE_AT_STEPS,
+    SHORT,
     Label,
     claims,
     failed_to_learn,
@@ -50,14 +51,26 @@ from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MINIMA = (0, 20, 40, 160)
+THIRTY_TWO: dict[str, Any] = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2}
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{f"minimum {size}": ("ga3c", {**THIRTY_TWO, "min_training_batch": size}) for size in MINIMA},
+    CONTROL: ("a2c", {"num_agents": 32}),
+}
+"""Five ways to make batches, each as a system and its settings. A2C is the control: its policy lag is zero."""
 ADDED_SEEDS = (6, 7, 8, 9)
 """Seeds of the settings in `EXTENDED_SETTINGS` of the game `EXTENDED_GAME`, at `quick`."""
 EXTENDED_SETTINGS = (
     *(Label(setting, "normal") for setting in (LARGEST, CONTROL)),
     *(Label(each, "large") for each in (NO_MINIMUM, *GOOD)),
 )
-"""Settings that the two findings compare to which seeds were added, because five left them undecided."""
+"""Settings that two findings compare to which seeds were added, because five left them undecided."""
+SHORT_SEEDS = tuple(range(10, 20))
+"""Seeds of the settings in `SHORT_SETTINGS` of the same game, added to a third finding, about equal steps."""
+SHORT_SETTINGS = tuple(Label(each, "large") for each in (NO_MINIMUM, *GOOD))
+SHORT_STEPS = EQUAL_STEPS + 10_000
+"""Agent steps of the runs of these seeds."""
 MINUTES = {"quick": 4.0, "paper": 24 * 60.0}
+LOG_SECONDS = {"quick": 5.0, "paper": 60.0}
 GAIN = 2.0
 """A run counts as having learned if it scores more than this many points above its first score."""
 LEARNING_COLUMNS = {
@@ -80,32 +93,25 @@ LAG_COLUMNS = {
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return runs with five ways to make batches at two learning rates. A2C is the control: its policy lag is zero."""
+    """Return a run for each of `WAYS` to make batches, at two learning rates."""
     if budget == "smoke":
         return [
             smoke_spec(game, seed, min_training_batch=0).called("minimum 0", "normal"),
             smoke_spec(game, seed).called("minimum 20", "normal"),
             smoke_spec(game, seed, "a2c").called("A2C", "normal"),
         ]
-    thirty_two: dict[str, Any] = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2}
-    systems: dict[str, tuple[str, dict[str, Any]]] = {
-        **{f"minimum {size}": ("ga3c", {**thirty_two, "min_training_batch": size}) for size in MINIMA},
-        CONTROL: ("a2c", {"num_agents": 32}),
-    }
-    return [
-        run_spec(
-            game,
-            seed,
-            system,
-            **settings,
-            learning_rate=value,
-            minutes=MINUTES[budget],
-            log_seconds=5.0 if budget == "quick" else 60.0,
-            checkpoint_minutes=30.0,
-        ).called(setting, rate)
-        for rate, value in RATES.items()
-        for setting, (system, settings) in systems.items()
-    ]
+    labels = [Label(setting, rate) for rate in RATES for setting in WAYS]
+    return [_spec(budget, game, seed, label, minutes=MINUTES[budget]).called(*label) for label in labels]
+
+
+def _spec(budget: str, game: str, seed: int, label: Label, **limit: Any) -> RunSpec:
+    """Return a run with a limit in minutes or agent steps."""
+    system, settings = WAYS[label.setting]
+    rate = RATES[label.rate]
+    seconds = LOG_SECONDS[budget]
+    return run_spec(
+        game, seed, system, **settings, learning_rate=rate, log_seconds=seconds, checkpoint_minutes=30.0, **limit
+    )
 
 
 def added(budget: str, game: str) -> list[RunSpec]:
@@ -113,7 +119,13 @@ def added(budget: str, game: str) -> list[RunSpec]:
     if (budget, game) != ("quick", EXTENDED_GAME):
         return []
     runs = [spec for seed in ADDED_SEEDS for spec in specs(budget, game, seed)]
-    return [spec.as_added() for spec in runs if Label(*spec.label) in EXTENDED_SETTINGS]
+    whole = [spec for spec in runs if Label(*spec.label) in EXTENDED_SETTINGS]
+    short = [
+        _spec(budget, game, seed, label, steps=SHORT_STEPS).called(f"{label.setting}{SHORT}", label.rate)
+        for seed in SHORT_SEEDS
+        for label in SHORT_SETTINGS
+    ]
+    return [spec.as_added() for spec in [*whole, *short]]
 
 
 def seeds(budget: str, game: str) -> int:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ga3c_tf.reproduce.measures.effects import NOTHING, Effect, paired_effect
+from ga3c_tf.reproduce.measures.effects import NOTHING, Effect, judged_again, paired_effect
 from ga3c_tf.reproduce.measures.judging import finding_of, holm, open_level
 from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, TOO_SHORT, Finding
 from ga3c_tf.reproduce.measures.wording import described
@@ -149,13 +149,16 @@ def complete(found: dict[Cell, dict[int, float]], optimizers: tuple[str, ...]) -
     }
 
 
-def judged(found: dict[Cell, dict[int, float]]) -> dict[str, Finding]:
+def judged(found: dict[Cell, dict[int, float]], again: bool = False) -> dict[str, Finding]:
     """Judge the three shifts of `QUESTIONS`, with p values corrected for all four findings of the figure.
 
     Args:
         found: gains by cell and lag, from `lag_boundary.gains`.
+        again: whether seeds were added after a first judgement.
     """
     effects = {name: contrast(found, question) for name, question in QUESTIONS.items()}
+    if again:
+        effects = {name: effect and judged_again(effect) for name, effect in effects.items()}
     chances = [effect.chance if effect else math.nan for effect in effects.values()]
     corrected = holm([*chances, math.nan])  # the fourth finding is judged by intervals and keeps its place
     level = open_level(corrected)
