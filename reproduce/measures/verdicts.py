@@ -15,10 +15,10 @@ FAILS = "not supported"
 LEAST_SEEDS = 3
 MARGIN = 0.05
 """Relative difference of speeds up to which they count as equal. The value is a choice."""
-GAMES_MARGIN = 0.1
-"""The same for the difference between two games in the effect of more workers. The value is a choice."""
+WIDE_MARGIN = 0.1
+"""The same for scores, and for how the effects of more workers differ between two games. The value is a choice."""
 EQUAL = f"no difference larger than {MARGIN:.0%}"
-EQUAL_GAMES = f"no difference larger than {GAMES_MARGIN:.0%}"
+EQUAL_WIDE = f"no difference larger than {WIDE_MARGIN:.0%}"
 INCONCLUSIVE = "undecided"
 """Verdict if the runs cannot decide; a colon and the reason follow."""
 FEW_SEEDS = f"{INCONCLUSIVE}: fewer than {LEAST_SEEDS} seeds"

@@ -15,7 +15,7 @@ from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.measures.verdicts import (
     EQUAL,
-    EQUAL_GAMES,
+    EQUAL_WIDE,
     FAILS,
     FEW_SEEDS,
     HOLDS,
@@ -33,7 +33,7 @@ from ga3c_tf.reproduce.runs.specs import BUDGETS
 
 NOTHING = "not run"
 BEYOND = "not in the paper"
-VERDICTS = (HOLDS, FAILS, EQUAL, EQUAL_GAMES, INCONCLUSIVE)
+VERDICTS = (HOLDS, FAILS, EQUAL, EQUAL_WIDE, INCONCLUSIVE)
 
 
 class Chapter(NamedTuple):

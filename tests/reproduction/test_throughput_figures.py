@@ -13,7 +13,7 @@ from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import fixed_numbers, pps, queues, tps, utilization
 from ga3c_tf.reproduce.measures.verdicts import (
     EQUAL,
-    EQUAL_GAMES,
+    EQUAL_WIDE,
     FAILS,
     FEW_SEEDS,
     HOLDS,
@@ -276,7 +276,7 @@ def test_the_rate_of_a_setting_is_that_of_all_its_periods(folder):
     assert values == [2.0, 120.0, 250.0]
 
 
-@pytest.mark.parametrize(("factor", "verdict"), [(1.0, EQUAL_GAMES), (1.3, HOLDS)])
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, EQUAL_WIDE), (1.3, HOLDS)])
 def test_games_are_judged_by_runs_with_fixed_numbers(folder, factor, verdict):
     """More predictors lower the TPS of one game by a tenth, and that of the other by as much or by less."""
     rng = np.random.default_rng(0)
@@ -302,4 +302,4 @@ def test_games_need_three_seeds_each():
     two = {run: tps for run, tps in seeds.items() if run.seed < 3}
     assert fixed_numbers.different({"pong": seeds}).verdict == fixed_numbers.different({}).verdict == RUNS_MISSING
     assert fixed_numbers.different({"pong": seeds, "boxing": two}).verdict == FEW_SEEDS
-    assert fixed_numbers.different({"pong": seeds, "boxing": others}).verdict == EQUAL_GAMES
+    assert fixed_numbers.different({"pong": seeds, "boxing": others}).verdict == EQUAL_WIDE

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import grouped, on_one_machine, once_ended
 from ga3c_tf.reproduce.figures.lag.divergences import LAG_STATES
 from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.effects import Effect, judged_again, paired_effect, paired_ratio, welch_effect
+from ga3c_tf.reproduce.measures.effects import (
+    LOOKS,
+    NOTHING,
+    Effect,
+    equality,
+    judged_again,
+    paired_effect,
+    paired_ratio,
+    welch_effect,
+)
 from ga3c_tf.reproduce.measures.judging import finding_of, holm, open_level
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.verdicts import (
+    CHANCE,
+    EQUAL_WIDE,
     FEW_SEEDS,
     LEAST_SEEDS,
+    NO_DIFFERENCE,
     RUNS_MISSING,
     TOO_SHORT,
+    WIDE_MARGIN,
     Claim,
     Finding,
     holds_if,
@@ -56,7 +70,12 @@ SEEDS = 5
 """Number of seeds after which these findings were judged for the first time."""
 SHORT = f", {EQUAL_STEPS:,} steps"
 """Suffix of the settings of runs that end after the steps that are compared."""
-FURTHER = {"stabilizes": ADDED, "without_lag_normal": ADDED, "better_steps_large": f"{SHORT}{ADDED}"}
+FURTHER = {
+    "stabilizes": ADDED,
+    "without_lag_normal": ADDED,
+    "better_steps_normal": f"{SHORT}{ADDED}",
+    "better_steps_large": f"{SHORT}{ADDED}",
+}
 """Suffix of the settings of added seeds that a finding uses, by finding."""
 OF_TIME = (SCORE, PPS)
 """Metrics that depend on the speed of the machine."""
@@ -66,6 +85,15 @@ class Label(NamedTuple):
     """Label of a run: how its batches are made, and the name of its learning rate in `RATES`."""
 
     setting: str
+    rate: str
+
+
+class Comparison(NamedTuple):
+    """The settings of two groups of runs at one learning rate, and what is compared."""
+
+    metric: str
+    ours: tuple[str, ...]
+    others: tuple[str, ...]
     rate: str
 
 
@@ -94,35 +122,46 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
     none, largest, control = (NO_MINIMUM,), (LARGEST,), (CONTROL,)
     planned = [run for run in results.runs if not run.spec.is_added]
 
-    def effect(
-        metric: str, ours: tuple[str, ...], others: tuple[str, ...], rate: str = "normal", further: str = ""
-    ) -> Effect:
-        mine, theirs = (values(results, runs, metric, *each, rate=rate, further=further) for each in (ours, others))
-        if metric in OF_TIME:
-            return paired_ratio(mine, theirs) if metric == PPS else paired_effect(mine, theirs)
-        found = welch_effect(list(mine.values()), list(theirs.values()))
-        return judged_again(found) if further and game == EXTENDED_GAME and len(mine) > SEEDS else found
-
     compared = {
-        "lowers_lag": (LAG_STATES, effect(LAG_STATES, none, ("minimum 40",))),
-        "raises_speed": (PPS, effect(PPS, GOOD, none)),
-        "stabilizes": (LOST, effect(LOST, none, GOOD, "large", FURTHER["stabilizes"])),
-    }
-    scores = {
-        "faster": (SCORE, GOOD, none),
-        "better_steps": (SCORE_AT_STEPS, GOOD, none),
-        "larger_is_slower": (SCORE, GOOD, largest),
-        "without_lag": (SCORE_AT_STEPS, control, largest),
+        "lowers_lag": Comparison(LAG_STATES, none, ("minimum 40",), "normal"),
+        "raises_speed": Comparison(PPS, GOOD, none, "normal"),
+        "stabilizes": Comparison(LOST, none, GOOD, "large"),
     }
     for rate in RATES:
-        for key, (metric, ours, others) in scores.items():
-            name = f"{key}_{rate}"
-            compared[name] = (metric, effect(metric, ours, others, rate, FURTHER.get(name, "")))
-    corrected = holm([effect.chance for _, effect in compared.values()])
-    found = {
-        name: once_ended(_finding(planned, metric, effect, chance, open_level(corrected)), results.runs)
-        for (name, (metric, effect)), chance in zip(compared.items(), corrected, strict=True)
-    }
+        compared |= {
+            f"faster_{rate}": Comparison(SCORE, GOOD, none, rate),
+            f"better_steps_{rate}": Comparison(SCORE_AT_STEPS, GOOD, none, rate),
+            f"larger_is_slower_{rate}": Comparison(SCORE, GOOD, largest, rate),
+            f"without_lag_{rate}": Comparison(SCORE_AT_STEPS, control, largest, rate),
+        }
+    # 1. All tests, whose p values are corrected together.
+    effects = {}
+    chances = {}
+    ratios = {}
+    for name, each in compared.items():
+        further = FURTHER.get(name, "")
+        mine, theirs = (
+            values(results, runs, each.metric, *settings, rate=each.rate, further=further)
+            for settings in (each.ours, each.others)
+        )
+        again = bool(further) and game == EXTENDED_GAME and len(mine) > SEEDS
+        effect = _effect(each.metric, mine, theirs)
+        effects[name] = judged_again(effect) if again else effect
+        chances[name] = effects[name].chance
+        if each.metric == SCORE_AT_STEPS:
+            ratios[name] = _ratio(mine, theirs)
+            chance = equality(ratios[name], math.log(1 + WIDE_MARGIN))
+            chances[f"{name}, equal"] = min(LOOKS * chance, 1.0) if again else chance
+    corrected = dict(zip(chances, holm(list(chances.values())), strict=True))
+    level = open_level(list(corrected.values()))
+    # 2. Each finding.
+    found = {}
+    for name, each in compared.items():
+        finding = _finding(planned, each.metric, effects[name], corrected[name], level)
+        equal = corrected.get(f"{name}, equal", math.nan)
+        if finding.verdict == NO_DIFFERENCE and equal < CHANCE:
+            finding = Finding(EQUAL_WIDE, described_ratio(ratios[name], equal))
+        found[name] = once_ended(finding, results.runs)
     if game in LARGE_RATE_HARMS:
         found["large_rate"] = _large_rate(results, LARGE_RATE_HARMS[game], runs)
     return found
@@ -165,6 +204,22 @@ def claims(results: Results) -> list[Claim]:
         )
         listed.append(Claim(f"{game.upper()} {can} at a large learning rate", found["large_rate"], rule))
     return listed
+
+
+def _effect(metric: str, ours: Mapping[int, float], others: Mapping[int, float]) -> Effect:
+    """Compare two groups: seed by seed what depends on the speed of the machine, by Welch's test all else."""
+    if metric == PPS:
+        return paired_ratio(ours, others)
+    if metric in OF_TIME:
+        return paired_effect(ours, others)
+    return welch_effect(list(ours.values()), list(others.values()))
+
+
+def _ratio(ours: Mapping[int, float], others: Mapping[int, float]) -> Effect:
+    """Compare the logarithms of two groups of scores by Welch's test; `NOTHING` if a score is not above 0."""
+    if min([*ours.values(), *others.values()], default=0.0) <= 0:
+        return NOTHING
+    return welch_effect([math.log(each) for each in ours.values()], [math.log(each) for each in others.values()])
 
 
 def _finding(planned: list[Run], metric: str, effect: Effect, corrected: float, level: float) -> Finding:

@@ -64,9 +64,8 @@ EXTENDED_SETTINGS = (
     *(Label(each, "large") for each in (NO_MINIMUM, *GOOD)),
 )
 """Settings that two findings compare to which seeds were added, because five left them undecided."""
-SHORT_SEEDS = tuple(range(10, 20))
-"""Seeds of the settings in `SHORT_SETTINGS` of the same game, added to a third finding, about equal steps."""
-SHORT_SETTINGS = tuple(Label(each, "large") for each in (NO_MINIMUM, *GOOD))
+SHORT_SEEDS = {"normal": range(10, 16), "large": range(10, 20)}
+"""Seeds without a minimum and with those in `GOOD`, added to two findings about equal steps, by learning rate."""
 SHORT_STEPS = EQUAL_STEPS + 10_000
 """Agent steps of the runs of these seeds."""
 MINUTES = {"quick": 4.0, "paper": 24 * 60.0}
@@ -121,9 +120,10 @@ def added(budget: str, game: str) -> list[RunSpec]:
     runs = [spec for seed in ADDED_SEEDS for spec in specs(budget, game, seed)]
     whole = [spec for spec in runs if Label(*spec.label) in EXTENDED_SETTINGS]
     short = [
-        _spec(budget, game, seed, label, steps=SHORT_STEPS).called(f"{label.setting}{SHORT}", label.rate)
-        for seed in SHORT_SEEDS
-        for label in SHORT_SETTINGS
+        _spec(budget, game, seed, Label(setting, rate), steps=SHORT_STEPS).called(f"{setting}{SHORT}", rate)
+        for rate, seeds in SHORT_SEEDS.items()
+        for seed in seeds
+        for setting in (NO_MINIMUM, *GOOD)
     ]
     return [spec.as_added() for spec in [*whole, *short]]
 

@@ -24,7 +24,7 @@ from ga3c_tf.reproduce.figures.throughput import fixed_numbers
 from ga3c_tf.reproduce.figures.throughput.fixed_numbers import WORKERS, Conditions
 from ga3c_tf.reproduce.figures.throughput.pps import with_or_without_gpu
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
-from ga3c_tf.reproduce.measures.verdicts import EQUAL_GAMES, Claim
+from ga3c_tf.reproduce.measures.verdicts import EQUAL_WIDE, Claim
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec, workers_of
 
@@ -136,7 +136,7 @@ def claims(results: Results) -> list[Claim]:
             f"{with_or_without_gpu(results)}the best numbers of agents, predictors and trainers differ between games",
             once_ended(on_one_machine(fixed_numbers.different(speeds(results)), runs), runs),
             f"with {_numbers()}: more workers of a kind raise the TPS of one game and lower that of another; "
-            f"'{EQUAL_GAMES}' if, for each kind, the factors by which they change the TPS of games differ by less",
+            f"'{EQUAL_WIDE}' if, for each kind, the factors by which they change the TPS of games differ by less",
         )
     ]
 

@@ -12,13 +12,13 @@ from ga3c_tf.reproduce.measures.effects import Effect, equality, paired_ratio
 from ga3c_tf.reproduce.measures.judging import holm
 from ga3c_tf.reproduce.measures.verdicts import (
     CHANCE,
-    EQUAL_GAMES,
+    EQUAL_WIDE,
     FEW_SEEDS,
-    GAMES_MARGIN,
     HOLDS,
     LEAST_SEEDS,
     NO_DIFFERENCE,
     RUNS_MISSING,
+    WIDE_MARGIN,
     Finding,
 )
 from ga3c_tf.reproduce.measures.wording import described_ratio
@@ -100,7 +100,7 @@ def different(speeds: Speeds) -> Finding:
     """Judge whether games differ in their best numbers of workers.
 
     They do if more workers of a kind raise the TPS of one game and lower that of another. They have no difference
-    larger than `GAMES_MARGIN` if, for each kind, more workers change the TPS of all games by the same factor up to that
+    larger than `WIDE_MARGIN` if, for each kind, more workers change the TPS of all games by the same factor up to that
     difference. Only the mean over the numbers of the other workers counts, so their interactions do not.
 
     Args:
@@ -119,7 +119,7 @@ def different(speeds: Speeds) -> Finding:
     seeds = min(len({run.seed for run in known}) for known in speeds.values())
     if seeds < LEAST_SEEDS or any(math.isnan(effect.freedom) for effect in differences.values()):
         return Finding(FEW_SEEDS, f"needs {LEAST_SEEDS} seeds of each game")
-    equal = {each: equality(effect, math.log(1 + GAMES_MARGIN)) for each, effect in differences.items()}
+    equal = {each: equality(effect, math.log(1 + WIDE_MARGIN)) for each, effect in differences.items()}
     *chances, of_equal = holm([*map(_chance_of_opposite, opposite.values()), max(equal.values())])
     corrected = dict(zip(opposite, chances, strict=True))
     clearest = min(corrected, key=corrected.__getitem__)
@@ -127,9 +127,9 @@ def different(speeds: Speeds) -> Finding:
         both = (described_ratio(effect, corrected[clearest], "pair") for effect in opposite[clearest])
         return Finding(HOLDS, f"{_described(*clearest)}: {' and '.join(both)}")
     least = max(equal, key=equal.__getitem__)
-    because = f"{_described(*least)}, the first factor relative to the second, margin {GAMES_MARGIN:.0%}: "
+    because = f"{_described(*least)}, the first factor relative to the second, margin {WIDE_MARGIN:.0%}: "
     because += described_ratio(differences[least], of_equal, "pair")
-    return Finding(EQUAL_GAMES if of_equal < CHANCE else NO_DIFFERENCE, because)
+    return Finding(EQUAL_WIDE if of_equal < CHANCE else NO_DIFFERENCE, because)
 
 
 def _described(name: str, one: str, other: str) -> str:
