@@ -55,8 +55,8 @@ class Figure:
             without a run are left out.
         first_seed: lowest seed of the runs.
         answer: returns what the summary says besides the number of findings; otherwise an empty text.
-        added: returns the runs of added seeds at a budget for a game (`RunSpec.as_added`), which belong to the default
-            runs.
+        added_games: games at `quick` of which seeds were added to undecided findings.
+        added: returns the runs of added seeds for one of these games, which belong to the default runs.
     """
 
     name: str
@@ -75,7 +75,8 @@ class Figure:
     by_game: bool = False
     first_seed: int = 1
     answer: Callable[[Results], str] = lambda results: ""
-    added: Callable[[str, str], list[RunSpec]] = lambda budget, game: []
+    added_games: Sequence[str] = ()
+    added: Callable[[str], list[RunSpec]] = lambda game: []
 
     def all_specs(self, budget: str, seeds: int | None = None, games: Sequence[str] = ()) -> list[RunSpec]:
         """Return the runs at a budget, seed by seed.
@@ -98,8 +99,8 @@ class Figure:
             for game in asked:
                 if number < (seeds or self.seeds(budget, game)):
                     chosen += self.specs(budget, game, self.first_seed + number)
-        if seeds is None:
-            chosen += [spec for game in asked for spec in self.added(budget, game)]
+        if seeds is None and budget == "quick":
+            chosen += [spec.as_added() for game in asked if game in self.added_games for spec in self.added(game)]
         return list(dict.fromkeys(chosen))
 
     def changed_specs(

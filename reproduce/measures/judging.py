@@ -117,7 +117,8 @@ def _open_test(effect: Effect, level: float) -> OpenTest | None:
     """Return the t test of an effect; None if there is none, because the values do not vary."""
     if math.isnan(effect.freedom):
         return None
-    return OpenTest(effect.mean - effect.limit, effect.error, effect.freedom, level, effect.looks > 1)
+    seeds = effect.seeds if effect.looks > 1 else 0
+    return OpenTest(effect.mean - effect.limit, effect.error, effect.freedom, level, seeds)
 
 
 def _slowest(tests: Sequence[OpenTest | None]) -> OpenTest | None:

@@ -22,14 +22,14 @@ class OpenTest(NamedTuple):
         error: standard error of the mean.
         freedom: degrees of freedom.
         level: p value below which the difference would be significant in a new experiment.
-        with_added: whether the seeds include added ones.
+        seeds: number of seeds, if they include added ones; otherwise 0.
     """
 
     distance: float
     error: float
     freedom: float
     level: float
-    with_added: bool = False
+    seeds: int = 0
 
     def times_the_runs(self) -> float:
         """Return the multiple of the runs at which the test has a power of `POWER`, if the mean is the true one.

@@ -81,6 +81,14 @@ CHANGES = (
         "There was no verdict on equal settings. The margin of 5 % is that of the finding about predictors.",
     ),
     Changed(
+        "policy-lag",
+        "minatar_breakout",
+        "learning rate 0.001, equal steps: a minimum of 20 to 40 scores more",
+        "27 November",
+        "undecided: -0.145 [-0.252, -0.0384], p = 0.12",
+        "There was no verdict on equal scores. It was committed before 18 of the 33 runs that decide.",
+    ),
+    Changed(
         "utilization, gpu",
         "pong",
         "GPU use rises",

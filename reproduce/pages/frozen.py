@@ -19,7 +19,6 @@ class Frozen(NamedTuple):
 
 
 ERRORS = Frozen("29c629f", "2026-11-25T01:16:53+00:00")
-AUDIT = Frozen("4c087a6", "2026-11-25T14:16:43+00:00")
 ON_GPU = Frozen("11a9789", "2026-11-26T05:51:46+00:00")
 LEFT_RANDOM = Frozen("61fdb08", "2026-11-26T16:06:15+00:00")
 REVIEW = Frozen("8dd236f", "2026-11-26T16:12:06+00:00")
@@ -35,9 +34,9 @@ RULES = {
     "speed": ADDED_SEEDS,
     "wall-clock": Frozen("e1eb324", "2026-11-27T02:43:30+00:00"),
     "learning-curves": Frozen("4495cf9", "2026-11-26T17:49:37+00:00"),
-    "policy-lag": ADDED_SEEDS,
+    "policy-lag": Frozen("85f12af", "2026-11-27T19:50:40+00:00"),
     "utilization": ERRORS,
-    "environments": AUDIT,
+    "environments": Frozen("2b28b90", "2026-11-27T17:55:34+00:00"),
     "environments, tuned": LEFT_RANDOM,
     "sample-efficiency": SECOND_REVIEW,
     "corrections": Frozen("10be76b", "2026-11-27T13:50:46+00:00"),
@@ -45,7 +44,7 @@ RULES = {
     "pps, gpu": REVIEW,
     "queues, gpu": ON_GPU,
     "utilization, gpu": Frozen("8073a10", "2026-11-27T13:05:34+00:00"),
-    "lag-boundary": Frozen("2f0657f", "2026-11-25T04:41:35+00:00"),
+    "lag-boundary": Frozen("f28001c", "2026-11-27T19:29:34+00:00"),
 }
 """The commit for each figure with findings, by name. A name with a comma is for one budget of the figure."""
 

@@ -182,12 +182,13 @@ def _needed(results: Results, finding: Finding) -> str:
     if finding.test is None:
         return "not estimated"
     planned = [run for run in results.runs if not run.spec.is_added]
-    seeds = len({run.spec.seed for run in (results.runs if finding.test.with_added else planned)})
+    seeds = len({run.spec.seed for run in planned})
+    counted = finding.test.seeds or seeds
     times = finding.test.times_the_runs()
     if math.isinf(times):
-        return f"more than {MOST * seeds:.0f} new seeds"
-    needed = math.ceil(times * seeds)
-    seconds = needed * sum(_seconds(run) for run in planned) / len({run.spec.seed for run in planned})
+        return f"more than {MOST * counted:.0f} new seeds"
+    needed = math.ceil(times * counted)
+    seconds = needed * sum(_seconds(run) for run in planned) / seeds
     return f"about {needed} new seeds ({duration(seconds)})"
 
 

@@ -161,7 +161,7 @@ def test_a_method_of_the_users_own_is_not_compared_with_added_seeds(folder):
         return len(paper.runs), comparison.section(FIGURES["speed"], paper, own)
 
     runs, before = compared()
-    for spec in speed.added("quick", "minatar_breakout"):
+    for spec in speed.added("minatar_breakout"):
         invent(folder.runs, spec, scores=(0.0, 1000.0))
     assert runs == 12 and compared() == (18, before)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, smoke_spec
 from ga3c_tf.reproduce.figures.lag.tolerance import (
     ADAPTIVE,
     AGENTS,
@@ -38,17 +39,17 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Finding,
 )
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
+from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 T_MAX = 5
 STEPS = 200_000
 SETTINGS: dict[str, dict[str, Any]] = {AUTHORS: {}, ADAPTIVE: {"loss_reduction": "mean", "rmsprop_epsilon": 1e-5}}
 EXTENDED = "minatar_breakout"
-"""The game with added seeds, at `quick`."""
+"""The game that got more seeds, because the three shifts were undecided."""
 SEEDS = 5
 """Number of seeds after which the findings were judged for the first time."""
-ADDED_SEEDS = (6, 7, 8, 9, 10)
-"""Seeds of all settings that were added because the three shifts were undecided. Only these use them."""
+MORE_SEEDS = 10
+"""Number of seeds of `EXTENDED` at `quick`, which the three shifts use."""
 SCORE = "mean score of the run"
 START = "score at the start"
 DELAY = 16
@@ -90,11 +91,9 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     ]
 
 
-def added(budget: str, game: str) -> list[RunSpec]:
-    """Return the runs of the added seeds, with all settings."""
-    if (budget, game) != ("quick", EXTENDED):
-        return []
-    return [spec.as_added() for seed in ADDED_SEEDS for spec in specs(budget, game, seed)]
+def seeds(budget: str, game: str) -> int:
+    """Return the default number of seeds."""
+    return {"smoke": 1, "quick": MORE_SEEDS if game == EXTENDED else SEEDS}[budget]
 
 
 def measures(run: Run) -> list[Measure]:
@@ -119,19 +118,21 @@ def gains(results: Results) -> dict[Cell, dict[int, float]]:
             gain = 0.0
         if gain is not None:
             optimizer, rate, agents, lag = run.spec.label
-            optimizer = optimizer.removesuffix(ADDED)
             found.setdefault(Cell(optimizer, float(rate), int(agents), run.spec.seed), {})[int(lag)] = gain
     return found
 
 
 def findings(results: Results) -> dict[str, Finding]:
     """Judge the three shifts of `QUESTIONS`, once all runs have ended."""
-    seeds = {run.spec.seed for run in results.runs}
-    again = results.runs[0].spec.game == EXTENDED and len(seeds) > SEEDS
-    found = judged(gains(results), again)
+    found = judged(gains(results), _again(results))
     if results.ended:
         return found
     return {name: Finding(RUNS_MISSING, finding.because) for name, finding in found.items()}
+
+
+def _again(results: Results) -> bool:
+    """Return whether the runs include seeds that were planned after a first judgement."""
+    return results.runs[0].spec.game == EXTENDED and len({run.spec.seed for run in results.runs}) > SEEDS
 
 
 def claims(results: Results) -> list[Claim]:
@@ -169,20 +170,21 @@ def ten_batches(results: Results) -> Finding:
 
     The claim is not supported if the gain at a lag of `DELAY` is significantly more than the share `KEPT` of the gain
     without lag for any setting. It is supported if the gain is significantly less for all settings, of which there must
-    be at least `LEAST_ROWS`. The intervals of the settings are simultaneous, by Bonferroni's method. Added seeds do not
-    count, because they were added to the other findings.
+    be at least `LEAST_ROWS`. The intervals of the settings are simultaneous, by Bonferroni's method. If the other
+    findings got more seeds, only the first `SEEDS` count, because this one had been decided.
     """
-    added_seeds = {run.spec.seed for run in results.runs if run.spec.is_added}
-    found = {cell: by_lag for cell, by_lag in gains(results).items() if cell.seed not in added_seeds}
+    last = SEEDS if _again(results) else math.inf
+    found = {cell: by_lag for cell, by_lag in gains(results).items() if cell.seed <= last}
+    ended = all(run.ended for run in results.runs if run.spec.seed <= last)
     by_cell: dict[tuple, list[tuple[float, float]]] = {}
     for cell in shares(found):
         by_cell.setdefault(cell[:3], []).append((found[cell][DELAY], found[cell][0]))
     if not by_cell:
-        return Finding(TOO_SHORT, "no setting learned") if results.ended else Finding(RUNS_MISSING, "runs are missing")
+        return Finding(TOO_SHORT, "no setting learned") if ended else Finding(RUNS_MISSING, "runs are missing")
     means = [np.mean(each, 0) for each in by_cell.values()]
     left = [delayed / without for delayed, without in means]
     because = f"{min(left):.2f} to {max(left):.2f} of the gain is left"
-    if not results.ended:
+    if not ended:
         return Finding(RUNS_MISSING, because)
     if min(map(len, by_cell.values())) < LEAST_SEEDS:
         return Finding(FEW_SEEDS, because)
@@ -219,7 +221,8 @@ def details(results: Results) -> list[str]:
         halfway=number(HALFWAY),
         gain=number(GAIN),
         least_rows=LEAST_ROWS,
-        added=any(run.spec.is_added for run in results.runs),
+        again=_again(results),
+        first_seeds=SEEDS,
     )
 
 
@@ -245,7 +248,7 @@ FIGURE = Figure(
     shows="the policy lag that learning tolerates, by learning rate, batch size and optimizer",
     headline="is the tolerance to policy lag determined by the lag in states or in updates?",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},
-    seeds=seeds_by_budget(quick=5),
+    seeds=seeds,
     specs=specs,
     measures=measures,
     main=(SCORE, "points"),
@@ -253,5 +256,4 @@ FIGURE = Figure(
     details=details,
     plot=plot,
     by_game=True,
-    added=added,
 )

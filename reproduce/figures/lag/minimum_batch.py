@@ -10,7 +10,6 @@ from ga3c_tf.reproduce.figures.figure import grouped, on_one_machine, once_ended
 from ga3c_tf.reproduce.figures.lag.divergences import LAG_STATES
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import (
-    LOOKS,
     NOTHING,
     Effect,
     equality,
@@ -70,11 +69,12 @@ SEEDS = 5
 """Number of seeds after which these findings were judged for the first time."""
 SHORT = f", {EQUAL_STEPS:,} steps"
 """Suffix of the settings of runs that end after the steps that are compared."""
+SHORT_ADDED = f"{SHORT}{ADDED}"
 FURTHER = {
     "stabilizes": ADDED,
     "without_lag_normal": ADDED,
-    "better_steps_normal": f"{SHORT}{ADDED}",
-    "better_steps_large": f"{SHORT}{ADDED}",
+    "better_steps_normal": SHORT_ADDED,
+    "better_steps_large": SHORT_ADDED,
 }
 """Suffix of the settings of added seeds that a finding uses, by finding."""
 OF_TIME = (SCORE, PPS)
@@ -95,6 +95,29 @@ class Comparison(NamedTuple):
     ours: tuple[str, ...]
     others: tuple[str, ...]
     rate: str
+
+
+NONE = (NO_MINIMUM,)
+COMPARED_SCORES = {
+    "faster": (SCORE, GOOD, NONE),
+    "better_steps": (SCORE_AT_STEPS, GOOD, NONE),
+    "larger_is_slower": (SCORE, GOOD, (LARGEST,)),
+    "without_lag": (SCORE_AT_STEPS, (CONTROL,), (LARGEST,)),
+}
+COMPARED = {
+    "lowers_lag": Comparison(LAG_STATES, NONE, ("minimum 40",), "normal"),
+    "raises_speed": Comparison(PPS, GOOD, NONE, "normal"),
+    "stabilizes": Comparison(LOST, NONE, GOOD, "large"),
+    **{f"{name}_{rate}": Comparison(*each, rate) for rate in RATES for name, each in COMPARED_SCORES.items()},
+}
+
+
+class Tested(NamedTuple):
+    """The tests of a comparison: whether the groups differ and, over equal steps, whether they are as good as equal."""
+
+    effect: Effect
+    ratio: Effect = NOTHING  # of scores, on their logarithms
+    equal: float = math.nan  # p value of a ratio within `WIDE_MARGIN`
 
 
 def groups(results: Results) -> dict[Label, list[Run]]:
@@ -119,48 +142,28 @@ def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[
         game: name of the game.
         runs: runs by label, as `groups` returns them.
     """
-    none, largest, control = (NO_MINIMUM,), (LARGEST,), (CONTROL,)
     planned = [run for run in results.runs if not run.spec.is_added]
-
-    compared = {
-        "lowers_lag": Comparison(LAG_STATES, none, ("minimum 40",), "normal"),
-        "raises_speed": Comparison(PPS, GOOD, none, "normal"),
-        "stabilizes": Comparison(LOST, none, GOOD, "large"),
-    }
-    for rate in RATES:
-        compared |= {
-            f"faster_{rate}": Comparison(SCORE, GOOD, none, rate),
-            f"better_steps_{rate}": Comparison(SCORE_AT_STEPS, GOOD, none, rate),
-            f"larger_is_slower_{rate}": Comparison(SCORE, GOOD, largest, rate),
-            f"without_lag_{rate}": Comparison(SCORE_AT_STEPS, control, largest, rate),
-        }
     # 1. All tests, whose p values are corrected together.
-    effects = {}
+    tested = {}
     chances = {}
-    ratios = {}
-    for name, each in compared.items():
+    for name, (metric, ours, others, rate) in COMPARED.items():
         further = FURTHER.get(name, "")
-        mine, theirs = (
-            values(results, runs, each.metric, *settings, rate=each.rate, further=further)
-            for settings in (each.ours, each.others)
-        )
-        again = bool(further) and game == EXTENDED_GAME and len(mine) > SEEDS
-        effect = _effect(each.metric, mine, theirs)
-        effects[name] = judged_again(effect) if again else effect
-        chances[name] = effects[name].chance
-        if each.metric == SCORE_AT_STEPS:
-            ratios[name] = _ratio(mine, theirs)
-            chance = equality(ratios[name], math.log(1 + WIDE_MARGIN))
-            chances[f"{name}, equal"] = min(LOOKS * chance, 1.0) if again else chance
+        mine, theirs = (values(results, runs, metric, *each, rate=rate, further=further) for each in (ours, others))
+        again = bool(further) and game == EXTENDED_GAME and max(len(mine), len(theirs)) > SEEDS
+        tested[name] = _tested(metric, mine, theirs, again)
+        chances[name] = tested[name].effect.chance
+        if metric == SCORE_AT_STEPS:
+            chances[f"{name}, equal"] = tested[name].equal
     corrected = dict(zip(chances, holm(list(chances.values())), strict=True))
     level = open_level(list(corrected.values()))
     # 2. Each finding.
     found = {}
-    for name, each in compared.items():
-        finding = _finding(planned, each.metric, effects[name], corrected[name], level)
+    for name, each in tested.items():
+        finding = _finding(planned, COMPARED[name].metric, each.effect, corrected[name], level)
         equal = corrected.get(f"{name}, equal", math.nan)
         if finding.verdict == NO_DIFFERENCE and equal < CHANCE:
-            finding = Finding(EQUAL_WIDE, described_ratio(ratios[name], equal))
+            because = f"ratio of the scores, margin {WIDE_MARGIN:.0%}; {described_ratio(each.ratio, equal)}"
+            finding = Finding(EQUAL_WIDE, because)
         found[name] = once_ended(finding, results.runs)
     if game in LARGE_RATE_HARMS:
         found["large_rate"] = _large_rate(results, LARGE_RATE_HARMS[game], runs)
@@ -206,20 +209,28 @@ def claims(results: Results) -> list[Claim]:
     return listed
 
 
-def _effect(metric: str, ours: Mapping[int, float], others: Mapping[int, float]) -> Effect:
-    """Compare two groups: seed by seed what depends on the speed of the machine, by Welch's test all else."""
-    if metric == PPS:
-        return paired_ratio(ours, others)
+def _tested(metric: str, ours: Mapping[int, float], others: Mapping[int, float], again: bool) -> Tested:
+    """Compare two groups: seed by seed what depends on the speed of the machine, by Welch's test all else.
+
+    Args:
+        metric: name of the metric.
+        ours: value of each seed.
+        others: value of each seed of the other group.
+        again: whether seeds were added after a first judgement.
+    """
     if metric in OF_TIME:
-        return paired_effect(ours, others)
-    return welch_effect(list(ours.values()), list(others.values()))
+        return Tested(paired_ratio(ours, others) if metric == PPS else paired_effect(ours, others))
+    effect = _welch(ours, others, again)
+    if metric != SCORE_AT_STEPS or min([*ours.values(), *others.values()], default=0.0) <= 0:
+        return Tested(effect)
+    logarithms = [{seed: math.log(score) for seed, score in each.items()} for each in (ours, others)]
+    ratio = _welch(logarithms[0], logarithms[1], again)
+    return Tested(effect, ratio, min(ratio.looks * equality(ratio, math.log(1 + WIDE_MARGIN)), 1.0))
 
 
-def _ratio(ours: Mapping[int, float], others: Mapping[int, float]) -> Effect:
-    """Compare the logarithms of two groups of scores by Welch's test; `NOTHING` if a score is not above 0."""
-    if min([*ours.values(), *others.values()], default=0.0) <= 0:
-        return NOTHING
-    return welch_effect([math.log(each) for each in ours.values()], [math.log(each) for each in others.values()])
+def _welch(ours: Mapping[int, float], others: Mapping[int, float], again: bool) -> Effect:
+    effect = welch_effect(list(ours.values()), list(others.values()))
+    return judged_again(effect) if again else effect
 
 
 def _finding(planned: list[Run], metric: str, effect: Effect, corrected: float, level: float) -> Finding:

@@ -1,7 +1,7 @@
 """Figure 7 and slide 40: effects of a minimum training batch on policy lag, stability and speed.
 
-All runs have the same duration, so settings are compared by the mean score over equal time. The part of each learning
-curve up to `EQUAL_STEPS` also compares them over equal steps. Throughput matters in the first comparison only.
+All planned runs have the same duration, so settings are compared by the mean score over equal time. The part of each
+learning curve up to `EQUAL_STEPS` also compares them over equal steps. Throughput matters in the first comparison only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_and_interval, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import collapsed, share_lost
+from ga3c_tf.reproduce.measures.verdicts import EQUAL_WIDE, collapsed, share_lost
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
@@ -113,19 +113,17 @@ def _spec(budget: str, game: str, seed: int, label: Label, **limit: Any) -> RunS
     )
 
 
-def added(budget: str, game: str) -> list[RunSpec]:
+def added(game: str) -> list[RunSpec]:
     """Return the runs of the added seeds."""
-    if (budget, game) != ("quick", EXTENDED_GAME):
-        return []
-    runs = [spec for seed in ADDED_SEEDS for spec in specs(budget, game, seed)]
+    runs = [spec for seed in ADDED_SEEDS for spec in specs("quick", game, seed)]
     whole = [spec for spec in runs if Label(*spec.label) in EXTENDED_SETTINGS]
     short = [
-        _spec(budget, game, seed, Label(setting, rate), steps=SHORT_STEPS).called(f"{setting}{SHORT}", rate)
+        _spec("quick", game, seed, Label(setting, rate), steps=SHORT_STEPS).called(f"{setting}{SHORT}", rate)
         for rate, seeds in SHORT_SEEDS.items()
         for seed in seeds
         for setting in (NO_MINIMUM, *GOOD)
     ]
-    return [spec.as_added() for spec in [*whole, *short]]
+    return [*whole, *short]
 
 
 def seeds(budget: str, game: str) -> int:
@@ -190,6 +188,7 @@ def details(results: Results) -> list[str]:
         rate_of={name: f"{value:g}" for name, value in RATES.items()},
         added=any(run.spec.is_added for run in results.runs),
         equal_steps=f"{EQUAL_STEPS:,}",
+        equal=EQUAL_WIDE,
         gain=number(GAIN),
     )
 
@@ -240,5 +239,6 @@ FIGURE = Figure(
     details=details,
     plot=plot,
     by_game=True,
+    added_games=(EXTENDED_GAME,),
     added=added,
 )

@@ -75,12 +75,10 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     ]
 
 
-def added(budget: str, game: str) -> list[RunSpec]:
+def added(game: str) -> list[RunSpec]:
     """Return the runs of the added seeds, of GA3C and A3C."""
-    if budget != "quick" or game not in EXTENDED:
-        return []
-    runs = [spec for seed in ADDED_SEEDS for spec in specs(budget, game, seed)]
-    return [spec.as_added() for spec in runs if spec.system != "a2c"]
+    runs = [spec for seed in ADDED_SEEDS for spec in specs("quick", game, seed)]
+    return [spec for spec in runs if spec.system != "a2c"]
 
 
 def measures(run: Run) -> list[Measure]:
@@ -330,5 +328,6 @@ FIGURE = Figure(
     claims=claims,
     details=details,
     plot=plot,
+    added_games=EXTENDED,
     added=added,
 )
