@@ -146,6 +146,7 @@ class Drawn:
                 on_gpu=True,
                 hardware="an abacus",
                 machine="an abacus",
+                sessions=[SESSION],
                 calibrations=[],
             )
             for spec in specs

@@ -13,8 +13,8 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import MEASURED, Record, read_records
 from ga3c_tf.reproduce.measures.text import lines_of
-from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES, Claim, Finding
-from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
+from ga3c_tf.reproduce.measures.verdicts import FEW_AGENTS, HOLDS, RUNS_MISSING, SEVERAL_MACHINES, Claim, Finding
+from ga3c_tf.reproduce.runs.run import Run, a3c_has_few_agents, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
 Item = TypeVar("Item")
@@ -243,6 +243,18 @@ def once_ended(finding: Finding, runs: Iterable[Run]) -> Finding:
 def on_one_machine(finding: Finding, runs: Iterable[Run]) -> Finding:
     """Return the finding, or 'several machines' with the same numbers if a seed has runs on more than one machine."""
     return finding if seeds_have_one_machine(runs) else Finding(SEVERAL_MACHINES, finding.because)
+
+
+def fair_to_a3c(finding: Finding, runs: Sequence[Run]) -> Finding:
+    """Return the finding, or undecided if it favors GA3C and a run of A3C had fewer agents than the machine has cores.
+
+    Args:
+        finding: a finding that is supported if GA3C is better in the same time.
+        runs: runs of both systems.
+    """
+    if finding.verdict != HOLDS or not a3c_has_few_agents(runs):
+        return finding
+    return Finding(FEW_AGENTS, finding.because)
 
 
 def seeds_by_budget(

@@ -26,6 +26,7 @@ NO_DIFFERENCE = f"{INCONCLUSIVE}: no significant difference"
 RUNS_MISSING = f"{INCONCLUSIVE}: runs missing"
 SEVERAL_MACHINES = f"{INCONCLUSIVE}: several machines"
 NEEDS_GPU = f"{INCONCLUSIVE}: needs a GPU"
+FEW_AGENTS = f"{INCONCLUSIVE}: A3C has fewer agents than cores"
 NOT_TRIED = f"{INCONCLUSIVE}: not tried"
 TOO_SHORT = f"{INCONCLUSIVE}: too short to learn"
 COLLAPSED = 0.5

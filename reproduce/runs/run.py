@@ -240,6 +240,16 @@ def seeds_have_one_machine(runs: Iterable[Run]) -> bool:
     return all(len(each) == 1 for each in machines.values())
 
 
+def a3c_has_few_agents(runs: Iterable[Run]) -> bool:
+    """Return whether a finished run of A3C had fewer agents than cores, so that it could not use the whole machine."""
+    return any(
+        run.spec.config.num_agents < session["cores"]
+        for run in runs
+        if run.finished and run.spec.system == "a3c"
+        for session in run.sessions
+    )
+
+
 def made_together(runs: Iterable[Run]) -> bool:
     """Return whether some finished runs trained at the same time, which makes their times longer than alone.
 

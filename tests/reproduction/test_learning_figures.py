@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from invented_runs import ON_GPU, SESSION, failed, invent, labelled, made, of_session, played
+from invented_runs import ON_GPU, SESSION, Drawn, failed, invent, labelled, made, of_session, played
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
@@ -26,6 +26,7 @@ from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_POLICY, RANDOM_SCORES
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
+    FEW_AGENTS,
     FEW_SEEDS,
     HOLDS,
     NO_DIFFERENCE,
@@ -332,11 +333,50 @@ def test_a_race_that_a3c_does_not_finish_gives_a_bound(folder):
         ((0.8, 0.81, 0.85), (0.2, 0.22, 0.21), FAILS),
         ((0.2, 0.5, 0.8), (0.3, 0.4, 0.7), NO_DIFFERENCE),
         ((0.2, 0.21, 1.0), (0.9, 0.91, 0.92), TOO_SHORT),
+        ((0.9, 0.91, 0.92), (0.2, 0.21, 1.0), TOO_SHORT),
+        ((0.2, 0.21, 1.0), (0.9, 0.91, 1.0), TOO_SHORT),
+        ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0), TOO_SHORT),
         ((0.2, 0.21), (0.9, 0.91), FEW_SEEDS),
     ],
 )
 def test_a_race_that_ga3c_does_not_win(folder, ga3c, a3c, verdict):
     assert raced(folder, {"ga3c": ga3c, "a3c": a3c})[1].verdict == verdict
+
+
+def test_a_race_that_ga3c_does_not_finish_gives_a_bound_too(folder):
+    _, finding = raced(folder, {"ga3c": (1.0, 1.0, 1.0), "a3c": (0.2, 0.22, 0.21)})
+    assert finding.verdict == FAILS and finding.because.startswith("at most ")
+
+
+def test_who_wins_a_race_does_not_depend_on_the_names(monkeypatch):
+    """If the two systems exchange their times, the verdict is the opposite one."""
+    monkeypatch.setattr(wall_clock, "_length", lambda run: 60.0)
+    specs = FIGURES["wall-clock"].all_specs("quick", 3, ["cartpole"])
+    opposite = {HOLDS: FAILS, FAILS: HOLDS, TOO_SHORT: TOO_SHORT, NO_DIFFERENCE: NO_DIFFERENCE}
+
+    def verdict(**times):
+        results = Drawn(specs, lambda spec, metric: times[spec.system][spec.seed - 1])
+        return wall_clock.findings(results)["cartpole"].verdict
+
+    rng = np.random.default_rng(0)
+    seen = set()
+    for _ in range(300):
+        typical = rng.choice([10.0, 20.0, 50.0], size=(2, 1))
+        times = typical * np.exp(0.2 * rng.normal(size=(2, 3)))
+        ones, others = np.where(times < 60.0, times, None)
+        found = verdict(ga3c=ones, a3c=others)
+        assert verdict(ga3c=others, a3c=ones) == opposite[found]
+        seen.add(found)
+    assert seen == {*opposite}
+
+
+@pytest.mark.parametrize(("cores", "verdict"), [(4, HOLDS), (5, FEW_AGENTS)])
+def test_a_race_is_not_won_against_a3c_on_a_part_of_the_cores(folder, cores, verdict):
+    results, _ = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
+    for run in results.runs:
+        of_session(run, {**SESSION, "cores": cores})
+    results = made(folder, "wall-clock", ("cartpole",)).of_game("cartpole")
+    assert wall_clock.findings(results)["cartpole"].verdict == verdict
 
 
 @pytest.mark.parametrize(("reason", "verdict"), [("", RUNS_MISSING), (outcomes.DIVERGED, TOO_SHORT)])
@@ -501,6 +541,10 @@ def test_who_scores_more_after_the_same_time(folder, theirs, on, verdict):
             invent(folder.runs, spec, scores=(0.0, score, score), sessions=[machine], random={"scores": [0.0]})
     results = made(folder, "learning-curves", ("boxing",)).of_game("boxing")
     assert learning_curves.findings(results)["boxing"].verdict == verdict
+    for run in results.runs:
+        of_session(run, {**run.sessions[0], "cores": 8})
+    results = made(folder, "learning-curves", ("boxing",)).of_game("boxing")
+    assert learning_curves.findings(results)["boxing"].verdict == (FEW_AGENTS if verdict == HOLDS else verdict)
 
 
 def test_a_game_whose_name_has_several_words_is_on_the_page(folder):

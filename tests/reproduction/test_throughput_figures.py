@@ -15,6 +15,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     EQUAL,
     EQUAL_WIDE,
     FAILS,
+    FEW_AGENTS,
     FEW_SEEDS,
     HOLDS,
     NEEDS_GPU,
@@ -44,6 +45,11 @@ def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
     assert f"more predictions per second than A3C with every network: **{HOLDS}** - small: 4 times [3.9" in text
     assert f"grows with the network: **{HOLDS}**" in text and "| large stride 1 | 4,5" in text
     assert "A2C: 32 agents, 5 states an update, cores 50 % busy" in text
+    slow, *_ = pps.runs_of(results, "small", "a3c")
+    of_session(slow, {**SESSION, "cores": 5})
+    text = "\n".join(pps.FIGURE.section(made(folder, "pps")))
+    assert f"than A3C with every network: **{FEW_AGENTS}** - " in text
+    of_session(slow, SESSION)
     fast, *_ = pps.runs_of(results, "large stride 1", "ga3c")
     of_session(fast, SESSION)  # on the CPU, as A3C
     text = "\n".join(pps.FIGURE.section(made(folder, "pps")))

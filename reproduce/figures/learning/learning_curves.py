@@ -12,6 +12,7 @@ from typing import Any
 from ga3c_tf.reproduce.figures.figure import (
     Figure,
     Measure,
+    fair_to_a3c,
     grouped,
     on_one_machine,
     once_ended,
@@ -128,7 +129,7 @@ def findings(results: Results) -> dict[str, Finding]:
         random = random_of(rates)
         if not any(has_left_random([*scores.values()], episodes, random) for scores in ends[game]):
             found[game] = Finding(TOO_SHORT, found[game].because)
-        found[game] = once_ended(on_one_machine(found[game], all_runs), all_runs)
+        found[game] = fair_to_a3c(once_ended(on_one_machine(found[game], all_runs), all_runs), all_runs)
     return found
 
 

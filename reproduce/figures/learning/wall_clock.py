@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, fair_to_a3c, grouped, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import first_reaching
@@ -17,7 +17,16 @@ from ga3c_tf.reproduce.measures.effects import paired_ratio
 from ga3c_tf.reproduce.measures.judging import finding_of, holm, open_level
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, SEVERAL_MACHINES, TOO_SHORT, Claim, Finding
+from ga3c_tf.reproduce.measures.verdicts import (
+    FAILS,
+    FEW_SEEDS,
+    HOLDS,
+    RUNS_MISSING,
+    SEVERAL_MACHINES,
+    TOO_SHORT,
+    Claim,
+    Finding,
+)
 from ga3c_tf.reproduce.measures.wording import described_ratio
 from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
@@ -40,6 +49,8 @@ TIME = "time to the score"
 STEPS = "agent steps to the score"
 SPEED = "speed of learning"
 NOT_REACHED = "not reached"
+BOUNDS = {"a3c": ("at least ", HOLDS), "ga3c": ("at most ", FAILS)}
+"""Runs of a system that do not reach the score bound the ratio, and allow only this verdict."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -101,7 +112,8 @@ def findings(results: Results) -> dict[str, Finding]:
 
     P values are corrected for the games with runs only, because a user who runs one game asks one question.
 
-    A run of A3C that does not reach the score counts as reaching it at the end of the run, which favors A3C.
+    A run that does not reach the score counts as reaching it at its end, which favors its system. The verdict is then
+    given only if it is against that system.
     """
     times = {game: {system: _times(results, of[system]) for system in COMPARED} for game, of in groups(results).items()}
     times = {game: of for game, of in times.items() if any(of.values())} or times
@@ -109,10 +121,13 @@ def findings(results: Results) -> dict[str, Finding]:
     corrected = holm([effect.chance for effect in effects.values()])
     found = {}
     for (game, effect), chance in zip(effects.items(), corrected, strict=True):
-        bound = _bound(results, groups(results)[game]["a3c"]) if effect.seeds else ""
+        missed = _missed(results, game)
+        bound = BOUNDS[missed[0]][0] if effect.seeds and len(missed) == 1 else ""
         finding = finding_of(effect, chance, open_level(corrected), bound + described_ratio(effect, chance))
-        verdict = _verdict(results, game, finding.verdict)
-        found[game] = finding if verdict == finding.verdict else Finding(verdict, finding.because)
+        runs = [run for run in results.runs if run.spec.game == game]
+        verdict = _verdict(runs, missed, finding.verdict)
+        finding = finding if verdict == finding.verdict else Finding(verdict, finding.because)
+        found[game] = fair_to_a3c(finding, runs)
     return found
 
 
@@ -151,21 +166,29 @@ def _starting_s(run: Run, until: float) -> float:
     return sum(min(first, after) - start for start, first, after in zip(before, firsts, nexts, strict=True))
 
 
-def _bound(results: Results, runs: list[Run]) -> str:
-    """Return 'at least ' if one of these runs has ended without reaching the score, otherwise an empty text."""
-    return "at least " if any(run.ended and results.value(run, TIME) is None for run in runs) else ""
+def _missed(results: Results, game: str) -> list[str]:
+    """Return the systems of which a run has ended without reaching the score."""
+    return [
+        system
+        for system, runs in groups(results)[game].items()
+        if any(run.ended and results.value(run, TIME) is None for run in runs)
+    ]
 
 
-def _verdict(results: Results, game: str, verdict: str) -> str:
-    runs = [run for run in results.runs if run.spec.game == game]
-    ended = [run for run in runs if run.ended]
-    ours = [run for run in runs if run.spec.system == "ga3c"]
-    if any(run.ended and results.value(run, TIME) is None for run in ours):
-        return TOO_SHORT
+def _verdict(runs: list[Run], missed: list[str], verdict: str) -> str:
+    """Return the verdict of the t test, or the reason why the runs of a game cannot decide.
+
+    Args:
+        runs: all runs of the game.
+        missed: systems of which a run has ended without reaching the score.
+        verdict: verdict of the t test.
+    """
     if verdict == FEW_SEEDS:
         return verdict
-    if len(ended) < len(runs):
+    if not all(run.ended for run in runs):
         return RUNS_MISSING
+    if any(verdict != BOUNDS[system][1] for system in missed):
+        return TOO_SHORT
     return verdict if seeds_have_one_machine(runs) else SEVERAL_MACHINES
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, fair_to_a3c, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import growth, paired_ratio
 from ga3c_tf.reproduce.measures.judging import finding_of, holm, judged_together, open_level
@@ -139,7 +139,7 @@ def findings(results: Results) -> dict[str, Finding]:
     if not results.ended:
         faster = Finding(RUNS_MISSING, faster.because)
         grows = Finding(RUNS_MISSING if on_gpu else NEEDS_GPU, because)
-    return {"faster": faster, "grows": grows}
+    return {"faster": fair_to_a3c(faster, results.runs), "grows": grows}
 
 
 def claims(results: Results) -> list[Claim]:
