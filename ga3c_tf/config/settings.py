@@ -268,10 +268,10 @@ class Settings:
     correction: str | None = declare(
         None,
         BEYOND,
-        "Policy-lag correction: 'none'; 'epsilon' (the paper's floor --log-epsilon); 'clipped-is' (advantages weighted "
-        "by the importance ratio pi/mu, at most --importance-clip); 'one-step' (the same, at most --rho-bar: IMPALA's "
-        "one-step importance sampling); 'v-trace' (Espeholt et al. 2018); 'ppo' (--clip-ratio). Default: ppo with "
-        "--clip-ratio, none with --log-softmax, else epsilon.",
+        "Policy-lag correction: 'none'; 'epsilon' (the authors' floor --log-epsilon); 'clipped-is' (advantages "
+        "weighted by the importance ratio pi/mu, at most --importance-clip); 'one-step' (the same, at most --rho-bar: "
+        "IMPALA's one-step importance sampling); 'v-trace' (Espeholt et al. 2018); 'ppo' (--clip-ratio). Default: ppo "
+        "with --clip-ratio, none with --log-softmax, else epsilon.",
         choices=("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo"),
     )
     importance_clip: float = declare(
