@@ -16,9 +16,11 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 from ga3c_tf.host.calibration import mean
 from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import MEASURED
 from ga3c_tf.reproduce.measures.text import lines_of, number
+from ga3c_tf.reproduce.measures.verdicts import EQUAL, EQUAL_WIDE, FAILS, HOLDS, INCONCLUSIVE
 from ga3c_tf.reproduce.pages import front_page
 from ga3c_tf.reproduce.pages.summary import NOTHING, Chapter, Summary, counted, outcomes, summarize
 from ga3c_tf.reproduce.results import comparison, pretrained
@@ -53,6 +55,9 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
         overview=[row for row in summary.figures if published_here or row[3] != NOTHING] or summary.figures,
         verdicts=counted(summary.verdicts),
         own_verdicts=counted(summary.own_verdicts),
+        runs=f"{len(summary.hours):,}",
+        hours=number(sum(summary.hours.values())),
+        left=summary.left,
         decided=summary.decided,
         undecided=summary.undecided,
         rules=summary.rules,
@@ -104,10 +109,21 @@ def _texts(folder: ResultsFolder) -> dict[Path, str]:
     summary = summarize(folder)
     texts = {folder.path / PAGE: page(folder, summary)}
     if folder.published:
-        texts[folder.path / HISTORY] = "\n".join(lines_of("history.md", changes=summary.changes)) + "\n"
+        history = lines_of("history.md", changes=summary.changes, verdicts=_by_word(summary))
+        texts[folder.path / HISTORY] = "\n".join(history) + "\n"
         if registry := pretrained.registry(folder.path / "weights"):
             texts[folder.path / "weights" / REGISTRY] = registry
     return texts | front_page.texts(folder, summary)
+
+
+def _by_word(summary: Summary) -> list[str]:
+    """Return a table row of the numbers of findings and games of Table 3 with each verdict, and the share undecided."""
+    findings = summary.verdicts + summary.own_verdicts
+    equal = findings[EQUAL] + findings[EQUAL_WIDE]
+    decided = [findings[HOLDS], findings[FAILS], equal, summary.scores[scores.REACHED], summary.scores[scores.SHORT]]
+    undecided = findings[INCONCLUSIVE] + summary.scores[INCONCLUSIVE]
+    total = sum(decided) + undecided
+    return [*map(str, [*decided, undecided, total]), f"{undecided / total:.0%}".replace("%", " %") if total else "-"]
 
 
 def _text_of(file: Path) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import Figure
+from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.planning import MOST
@@ -88,6 +89,9 @@ class Summary:
         undecided: the undecided findings.
         answers: our answer to each chapter's claim or question, by name of the chapter.
         hardware: hardware of the finished runs, in words.
+        hours: hours of training of each finished run, by its id.
+        left: chapters of which runs are missing, with their number and time, in words.
+        scores: number of games of Table 3 by verdict, over all chapters that judge them.
     """
 
     chapters: list[Chapter] = field(default_factory=list)
@@ -100,6 +104,9 @@ class Summary:
     undecided: list[Undecided] = field(default_factory=list)
     answers: dict[str, str] = field(default_factory=dict)
     hardware: set[str] = field(default_factory=set)
+    hours: dict[str, float] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+    scores: Counter[str] = field(default_factory=Counter)
 
 
 def summarize(folder: ResultsFolder) -> Summary:
@@ -162,10 +169,24 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
         for claim, change in changes
     ]
     link = f"[{figure.name}](#{figure.name})" if results.begun else figure.name
-    hours = sum(run.hours for run in results.runs if run.finished)
+    trained = {run.spec.id: run.hours for run in results.runs if run.finished}
+    hours = sum(trained.values())
+    summary.hours |= trained
+    summary.left += _left(chapter)
+    if figure is scores.FIGURE:
+        summary.scores += scores.verdicts(results)
     summary.figures.append(
         [frozen.named(link, budget), figure.paper, figure.headline, answer, f"{hours:.1f}" if hours else "-"]
     )
+
+
+def _left(chapter: Chapter) -> list[str]:
+    """Describe the missing runs of a chapter that has begun, such as '2 runs of `tps` (planned for 2.0 h)', if any."""
+    missing = [run for run in chapter.results.runs if not run.ended]
+    if not chapter.results.begun or not missing:
+        return []
+    runs = f"{len(missing)} run{'' if len(missing) == 1 else 's'}"
+    return [f"{runs} of `{chapter.name}` (planned for {duration(sum(_seconds(run) for run in missing))})"]
 
 
 def _needed(results: Results, finding: Finding) -> str:

@@ -6,7 +6,7 @@ from invented_runs import invent, made, played
 from ga3c_tf.reproduce.figures.learning import scores, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.planning import OpenTest
-from ga3c_tf.reproduce.measures.text import duration
+from ga3c_tf.reproduce.measures.text import duration, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, NO_DIFFERENCE, RUNS_MISSING, TOO_SHORT, Finding
 from ga3c_tf.reproduce.pages.report import page, write_pages
 from ga3c_tf.reproduce.pages.summary import _needed, summarize
@@ -59,6 +59,32 @@ def test_needed_seeds_are_a_multiple_of_those_that_the_finding_used(folder, used
     hours = sum(run.hours for run in results.runs if run.spec.seed == 1)
     finding = Finding(NO_DIFFERENCE, "", OpenTest(1.0, 0.6, 4, 0.05, used))
     assert _needed(results, finding) == f"about {seeds} new seeds ({duration(3600 * hours * seeds)})"
+
+
+def test_the_hours_are_of_distinct_runs_and_what_is_left_has_its_time(folder):
+    ours, theirs, *others = FIGURES["wall-clock"].all_specs("quick")
+    invent(folder.runs, ours)
+    invent(folder.runs, theirs)
+    made(folder, "wall-clock")
+    summary = summarize(folder)
+    assert set(summary.hours) == {ours.id, theirs.id}
+    planned = duration(sum(spec.seconds for spec in others))
+    assert summary.left == [f"16 runs of `wall-clock` (planned for {planned})"]
+    text = page(folder)
+    assert f"The 2 finished runs trained for {number(sum(summary.hours.values()))} hours. Not run: 16 runs" in text
+
+
+def test_the_verdicts_of_the_history_include_the_games_of_table_3(folder):
+    """Boxing reaches the paper's score and Qbert does not; `wall-clock` is undecided."""
+    (folder.path / "DIFFERENCES.md").write_text("# Differences")
+    for game, score in (("boxing", 90.0), ("qbert", 7500.0)):
+        [spec] = FIGURES["scores"].specs("quick", game, 1)
+        invent(folder.runs, spec, evaluation=played(score), random=played(0.0))
+    made(folder, "scores")
+    invent(folder.runs, *wall_clock.specs("quick", "cartpole", 1)[:1])
+    made(folder, "wall-clock", ("cartpole",))
+    write_pages(folder, print)
+    assert "| now | 0 | 0 | 0 | 1 | 1 | 1 | 3 | 33 % |" in (folder.path / "HISTORY.md").read_text()
 
 
 def test_a_rule_that_claims_share_stands_after_the_last_of_them(folder):

@@ -170,14 +170,16 @@ def measures(run: Run) -> list[Measure]:
 def details(results: Results) -> list[str]:
     """Return the tables of learning and of policy lag, for one game."""
     runs = groups(results)
-    learning = []
+    learning: list[list[str]] = []
+    added: list[list[str]] = []
     lags = []
     for label, each in runs.items():
         ended = sum(run.ended for run in each)
         reasons = Counter(results.status(run) for run in each if not run.finished)
         failed = f"{failed_to_learn(results, each)} of {ended}"
         cells = _cells(results, runs, label, LEARNING_COLUMNS, ended)
-        learning.append([*label, str(ended), *cells, failed, _counted(reasons) or "-"])
+        rows = added if each[0].spec.is_added else learning
+        rows.append([*label, str(ended), *cells, failed, _counted(reasons) or "-"])
         lags.append([*label, *_cells(results, runs, label, LAG_COLUMNS, ended)])
     return lines_of(
         "policy-lag.md",
@@ -186,7 +188,7 @@ def details(results: Results) -> list[str]:
         lag_columns=list(LAG_COLUMNS),
         lags=lags,
         rate_of={name: f"{value:g}" for name, value in RATES.items()},
-        added=any(run.spec.is_added for run in results.runs),
+        added=added,
         equal_steps=f"{EQUAL_STEPS:,}",
         equal=EQUAL_WIDE,
         gain=number(GAIN),

@@ -37,6 +37,10 @@ simulations at the limit, 4 % are wrongly reproduced, and 7 % have any verdict.
 """
 EXTENDED_SEEDS = 5
 SWAPPED = ("name_this_game", "ms_pacman")
+REACHED = "reached"
+SHORT = "short"
+WORDS = {"reached": REACHED, "reproduced": REACHED, "short": SHORT, INCONCLUSIVE: INCONCLUSIVE}
+"""What a verdict begins with, and the word that it is counted under."""
 SCORE = "score"
 RANDOM = "score of the random policy"
 
@@ -116,6 +120,12 @@ def verdict(results: Results, game: str) -> str:
     if not ours or len(ours) >= planned:
         return judged
     return f"{judged} of {planned}" if len(ours) < LEAST_SEEDS else f"{judged}, n = {len(ours)} of {planned}"
+
+
+def verdicts(results: Results) -> Counter[str]:
+    """Count the games of Table 3 with a score by verdict: `REACHED`, `SHORT` or `INCONCLUSIVE`."""
+    found = [verdict(results, game) for game in NINE_GAMES if scored(results, game)]
+    return Counter(word for each in found for start, word in WORDS.items() if each.startswith(start))
 
 
 def details(results: Results) -> list[str]:
