@@ -4,9 +4,19 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tables import (
+    faults,
+    numbers_in,
+    plain,
+    section_of,
+    tables_of,
+    with_columns_swapped,
+    with_rows_swapped,
+)
 
 import ga3c_tf
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, NODE_COLUMNS
@@ -23,7 +33,6 @@ COLUMNS = {
 }
 A_FILE = re.compile(r"(?<![\w./<>-])(?:ga3c_tf|reproduce|tests|docs|results)/[\w./-]*[\w/]")
 A_MODULE = re.compile(r"(?<![\w./-])(?:[\w-]+/)*[\w-]+\.py\b")
-A_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
 A_TEST = re.compile(r"`(test_\w+)(\.\.\.)?`")
 USERS = {"mine.py"}
 """Files of the reader's own, that a page tells how to write."""
@@ -69,29 +78,35 @@ def test_every_link_leads_somewhere(page):
 
 
 @by_page
-def test_numbers_of_a_table_are_those_of_its_record(page):
-    """A comment before a table names the file that its numbers are from, or `file#section`; they may be rounded."""
-    text = page.read_text()
-    tables = re.findall(r"<!-- numbers: (\S+) -->\n\|.*\n\|[-|]+\n((?:\|.*\n)+)", text)
-    assert len(tables) == text.count("<!-- numbers:")
-    for file, body in tables:
-        known = [float(number) for number in re.findall(A_NUMBER, part_of(page.parent, file))]
-        for cell in re.findall(r"[^|\n]+", body):
-            for shown in re.findall(A_NUMBER, cell.replace(",", "")):
-                digits = len(shown.partition(".")[2])
-                assert any(f"{value:.{digits}f}" == shown for value in known), f"{shown} is not in {file}"
+def test_numbers_of_a_table_are_where_the_record_has_them(page):
+    """A comment before a table names the record, and what its rows and columns are called there."""
+    tables = tables_of(page)
+    assert len(tables) == page.read_text().count("<!-- numbers")
+    for table in tables:
+        assert not faults(table)
 
 
-def part_of(folder, name):
-    """Return the text of `file`, or of the section of second level that `file#section` names, 1280 for '1,280'."""
-    file, _, section = name.partition("#")
-    text = (folder / file).read_text()
-    if file.endswith(".md"):
-        text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
-    if section:
-        assert f"\n## {section}\n" in text, f"{file} has no section {section}"
-        text = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    return text
+@by_page
+def test_swapped_rows_or_columns_of_a_table_are_found(page):
+    for table in tables_of(page):
+        for swapped in (*with_rows_swapped(table), *with_columns_swapped(table)):
+            assert numbers_in(swapped) == numbers_in(table) or faults(swapped), swapped.rows
+
+
+def test_no_number_of_a_table_is_unchecked_except_for_some_columns():
+    tables = [table for page in PAGES for table in tables_of(page)]
+    assert len(tables) >= 17
+    settings = ["rate", "agents", "segment, batch", "optimizer", "clip range", "entropy weight", "pixels"]
+    assert [table.unchecked for table in tables if table.unchecked] == [settings]
+
+
+def test_a_wrong_number_is_found():
+    [table, *_] = tables_of(ROOT / "docs" / "policy-lag.md")
+    first = table.rows[0]
+    assert first["cost in percent"] == "0.25"
+    for wrong in ("0.26", "-0.25", "0.25 or 0.53", ""):
+        rows = [first | {"cost in percent": wrong}, *table.rows[1:]]
+        assert len(faults(replace(table, rows=rows))) == 1
 
 
 @by_page
@@ -101,9 +116,9 @@ def test_findings_of_a_table_are_those_of_the_results_page(page):
     tables = re.findall(r"<!-- findings: (\S+) -->\n\|.*\n\|[-|]+\n((?:\|.*\n)+)", text)
     assert len(tables) == text.count("<!-- findings:")
     for file, body in tables:
-        lines = part_of(page.parent, file).splitlines()
+        lines = plain(section_of(page.parent, file)).splitlines()
         for row in body.splitlines():
-            *cells, verdict = [cell.strip() for cell in re.sub(r"(?<=\d),(?=\d{3}\b)", "", row).strip("|").split("|")]
+            *cells, verdict = [cell.strip() for cell in plain(row).strip("|").split("|")]
             assert any(all(cell in line for cell in (*cells, f"**{verdict}")) for line in lines), (
                 f"{row} is not in {file}"
             )
