@@ -21,9 +21,11 @@ from ga3c_tf.reproduce.drawing.canvas import (
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
 
+SYSTEM_MARKERS = {"a3c": "s", "a2c": "^", "ga3c": "o"}
 
-def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], float | None]], stem: Path) -> None:
-    """Draw the PPS as bars on a log axis, and the speed-ups in a panel above.
+
+def speed_points(groups: Sequence[tuple[str, dict[str, list[float]], list[float], float | None]], stem: Path) -> None:
+    """Draw the mean PPS and the range of the seeds on a log axis, and the speed-ups in a panel above.
 
     Args:
         groups: for each network its name, the PPS of each seed by system, our speed-ups GA3C / A3C of the seeds, and
@@ -37,16 +39,17 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
             if speeds[system]:
                 x = place + (number - 1) * width
                 mean = np.mean(speeds[system])
-                axis.bar(x, mean, 0.9 * width, color=color, label=SYSTEMS[system] if place == 0 else None)
-                axis.vlines(x, min(speeds[system]), max(speeds[system]), color="black", linewidth=0.8)
+                most = max(speeds[system])
+                axis.vlines(x, min(speeds[system]), most, color="black", linewidth=0.8, zorder=3)  # above the mark
+                axis.plot(x, mean, SYSTEM_MARKERS[system], color=color, label=SYSTEMS[system])
                 label = short_number(float(f"{mean:.2g}"))
                 aside: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 5, "rotation": 90}
-                axis.annotate(label, (x, mean), (0, 2), textcoords="offset points", **aside)
+                axis.annotate(label, (x, most), (0, 3.5), textcoords="offset points", **aside)
     for place, (_, _, ours, papers) in enumerate(groups):
         if ours:
-            _marked(ratio, place, ours, "o", COLORS[0], "ours, this machine")
+            _marked(ratio, place, ours, "o", "ours, this machine")
         if papers is not None:
-            _marked(ratio, place, [papers], "D", COLORS[1], "paper, GPU (system I)")
+            _marked(ratio, place, [papers], "D", "paper, GPU (system I)", markerfacecolor="none")
     ratio.set_yscale("log")
     ratio.axhline(1, color="#BBBBBB", linewidth=0.6, zorder=0)
     ratio.margins(y=0.2)
@@ -58,7 +61,7 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
     axis.yaxis.set_major_formatter(lambda value, _: short_number(value))
     axis.minorticks_off()
-    axis.set_ylabel("PPS (predictions/s), ours")
+    axis.set_ylabel("PPS (predictions/s), ours\n(lines: range of seeds)")
     axis.set_xlim(-0.6, len(groups) - 0.4)
     _name_networks(axis, [name for name, *_ in groups])
     for each in (ratio, axis):
@@ -68,12 +71,13 @@ def speed_bars(groups: Sequence[tuple[str, dict[str, list[float]], list[float], 
     save(figure, stem)
 
 
-def _marked(axis, place: int, values: list[float], marker: str, color: str, label: str) -> None:
-    """Draw a mark at the mean speed-up, a line over the range, and the mean as text beside it."""
+def _marked(axis, place: int, values: list[float], marker: str, label: str, **style: Any) -> None:
+    """Draw a mark at the mean speed-up of GA3C, a line over the range, and the mean as text beside it."""
     mean = float(np.mean(values))
-    axis.vlines(place, min(values), max(values), color=color)
-    axis.plot(place, mean, marker, color=color, label=label)
-    axis.annotate(f"{mean:.2g}\u00d7", (place, mean), (5, 1), textcoords="offset points", fontsize=6)
+    axis.vlines(place, min(values), max(values), color=SYSTEM_COLORS["ga3c"])
+    axis.plot(place, mean, marker, color=SYSTEM_COLORS["ga3c"], label=label, **style)
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.2}  # hides the line at 1 behind the text
+    axis.annotate(f"{mean:.2g}\u00d7", (place, mean), (5, 1), textcoords="offset points", fontsize=6, bbox=box)
 
 
 def _name_networks(axis, names: list[str]) -> None:

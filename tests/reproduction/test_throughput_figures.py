@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from invented_runs import ON_GPU, SESSION, invent, made, of_session, write_table
 
+from ga3c_tf.reproduce.drawing import speed_plots
+from ga3c_tf.reproduce.drawing.canvas import SYSTEM_COLORS
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import fixed_numbers, pps, queues, tps, utilization
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -80,6 +82,24 @@ def test_speed_ups_that_shrink_do_not_grow(folder):
     found = pps.findings(made(folder, "pps"))
     assert found["faster"].verdict == found["grows"].verdict == FAILS
     assert "from one network to the next 0.8" in found["grows"].because
+
+
+def test_speeds_are_points_with_a_line_over_the_seeds(monkeypatch, tmp_path):
+    """A bar on a logarithmic axis has no meaningful length."""
+    drawn = []
+    monkeypatch.setattr(speed_plots, "save", lambda figure, stem: drawn.append(figure))
+    speeds = {"ga3c": [900.0, 1100.0], "a3c": [400.0], "a2c": []}
+    speed_plots.speed_points([("small", speeds, [2.5], 4.0)], tmp_path / "pps")
+    ratio, axis = drawn[0].axes
+    assert axis.get_yscale() == "log" and not axis.patches
+    points = {line.get_label(): line for line in axis.get_lines()}
+    assert {label: list(line.get_ydata()) for label, line in points.items()} == {"GA3C": [1000.0], "A3C": [400.0]}
+    assert [segment[:, 1].tolist() for each in axis.collections for segment in each.get_segments()] == [
+        [400.0, 400.0],
+        [900.0, 1100.0],
+    ]
+    ours, papers, _ = ratio.get_lines()
+    assert ours.get_color() == papers.get_color() == SYSTEM_COLORS["ga3c"] and papers.get_markerfacecolor() == "none"
 
 
 def calibrated(*speeds):

@@ -241,7 +241,7 @@ def _first_submission(results: Results) -> list[list[str]]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw the PPS as bars on a log axis, with our speed-ups and the paper's in a panel above."""
+    """Draw the PPS as points on a log axis, with our speed-ups and the paper's in a panel above."""
     from ga3c_tf.reproduce.drawing import speed_plots
 
     groups = []
@@ -249,7 +249,7 @@ def plot(results: Results, stem: Path) -> None:
         speeds = {system: results.values("pps", runs_of(results, network, system)) for system in ("a3c", "a2c", "ga3c")}
         ratios = list(speed_ups(results, network, "a3c").values())
         groups.append((network, speeds, ratios, papers_ratio(results, network)))
-    speed_plots.speed_bars(groups, stem)
+    speed_plots.speed_points(groups, stem)
 
 
 FIGURE = Figure(
