@@ -12,6 +12,7 @@ from matplotlib import pyplot as plt
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # palette of Okabe and Ito
 SYSTEM_COLORS = {"a3c": COLORS[4], "a2c": COLORS[2], "ga3c": COLORS[0]}
+NO_SYSTEM = "#7F7F7F"  # color of scores without training: the random policy and humans
 COLUMN = 3.3  # inches: the width of a column of the paper
 FONT = 7
 STYLE: dict[Any, Any] = {

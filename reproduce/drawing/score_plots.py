@@ -15,6 +15,7 @@ from matplotlib.ticker import LogLocator
 from ga3c_tf.reproduce.drawing.canvas import (
     COLORS,
     FONT,
+    NO_SYSTEM,
     SYSTEM_COLORS,
     canvas,
     handles,
@@ -26,17 +27,17 @@ from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.runs.curve import Columns
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
 
-MARKS = {  # marker and color of each method in Table 3
-    "random": ("x", "#7F7F7F"),
-    "human": ("^", "#7F7F7F"),
-    "A3C (4 days, CPU)": ("s", COLORS[4]),
-    "GA3C (1 day, GPU)": ("D", COLORS[1]),
+MARKS = {  # marker and color of each method in Table 3; the marks of the paper are open
+    "random": ("o", NO_SYSTEM),
+    "human": ("^", NO_SYSTEM),
+    "A3C (4 days, CPU)": ("s", SYSTEM_COLORS["a3c"]),
+    "GA3C (1 day, GPU)": ("D", SYSTEM_COLORS["ga3c"]),
 }
 GRID = 75
 LINE_STYLES = ("-", "--", "-.", ":")
 SYSTEM_STYLES = {"GA3C": "-", "A3C": "--", "A2C": "-."}
 """Line style of each system, the same in all panels, even if a panel lacks a system."""
-RANDOM_LINE: dict[str, Any] = {"color": "#7F7F7F", "linewidth": 0.7, "linestyle": ":"}
+RANDOM_LINE: dict[str, Any] = {"color": NO_SYSTEM, "linewidth": 0.7, "linestyle": ":"}
 GOAL_LINE: dict[str, Any] = {"color": "black", "linewidth": 0.7, "linestyle": (0, (6, 3))}
 NO_SCORES: Mapping[str, float | None] = MappingProxyType({})
 FAR_APART = 5
@@ -57,16 +58,17 @@ def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], lis
         for place, (method, value) in enumerate(marks.items()):
             if value is not None:
                 marker, color = MARKS[method]
-                axis.plot(place, value, marker, color=color, label=f"{method}, paper")
+                axis.plot(place, value, marker, color=color, markerfacecolor="none", label=f"{method}, paper")
         if random:
-            axis.plot(4, np.mean(random), "x", color=COLORS[0], label="random, ours")
+            axis.plot(4, np.mean(random), MARKS["random"][0], color=NO_SYSTEM, label="random, ours")
         known = [*random, *ours, *(value for value in marks.values() if value is not None)]
         if ours:
+            color = SYSTEM_COLORS["ga3c"]
             if len(sample) > 1:
                 low, high = mean_interval(sample)
                 known.append(low)
-                axis.vlines(5, low, high, color=COLORS[0], linewidth=2, alpha=0.5)
-            axis.plot([5] * len(ours), ours, "_", color=COLORS[0], markersize=6, label="GA3C, ours (seeds; bar: 95 %)")
+                axis.vlines(5, low, high, color=color, linewidth=2, alpha=0.5)
+            axis.plot([5] * len(ours), ours, "_", color=color, markersize=6, label="GA3C, ours (seeds; bar: 95 %)")
         axis.set_title(name)
         if min(known, default=0.0) > 0:
             axis.set_yscale("log")

@@ -13,6 +13,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing import score_plots
+from ga3c_tf.reproduce.drawing.canvas import NO_SYSTEM, SYSTEM_COLORS
 from ga3c_tf.reproduce.figures.learning import (
     batch_size,
     environments,
@@ -195,6 +196,19 @@ def test_tuned_scores_stand_beside_what_others_published(folder):
     text = "\n".join(scores_figure.details(made(folder, "scores", budget="tuned")))
     assert "| up_n_down | 20,000 [20,000, 20,000] (100 episodes), 1 seed | 57,099 | 147,169 |" in text
     assert text.count("| 147,169 |") == 1 and "15,460" not in text  # Q*bert has no score of ours
+
+
+def test_a_system_has_its_color_in_the_picture_of_scores_and_the_papers_marks_are_open(monkeypatch, tmp_path):
+    drawn = []
+    monkeypatch.setattr(score_plots, "save", lambda figure, stem: drawn.append(figure))
+    papers = {"random": 1.0, "human": 30.0, "A3C (4 days, CPU)": 10.0, "GA3C (1 day, GPU)": 20.0}
+    score_plots.score_panels([(str(number), papers, [1.0], [15.0], [15.0]) for number in range(9)], tmp_path / "scores")
+    lines = {line.get_label(): line for line in drawn[0].axes[0].get_lines()}
+    colors = {"A3C": SYSTEM_COLORS["a3c"], "GA3C": SYSTEM_COLORS["ga3c"], "random": NO_SYSTEM, "human": NO_SYSTEM}
+    assert len(lines) == 6
+    for label, line in lines.items():
+        assert line.get_color() == colors[label.split(",")[0].split(" ")[0]]
+        assert (line.get_markerfacecolor() == "none") == label.endswith("paper")
 
 
 @pytest.mark.parametrize("game", RANDOM_SCORES)
