@@ -91,6 +91,7 @@ def score_curves(
     random: Mapping[str, float | None] = NO_SCORES,
     reach: Mapping[str, float | None] = NO_SCORES,
     goals: Mapping[str, float] = MappingProxyType({}),
+    time_label: str = "time (minutes)",
 ) -> None:
     """Draw the score against time and against agent steps, as the mean over seeds and their range.
 
@@ -103,6 +104,7 @@ def score_curves(
         reach: score that the axis must include, by title, so that it does not magnify the noise of runs that learned
             nothing.
         goals: score at which the runs end, by title, where there is one.
+        time_label: label of the axis of time, which says what the time counts from.
     """
     figure, axes = canvas(len(groups), 2, 0.6 + 1.4 * len(groups), sharey="row")
     for (time, steps), (title, curves) in zip(axes, groups.items(), strict=True):
@@ -120,7 +122,7 @@ def score_curves(
             time.set_xscale("log")
             time.xaxis.set_major_formatter("{x:g}")
         time.set_ylabel(f"{title}\nscore" if title else "score")
-    axes[-1, 0].set_xlabel("time (minutes)")
+    axes[-1, 0].set_xlabel(time_label)
     axes[-1, 1].set_xlabel("agent steps (millions)")
     legend_above(figure, handles(axes.flat), 2)
     save(figure, stem)

@@ -28,6 +28,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Finding,
 )
 from ga3c_tf.reproduce.measures.wording import described_ratio
+from ga3c_tf.reproduce.runs.curve import Columns
 from ga3c_tf.reproduce.runs.run import Run, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 
@@ -166,6 +167,12 @@ def _starting_s(run: Run, until: float) -> float:
     return sum(min(first, after) - start for start, first, after in zip(before, firsts, nexts, strict=True))
 
 
+def _timed_curve(run: Run) -> Columns:
+    """Return the curve of a run against the time that the findings use, which leaves out the start of each session."""
+    curve = run.curve
+    return {**curve, "time_s": np.array([time_s - _starting_s(run, time_s) for time_s in curve["time_s"]])}
+
+
 def _missed(results: Results, game: str) -> list[str]:
     """Return the systems of which a run has ended without reaching the score."""
     return [
@@ -205,11 +212,14 @@ def details(results: Results) -> list[str]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw the score of each run against time and against agent steps, a row for each game that has been run."""
+    """Draw the score of each run against time and against agent steps, a row for each game that has been run.
+
+    The time is that of the findings.
+    """
     from ga3c_tf.reproduce.drawing import score_plots
 
     curves = {
-        game: {SYSTEMS[system]: [run.curve for run in runs if run.finished] for system, runs in of.items()}
+        game: {SYSTEMS[system]: [_timed_curve(run) for run in runs if run.finished] for system, runs in of.items()}
         for game, of in groups(results).items()
     }
     drawn = {game: of for game, of in curves.items() if any(of.values())} or curves
@@ -219,6 +229,7 @@ def plot(results: Results, stem: Path) -> None:
         stem,
         random={title: RANDOM_SCORES.get(game) for game, title in titles.items()},
         goals={title: GOALS[game].score for game, title in titles.items()},
+        time_label="minutes from the end\nof the first episode",
     )
 
 
