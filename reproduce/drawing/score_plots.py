@@ -40,7 +40,7 @@ SYSTEM_STYLES = {"GA3C": "-", "A3C": "--", "A2C": "-."}
 RANDOM_LINE: dict[str, Any] = {"color": NO_SYSTEM, "linewidth": 0.7, "linestyle": ":"}
 GOAL_LINE: dict[str, Any] = {"color": "black", "linewidth": 0.7, "linestyle": (0, (6, 3))}
 NO_SCORES: Mapping[str, float | None] = MappingProxyType({})
-FAR_APART = 5
+FAR_APART = 10
 """The time axis is logarithmic if the ends of the curves differ by more than this factor."""
 
 
