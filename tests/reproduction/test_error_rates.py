@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 from invented_runs import Drawn
 
-from ga3c_tf.reproduce.figures.learning import sample_efficiency, speed, wall_clock
+from ga3c_tf.reproduce.figures.learning import learning_curves, sample_efficiency, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.figures.throughput import fixed_numbers, pps
+from ga3c_tf.reproduce.figures.throughput import fixed_numbers, pps, queues
 from ga3c_tf.reproduce.figures.throughput.fixed_numbers import NUMBERS, Conditions
 from ga3c_tf.reproduce.measures.effects import judged_again, paired_effect, welch_effect
 from ga3c_tf.reproduce.measures.judging import effect_verdict
-from ga3c_tf.reproduce.measures.verdicts import EQUAL_WIDE, HOLDS, NO_DIFFERENCE
+from ga3c_tf.reproduce.measures.random_policy import RandomPolicy
+from ga3c_tf.reproduce.measures.verdicts import EQUAL_WIDE, HOLDS, NO_DIFFERENCE, TOO_SHORT
 from ga3c_tf.reproduce.runs.specs import ADDED
 
 REPETITIONS = 400
@@ -151,6 +152,62 @@ def test_systems_that_are_as_soon_are_seldom_told_apart_and_the_sooner_mostly_fo
     assert share_wrong(lambda: races_drawn(rng, 1.0)) < MOST_WRONG
     assert share_found(lambda: races_drawn(rng, 4.0)) > 0.8
     assert share_found(lambda: races_drawn(rng, 1.5, latest=1.0)) < 0.05  # what is not seen does not count
+
+
+# learning-curves
+
+
+def scores_drawn(rng, monkeypatch, learned, gain):
+    """Verdicts on final scores that scatter by 1 point, as those of the random policy, whose mean is 0.
+
+    Args:
+        learned: points of A3C.
+        gain: points that GA3C scores above A3C.
+    """
+    monkeypatch.setattr(learning_curves, "random_of", lambda rates: RandomPolicy(0.0, 10.0, 100))
+    monkeypatch.setattr(learning_curves, "fewest_episodes", lambda runs: 100)
+
+    def number(spec, metric):
+        return learned + (gain if spec.system == "ga3c" else 0.0) + rng.normal()
+
+    return verdicts_of(learning_curves.findings(drawn("learning-curves", number)))
+
+
+def test_systems_that_score_the_same_are_seldom_told_apart_and_the_better_mostly_found(rng, monkeypatch):
+    assert share_wrong(lambda: scores_drawn(rng, monkeypatch, 10.0, 0.0)) < MOST_WRONG
+    assert share_found(lambda: scores_drawn(rng, monkeypatch, 10.0, 9.0)) > 0.8
+
+
+def test_nothing_is_decided_about_systems_that_play_like_the_random_policy(rng, monkeypatch):
+    """One seed passes the limit of the random policy in 5 % of cases at most, so three of one system hardly ever do."""
+    verdicts = [verdict for _ in range(REPETITIONS) for verdict in scores_drawn(rng, monkeypatch, 0.0, 0.0)]
+    assert np.mean([verdict == TOO_SHORT for verdict in verdicts]) > 0.99
+
+
+# queues
+
+
+def queues_drawn(rng, filled, batches):
+    """Verdicts on settings whose TPS scatters by 10 %.
+
+    Args:
+        filled: mean share of the training queue that is in use.
+        batches: power of the TPS that the prediction batches grow with; they scatter by 20 %.
+    """
+    speeds = {}
+
+    def number(spec, metric):
+        speed = speeds.setdefault(spec, math.exp(0.1 * rng.normal()))
+        if metric == queues.QUEUE:
+            return (filled + 0.1 * rng.normal()) * spec.config.num_agents * spec.config.segments_per_agent
+        return speed if metric == "tps" else speed**batches * math.exp(0.2 * rng.normal())
+
+    return verdicts_of(queues.findings(drawn("queues", number)))
+
+
+def test_queues_at_the_limit_and_batches_of_any_speed_are_seldom_judged_and_others_mostly(rng):
+    assert share_wrong(lambda: queues_drawn(rng, queues.FAR_BELOW, 0.0)) < MOST_WRONG
+    assert share_found(lambda: queues_drawn(rng, 0.3, 3.0)) > 0.8
 
 
 # sample-efficiency

@@ -5,6 +5,7 @@ import importlib.metadata
 import re
 import runpy
 import subprocess
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from ga3c_tf.reproduce.figures.figure import read_paper
 from ga3c_tf.reproduce.figures.learning import environments
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.records import NOT_RUN, read_records
-from ga3c_tf.reproduce.measures.verdicts import HOLDS, Claim, Finding
+from ga3c_tf.reproduce.measures.verdicts import HOLDS, INCONCLUSIVE, Claim, Finding
 from ga3c_tf.reproduce.pages import frozen
 from ga3c_tf.reproduce.pages.changes import CHANGES
 from ga3c_tf.reproduce.pages.report import stale_pages
@@ -253,3 +254,16 @@ def test_the_differences_are_numbered_without_a_gap():
     text = (RESULTS.path / "DIFFERENCES.md").read_text()
     numbers = re.findall(r"^## (D\d+)\*?: ", text, re.MULTILINE)
     assert numbers == [f"D{number}" for number in range(1, len(numbers) + 1)] and len(numbers) > 10
+
+
+def test_the_page_says_which_games_the_finding_about_a2c_depends_on():
+    """At `quick`, without one of the games."""
+    results = RESULTS.results(FIGURES["environments"], "quick")
+    undecided = []
+    for game in environments.groups(results):
+        rest = replace(results, runs=[run for run in results.runs if run.spec.game != game])
+        if environments.findings(rest)["A2C"].word == INCONCLUSIVE:
+            undecided.append(game)
+    assert undecided == ["cartpole", "minatar_breakout", "minatar_space_invaders"]
+    said = "it would be undecided without CartPole, without MinAtar Breakout or without MinAtar Space Invaders"
+    assert said in " ".join((RESULTS.path / "README.md").read_text().split())
