@@ -54,7 +54,7 @@ def evaluate(
         raise UserError(
             "--random is a policy of its own; it cannot be combined with --checkpoint, --greedy or --device"
         )
-    run = _agent_folder(run, pretrained)
+    run = _agent_folder(run, pretrained, fetch=not random)
     _check_agent(run, checkpoint, trust_code)
 
     from ga3c_tf.evaluation import RandomAgent, summary
@@ -198,13 +198,17 @@ def export(
     print(f"{file}: policy and value of {agent.config.env_id}; {metadata_of(file)} says how to use it")
 
 
-def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
+def _agent_folder(run: Path | None, pretrained: str | None, fetch: bool = True) -> Path:
     """Return the folder of the agent: a run folder or published weights.
 
-    RUN may be the name of published weights if no such path exists.
+    Args:
+        run: RUN of the command line; the name of published weights if no such path exists.
+        pretrained: name of published weights.
+        fetch: whether published weights that are not here are fetched; otherwise the folder may only have their card.
     """
-    from ga3c_tf.runs.published import published_folder, published_names
+    from ga3c_tf.runs.published import published_card, published_folder, published_names
 
+    folder_of = published_folder if fetch else published_card
     if run is not None and pretrained is None:
         if os.path.lexists(run):  # unlike `Path.exists`, raises nothing for names that are too long or unreadable
             return run
@@ -212,9 +216,9 @@ def _agent_folder(run: Path | None, pretrained: str | None) -> Path:
         close = "" if str(run) in names else did_you_mean(str(run), names)
         if close:
             raise UserError(f"{run} is not a run folder, and no published weights have this name{close}")
-        return published_folder(str(run)) if str(run) in names else run
+        return folder_of(str(run)) if str(run) in names else run
     if run is None and pretrained is not None:
-        return published_folder(pretrained)
+        return folder_of(pretrained)
     raise UserError("name either a folder RUN or --pretrained weights")
 
 

@@ -32,17 +32,26 @@ def published_names() -> list[str]:
     return sorted(path.parent.name for path in PUBLISHED.glob(f"*/{SCORE}"))
 
 
+def published_card(name: str) -> Path:
+    """Return the installed folder of the published weights called `name`, which may lack the weights themselves.
+
+    Raises:
+        UserError: no published weights have this name.
+    """
+    names = published_names()
+    if name not in names:
+        hint = did_you_mean(name, names) or f"; there are {', '.join(names) or 'none'}"
+        raise UserError(f"no pretrained weights {name!r}{hint}")
+    return PUBLISHED / name
+
+
 def published_folder(name: str) -> Path:
     """Return the folder of the published weights called `name`, and fetch them first if they are not here.
 
     Raises:
         UserError: no published weights have this name, or they cannot be fetched.
     """
-    names = published_names()
-    if name not in names:
-        hint = did_you_mean(name, names) or f"; there are {', '.join(names) or 'none'}"
-        raise UserError(f"no pretrained weights {name!r}{hint}")
-    folder = PUBLISHED / name
+    folder = published_card(name)
     return folder if file_of(folder) else _cached(folder)
 
 

@@ -10,7 +10,9 @@ import threading
 import pytest
 from commands import ga3c_tf
 
+from ga3c_tf.cli import agents
 from ga3c_tf.errors import UserError
+from ga3c_tf.evaluation import RandomAgent
 from ga3c_tf.runs import published
 from ga3c_tf.runs.weights import FILE
 
@@ -101,6 +103,13 @@ def test_many_may_fetch_at_once(clone, monkeypatch, tmp_path):
         assert found == [(folder, sorted([FILE, *CARD]))] * 8
         assert [path.name for path in folder.parent.iterdir()] == [NAME]
         shutil.rmtree(tmp_path / "cache")
+
+
+def test_the_random_policy_needs_no_weights(clone):
+    folder = agents._agent_folder(None, NAME, fetch=False)
+    assert RandomAgent(folder, 0).config.env_id == "MinAtar/Freeway-v1"
+    with pytest.raises(UserError, match="not in this installation"):
+        agents._agent_folder(None, NAME)
 
 
 def refused(name=NAME):
