@@ -42,6 +42,7 @@ class RunFolder:
             UserError: the folder exists and is not empty, or cannot be used.
         """
         path = Path(config.run_dir) if config.run_dir else Path("runs") / _default_name(config.env_id)
+        _check_encoding(path)
         try:
             taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
         except OSError as error:
@@ -128,9 +129,10 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             return
         name = self.path.name
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         for number in itertools.count(2):
             try:
-                self.path.mkdir(parents=True)
+                self.path.mkdir()
                 break
             except FileExistsError:
                 self.path = self.path.with_name(f"{name}-{number}")
@@ -253,6 +255,18 @@ def read_config(path: Path | str) -> Config:
     if digests and _digest(text) not in digests:
         raise UserError(f"{file} is not what the run wrote: damaged, or edited; other settings want a run of their own")
     return config
+
+
+def _check_encoding(path: Path) -> None:
+    """Refuse a path that is not UTF-8, because TensorFlow cannot write to it.
+
+    Raises:
+        UserError: the path is not UTF-8.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"the run folder {str(path)!a} is not UTF-8; name another --run-dir") from None
 
 
 def _default_name(env_id: str) -> str:

@@ -57,6 +57,19 @@ def test_the_default_folder_is_named_after_the_environment(tmp_path, monkeypatch
     assert "/" not in RunFolder.plan(Config(env_id="../x:Y-v0")).path.name
 
 
+@pytest.mark.timeout(10)
+def test_a_link_to_a_disk_that_is_not_there_is_no_folder_for_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").symlink_to(tmp_path / "disk")
+    with pytest.raises(UserError, match=r"cannot write the run folder runs/.*: File exists"):
+        RunFolder.plan(Config()).create([], {})
+
+
+def test_a_name_that_is_not_utf_8_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"the run folder '.*bad\\udcff' is not UTF-8"):
+        RunFolder.plan(Config(run_dir=os.fsdecode(bytes(tmp_path) + b"/bad\xff")))
+
+
 def test_a_folder_that_is_not_empty_is_refused_and_left_alone(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UserError, match="exists and is not empty"):
