@@ -19,6 +19,7 @@ from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.onednn import SWITCH, enable_onednn, enabled_too_late
+from ga3c_tf.host.open_files import open_files_allowed
 from ga3c_tf.plugins import check_trust, installer
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import RunFolder
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from ga3c_tf.systems.system import System
     from ga3c_tf.systems.training import Training
 
+FILES_PER_PROCESS = 3
+"""Files that the server has open for each agent process (measured: 47 with 8 processes, 119 with 32)."""
+OTHER_FILES = 100
+"""Room for TensorFlow's files, those of the run folder, and those of the program that trains."""
 SERIAL = "ga3c_tf.systems.serial:SerialGA3C"
 
 
@@ -189,6 +194,22 @@ def _check_cluster(config: Config, ray: str | None) -> None:
         check_room(ray, len(config.remote_actors))
 
 
+def _check_open_files(processes: int) -> None:
+    """Allow this process the open files that it needs for its agent processes.
+
+    Raises:
+        UserError: the system allows fewer.
+    """
+    needed = FILES_PER_PROCESS * processes + OTHER_FILES
+    allowed = open_files_allowed(needed)
+    if allowed < needed:
+        most = max(1, (allowed - OTHER_FILES) // FILES_PER_PROCESS)
+        raise UserError(
+            f"{processes} agent processes need {needed} open files, and the limit is {allowed} (ulimit -Hn); it is "
+            f"enough for {most}"
+        )
+
+
 def _training(
     run: RunFolder, spec: EnvironmentSpec, warn: Callable[[str], None], ray: str | None
 ) -> tuple[Training, dict]:
@@ -208,6 +229,8 @@ def _training(
     config = run.config
     if config.serial:
         make_deterministic(config.seed or 0)
+    else:
+        _check_open_files(config.num_agents if config.system == "a3c" else config.processes(usable_cores()))
     # With several epochs, agents wait while a batch is trained on, and an update may use the cores that they leave.
     threads = usable_cores() if config.epochs > 1 else None
     device = configure_device("cpu" if config.system == "a3c" else config.device, threads)

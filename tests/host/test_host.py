@@ -2,6 +2,7 @@
 
 import math
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from ga3c_tf.host import cgroups, machine, memory, scheduling
+from ga3c_tf.host.open_files import open_files_allowed
 from ga3c_tf.host.processes import process_group
 
 GIB = 2**30
@@ -167,3 +169,21 @@ def test_only_the_cores_that_this_process_may_use_count_by_their_number(tmp_path
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 3})
     assert scheduling._core_times() == (450 + 2, 621 + 8)
     assert scheduling.busy_seconds() == (171 + 6) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize(
+    ("limits", "allowed", "set_to"),
+    [
+        ((1024, 4096), 2000, (2000, 4096)),
+        ((3000, 4096), 3000, None),
+        ((1024, 1500), 1500, (1500, 1500)),
+        ((1024, resource.RLIM_INFINITY), 2000, (2000, resource.RLIM_INFINITY)),
+        ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), 2000, None),
+    ],
+)
+def test_the_limit_of_open_files_is_raised_as_far_as_needed(monkeypatch, limits, allowed, set_to):
+    set_limits = []
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: limits)
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, values: set_limits.append(values))
+    assert open_files_allowed(2000) == allowed
+    assert set_limits == ([set_to] if set_to else [])
