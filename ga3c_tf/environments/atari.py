@@ -38,6 +38,10 @@ def load_ale() -> types.ModuleType:
     return ale_py
 
 
+MOST_BEGINNINGS = 10
+"""Number of times that a game is begun if it ends during the no-ops of the beginning."""
+
+
 class AtariEnvironment(gymnasium.Env):
     """An Atari game with states uint8 (84, 84, frame_stack), newest frame last.
 
@@ -75,6 +79,7 @@ class AtariEnvironment(gymnasium.Env):
         self.metadata = {**self._game.metadata, "render_fps": max(1, EMULATOR_HZ // config.frame_skip)}
         self._actions = list(self._game._action_set)
         self._noop = self._actions[self._game.get_action_meanings().index("NOOP")]
+        self._env_id = config.env_id
         self._frame_skip = config.frame_skip
         self._noop_max = config.noop_max
         self._life_loss_ends = config.terminal_on_life_loss
@@ -95,11 +100,19 @@ class AtariEnvironment(gymnasium.Env):
 
         Returns:
             The state, and an info dict with 'lives' and 'episode_frame_number' (in raw frames).
+
+        Raises:
+            UserError: the game ends during the no-ops of the beginning again and again.
         """
         self._game.reset(seed=seed)
-        while not self._begin():
+        for _ in range(MOST_BEGINNINGS):
+            if self._begin():
+                return self._stack, self._info()
             self._game.reset()
-        return self._stack, self._info()
+        raise UserError(
+            f"{self._env_id} ends before its first step in {MOST_BEGINNINGS} attempts; lower --frame-skip, "
+            "--frame-stack or --noop-max"
+        )
 
     def step(self, action: int):
         """Repeat `action` for frame_skip raw frames, or until the episode ends.

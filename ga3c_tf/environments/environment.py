@@ -85,7 +85,7 @@ def make_limited_environment(config: Config, most_steps: int, render_mode: str |
 def describe_environment(config: Config) -> EnvironmentSpec:
     """Return the shape and dtype of states and the number of actions.
 
-    The environment is made and closed again. Environments other than Atari games are also tried for one step.
+    The environment is made, reset and closed again. Environments other than Atari games are also tried for one step.
 
     Raises:
         UserError: an error of `make_environment`, or the environment cannot be reset or stepped, or its observations do
@@ -97,6 +97,8 @@ def describe_environment(config: Config) -> EnvironmentSpec:
     try:
         if isinstance(env, StateEnvironment):
             env.try_out()
+        else:
+            env.reset()
         return EnvironmentSpec(tuple(states.shape), states.dtype.name, int(actions.n))
     finally:
         env.close()

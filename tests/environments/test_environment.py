@@ -118,6 +118,14 @@ def test_atari_spec(preprocessing, depth):
     assert (type(reward), terminated, truncated) == (float, False, False)
 
 
+@pytest.mark.timeout(60)
+def test_a_game_that_ends_before_its_first_step_is_refused():
+    """Nobody serves for 3,100 frames of no-ops on Pong."""
+    config = settings(preprocessing="nvlabs", frame_skip=100, frame_stack=32)
+    with pytest.raises(UserError, match="ALE/Pong-v5 ends before its first step in 10 attempts; lower --frame-skip"):
+        describe_environment(config)
+
+
 @pytest.mark.parametrize("skip", [1, 2, 4])
 def test_standard_is_maximum_of_last_two_frames_and_area_resize(skip):
     env = make_environment(settings(env_id="ALE/Breakout-v5", repeat_action_probability=0.0, frame_skip=skip))
