@@ -142,7 +142,7 @@ def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
     os.environ["KERAS_BACKEND"] = "tensorflow"  # the module may import Keras, which reads this only once
     try:
         return importlib.import_module(module)
-    except Exception as error:  # a user module may raise anything
+    except (Exception, SystemExit) as error:  # a user module may raise anything, and may end the program
         raise UserError(f"{wanted_by}: the module {module!r} cannot be imported: {one_line(error)}") from error
 
 

@@ -257,6 +257,7 @@ number = 3
 def user_module(tmp_path, monkeypatch):
     (tmp_path / "my_networks.py").write_text(textwrap.dedent(USER_MODULE))
     (tmp_path / "my_broken_module.py").write_text("import no_such_module\n")
+    (tmp_path / "my_program.py").write_text("import sys\nsys.exit(0)\n")
     monkeypatch.chdir(tmp_path)  # found from the current folder, as users expect
     monkeypatch.setattr("sys.path", list(sys.path))
     monkeypatch.delitem(sys.modules, "my_networks", raising=False)
@@ -278,6 +279,7 @@ def test_a_users_network(user_module):
         ("my_networks:", "has no function ''"),
         ("no_such_networks:good", "'no_such_networks' cannot be imported"),
         ("my_broken_module:good", "'my_broken_module' cannot be imported"),
+        ("my_program:good", "'my_program' cannot be imported: SystemExit: 0"),
         (":good", "'' cannot be imported"),
         ("my_networks:no_model", "returned int; it must return a keras.Model"),
         ("my_networks:failing", "failed: RuntimeError: two lines"),
