@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -13,11 +14,19 @@ class OutputClosed(BrokenPipeError):
     """Raised when the reader of the output has closed it, which is a request to end."""
 
 
-def open_closed_output() -> None:
-    """Send standard output and standard error to /dev/null where they are closed (`>&-`): Python has no stream then."""
+def prepare_output() -> None:
+    """Prepare standard output and standard error, so that no text that is written to them ends the program.
+
+    Where they are closed (`>&-`), Python has no stream, and they are sent to /dev/null. Characters that they cannot
+    encode are written as escape sequences.
+    """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(OSError):  # of a stream that cannot be flushed
+                stream.reconfigure(errors="backslashreplace")
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -54,6 +55,8 @@ def evaluate(
         raise UserError(
             "--random is a policy of its own; it cannot be combined with --checkpoint, --greedy or --device"
         )
+    if output is not None:
+        _check_writable(output)
     run = _agent_folder(run, pretrained, fetch=not random)
     _check_agent(run, checkpoint, trust_code)
 
@@ -99,6 +102,7 @@ def play(
     from ga3c_tf.playback import play_window, record
 
     agent = _trained_agent(run, checkpoint, sample, seed, device)
+    exit_on_signals()
     if video is None:
         scores = play_window(agent, episodes, seed, max_episode_steps)
     else:
@@ -263,6 +267,19 @@ def _in_words(result: dict[str, Any], policy: str) -> str:
         f"median {result['median']:.2f}\n"
         f"protocol: {result['protocol']}"
     )
+
+
+def _check_writable(file: Path) -> None:
+    """Refuse a file that cannot be written, before the episodes are played.
+
+    Raises:
+        UserError: a folder above it is a file, or it is in a folder that cannot be written.
+    """
+    there = next(path for path in (file, *file.absolute().parents) if os.path.exists(path))
+    if there != file and not there.is_dir():
+        raise UserError(f"cannot write {file}: {there} is not a folder")
+    if not os.access(there, os.W_OK):
+        raise UserError(f"cannot write {file}: {os.strerror(errno.EACCES)}")
 
 
 def _write(file: Path, result: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from click.exceptions import Exit, NoArgsIsHelpError
 
 from ga3c_tf import __version__
 from ga3c_tf.cli import agents, figures, tools, training
-from ga3c_tf.console import discard_unwritten, open_closed_output, warn
+from ga3c_tf.console import discard_unwritten, prepare_output, warn
 from ga3c_tf.errors import UserError
 
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -28,7 +28,7 @@ def main() -> None:
 
     Exit codes: 0 success, 1 failure, 2 bad input, 128 + n ended by signal n.
     """
-    open_closed_output()
+    prepare_output()
     try:
         code = cli.main(standalone_mode=False) or 0
         sys.stdout.flush()

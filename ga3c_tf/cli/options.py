@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,17 @@ from click.types import convert_type
 from ga3c_tf.config import MOST_EPISODE_STEPS, Config, is_optional, option_of, setting_type
 from ga3c_tf.config.declaration import SYSTEMS
 from ga3c_tf.config.presets import USUAL_PRESET
+
+
+class FiniteRange(click.FloatRange):
+    """A range of finite numbers; click's own lets not-a-number through."""
+
+    def convert(self, value, param, ctx):
+        """Return the number, or fail with a message for the user."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
 
 
 def config_options(command):
@@ -153,7 +165,7 @@ def cluster_options(command):
         ),
         click.option(
             "--gpus-per-run",
-            type=click.FloatRange(0),
+            type=FiniteRange(0),
             help="With --ray: GPUs, or the share of one, for each run [default: 1 if run and cluster can use one].",
         ),
         click.option(

@@ -6,7 +6,7 @@ import json
 
 import rich_click as click
 
-from ga3c_tf.cli.options import setting_options
+from ga3c_tf.cli.options import FiniteRange, setting_options
 from ga3c_tf.cli.terminal import exit_on_signals
 from ga3c_tf.config import Config
 from ga3c_tf.console import warn
@@ -33,7 +33,7 @@ BENCH_SETTINGS = (
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(2, 3600),
+    type=FiniteRange(2, 3600),
     default=60,
     show_default=True,
     help="Seconds for which the whole system is measured. The benchmark takes about twice as long for each device.",

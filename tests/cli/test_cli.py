@@ -179,6 +179,11 @@ def test_games_lists_the_atari_ids():
         (["plot", "x" * 300], "is not a run folder: File name too long"),
         (["report", "--out", "x" * 300], "as a results folder: File name too long"),
         (["train", "CartPole-v1", "--normalize-images"], "--normalize-images has no effect on CartPole-v1"),
+        (
+            ["train", "CartPole-v1", "--log-seconds", "1e-6"],
+            "(--log-seconds) is 1e-06; it must be at least 0.01",
+        ),
+        (["bench", "--seconds", "nan"], "nan is not a finite number"),
     ],
 )
 def test_bad_input_is_one_line_with_exit_code_2_and_writes_nothing(tmp_path, arguments, words):
@@ -479,11 +484,57 @@ def test_a_result_is_written_through_links_and_into_pipes(tmp_path):
     writer.join()
 
 
-def test_scores_are_printed_even_if_the_file_cannot_be_written(run, tmp_path):
+def test_a_file_that_cannot_be_written_is_refused_before_the_episodes(tmp_path):
     (tmp_path / "taken").write_text("")
-    done = ga3c_tf("evaluate", run[0], "--episodes", 1, "--output", tmp_path / "taken" / "score.json")
+    line = refused("evaluate", "pong", "--output", tmp_path / "taken" / "a folder" / "score.json")
+    assert line.endswith(f"score.json: {tmp_path / 'taken'} is not a folder")
+
+
+def test_scores_are_printed_even_if_the_file_cannot_be_written(run):
+    done = ga3c_tf("evaluate", run[0], "--episodes", 1, "--output", "/dev/full")
     assert done.returncode == 2 and "95 % interval" in done.stdout
-    assert "score.json: File exists" in done.stderr or "score.json: Not a directory" in done.stderr
+    assert "cannot write /dev/full: No space left on device" in done.stderr
+
+
+def test_more_processes_than_open_files_allow_are_refused(tmp_path):
+    words = [
+        "train",
+        "CartPole-v1",
+        "--scheduling",
+        "plain",
+        "--agents",
+        "100",
+        "--adjustment",
+        "off",
+        "--steps",
+        "1000",
+    ]
+    limited = ["bash", "-c", 'ulimit -n 200; exec "$@"', "bash", sys.executable, "-m", "ga3c_tf", *words]
+    done = subprocess.run(limited, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 2 and list(tmp_path.iterdir()) == []
+    assert (
+        "100 agent processes need 400 open files, and the limit is 200 (ulimit -Hn); it is enough for 33" in done.stderr
+    )
+
+
+def test_text_that_the_output_cannot_encode_is_escaped(run, tmp_path):
+    named = tmp_path / "caf\u00e9"
+    shutil.copytree(run[0], named)
+    ascii_only = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
+    done = ga3c_tf("resume", named, fresh=True, env=ascii_only)
+    assert done.returncode == 2 and "caf\\xe9 has reached its budget" in done.stderr
+
+
+def test_a_signal_leaves_no_part_of_a_video(tmp_path):
+    words = ["play", "--pretrained", "pong", "--episodes", 50, "--video", tmp_path / "game.mp4"]
+    command = [sys.executable, "-m", "ga3c_tf", *map(str, words)]
+    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL) as playing:
+        while not any(file.stat().st_size for file in tmp_path.iterdir()):
+            assert playing.poll() is None
+            time.sleep(0.1)
+        playing.send_signal(signal.SIGTERM)
+        assert playing.wait(20) == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["game.mp4", "game.gif"])
