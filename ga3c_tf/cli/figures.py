@@ -75,7 +75,7 @@ def reproduce(
     if bool(name) == everything:
         raise UserError("name one --figure, or give --all; --list names the figures")
     chosen = _games_of(chosen)
-    _check_users_names(changes)
+    _check_names(changes)
     figures = [figure_called(name)] if name else figures_with(budget, chosen)
     executor = _executor(say, **cluster)
     if dry_run:
@@ -151,15 +151,17 @@ def _games_of(given: list[str]) -> list[str]:
     return list(dict.fromkeys(names.get(env_id, env_id) for env_id in ids))
 
 
-def _check_users_names(changes: dict[str, str]) -> None:
-    """Check that the user's losses and networks exist before any run begins.
+def _check_names(changes: dict[str, str]) -> None:
+    """Check that losses and networks exist before any run begins.
 
     Raises:
         UserError: one does not exist.
     """
+    from ga3c_tf.config import check_name
     from ga3c_tf.plugins import users_function
 
     for name, value in changes.items():
+        check_name(name, value)
         if ":" in value:
             users_function(value, name)
 

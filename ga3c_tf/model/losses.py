@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ga3c_tf.config import Config
+from ga3c_tf.config import Config, check_name
 from ga3c_tf.errors import UserError
 from ga3c_tf.model import corrections
 from ga3c_tf.model.tensorflow import tf
@@ -48,8 +48,7 @@ def find_loss(config: Config, num_actions: int) -> LossFunction:
     name = config.loss
     if name == "paper":
         return actor_critic
-    if ":" not in name:
-        raise UserError(f"unknown loss {name!r}; it must be paper or 'module:function'")
+    check_name("loss", name)
     function = users_function(name, f"loss {name!r}")
     found: list = []
 

@@ -14,8 +14,8 @@ from typing import Literal
 
 import numpy as np
 
-from ga3c_tf.config import SMALLEST_SCREEN
-from ga3c_tf.errors import UserError, did_you_mean
+from ga3c_tf.config import SMALLEST_SCREEN, check_name
+from ga3c_tf.errors import UserError
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.plugins import one_line, users_function
 
@@ -105,13 +105,8 @@ def build_network(
     if ":" in name:
         with _global_dtype_policy(dtype_policy):
             return _user_network(name, shape, dtype, num_actions, seed)
+    check_name("network", name)
     name = _for_observation(shape) if name == "auto" else name
-    if name not in _BUILDERS:
-        known = [*_BUILDERS, "auto"]
-        raise UserError(
-            f"unknown network {name!r}; it must be one of {', '.join(known)}, or 'module:function'"
-            f"{did_you_mean(name, known)}"
-        )
     scaling: Scaling = "x / 128 - 1"
     if normalize_images:
         scaling = "x / 255"

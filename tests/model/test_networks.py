@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from ga3c_tf.config import BUILT_IN
 from ga3c_tf.errors import UserError
+from ga3c_tf.model import networks
 from ga3c_tf.model.networks import build_network
 
 OBSERVATIONS = {"small": ((84, 84, 4), np.uint8), "minatar": ((10, 10, 6), np.uint8), "mlp": ((4,), np.float32)}
@@ -318,6 +320,10 @@ def test_a_network_that_does_not_fit(name, observation, message):
     with pytest.raises(UserError, match=message) as error:
         build(name, observation=observation)
     assert "\n" not in str(error.value)
+
+
+def test_every_name_of_a_network_has_a_builder():
+    assert {*BUILT_IN["network"]} == {*networks._BUILDERS, "auto"}
 
 
 def test_large_is_large_4():

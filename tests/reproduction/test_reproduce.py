@@ -585,6 +585,11 @@ def test_a_damaged_result_is_refused_by_name(tmp_path):
         (["reproduce", "--figure", "pps", "--seeds", "0"], "0 is not in the range"),
         (["reproduce", "--figure", "tps", "--games", "Pole-v7"], "unknown environment 'Pole-v7'"),
         (["reproduce", "--figure", "tps", "--loss", "mine:huber"], "the module 'mine' cannot be imported"),
+        (
+            ["reproduce", "--figure", "scores", "--budget", "smoke", "--loss", "huber"],
+            "unknown loss 'huber'; it must be paper or 'module:function'",
+        ),
+        (["reproduce", "--all", "--dry-run", "--network", "smal"], "unknown network 'smal'; it must be small, large, "),
         (["reproduce", "--figure", "pps", "--network", "large-1"], "compares settings of --network; it does not go"),
         (
             ["reproduce", "--figure", "pps", "--budget", "tiny"],
