@@ -309,7 +309,7 @@ class ResultsFolder:
         """
         default = figure.all_specs(budget)
         # 1. Games and seeds: by default, as asked for, and as recorded before.
-        known_games = list(dict.fromkeys([*figure.games[budget], *games, *(record.game for record in records)]))
+        known_games = list(dict.fromkeys([*figure.games[budget], *games, *_games_of(figure, budget, records)]))
         added = {spec.id for spec in default if spec.is_added}
         known_seeds = [
             *(spec.seed for spec in default if not spec.is_added),
@@ -331,6 +331,12 @@ class ResultsFolder:
         extra = [spec for spec in default if spec.is_added and (spec.game, spec.seed) not in begun]
         own = planned + (extra if any((self.runs / spec.id).exists() for spec in extra) else [])
         return list(dict.fromkeys([*(() if changes else own), *there]))
+
+
+def _games_of(figure: Figure, budget: str, records: list[Record]) -> list[str]:
+    """Return the recorded games that the figure still takes; earlier versions ran some that it does not."""
+    recorded = dict.fromkeys(record.game for record in records)
+    return [game for game in recorded if game in figure.games[budget] or figure.takes_games(budget, [game])]
 
 
 def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping[str, str]) -> str:

@@ -259,6 +259,16 @@ def env_id_of(game: str) -> str:
     return GAMES.get(game, game)
 
 
+def is_atari(game: str) -> bool:
+    """Return whether a game is an Atari game."""
+    return env_id_of(game).startswith("ALE/")
+
+
+def network_of(game: str) -> dict[str, Any]:
+    """Return the setting of the paper's network for an Atari game; other environments have networks of their own."""
+    return {"network": "small"} if is_atari(game) else {}
+
+
 def check_games(games: Sequence[str]) -> None:
     """Refuse unknown games.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ga3c_tf.config.presets import preset_beside
-from ga3c_tf.reproduce.runs.specs import RunSpec, env_id_of, run_spec
+from ga3c_tf.reproduce.runs.specs import RunSpec, is_atari, run_spec
 
 EVALUATION_EPISODES = 100
 
@@ -19,7 +19,7 @@ def tuned_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> R
         system: a name in `SYSTEMS`.
         settings: settings that override those of the preset.
     """
-    preset = "tuned" if env_id_of(game).startswith("ALE/") else "tuned-small"
+    preset = "tuned" if is_atari(game) else "tuned-small"
     return run_spec(
         game,
         seed,

@@ -12,6 +12,7 @@ from ga3c_tf.reproduce import command
 from ga3c_tf.reproduce.drawing import score_plots
 from ga3c_tf.reproduce.figures.learning import batch_size, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.measures.records import write_records
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,
     FEW_SEEDS,
@@ -252,3 +253,13 @@ def test_a_damaged_list_of_methods_is_refused_by_name(folder):
         (folder.path / "methods.json").write_text(text)
         with pytest.raises(UserError, match=r"methods\.json is damaged"):
             folder.methods()
+
+
+def test_recorded_games_that_a_figure_no_longer_takes_are_left_out(folder):
+    """Earlier versions ran `pps` in games for which its networks are not, and recorded the failures."""
+    figure = FIGURES["pps"]
+    [spec, *_] = figure.specs("quick", "pong", 1)
+    failed(folder, spec, "no such thing")
+    [record] = figure.records([Run.of(spec, folder.runs)])
+    write_records(folder.measured_file(figure, "quick"), [record, replace(record, game="cartpole")])
+    assert {run.spec.game for run in folder.results(figure, "quick").runs} == {"pong"}

@@ -240,6 +240,22 @@ def test_a_method_of_ones_own_goes_with_figures_that_are_not_about_it():
     assert FIGURES["pps"].changed_specs("quick", {"loss": "mine:huber"})
 
 
+@pytest.mark.parametrize("budget", ["quick", "paper"])
+@pytest.mark.parametrize("game", ["cartpole", "minatar_breakout", "mine:Pole-v0"])
+def test_games_other_than_atari_have_no_network_for_atari(game, budget):
+    specs = {figure.name: figure.all_specs(budget, 1, [game]) for figure in figures_with(budget, [game])}
+    assert {"tps", "queues", "learning-curves", "scores"} <= specs.keys()
+    assert not {"pps", "utilization"} & specs.keys()
+    assert {dict(spec.settings).get("network", "auto") for each in specs.values() for spec in each} == {"auto"}
+
+
+@pytest.mark.parametrize("name", ["pps", "utilization"])
+def test_figures_that_compare_networks_are_about_atari(name):
+    with pytest.raises(UserError, match="compare networks for Atari games; they do not go with cartpole"):
+        FIGURES[name].all_specs("quick", games=["cartpole"])
+    assert FIGURES[name].all_specs("quick", 1, ["breakout"])
+
+
 @pytest.mark.parametrize(("game", "network"), [("pong", "small"), ("breakout", "small"), ("minatar_breakout", None)])
 def test_dynamic_adjustment_has_the_papers_network_on_atari_only(game, network):
     spec = adjustment.dynamic("quick", game, 1)

@@ -28,7 +28,7 @@ from ga3c_tf.reproduce.measures.random_policy import RandomPolicy, has_left_rand
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Claim, Finding
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, run_spec
+from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, network_of, run_spec
 
 FINAL = "final rolling score"
 BEST = "best rolling score"
@@ -64,7 +64,7 @@ def _quick(game: str, seed: int, system: str) -> RunSpec:
         num_predictors=2,
         num_trainers=2,
         min_training_batch=20,
-        network="small",
+        **network_of(game),
         minutes=QUICK_MINUTES,
         checkpoint_minutes=5.0,
         **QUICK_OPTIMIZER,

@@ -14,7 +14,7 @@ from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import CHANCE, INCONCLUSIVE, LEAST_SEEDS, RUNS_MISSING, score_verdict
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, env_id_of, run_spec
+from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, network_of, run_spec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
 LEARNING_RATES = {"normal": 1e-3, "lower": 3e-4}
@@ -60,7 +60,7 @@ def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_
         num_predictors=2,
         num_trainers=2,
         min_training_batch=20,
-        network="small" if env_id_of(game).startswith("ALE/") else "auto",
+        **{"network": "auto", **network_of(game)},  # named in any case, as in the ids of earlier runs
         learning_rate=learning_rate,
         minutes=MINUTES[budget],
         log_seconds=60.0 if budget == "paper" else 5.0,

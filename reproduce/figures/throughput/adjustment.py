@@ -26,7 +26,7 @@ from ga3c_tf.reproduce.figures.throughput.pps import with_or_without_gpu
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import EQUAL_WIDE, Claim
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec, workers_of
+from ga3c_tf.reproduce.runs.specs import RunSpec, network_of, run_spec, workers_of
 
 MINUTES = {"quick": 20.0, "paper": 240.0}
 PERIOD_S = {"quick": 20.0, "paper": 60.0}
@@ -58,7 +58,7 @@ def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> 
         num_agents=1,
         num_predictors=1,
         num_trainers=1,
-        **fixed_numbers.network_of(game),
+        **network_of(game),
         min_training_batch=0,
         adjustment="paper",
         adjustment_seconds=PERIOD_S[budget],

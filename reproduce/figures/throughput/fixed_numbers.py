@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ga3c_tf.reproduce.figures.figure import Measure
 from ga3c_tf.reproduce.measures.effects import Effect, equality, paired_ratio
@@ -23,7 +23,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 )
 from ga3c_tf.reproduce.measures.wording import described_ratio
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import RunSpec, env_id_of, run_spec
+from ga3c_tf.reproduce.runs.specs import RunSpec, network_of, run_spec
 
 WORKERS = ("agents", "predictors", "trainers")
 SECONDS = 36.0
@@ -60,11 +60,6 @@ def specs(game: str, seed: int) -> list[RunSpec]:
         )
         for agents, predictors, trainers in product(*NUMBERS)
     ]
-
-
-def network_of(game: str) -> dict[str, Any]:
-    """Return the setting of the paper's network for an Atari game; other environments have networks of their own."""
-    return {"network": "small"} if env_id_of(game).startswith("ALE/") else {}
 
 
 def measures(run: Run) -> list[Measure]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, fair_to_a3c, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import growth, paired_ratio
@@ -12,7 +13,7 @@ from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Claim, Finding
 from ga3c_tf.reproduce.measures.wording import described_ratio
 from ga3c_tf.reproduce.runs.run import Run, comparable, made_together
-from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
+from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, is_atari, run_spec
 
 NETWORKS = {
     "small": "small",
@@ -46,9 +47,14 @@ def specs(budget: str, game: str, seed: int, minutes: float | None = None) -> li
         game: name of the game.
         seed: seed of the runs.
         minutes: length of the runs, instead of that of the budget; without effect at `smoke`.
+
+    Raises:
+        UserError: the networks are not for this game.
     """
     if budget == "smoke":
         return [smoke_spec(game, seed, system).called("mlp") for system in ("ga3c", "a3c", "a2c")]
+    if not is_atari(game):
+        raise UserError(f"the figures pps and utilization compare networks for Atari games; they do not go with {game}")
     return [
         run_spec(
             game,

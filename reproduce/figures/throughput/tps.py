@@ -26,7 +26,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 )
 from ga3c_tf.reproduce.measures.wording import described_ratio
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec, workers_of
+from ga3c_tf.reproduce.runs.specs import RunSpec, network_of, run_spec, workers_of
 
 AGENTS = {"quick": (8, 16, 32, 64), "gpu": (32, 128), "paper": (16, 32, 64, 128)}
 PREDICTORS = {"quick": (1, 2, 4, 8), "gpu": (2,), "paper": (1, 2, 4, 8, 16)}
@@ -80,7 +80,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
             num_predictors=predictors,
             num_trainers=trainers,
             scheduling=scheduling,
-            network="small",
+            **network_of(game),
             min_training_batch=0,
             minutes=MINUTES[budget],
             log_seconds=LOG_SECONDS[budget],

@@ -28,7 +28,11 @@ LEAST_SHARE = 0.001
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return the GA3C runs of `pps`. At the budget `gpu` they are longer, and not those of `pps`."""
+    """Return the GA3C runs of `pps`. At the budget `gpu` they are longer, and not those of `pps`.
+
+    Raises:
+        UserError: the networks are not for this game.
+    """
     minutes = GPU_MINUTES if budget == "gpu" else None
     return [spec for spec in pps.specs(budget, game, seed, minutes) if spec.system == "ga3c"]
 
