@@ -20,6 +20,8 @@ from ga3c_tf.evaluation import TrainedAgent
 from ga3c_tf.plugins import one_line
 from ga3c_tf.video import SUFFIXES, VideoFile
 
+USUAL_RATE = 30
+"""Frames per second of environments that do not say it."""
 NO_DISPLAY = {"SDL_VIDEODRIVER": "dummy"}
 """Environment variables by which pygame draws without a display."""
 WINDOW = {
@@ -57,7 +59,7 @@ def record(
         global_generators_seeded(seed, EVALUATION, 0),
         contextlib.closing(make_limited_environment(agent.config, most_steps, "rgb_array")) as game,
     ):
-        video = VideoFile(file, game.metadata.get("render_fps", 30))
+        video = VideoFile(file, game.metadata.get("render_fps") or USUAL_RATE)
         try:
             scores = _play(agent, game, episodes, seed, lambda: video.append(_picture(game)))
             video.finish()
@@ -110,7 +112,10 @@ def _picture(environment: gymnasium.Env) -> np.ndarray:
     Raises:
         UserError: it draws none.
     """
-    picture: Any = environment.render()
+    try:
+        picture: Any = environment.render()
+    except Exception as error:  # of the user's own environment
+        raise UserError(f"this environment draws no pictures: {one_line(error)}") from error
     if picture is None:
         raise UserError("this environment draws no pictures")
     return picture

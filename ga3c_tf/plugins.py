@@ -188,5 +188,5 @@ def users_function(name: str, wanted_by: str) -> Callable[..., Any]:
 
 
 def one_line(error: BaseException) -> str:
-    """Format an error's type and text as one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    """Format an error's type, and its text if it has one, as one line."""
+    return ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split()))))

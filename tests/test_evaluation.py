@@ -5,7 +5,9 @@ import time
 
 import numpy as np
 import pytest
+from gymnasium.envs.classic_control import CartPoleEnv
 from helpers import action_at, decode
+from PIL import Image, ImageSequence
 
 from ga3c_tf import evaluation as evaluate
 from ga3c_tf.config import Config
@@ -139,6 +141,26 @@ def test_a_pipe_that_breaks_in_an_environment_is_an_error():
 def test_an_environment_without_pictures_is_refused(tmp_path):
     with pytest.raises(UserError):
         record(RandomAgent("helpers:ShortIsBad-v0"), 1, 0, tmp_path / "x.gif")
+
+
+@pytest.mark.parametrize("error", [NotImplementedError(), RuntimeError("no\ndisplay")])
+def test_an_environment_that_cannot_draw_is_refused_in_one_line(tmp_path, monkeypatch, error):
+    def render(self):
+        raise error
+
+    monkeypatch.setattr(CartPoleEnv, "render", render)
+    with pytest.raises(UserError, match=f"this environment draws no pictures: {type(error).__name__}") as refused:
+        record(RandomAgent("CartPole-v1"), 1, 0, tmp_path / "x.gif")
+    assert "\n" not in str(refused.value) and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("rate", [0, None])
+def test_an_environment_without_a_rate_has_30_pictures_a_second(tmp_path, monkeypatch, rate):
+    monkeypatch.setitem(CartPoleEnv.metadata, "render_fps", rate)
+    [score] = record(RandomAgent("CartPole-v1"), 1, 0, tmp_path / "x.gif")
+    with Image.open(tmp_path / "x.gif") as picture:
+        seconds = sum(frame.info["duration"] for frame in ImageSequence.Iterator(picture)) / 1000
+    assert seconds == pytest.approx((score + 1) / 30, rel=0.15)  # each in whole hundredths of a second
 
 
 def test_a_trained_agent_plays_whole_games(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import ga3c_tf
+from gymnasium.envs.classic_control import CartPoleEnv
 from PIL import Image
 
 from ga3c_tf.config import Config
@@ -282,6 +283,16 @@ def test_a_folder_that_is_not_complete_has_no_card(published, copy, monkeypatch)
     with pytest.raises(UserError, match=r"cannot write to .*: No space left on device; publish to it again"):
         publish.publish(published.parent / "run", copy, agent, 1, 0, "publish")
     assert not (copy / publish.CARD).exists()
+
+
+def test_an_environment_that_cannot_draw_has_a_card_without_a_picture(published, copy, monkeypatch):
+    def render(self):
+        raise NotImplementedError
+
+    monkeypatch.setattr(CartPoleEnv, "render", render)
+    agent = TrainedAgent(published.parent / "run", "latest", True, 0, "/CPU:0", print)
+    publish.publish(published.parent / "run", copy, agent, 1, 0, "publish")
+    assert weights.EPISODE not in (copy / publish.CARD).read_text() and not (copy / weights.EPISODE).exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
