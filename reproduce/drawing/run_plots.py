@@ -96,7 +96,8 @@ def _label(axes, adjusted: bool) -> None:
     if adjusted:
         _label_adjustment(*axes[4])
     for axis in (lag, queues, distance, shares, *axes[4:].flat):
-        axis.legend(frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        if axis.get_legend_handles_labels()[0]:  # none before the first update
+            axis.legend(frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
 def _draw(axes, run: Path, color: str, label: str | None) -> None:

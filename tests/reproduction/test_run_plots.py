@@ -7,6 +7,7 @@ from matplotlib import pyplot as plt
 
 from ga3c_tf.config import Config
 from ga3c_tf.reproduce.drawing import run_plots
+from ga3c_tf.reproduce.drawing.run_plots import DISTANCES, LAG, SHARES
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS
 
 
@@ -65,6 +66,13 @@ def test_the_lines_are_the_rolling_scores_and_the_rates_of_each_run(runs, panels
         assert points(by_steps.lines[2 * number + 1]) == [[1, 2, 3, 4, 5, 6], (factor * means).tolist()]
         assert points(pps.lines[number]) == [[1, 2, 3], [factor, 2 * factor, 3 * factor]]
         assert points(tps.lines[number]) == [[1, 2, 3], [10 * factor, 20 * factor, 30 * factor]]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_run_without_an_update_has_legends_where_there_is_something_to_tell(runs, panels):
+    measured = [*LAG, *DISTANCES, *SHARES]
+    write_table(runs[0] / "metrics.csv", METRIC_COLUMNS, [{"time_s": 60, **dict.fromkeys(measured, "")}])
+    assert [axis.get_legend() is not None for axis in panels(runs[:1])[4:]] == [False, True, False, False]
 
 
 def test_two_runs_are_told_apart_by_their_names(runs, panels):
