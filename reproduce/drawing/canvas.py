@@ -10,6 +10,8 @@ import matplotlib
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
 
+from ga3c_tf.errors import UserError
+
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # palette of Okabe and Ito
 SYSTEM_COLORS = {"a3c": COLORS[4], "a2c": COLORS[2], "ga3c": COLORS[0]}
 NO_SYSTEM = "#7F7F7F"  # color of scores without training: the random policy and humans
@@ -50,11 +52,29 @@ def canvas(rows: int, columns: int, height: float, **options):
 
 
 def save(figure, stem: Path) -> None:
-    """Save the picture as .svg and .png, and close it. The same picture always gives the same bytes."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(f"{stem}.svg", metadata={"Date": None, "Creator": None})
-    figure.savefig(f"{stem}.png", dpi=200, metadata={"Software": None})
-    plt.close(figure)
+    """Save the picture as .svg and .png, and close it. The same picture always gives the same bytes.
+
+    Raises:
+        UserError: a file cannot be written.
+    """
+    try:
+        _write(figure, Path(f"{stem}.svg"), metadata={"Date": None, "Creator": None})
+        _write(figure, Path(f"{stem}.png"), dpi=200, metadata={"Software": None})
+    finally:
+        plt.close(figure)
+
+
+def _write(figure, file: Path, **options) -> None:
+    """Write the picture to one file.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(file, **options)
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.strerror or error}") from None
 
 
 def legend_above(figure, handles: dict, columns: int) -> None:

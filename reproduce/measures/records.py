@@ -89,7 +89,7 @@ def write_records(file: Path, records: Iterable[Record]) -> None:
     """Write our own records to `file`, which is replaced as a whole.
 
     Raises:
-        UserError: a record does not fit the schema; nothing is written.
+        UserError: a record does not fit the schema, or the file cannot be written; an earlier file is unchanged.
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
@@ -100,8 +100,11 @@ def write_records(file: Path, records: Iterable[Record]) -> None:
         if fault:
             raise UserError(f"{file}, line {number} to be written: {fault}")
         writer.writerow(cells)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_aside(file, stream.getvalue())
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_aside(file, stream.getvalue())
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.strerror or error}") from None
 
 
 def _text(value: str | float | None) -> str:

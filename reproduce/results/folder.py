@@ -8,7 +8,9 @@ works. They are no results, so a folder has either smoke records or records of o
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -55,6 +57,7 @@ class ResultsFolder:
             raise UserError(f"cannot use {path} as a results folder: {error.strerror}") from None
         self.path = path
         self.runs = path / "runs"
+        self.measured = path / "measured"
         self.figures = path / "figures"
         self.logs = path / "logs"
 
@@ -67,9 +70,12 @@ class ResultsFolder:
         """Make the folder, with the paper's records, for runs at this budget.
 
         Raises:
-            UserError: the folder cannot be written, or `check_kind` refuses the budget.
+            UserError: the folder, or one of those in it for records and pictures, cannot be written; or `check_kind`
+                refuses the budget.
         """
         self.check_kind(budget)
+        for folder in (self.measured, self.figures):  # they are written after the runs, which may take hours
+            _check_writable(folder)
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             self.logs.mkdir(exist_ok=True)
@@ -111,11 +117,11 @@ class ResultsFolder:
 
     def budgets(self) -> list[str]:
         """Return the budgets that have records."""
-        return [budget for budget in BUDGETS if any((self.path / "measured").glob(f"*-{budget}.csv"))]
+        return [budget for budget in BUDGETS if any(self.measured.glob(f"*-{budget}.csv"))]
 
     def measured_file(self, figure: Figure, budget: str) -> Path:
         """Return the path of the file with our records of a figure at a budget."""
-        return self.path / "measured" / f"{figure.name}-{budget}.csv"
+        return self.measured / f"{figure.name}-{budget}.csv"
 
     def records(self, figure: Figure, budget: str) -> list[Record]:
         """Return our records of a figure at a budget; [] if there is no file."""
@@ -218,11 +224,18 @@ class ResultsFolder:
         Args:
             changes: settings that the method changes; none for the paper's method, which is not added.
             say: called with one line before waiting for another command.
+
+        Raises:
+            UserError: methods.json is damaged or cannot be written.
         """
         with self.held(say):
             methods = self.methods()
             if changes and changes not in methods:
-                write_aside(self.path / METHODS, json.dumps([*methods, dict(changes)], indent=2) + "\n")
+                file = self.path / METHODS
+                try:
+                    write_aside(file, json.dumps([*methods, dict(changes)], indent=2) + "\n")
+                except OSError as error:
+                    raise UserError(f"cannot write {file}: {error.strerror or error}") from None
 
     def results(
         self,
@@ -258,6 +271,9 @@ class ResultsFolder:
             budget: budget of the runs.
             games, seeds: games and number of seeds to include beyond the default and those already recorded.
             say: called with one line before waiting for another command.
+
+        Raises:
+            UserError: the records cannot be written.
         """
         with self.held(say):
             records = []
@@ -272,6 +288,9 @@ class ResultsFolder:
             figure: the figure.
             budget: budget of the runs.
             say: called with one line before waiting for another command.
+
+        Raises:
+            UserError: a picture cannot be written.
         """
         with self.held(say):
             paper = self.results(figure, budget)
@@ -331,6 +350,17 @@ class ResultsFolder:
         extra = [spec for spec in default if spec.is_added and (spec.game, spec.seed) not in begun]
         own = planned + (extra if any((self.runs / spec.id).exists() for spec in extra) else [])
         return list(dict.fromkeys([*(() if changes else own), *there]))
+
+
+def _check_writable(folder: Path) -> None:
+    """Check that a folder can be written if it is there.
+
+    Raises:
+        UserError: it cannot be written, or something else has its name.
+    """
+    if os.path.lexists(folder) and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        reason = os.strerror(errno.EACCES if folder.is_dir() else errno.ENOTDIR)
+        raise UserError(f"cannot write {folder}: {reason}")
 
 
 def _games_of(figure: Figure, budget: str, records: list[Record]) -> list[str]:

@@ -1,11 +1,13 @@
 """The results folder: failed and superseded runs, and methods of the user's own."""
 
 import json
+import os
 import shutil
 from dataclasses import replace
 
 import pytest
 from invented_runs import SESSION, failed, invent, labelled, made, played
+from tiny_runs import quiet
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce import command
@@ -24,6 +26,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.pages.summary import summarize
 from ga3c_tf.reproduce.results import comparison
+from ga3c_tf.reproduce.results.folder import METHODS, ResultsFolder
 from ga3c_tf.reproduce.runs.run import Run
 
 
@@ -263,3 +266,39 @@ def test_recorded_games_that_a_figure_no_longer_takes_are_left_out(folder):
     [record] = figure.records([Run.of(spec, folder.runs)])
     write_records(folder.measured_file(figure, "quick"), [record, replace(record, game="cartpole")])
     assert {run.spec.game for run in folder.results(figure, "quick").runs} == {"pong"}
+
+
+@pytest.mark.parametrize("name", ["measured", "figures"])
+def test_a_folder_that_cannot_be_written_after_the_runs_is_refused_before_them(tmp_path, name):
+    (tmp_path / name).touch()
+    with pytest.raises(UserError, match=f"cannot write .*/{name}: Not a directory"):
+        ResultsFolder(tmp_path).prepare("quick")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("name", ["measured", "figures"])
+def test_a_folder_that_may_not_be_written_is_refused_before_the_runs(tmp_path, name):
+    (tmp_path / name).mkdir(mode=0o500)
+    with pytest.raises(UserError, match=f"cannot write .*/{name}: Permission denied"):
+        ResultsFolder(tmp_path).prepare("quick")
+
+
+@pytest.mark.parametrize(
+    "file", ["measured/tps-quick.csv.new", "figures/tps-quick-pong.svg", "figures/tps-quick-pong.png"]
+)
+def test_records_and_pictures_that_do_not_fit_on_the_disk_are_named(folder, file):
+    figure = FIGURES["tps"]
+    invent(folder.runs, figure.specs("quick", "pong", 1)[0])
+    (folder.path / file).parent.mkdir()
+    (folder.path / file).symlink_to("/dev/full")
+    with pytest.raises(UserError) as error:
+        folder.update(figure, "quick", (), 0, quiet)
+        folder.draw(figure, "quick", quiet)
+    assert str(error.value) == f"cannot write {folder.path / file.removesuffix('.new')}: No space left on device"
+
+
+def test_a_list_of_methods_that_does_not_fit_on_the_disk_is_named(folder):
+    (folder.path / f"{METHODS}.new").symlink_to("/dev/full")
+    with pytest.raises(UserError, match=r"cannot write .*methods\.json: No space left on device"):
+        folder.add_method({"loss": "mine:huber"}, quiet)
