@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ga3c_tf.files import Locked
+from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.runs.execute import execute_run
 from ga3c_tf.reproduce.runs.run import Run
@@ -52,6 +53,7 @@ class LocalExecutor:
         done = {spec: not force and Run.of(spec, runs).ended for spec in specs}
         left = sum(spec.seconds for spec in specs if not done[spec])
         self._say(f"{sum(done.values())} of {len(specs)} runs have ended; about {duration(left)} left")
+        self._warn_of_idle_cores([spec for spec in specs if not done[spec]])
         estimated = 0.0
         start = time.monotonic()
         results: dict[RunSpec, Run] = {}
@@ -78,6 +80,15 @@ class LocalExecutor:
             remaining = max(0.0, left - estimated) * took / estimated
             self._say(f"{number} {run.status_text}; about {duration(remaining)} left")
         return [results[spec] for spec in specs]
+
+    def _warn_of_idle_cores(self, specs: Sequence[RunSpec]) -> None:
+        """Warn if A3C has fewer agents than there are cores, in runs of a given time."""
+        agents = [spec.config.num_agents for spec in specs if spec.system == "a3c" and spec.config.minutes]
+        if agents and min(agents) < usable_cores():
+            self._say(
+                f"A3C has {min(agents)} agents and this machine {usable_cores()} cores, so no finding will say that "
+                f"GA3C is faster; to compare them, limit the command to {min(agents)} cores with taskset"
+            )
 
 
 def order(spec: RunSpec) -> tuple[int, str]:

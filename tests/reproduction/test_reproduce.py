@@ -696,3 +696,16 @@ def test_runs_of_one_seed_come_together_in_random_order(monkeypatch, tmp_path):
     assert [spec.seed for spec in made] == [1] * 10 + [2] * 10
     rates = [[spec.config.learning_rate for spec in part] for part in (made[:10], made[10:])]
     assert sorted(rates[0]) == sorted(rates[1]) and rates[0] != sorted(rates[0]) and rates[0] != rates[1]
+
+
+@pytest.mark.parametrize(("cores", "warned"), [(4, False), (5, True)])
+def test_a_comparison_with_a3c_on_a_part_of_the_cores_is_warned_of(tmp_path, monkeypatch, cores, warned):
+    asked = FIGURES["wall-clock"].all_specs("quick", 1, ["cartpole"])
+    monkeypatch.setattr(executor, "usable_cores", lambda: cores)
+    monkeypatch.setattr(executor, "execute_run", lambda spec, runs, *_: invent(runs, spec))
+    said = []
+    LocalExecutor(said.append).execute(asked, tmp_path / "runs", False)
+    assert any("A3C has 4 agents and this machine 5 cores" in line for line in said) == warned
+    said.clear()
+    LocalExecutor(said.append).execute(asked[:1], tmp_path / "others", False)  # GA3C alone
+    assert not any("A3C has" in line for line in said)
