@@ -167,3 +167,7 @@ def test_every_column_is_described(file):
     )
     described = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
     assert [name for name in described if name in COLUMNS[file]] == list(COLUMNS[file])
+
+
+def test_the_citation_names_the_version():
+    assert f"\nversion: {ga3c_tf.__version__}\n" in (ROOT / "CITATION.cff").read_text()
