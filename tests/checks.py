@@ -123,7 +123,7 @@ def batch_of(states, actions, returns, **columns):
 class Killed(GA3C):
     """Kills an agent process every `pause` seconds, `kills` times, and goes on until all agents have stepped again.
 
-    It begins when all agents have stepped.
+    It begins after a pause, when all agents have stepped.
     """
 
     kills = 10
@@ -133,7 +133,7 @@ class Killed(GA3C):
         super().start()
         self._random = random.Random(0)
         self._killed = 0
-        self._next = 0.0
+        self._next = time.monotonic() + self.pause
         self._after = None
 
     def poll(self, seconds):
