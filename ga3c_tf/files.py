@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import threading
@@ -50,6 +51,20 @@ def write_aside(file: Path, text: str, **options) -> None:
 
 class Locked(Exception):
     """Raised when another process, or another thread, holds a lock."""
+
+
+def check_writable(folder: Path) -> None:
+    """Check that files can be written to a folder, which is created if it does not exist.
+
+    Raises:
+        NotADirectoryError: the folder, or the nearest path above it that exists, is not a folder.
+        PermissionError: it cannot be written.
+    """
+    there = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
+    if not there.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
 
 
 @contextlib.contextmanager

@@ -56,7 +56,7 @@ def evaluate(
             "--random is a policy of its own; it cannot be combined with --checkpoint, --greedy or --device"
         )
     if output is not None:
-        _check_writable(output)
+        _check_output(output)
     run = _agent_folder(run, pretrained, fetch=not random)
     _check_agent(run, checkpoint, trust_code)
 
@@ -269,17 +269,21 @@ def _in_words(result: dict[str, Any], policy: str) -> str:
     )
 
 
-def _check_writable(file: Path) -> None:
-    """Refuse a file that cannot be written, before the episodes are played.
+def _check_output(file: Path) -> None:
+    """Check that a file can be written, before the episodes are played.
 
     Raises:
-        UserError: a folder above it is a file, or it is in a folder that cannot be written.
+        UserError: it cannot be written.
     """
-    there = next(path for path in (file, *file.absolute().parents) if os.path.exists(path))
-    if there != file and not there.is_dir():
-        raise UserError(f"cannot write {file}: {there} is not a folder")
-    if not os.access(there, os.W_OK):
-        raise UserError(f"cannot write {file}: {os.strerror(errno.EACCES)}")
+    from ga3c_tf.files import check_writable
+
+    try:
+        if not file.exists():
+            check_writable(file.parent)
+        elif not os.access(file, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.filename}: {error.strerror}") from None
 
 
 def _write(file: Path, result: dict[str, Any]) -> None:

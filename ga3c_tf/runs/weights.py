@@ -7,7 +7,6 @@ Optimizer slots are left out, so such a folder is for playing and scoring, not f
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import itertools
 import json
@@ -21,7 +20,7 @@ import numpy as np
 
 from ga3c_tf.config import option_of
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import atomic_write
+from ga3c_tf.files import atomic_write, check_writable
 from ga3c_tf.runs.folder import read_config
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights do not need it
@@ -72,18 +71,12 @@ def check_free(folder: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.lstat(folder)
         there = [path.name for path in folder.iterdir()] if os.path.isdir(folder) else []
-        _check_writable(folder)
+        if not os.path.islink(folder):
+            check_writable(folder)
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}") from None
     if os.path.islink(folder) or (there and (not {FILE, SAFETENSORS} & {*there} or "checkpoints" in there)):
         raise UserError(f"{folder} has something else in it; name a new folder for the weights")
-
-
-def _check_writable(folder: Path) -> None:
-    """Check that the folder, or the nearest folder above it that exists, can be written."""
-    there = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))
-    if not os.access(there, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def packed_weights(model: Model, name: str = FILE) -> bytes:

@@ -8,7 +8,6 @@ works. They are no results, so a folder has either smoke records or records of o
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import shutil
@@ -19,7 +18,7 @@ from typing import Any
 
 from ga3c_tf.config import Config, option_of
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import locked, write_aside
+from ga3c_tf.files import check_writable, locked, write_aside
 from ga3c_tf.reproduce.figures.figure import Figure, read_paper
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import Record, read_records, write_records
@@ -74,8 +73,11 @@ class ResultsFolder:
                 refuses the budget.
         """
         self.check_kind(budget)
-        for folder in (self.measured, self.figures):  # they are written after the runs, which may take hours
-            _check_writable(folder)
+        for folder in filter(os.path.lexists, (self.measured, self.figures)):  # written after runs that may take hours
+            try:
+                check_writable(folder)
+            except OSError as error:
+                raise UserError(f"cannot write {folder}: {error.strerror}") from None
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             self.logs.mkdir(exist_ok=True)
@@ -350,17 +352,6 @@ class ResultsFolder:
         extra = [spec for spec in default if spec.is_added and (spec.game, spec.seed) not in begun]
         own = planned + (extra if any((self.runs / spec.id).exists() for spec in extra) else [])
         return list(dict.fromkeys([*(() if changes else own), *there]))
-
-
-def _check_writable(folder: Path) -> None:
-    """Check that a folder can be written if it is there.
-
-    Raises:
-        UserError: it cannot be written, or something else has its name.
-    """
-    if os.path.lexists(folder) and not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
-        reason = os.strerror(errno.EACCES if folder.is_dir() else errno.ENOTDIR)
-        raise UserError(f"cannot write {folder}: {reason}")
 
 
 def _games_of(figure: Figure, budget: str, records: list[Record]) -> list[str]:

@@ -487,7 +487,7 @@ def test_a_result_is_written_through_links_and_into_pipes(tmp_path):
 def test_a_file_that_cannot_be_written_is_refused_before_the_episodes(tmp_path):
     (tmp_path / "taken").write_text("")
     line = refused("evaluate", "pong", "--output", tmp_path / "taken" / "a folder" / "score.json")
-    assert line.endswith(f"score.json: {tmp_path / 'taken'} is not a folder")
+    assert line.endswith(f"score.json: {tmp_path / 'taken'}: Not a directory")
 
 
 def test_scores_are_printed_even_if_the_file_cannot_be_written(run):
