@@ -81,6 +81,7 @@ def curve(episodes: list[Episode], steps: int, seconds: float) -> list[tuple[int
 
 
 def main() -> None:
+    """Train each system with each seed, and write the curves."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("environment")
     parser.add_argument("--steps", type=int, default=100_000)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ga3c_tf.config import Config
+from ga3c_tf.config import Config, network_for, network_of_record
 from ga3c_tf.config.declaration import SYSTEM_CLASSES
 from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, describe_environment
 from ga3c_tf.environments.ids import resolve_env_id
@@ -22,7 +22,7 @@ from ga3c_tf.host.onednn import SWITCH, enable_onednn, enabled_too_late
 from ga3c_tf.host.open_files import open_files_allowed
 from ga3c_tf.plugins import check_trust, installer
 from ga3c_tf.runs import outcomes
-from ga3c_tf.runs.folder import RunFolder
+from ga3c_tf.runs.folder import RunFolder, read_config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, read_rows
 from ga3c_tf.runs.published import weights_called
 from ga3c_tf.runs.trackers import check_tracker
@@ -67,10 +67,11 @@ def new_training(
     config = config.replace(env_id=env_id)
     check_effects(env_id, given)
     spec = describe_environment(config)
+    origin = weights_called(config.initial_weights) if config.initial_weights is not None else None
+    config = config.replace(network=_network(config, spec, origin))
     _check_scaling(config, spec, given)
     installer([env_id])  # rejects an environment that cannot be sent to another process
     run = RunFolder.plan(config)
-    origin = weights_called(config.initial_weights) if config.initial_weights is not None else None
     _check_cluster(config, ray)
     check_tracker(config)
     training, hardware = _training(run, spec, warn, ray)
@@ -92,6 +93,15 @@ def new_training(
         run.close()
         raise
     return training, run
+
+
+def _network(config: Config, spec: EnvironmentSpec, origin: Path | None) -> str:
+    """Return the network of a new run: the one named, else that of its initial weights, else the usual one."""
+    if config.network == "auto" and origin:
+        network = network_of_record(read_config(origin).network, spec.state_shape)
+        if ":" not in network:  # a user's function runs only if the user names it
+            return network
+    return network_for(config.network, spec.state_shape)
 
 
 def _check_scaling(config: Config, spec: EnvironmentSpec, given: set[str]) -> None:

@@ -320,7 +320,8 @@ def test_a_run_is_exported_by_the_command_with_its_score(run, tmp_path):
     agent = package.load_agent(run, device="cpu")
     assert_same_outputs(tmp_path / "pole.onnx", "onnx", 20 * recorded_states(agent), agent._trained.model)
     metadata = json.loads((tmp_path / "pole.onnx.json").read_text())
-    assert metadata["score"]["episodes"] == 3 and metadata["network"] == "mlp" and metadata["actions"] == ["0", "1"]
+    assert metadata["network"] == "mlp-two-trunks"
+    assert metadata["score"]["episodes"] == 3 and metadata["actions"] == ["0", "1"]
     [session] = json.loads((run / "meta.json").read_text())["sessions"]
     assert [commit[:12] for commit in metadata["training"]["commits"]] == [session["commit"][:12]]
     assert metadata["training"]["agent_steps"] == agent.agent_steps

@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from ga3c_tf.config import BUILT_IN
+from ga3c_tf.config import BUILT_IN, network_for
 from ga3c_tf.errors import UserError
 from ga3c_tf.model import networks
 from ga3c_tf.model.networks import build_network
 
-OBSERVATIONS = {"small": ((84, 84, 4), np.uint8), "minatar": ((10, 10, 6), np.uint8), "mlp": ((4,), np.float32)}
+OBSERVATIONS = {
+    "small": ((84, 84, 4), np.uint8),
+    "minatar": ((10, 10, 6), np.uint8),
+    "mlp": ((4,), np.float32),
+    "mlp-two-trunks": ((4,), np.float32),
+}
 LARGE = {"large-4": 6, "large-3": 7, "large-2": 11, "large-1": 21}  # with the height and width after its convolutions
 SHAPES = {
     "small": {
@@ -26,6 +31,14 @@ SHAPES = {
     },
     "minatar": {"conv11": (3, 3, 6, 16), "dense1": (8 * 8 * 16, 128), "logits_v": (128, 1), "logits_p": (128, 3)},
     "mlp": {"dense1": (4, 64), "dense2": (64, 64), "logits_v": (64, 1), "logits_p": (64, 3)},
+    "mlp-two-trunks": {
+        "policy1": (4, 64),
+        "policy2": (64, 64),
+        "value1": (4, 64),
+        "value2": (64, 64),
+        "logits_v": (64, 1),
+        "logits_p": (64, 3),
+    },
     **{
         name: {
             "conv11": (8, 8, 4, 32),
@@ -73,17 +86,31 @@ def test_layers_and_outputs(name):
 
 
 @pytest.mark.parametrize(
-    ("observation", "name"),
+    ("observation", "recorded", "new"),
     [
-        (((84, 84, 4), np.uint8), "small"),
-        (((36, 40, 1), np.uint8), "small"),
-        (((10, 10, 4), np.uint8), "minatar"),
-        (((84, 35, 4), np.uint8), "minatar"),
-        (((8,), np.float32), "mlp"),
+        (((84, 84, 4), np.uint8), "small", "small"),
+        (((36, 40, 1), np.uint8), "small", "small"),
+        (((10, 10, 4), np.uint8), "minatar", "minatar"),
+        (((84, 35, 4), np.uint8), "minatar", "minatar"),
+        (((8,), np.float32), "mlp", "mlp-two-trunks"),
     ],
 )
-def test_auto_goes_by_the_observation(observation, name):
-    assert build("auto", observation=observation).name == name
+def test_auto_goes_by_the_observation(observation, recorded, new):
+    assert build("auto", observation=observation).name == recorded
+    assert network_for("auto", observation[0]) == new
+    assert network_for("nature", observation[0]) == "nature"
+
+
+def test_policy_and_value_of_two_trunks_share_nothing():
+    network = build("mlp-two-trunks")
+    with tf.GradientTape(persistent=True) as tape:
+        logits, values = network(states_for("mlp-two-trunks"))
+    variables = [variable.value for variable in network.trainable_variables]
+    reached = [
+        {i for i, gradient in enumerate(tape.gradient(output, variables)) if gradient is not None}
+        for output in (logits, values)
+    ]
+    assert reached[0] | reached[1] == set(range(12)) and not reached[0] & reached[1]
 
 
 def slow_conv(x, kernel, bias, stride, same):
@@ -124,6 +151,11 @@ def slow_forward(name, network, state):
         x = slow_conv(slow_conv(x, *weights["conv12"], 2, False), *weights["conv13"], 1, False)
     if name == "minatar":
         x = slow_conv(x, *weights["conv11"], 1, False)
+    if name == "mlp-two-trunks":
+        of_policy, of_value = (
+            np.tanh(dense(f"{trunk}2", np.tanh(dense(f"{trunk}1", x)))) for trunk in ("policy", "value")
+        )
+        return dense("logits_p", of_policy), dense("logits_v", of_value)[0]
     if name == "mlp":
         x = np.tanh(dense("dense2", np.tanh(dense("dense1", x))))
     else:
@@ -168,7 +200,7 @@ def initialized(name, initialization, num_actions=3):
             yield gain, kernel.reshape(-1, kernel.shape[-1]), np.asarray(layer.bias)
 
 
-@pytest.mark.parametrize("name", ["small", "minatar", "mlp"])
+@pytest.mark.parametrize("name", ["small", "minatar", "mlp", "mlp-two-trunks"])
 def test_orthogonal_weights_have_orthogonal_columns_or_rows_of_the_gains_length(name):
     for gain, kernel, bias in initialized(name, "orthogonal"):
         least = kernel.T @ kernel if len(kernel) >= kernel.shape[1] else kernel @ kernel.T
@@ -176,7 +208,7 @@ def test_orthogonal_weights_have_orthogonal_columns_or_rows_of_the_gains_length(
         assert not bias.any()
 
 
-@pytest.mark.parametrize("name", ["small", "minatar", "mlp"])
+@pytest.mark.parametrize("name", ["small", "minatar", "mlp", "mlp-two-trunks"])
 def test_he_weights_are_normal_by_fan_in_and_gain(name):
     for gain, kernel, bias in initialized(name, "he", num_actions=18):
         ratio = kernel.std() * math.sqrt(len(kernel)) / gain
@@ -195,7 +227,7 @@ def test_normalized_images_are_divided_by_255():
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", ["small", "nature", "minatar", "mlp"])
+@pytest.mark.parametrize("name", ["small", "nature", "minatar", "mlp", "mlp-two-trunks"])
 def test_normalized_observations_are_deviations_from_the_mean(name):
     shape, dtype = OBSERVATIONS.get(name, OBSERVATIONS["small"])
     most = 255 if shape == (84, 84, 4) else 1
