@@ -312,7 +312,7 @@ def test_a_damaged_text_is_refused(text):
 
 def test_presets_are_valid_and_differ():
     configs = [Config.from_values(values) for values in PRESETS.values()]
-    assert len({config.to_json() for config in configs}) == len(PRESETS) == 6
+    assert len({config.to_json() for config in configs}) == len(PRESETS) == 7
 
 
 def test_rates_go_linearly_to_their_ends_and_stay_there():

@@ -137,7 +137,7 @@ def test_games_lists_the_atari_ids():
         (["train", "CartPole-v1", "--gamma", "nan"], "it must be finite"),
         (
             ["train", "CartPole-v1", "--preset", "best"],
-            "'best' is not one of 'default', 'paper', 'nvlabs', 'tuned', 'tuned-small', 'smoke'",
+            "'best' is not one of 'default', 'paper', 'nvlabs', 'tuned', 'tuned-small', 'tuned-vector', 'smoke'",
         ),
         (["train", "CartPole-v1", "--lerning-rate", "1"], "No such option '--lerning-rate'"),
         (["train"], "Missing argument 'ENV_ID'"),
