@@ -38,3 +38,6 @@ ONEDNN = onednn()
 """Setting of oneDNN in this process, as `onednn` returns it; TensorFlow reads it when it is imported below."""
 tf: Any = import_quietly("tensorflow")
 keras: Any = import_quietly("keras")
+eager_context: Any = importlib.import_module("tensorflow.python.eager.context")
+eager_execute: Any = importlib.import_module("tensorflow.python.eager.execute")
+"""TensorFlow's own way to run an operation whose attributes are prepared, for `graph_call`. Neither is documented."""
