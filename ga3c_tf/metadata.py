@@ -105,7 +105,8 @@ def _observations(config: Config, environment: Any) -> dict[str, Any]:
         divided = f"divided by {max(1.0, float(observed.high.max())):g}, as float32"
         observation = ", ".join([divided, *_changes_of_shape(environment)])
     else:
-        observation = "flattened to a vector of float32, as gymnasium.spaces.flatten does"
+        divided = ", with bytes divided by their highest value" if not isinstance(observed, spaces.Box) else ""
+        observation = f"flattened to a vector of float32, as gymnasium.spaces.flatten does{divided}"
     return {"observation": observation, "observation_space": str(observed)}
 
 
