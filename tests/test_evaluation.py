@@ -109,6 +109,12 @@ def test_environments_with_global_random_numbers_follow_the_seed():
     assert first == again != other and len(set(first)) == 10
 
 
+def test_infos_of_any_kind_are_left_in_their_process():
+    """Training does not look at them, and what can be trained can be evaluated."""
+    scores = evaluate.evaluate(RandomAgent("helpers:OddInfo-v0"), 20, seed=3).scores
+    assert scores == evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 20, seed=3).scores
+
+
 def test_an_evaluation_can_be_interrupted_while_an_environment_hangs(monkeypatch):
     class Interrupted(RandomAgent):
         def act(self, states):
