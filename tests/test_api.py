@@ -1,6 +1,7 @@
 """The Python functions: train, resume, evaluate, load an agent; functions as environments, networks and losses."""
 
 import gc
+import multiprocessing
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ import gymnasium
 import numpy as np
 import pytest
 from commands import ga3c_tf as command
+from helpers import train_and_evaluate
 
 import ga3c_tf
 from ga3c_tf.environments.statistics import observation_statistics
@@ -113,6 +115,22 @@ def test_trainings_one_after_another_leave_no_files_open(tmp_path):
         assert len(os.listdir("/proc/self/fd")) <= opened + 2
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("system", ["ga3c", "a3c"])
+def test_an_environment_may_start_processes(tmp_path, system):
+    """Agent processes are daemonic, and multiprocessing forbids these to start processes."""
+    settings = {**SMALL, "system": system, "run_dir": str(tmp_path / "run")}
+    run = ga3c_tf.train("helpers:Simulated-v0", steps=200, **settings)
+    assert run.summary["ended"] == "steps" and run.summary["replaced_processes"] == 0
+    assert len(run.evaluate(episodes=2).scores) == 2
+
+
+def test_a_worker_of_a_pool_may_train(tmp_path):
+    """It is daemonic too."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        ended, mean = pool.apply(train_and_evaluate, [str(tmp_path / "run")])
+    assert ended == "steps" and abs(mean) < 1.01
 
 
 def test_published_weights_are_loaded_by_name(monkeypatch):

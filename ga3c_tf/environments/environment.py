@@ -24,6 +24,7 @@ from ga3c_tf.environments.registered import make_passed, make_registered
 from ga3c_tf.environments.states import on_one_line, state_reader
 from ga3c_tf.errors import UserError
 from ga3c_tf.plugins import OBJECT, one_line
+from ga3c_tf.processes import allow_children
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def make_environment(config: Config, render_mode: str | None = None) -> gymnasiu
         UserError: the id is unknown, the environment cannot be made (such as for a missing package), actions are not
             Discrete, observations do not have a fixed size, or the environment does not offer the render mode.
     """
+    allow_children()
     env_id, _ = resolve_env_id(config.env_id)
     if env_id.startswith("ALE/"):
         return AtariEnvironment(config.replace(env_id=env_id), render_mode)
