@@ -255,6 +255,37 @@ def test_terminal_on_life_loss(preprocessing):
         assert (info["lives"], terminated, truncated) == (4, ends, False)
 
 
+@pytest.mark.parametrize("preprocessing", ["standard", "nvlabs"])
+def test_a_game_continues_after_a_lost_life_until_it_is_over(preprocessing):
+    env = make_environment(
+        settings(env_id="ALE/Breakout-v5", terminal_on_life_loss=True, preprocessing=preprocessing, noop_max=5)
+    )
+    _, begun = env.reset(seed=0)
+    ends = []
+    for action in itertools.cycle([1, 0, 2, 3]):
+        state, _, terminated, _, info = env.step(action)
+        if terminated:
+            ends.append(info)
+            last = state.copy()
+            state, info = env.reset()
+            if info["episode_frame_number"] != ends[-1]["episode_frame_number"]:
+                break
+            assert info == ends[-1] and np.array_equal(state, last)
+    assert [end["lives"] for end in ends] == [4, 3, 2, 1, 0]
+    assert np.diff([end["episode_frame_number"] for end in ends]).min() > 4
+    assert info["lives"] == 5 and env.reset(seed=0)[1] == begun
+
+
+def test_a_seed_begins_a_new_game_after_a_lost_life():
+    env = make_environment(settings(env_id="ALE/Breakout-v5", terminal_on_life_loss=True))
+    begun = env.reset(seed=0)
+    first = begun[0].copy()
+    while not env.step(1)[2]:
+        pass
+    state, info = env.reset(seed=0)
+    assert np.array_equal(state, first) and info == begun[1] and not env.game_continues
+
+
 def test_lives_of_the_last_episode_are_forgotten():
     env = make_environment(settings(env_id="ALE/Breakout-v5", terminal_on_life_loss=True))
     env.reset(seed=0)
