@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ga3c_tf.config import Config
 from ga3c_tf.config.declaration import SYSTEM_CLASSES
 from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, describe_environment
-from ga3c_tf.environments.ids import resolve_env_id
+from ga3c_tf.environments.ids import in_words, resolve_env_id
 from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.host.machine import usable_cores
@@ -63,7 +63,7 @@ def new_training(
     config.check_effect(given)
     env_id, note = resolve_env_id(config.env_id)
     if note:
-        warn(note)
+        warn(f"{note}; now: {in_words(config)}")
     config = config.replace(env_id=env_id)
     check_effects(env_id, given)
     spec = describe_environment(config)

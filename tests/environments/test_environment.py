@@ -602,6 +602,7 @@ def test_largest_seed(env_id):
         ("PongDeterministic-v4", "ALE/Pong-v5", "frame skip 4 and repeat action probability 0,"),
         ("SpaceInvadersDeterministic-v4", "ALE/SpaceInvaders-v5", "frame skip 3 and repeat action probability 0,"),
         ("PongNoFrameskip-v4", "ALE/Pong-v5", "frame skip 1 and repeat action probability 0,"),
+        ("PongNoFrameskip-v4", "ALE/Pong-v5", "is --frame-skip 4 --repeat-action-probability 0 --noop-max 30"),
         ("MsPacman-v0", "ALE/MsPacman-v5", "frame skip drawn from 2 to 4 and repeat action probability 0.25"),
         ("Pong-v5", "ALE/Pong-v5", "--frame-skip"),
         ("Pong", "ALE/Pong-v5", "--repeat-action-probability"),
