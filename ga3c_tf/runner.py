@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ga3c_tf.config import Config
 from ga3c_tf.config.declaration import SYSTEM_CLASSES
-from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, describe_environment
+from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, check_separate, describe_environment
 from ga3c_tf.environments.ids import in_words, resolve_env_id
 from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
@@ -67,6 +67,7 @@ def new_training(
     config = config.replace(env_id=env_id)
     check_effects(env_id, given)
     spec = describe_environment(config)
+    check_separate(config)
     _check_scaling(config, spec, given)
     installer([env_id])  # rejects an environment that cannot be sent to another process
     run = RunFolder.plan(config)

@@ -117,6 +117,27 @@ def test_trainings_one_after_another_leave_no_files_open(tmp_path):
         gc.enable()
 
 
+def shared(env):
+    return lambda: env
+
+
+def registered(env):
+    gymnasium.register("Ga3cTest/Shared-v0", entry_point=lambda: env)
+    return "Ga3cTest/Shared-v0"
+
+
+@pytest.mark.parametrize("pass_on", [shared, registered])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_one_environment_for_all_agents_is_refused(tmp_path, pass_on, wrapped):
+    """Each agent would play in the episodes of the others."""
+    env = gymnasium.make("CartPole-v1")
+    settings = {**SMALL, "run_dir": str(tmp_path / "run")}
+    with pytest.raises(ga3c_tf.UserError, match=r"returned the same environment twice; it must make a new one"):
+        ga3c_tf.train(pass_on(env if wrapped else env.unwrapped), steps=10, **settings)
+    assert not (tmp_path / "run").exists()
+    gymnasium.registry.pop("Ga3cTest/Shared-v0", None)
+
+
 @pytest.mark.parametrize("system", ["ga3c", "a3c"])
 def test_an_environment_may_start_processes(tmp_path, system):
     """Agent processes are daemonic, and multiprocessing forbids these to start processes."""

@@ -20,7 +20,7 @@ from gymnasium import spaces
 from ga3c_tf.config import ATARI, SMALLEST_SCREEN, Config, option_of
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.ids import resolve_env_id
-from ga3c_tf.environments.registered import make_passed, make_registered
+from ga3c_tf.environments.registered import is_made_by_class, make_passed, make_registered
 from ga3c_tf.environments.states import on_one_line, state_reader
 from ga3c_tf.errors import UserError
 from ga3c_tf.plugins import OBJECT, one_line
@@ -104,6 +104,24 @@ def describe_environment(config: Config) -> EnvironmentSpec:
         return EnvironmentSpec(tuple(states.shape), states.dtype.name, int(actions.n))
     finally:
         env.close()
+
+
+def check_separate(config: Config) -> None:
+    """Refuse a function that does not make a new environment each time: agents would share one, and its episodes.
+
+    Raises:
+        UserError: it returned the same environment twice, or an error of `make_environment`.
+    """
+    env_id, _ = resolve_env_id(config.env_id)
+    if is_made_by_class(env_id):
+        return
+    environments = []
+    for _ in range(2):
+        environment = make_environment(config)
+        environment.close()  # before the next one, which may need the same device
+        environments.append(environment.unwrapped)
+    if environments[0] is environments[1]:
+        raise UserError(f"{env_id} returned the same environment twice; it must make a new one each time it is called")
 
 
 def check_effects(env_id: str, given: Iterable[str]) -> None:
