@@ -107,18 +107,26 @@ def _variables(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _picture(environment: gymnasium.Env) -> np.ndarray:
-    """Return the picture of the environment, uint8 [height, width, 3].
+    """Return the picture of the environment, uint8 [height, width] or [height, width, 3 or 4].
 
     Raises:
-        UserError: it draws none.
+        UserError: it draws none, or something else.
     """
     try:
-        picture: Any = environment.render()
+        drawn: Any = environment.render()
+        picture = np.asarray(drawn)
     except Exception as error:  # of the user's own environment
         raise UserError(f"this environment draws no pictures: {one_line(error)}") from error
-    if picture is None:
+    if drawn is None:
         raise UserError("this environment draws no pictures")
-    return picture
+    if picture.ndim == 3 and picture.shape[2] == 1:
+        picture = picture[..., 0]
+    of_a_picture = picture.size and (picture.ndim == 2 or (picture.ndim == 3 and picture.shape[2] in (3, 4)))
+    if not of_a_picture or picture.dtype.kind not in "ui" or picture.min() < 0 or picture.max() > 255:
+        raise UserError(
+            f"this environment draws {picture.dtype} of shape {picture.shape}; a picture is uint8 [height, width, 3]"
+        )
+    return picture.astype(np.uint8, copy=False)
 
 
 def _play(
