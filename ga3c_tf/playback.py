@@ -17,6 +17,7 @@ from ga3c_tf.environments.environment import make_limited_environment
 from ga3c_tf.environments.random_streams import EVALUATION, global_generators_seeded
 from ga3c_tf.errors import UserError
 from ga3c_tf.evaluation import TrainedAgent
+from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.plugins import one_line
 from ga3c_tf.video import SUFFIXES, VideoFile
 
@@ -54,12 +55,14 @@ def record(
     """
     if file.suffix.lower() not in SUFFIXES:
         raise UserError(f"{file} is no video file: name a .mp4 or a .gif")
+    absolute = file.absolute()
     with (
         _variables(NO_DISPLAY),
         global_generators_seeded(seed, EVALUATION, 0),
+        WorkingFolder(),
         contextlib.closing(make_limited_environment(agent.config, most_steps, "rgb_array")) as game,
     ):
-        video = VideoFile(file, game.metadata.get("render_fps") or USUAL_RATE)
+        video = VideoFile(absolute, game.metadata.get("render_fps") or USUAL_RATE)
         try:
             scores = _play(agent, game, episodes, seed, lambda: video.append(_picture(game)))
             video.finish()
@@ -85,6 +88,7 @@ def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int =
     with (
         _variables(WINDOW if sys.platform == "linux" else {}),
         global_generators_seeded(seed, EVALUATION, 0),
+        WorkingFolder(),
         contextlib.closing(make_limited_environment(agent.config, most_steps, "human")) as game,
     ):
         try:

@@ -17,6 +17,7 @@ import gymnasium
 import numpy as np
 import pytest
 from commands import ga3c_tf as command
+from gymnasium.envs.classic_control import CartPoleEnv
 from helpers import train_and_evaluate
 
 import ga3c_tf
@@ -136,6 +137,34 @@ def test_one_environment_for_all_agents_is_refused(tmp_path, pass_on, wrapped):
         ga3c_tf.train(pass_on(env if wrapped else env.unwrapped), steps=10, **settings)
     assert not (tmp_path / "run").exists()
     gymnasium.registry.pop("Ga3cTest/Shared-v0", None)
+
+
+@pytest.mark.parametrize("system", [{"serial": True}, {"system": "ga3c"}])
+def test_an_environment_may_change_the_working_folder(tmp_path, monkeypatch, system):
+    """It finds its files there, and the program finds its own where it was."""
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "there" / "level").touch()
+    monkeypatch.chdir(tmp_path / "here")
+
+    class Elsewhere(CartPoleEnv):
+        def __init__(self, render_mode=None):
+            super().__init__(render_mode=render_mode)
+            os.chdir(tmp_path / "there")
+
+        def step(self, action):
+            assert os.path.exists("level")
+            return super().step(action)
+
+    settings = {**SMALL, **system, "normalize_observations": True, "steps": 200}
+    run = ga3c_tf.train(lambda render_mode=None: Elsewhere(render_mode), run_dir="run", **settings)
+    run = run.resume(steps=400, progress=False)
+    run.evaluate(episodes=2)
+    agent = run.agent()
+    agent.record("game.gif")
+    assert agent.export("policy.keras", "keras")["training"]["commits"]
+    assert os.getcwd() == str(tmp_path / "here") and os.listdir(tmp_path / "there") == ["level"]
+    assert {"run", "game.gif", "policy.keras"} <= set(os.listdir(tmp_path / "here"))
 
 
 @pytest.mark.parametrize("system", ["ga3c", "a3c"])

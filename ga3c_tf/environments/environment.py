@@ -10,6 +10,7 @@ Importing this module loads neither OpenCV nor the emulator, so that a CartPole 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.environments.registered import is_made_by_class, make_passed, make_registered
 from ga3c_tf.environments.states import on_one_line, state_reader
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.plugins import OBJECT, one_line
 from ga3c_tf.processes import allow_children
 
@@ -93,17 +95,14 @@ def describe_environment(config: Config) -> EnvironmentSpec:
         UserError: an error of `make_environment`, or the environment cannot be reset or stepped, or its observations do
             not match its observation space.
     """
-    env = make_environment(config)
-    states: Any = env.observation_space
-    actions: Any = env.action_space
-    try:
+    with WorkingFolder(), contextlib.closing(make_environment(config)) as env:
+        states: Any = env.observation_space
+        actions: Any = env.action_space
         if isinstance(env, StateEnvironment):
             env.try_out()
         else:
             env.reset()
         return EnvironmentSpec(tuple(states.shape), states.dtype.name, int(actions.n))
-    finally:
-        env.close()
 
 
 def check_separate(config: Config) -> None:
@@ -117,9 +116,8 @@ def check_separate(config: Config) -> None:
         return
     environments = []
     for _ in range(2):
-        environment = make_environment(config)
-        environment.close()  # before the next one, which may need the same device
-        environments.append(environment.unwrapped)
+        with WorkingFolder(), contextlib.closing(make_environment(config)) as environment:
+            environments.append(environment.unwrapped)  # closed before the next one, which may need the same device
     if environments[0] is environments[1]:
         raise UserError(f"{env_id} returned the same environment twice; it must make a new one each time it is called")
 
