@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ga3c_tf.config import Config
+from ga3c_tf.config import SMALLEST_SCREEN, Config
 from ga3c_tf.config.declaration import SYSTEM_CLASSES
 from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, check_separate, describe_environment
 from ga3c_tf.environments.ids import in_words, resolve_env_id
@@ -68,6 +68,11 @@ def new_training(
     check_effects(env_id, given)
     spec = describe_environment(config)
     check_separate(config)
+    if len(spec.state_shape) == 1 and spec.state_shape[0] >= SMALLEST_SCREEN**2:
+        warn(
+            f"the observations of {env_id} become vectors of {spec.state_shape[0]:,} numbers; if they are images, the "
+            "convolutional networks need them as a Box of uint8"
+        )
     _check_scaling(config, spec, given)
     installer([env_id])  # rejects an environment that cannot be sent to another process
     run = RunFolder.plan(config)

@@ -118,6 +118,25 @@ def test_trainings_one_after_another_leave_no_files_open(tmp_path):
         gc.enable()
 
 
+@pytest.mark.parametrize(("dtype", "told"), [(np.float32, True), (np.uint8, False)])
+def test_images_that_become_vectors_are_told(tmp_path, capsys, dtype, told):
+    class Images(CartPoleEnv):
+        def __init__(self):
+            super().__init__()
+            self.observation_space = gymnasium.spaces.Box(0, 255, (40, 40, 3), dtype)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return np.zeros((40, 40, 3), dtype), {}
+
+        def step(self, action):
+            _, *results = super().step(action)
+            return np.zeros((40, 40, 3), dtype), *results
+
+    ga3c_tf.train(Images, **{**SMALL, "run_dir": str(tmp_path / "run"), "steps": 10})
+    assert ("become vectors of 4,800 numbers; if they are images, " in capsys.readouterr().err) == told
+
+
 def shared(env):
     return lambda: env
 
