@@ -66,7 +66,7 @@ class AtariEnvironment(gymnasium.Env):
         Raises:
             UserError: ale-py is not installed, or the game does not offer the render mode.
         """
-        load_ale()
+        ale_py = load_ale()
         # obs_type 'ram', because every reset of the game fetches an observation that is not used.
         game = make_registered(
             config.env_id,
@@ -82,7 +82,7 @@ class AtariEnvironment(gymnasium.Env):
         self.render_mode = render_mode
         self.metadata = {**self._game.metadata, "render_fps": max(1, EMULATOR_HZ // config.frame_skip)}
         self._actions = list(self._game._action_set)
-        self._noop = self._actions[self._game.get_action_meanings().index("NOOP")]
+        self._noop = ale_py.Action.NOOP  # also for games that have none among their own actions
         self._env_id = config.env_id
         self._frame_skip = config.frame_skip
         self._noop_max = config.noop_max

@@ -231,6 +231,14 @@ def test_full_action_space():
     assert describe_environment(settings(full_action_space=True)).num_actions == 18
 
 
+@pytest.mark.parametrize(("game", "first"), [("Backgammon", 2), ("VideoCheckers", 0)])
+def test_games_without_a_noop_of_their_own_can_be_played(game, first):
+    """The emulator has one for every game."""
+    env = make_environment(settings(env_id=f"ALE/{game}-v5", noop_max=5, preprocessing="nvlabs"))
+    assert "NOOP" not in env.get_action_meanings()
+    assert 0 < env.reset(seed=0)[1]["episode_frame_number"] - first - 12 <= 5
+
+
 @pytest.mark.parametrize("preprocessing", ["standard", "nvlabs"])
 def test_noop_max_draws_a_start(preprocessing):
     config = settings(noop_max=10, preprocessing=preprocessing)
