@@ -18,6 +18,7 @@ from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.environments.evaluated_environment import make_evaluated_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.signals import left_to_this_process
+from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.model.model import Model
 from ga3c_tf.processes import main_module_left_alone, with_objects
 from ga3c_tf.runs import weights
@@ -184,7 +185,7 @@ def evaluate(
         with_objects(functools.partial(make_evaluated_environment, config, most_steps, seed, number), [config.env_id])
         for number in range(count)
     ]
-    with main_module_left_alone():
+    with main_module_left_alone(), WorkingFolder():
         with left_to_this_process():
             forkserver.ensure_running()
         environments = AsyncVectorEnv(makes, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ga3c_tf.config import Config, network_for, network_of_record
+from ga3c_tf.config import SMALLEST_SCREEN, Config, network_for, network_of_record
 from ga3c_tf.config.declaration import SYSTEM_CLASSES
-from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, describe_environment
-from ga3c_tf.environments.ids import resolve_env_id
+from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, check_separate, describe_environment
+from ga3c_tf.environments.ids import in_words, resolve_env_id
 from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.host.machine import usable_cores
@@ -63,12 +63,18 @@ def new_training(
     config.check_effect(given)
     env_id, note = resolve_env_id(config.env_id)
     if note:
-        warn(note)
+        warn(f"{note}; now: {in_words(config)}")
     config = config.replace(env_id=env_id)
     check_effects(env_id, given)
     spec = describe_environment(config)
     origin = weights_called(config.initial_weights) if config.initial_weights is not None else None
     config = config.replace(network=_network(config, spec, origin))
+    check_separate(config)
+    if len(spec.state_shape) == 1 and spec.state_shape[0] >= SMALLEST_SCREEN**2:
+        warn(
+            f"the observations of {env_id} become vectors of {spec.state_shape[0]:,} numbers; if they are images, the "
+            "convolutional networks need them as a Box of uint8"
+        )
     _check_scaling(config, spec, given)
     installer([env_id])  # rejects an environment that cannot be sent to another process
     run = RunFolder.plan(config)

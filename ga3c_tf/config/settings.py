@@ -53,7 +53,12 @@ class Settings:
     noop_max: int = declare(
         0, "environment", "Atari: at most this many random no-op frames at reset.", low=0, high=10_000
     )
-    terminal_on_life_loss: bool = declare(False, "environment", "Atari: a lost life ends the episode.")
+    terminal_on_life_loss: bool = declare(
+        False,
+        "environment",
+        "Atari: a lost life ends the returns that are trained on. The game continues until it is over, and scores and "
+        "numbers of episodes are those of whole games.",
+    )
 
     system: str = declare(
         "ga3c",

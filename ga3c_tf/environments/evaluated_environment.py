@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_limited_environment
 from ga3c_tf.environments.random_streams import EVALUATION, seed_global_generators
+
+
+class WithoutInfos(gymnasium.Wrapper):
+    """Drops the infos, which nobody reads: a vector environment could not send or join those of every environment."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        """Start an episode. Return the state."""
+        state, _ = self.env.reset(seed=seed, options=options)
+        return state, {}
+
+    def step(self, action: int):
+        """Take one step. Return the state, raw reward, terminated and truncated."""
+        *results, _ = self.env.step(action)
+        return *results, {}
 
 
 def make_evaluated_environment(config: Config, most_steps: int, seed: int, number: int) -> gymnasium.Env:
@@ -19,4 +35,4 @@ def make_evaluated_environment(config: Config, most_steps: int, seed: int, numbe
         number: number of the environment.
     """
     seed_global_generators(seed, EVALUATION, number)
-    return make_limited_environment(config, most_steps)
+    return WithoutInfos(make_limited_environment(config, most_steps))

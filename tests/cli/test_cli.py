@@ -719,10 +719,11 @@ def test_a_users_environment_and_network_are_found_in_the_current_folder(tmp_pat
 
 def test_a_legacy_id_is_mapped_with_a_note(tmp_path):
     done = ga3c_tf(
-        "train", "PongDeterministic-v0", "--preset", "smoke", "--steps", 50, "--run-dir", tmp_path / "run", "--json"
+        "train", "PongNoFrameskip-v4", "--preset", "smoke", "--steps", 50, "--run-dir", tmp_path / "run", "--json"
     )
     assert done.returncode == 0, done.stderr
-    assert "PongDeterministic-v0 is called ALE/Pong-v5 today" in done.stderr
+    assert "PongNoFrameskip-v4 is called ALE/Pong-v5 today" in done.stderr
+    assert "; now: frame skip 4, repeat action probability 0.25 and no no-ops at the start\n" in done.stderr
     assert json.loads((tmp_path / "run" / "config.json").read_text())["env_id"] == "ALE/Pong-v5"
 
 
