@@ -254,7 +254,10 @@ class Settings:
     )
     gae_lambda: float = declare(0.95, BEYOND, "Lambda of --advantage gae.", low=0, high=1)
     normalize_advantages: bool = declare(
-        False, BEYOND, "Shift and scale the advantages of every update to mean 0 and standard deviation 1."
+        False,
+        BEYOND,
+        "Shift and scale the advantages of every update to mean 0 and standard deviation 1. The advantage of an update "
+        "on a single state stays as it is.",
     )
     clip_ratio: float = declare(
         0.0,
