@@ -405,10 +405,23 @@ def test_a_preset_leaves_out_what_has_no_effect_on_the_system():
     assert (asynchronous.epochs, asynchronous.clip_ratio, asynchronous.minibatch_size) == (1, 0.0, 0)
     assert (asynchronous.advantage, asynchronous.optimizer) == ("gae", "rmsprop")
     assert asynchronous.num_agents == 8
-    assert Config.from_preset("tuned-small", {"system": "a3c"}).num_agents == Config().num_agents == 32
     assert Config.from_preset("smoke", {"system": "a3c"}).num_agents == 4
     synchronous = Config.from_preset("tuned", {"system": "a2c"})
     assert (synchronous.epochs, synchronous.min_training_batch) == (3, Config().min_training_batch)
+
+
+@pytest.mark.parametrize("cores", [1, 3, 48])
+def test_a3c_starts_with_an_agent_per_core_unless_it_or_the_preset_says_otherwise(cores, monkeypatch):
+    """Each of its agents is a process with TensorFlow, and many of them take minutes to start."""
+    monkeypatch.setattr("ga3c_tf.config.config.usable_cores", lambda: cores)
+    for preset in ("default", "paper", "tuned-small"):
+        assert Config.from_preset(preset, {"system": "a3c"}).num_agents == cores
+        assert Config.from_preset(preset, {"system": "a3c", "num_agents": 32}).num_agents == 32
+    assert Config.from_preset("default", {"system": "a2c"}).num_agents == 32
+    for recorded in (Config(system="a3c"), Config(system="a3c", num_agents=cores)):
+        assert Config.from_json(recorded.to_json()) == recorded
+        words = recorded.arguments()  # another machine may have other cores
+        assert words[words.index("--agents") + 1] == str(recorded.num_agents)
 
 
 def test_the_adjustment_may_start_128_agents_or_as_many_as_there_are():

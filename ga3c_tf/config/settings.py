@@ -65,7 +65,14 @@ class Settings:
         choices=SYSTEMS,
     )
 
-    num_agents: int = declare(32, "agents", "Number of agents (N_A).", low=1, high=4096, option="agents")
+    num_agents: int = declare(
+        32,
+        "agents",
+        "Number of agents (N_A). With --system a3c, one per core, unless the preset has another number.",
+        low=1,
+        high=4096,
+        option="agents",
+    )
     agent_processes: int | None = declare(
         None,
         "agents",

@@ -773,6 +773,7 @@ def test_serial_gives_the_same_weights_to_the_last_bit(tmp_path):
         {},
         {"adjustment": "fast", "max_agents": 64},
         {"system": "a2c", "steps": 7, "t_max": 3},
+        {"system": "a3c"},
         {"epochs": 3, "clip_ratio": 0.1, "steps": 7, "beta_end": 0.0, "anneal_fraction": 0.5, "optimizer": "adam"},
     ],
 )
