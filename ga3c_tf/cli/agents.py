@@ -16,7 +16,7 @@ from click.globals import get_current_context
 from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, trust_option
 from ga3c_tf.cli.terminal import command_line, exit_on_signals
 from ga3c_tf.console import warn
-from ga3c_tf.errors import UserError, did_you_mean
+from ga3c_tf.errors import UserError
 
 MOST_DIGITS = 18
 """Maximum number of digits in the agent steps of a checkpoint."""
@@ -210,19 +210,12 @@ def _agent_folder(run: Path | None, pretrained: str | None, fetch: bool = True) 
         pretrained: name of published weights.
         fetch: whether published weights that are not here are fetched; otherwise the folder may only have their card.
     """
-    from ga3c_tf.runs.published import published_card, published_folder, published_names
+    from ga3c_tf.runs.published import agent_folder, published_card, published_folder
 
-    folder_of = published_folder if fetch else published_card
     if run is not None and pretrained is None:
-        if os.path.lexists(run):  # unlike `Path.exists`, raises nothing for names that are too long or unreadable
-            return run
-        names = published_names()
-        close = "" if str(run) in names else did_you_mean(str(run), names)
-        if close:
-            raise UserError(f"{run} is not a run folder, and no published weights have this name{close}")
-        return folder_of(str(run)) if str(run) in names else run
+        return agent_folder(run, fetch)
     if run is None and pretrained is not None:
-        return folder_of(pretrained)
+        return published_folder(pretrained) if fetch else published_card(pretrained)
     raise UserError("name either a folder RUN or --pretrained weights")
 
 
