@@ -148,6 +148,11 @@ def holding_a_lock():
     [
         (lambda: ga3c_tf.train("Nowhere-v0", minutes=1), "unknown environment 'Nowhere-v0'"),
         (lambda: ga3c_tf.train("CartPole-v1", minuts=1), "unknown setting 'minuts'; close: minutes"),
+        (
+            lambda: ga3c_tf.train("CartPole-v1", total_timesteps=9),
+            "unknown setting 'total_timesteps'; it is steps here",
+        ),
+        (lambda: ga3c_tf.train("CartPole-v1", agents=4), "unknown setting 'agents'; it is num_agents here"),
         (lambda: ga3c_tf.train("CartPole-v1", preset="papr", steps=10), "unknown preset 'papr'; close: paper"),
         (lambda: ga3c_tf.train(None), "train needs an environment"),
         (lambda: ga3c_tf.train(holding_a_lock(), steps=10), "object:make cannot be handed to another process"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ga3c_tf.config import HELD, Config, option_of
+from ga3c_tf.config.elsewhere import ELSEWHERE, setting_called
 from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.errors import UserError
 
@@ -296,6 +297,14 @@ def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():
 def test_an_unknown_setting_names_close_ones():
     with pytest.raises(UserError, match="unknown setting 'lerning_rate'; close: learning_rate"):
         Config.from_values({"lerning_rate": 1e-3})
+
+
+def test_the_names_that_other_programs_use_lead_to_one_setting_each():
+    given = [(name, setting) for setting, row in ELSEWHERE.items() for names in row.values() for name in names]
+    assert [setting_called(name) for name, _ in given] == [setting for _, setting in given]
+    assert ELSEWHERE.keys() <= {field.name for field in dataclasses.fields(Config)}
+    assert setting_called("--max-grad-norm") == "grad_clip_global"
+    assert setting_called("abacus") is None
 
 
 def test_settings_survive_the_way_through_their_text():

@@ -19,6 +19,8 @@ from tables import (
 )
 
 import ga3c_tf
+from ga3c_tf.config import option_of
+from ga3c_tf.config.elsewhere import ELSEWHERE
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, NODE_COLUMNS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -167,6 +169,18 @@ def test_every_column_is_described(file):
     )
     described = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
     assert [name for name in described if name in COLUMNS[file]] == list(COLUMNS[file])
+
+
+def test_the_names_that_other_programs_use_are_those_that_the_command_line_translates():
+    text = (ROOT / "docs" / "usage.md").read_text()
+    head = " | ".join(["| here", *next(iter(ELSEWHERE.values()))])
+    [body] = re.findall(rf"^{re.escape(head)} \|\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    rows = [[re.findall(r"`([^`]+)`", cell) for cell in line.strip("|\n").split("|")] for line in body.splitlines()]
+    options = [f"--{option_of(setting)}" if setting != "env_id" else setting for setting in ELSEWHERE]
+    assert [option for [option], *_ in rows] == options
+    assert [[tuple(names) for names in others] for _, *others in rows] == [
+        [*row.values()] for row in ELSEWHERE.values()
+    ]
 
 
 def test_the_citation_names_the_version():

@@ -11,6 +11,7 @@ from typing import Any
 
 from ga3c_tf.config.conflicts import check_conflicts, check_effects
 from ga3c_tf.config.declaration import NOT_SERIAL, checked, option_name, plain_text
+from ga3c_tf.config.elsewhere import setting_called
 from ga3c_tf.config.presets import BUDGETS, PRESETS, USUAL_PRESET, preset_beside
 from ga3c_tf.config.settings import ATARI, Settings
 from ga3c_tf.errors import UserError, did_you_mean
@@ -179,7 +180,10 @@ def _check_known(names: Iterable[str]) -> None:
     known = [setting.name for setting in dataclasses.fields(Config)]
     for name in names:
         if name not in known:
-            raise UserError(f"unknown setting {name!r}{did_you_mean(name, known)}")
+            meant = setting_called(name)
+            raise UserError(
+                f"unknown setting {name!r}{f'; it is {meant} here' if meant else did_you_mean(name, known)}"
+            )
 
 
 def is_optional(name: str) -> bool:
