@@ -319,7 +319,13 @@ class Settings:
     )
     grad_clip_global: float = declare(0.0, BEYOND, "Clip the norm of all gradients together to this; 0: off.", low=0)
     optimizer: str = declare("rmsprop", BEYOND, "'rmsprop', or 'adam' (Kingma & Ba 2015).", choices=("rmsprop", "adam"))
-    adam_epsilon: float = declare(1e-5, BEYOND, "Adam: added to the root of the mean square.", above=0)
+    adam_epsilon: float = declare(
+        1e-5,
+        BEYOND,
+        "Adam: added to the root of the mean square before its bias is corrected, as in Keras. PyTorch adds it after: "
+        "the same number counts 32 times as much here in the first update, and 3 times in the 100th.",
+        above=0,
+    )
     initialization: str = declare(
         "fan-in",
         BEYOND,
