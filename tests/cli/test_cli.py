@@ -187,6 +187,7 @@ def test_games_lists_the_atari_ids():
         (["evaluate", "nowhere", "--episodes", "0"], "0 is not in the range"),
         (["evaluate", "pong", "--checkpoint", "newest"], "it must be 'best', 'latest' or the agent steps"),
         (["play", "nowhere"], "play needs either --video FILE or --window"),
+        (["play", "nowhere", "--video", "b.gif", "--window"], "play takes --video FILE or --window, not both"),
         (["plot", "nowhere", "-o", "x.png"], "nowhere is not a run folder"),
         (["plot", "x" * 300], "is not a run folder: File name too long"),
         (["report", "--out", "x" * 300], "as a results folder: File name too long"),
@@ -472,7 +473,7 @@ def test_an_episode_ends_after_the_steps_that_are_given(run, handlers, capsys, t
     result = json.loads(capsys.readouterr().out)
     assert result["scores"] == [3.0, 3.0] and result["episodes_cut"] == 2
     cli.main(["play", str(run[0]), "--video", str(tmp_path / "game.gif"), *options], standalone_mode=False)
-    assert capsys.readouterr().out.endswith("1 episodes, scores 3\n")
+    assert capsys.readouterr().out.endswith("1 episode, score 3\n")
 
 
 def test_evaluate_in_words_and_into_a_file(run, tmp_path):
