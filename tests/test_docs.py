@@ -183,5 +183,11 @@ def test_the_names_that_other_programs_use_are_those_that_the_command_line_trans
     ]
 
 
+def test_the_readme_and_the_page_about_clusters_say_the_same():
+    for page in (README, ROOT / "docs" / "scaling.md"):
+        text = " ".join(page.read_text().split())
+        assert re.search(r"(are experimental)[^.]*(never tried over)", text), page.name
+
+
 def test_the_citation_names_the_version():
     assert f"\nversion: {ga3c_tf.__version__}\n" in (ROOT / "CITATION.cff").read_text()
