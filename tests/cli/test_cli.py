@@ -24,8 +24,10 @@ from PIL import Image, ImageSequence
 from ga3c_tf.cli import agents, options
 from ga3c_tf.cli import training as training_commands
 from ga3c_tf.cli.main import cli
-from ga3c_tf.config import Config
-from ga3c_tf.config.presets import USUAL_PRESET
+from ga3c_tf.cli.options import FIRST
+from ga3c_tf.config import Config, option_of
+from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
+from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 
 COMMANDS = sorted(cli.commands)
@@ -87,9 +89,41 @@ def test_the_help_shows_the_settings_in_a_panel_for_each_group():
     for option in cli.commands["train"].params:
         setting = Config.__dataclass_fields__.get(option.name)
         if setting and option.name != "env_id":
-            assert set(option.help.split()) <= panels[setting.metadata["group"].capitalize()], option.name
+            panel = "Options" if option.name in FIRST else setting.metadata["group"].capitalize()
+            assert set(option.help.split()) <= panels[panel], option.name
     assert len(panels) == 1 + len({setting.metadata["group"] for setting in dataclasses.fields(Config)})
-    assert "--preset" in panels["Options"]
+
+
+def test_the_help_of_train_begins_with_examples_and_with_what_most_runs_need():
+    text = ga3c_tf("train", "--help").stdout
+    before, first, *_ = re.split(r"─ [A-Z][a-z ]+ ─+╮\n", text)
+    assert len(re.findall(r"^ +ga3c-tf train .*--preset tuned", before, re.MULTILINE)) == 2
+    options = re.findall(r"^│ (--[a-z-]+)", first, re.MULTILINE)
+    assert options == ["--preset", *(f"--{option_of(name)}" for name in FIRST), "--json", "--ray", "--help"]
+    words = set(first.replace("│", " ").split())
+    assert {f"'{preset}'" for preset in PRESETS} <= words and all(f"'{name}'" in first for name in PRESETS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "preset"),
+    [
+        (["ALE/Pong-v5"], "tuned"),
+        (["PongNoFrameskip-v4", "--minutes", "1"], "tuned"),
+        (["MinAtar/Breakout-v1"], "tuned-small"),
+        (["CartPole-v1"], None),
+        (["ALE/Pong-v5", "--preset", "default"], None),
+        (["ALE/Pong-v5", "--preset", "tuned"], None),
+    ],
+)
+def test_whoever_starts_with_the_default_preset_is_told_of_the_tuned_one(arguments, preset, monkeypatch, capsys):
+    def new_training(config, *_):
+        return None, SimpleNamespace(config=config.replace(env_id=resolve_env_id(config.env_id)[0]))
+
+    monkeypatch.setattr("ga3c_tf.runner.new_training", new_training)
+    monkeypatch.setattr(training_commands, "_run", lambda *_: 0)
+    cli.commands["train"].main(arguments, standalone_mode=False)
+    told = f"ga3c-tf: the default preset has the paper's settings; --preset {preset} learns in far fewer steps\n"
+    assert capsys.readouterr().out == (told if preset else "")
 
 
 @pytest.mark.parametrize("name", ["train", "bench"])
