@@ -27,6 +27,7 @@ from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, read_rows
 from ga3c_tf.runs.published import weights_called
 from ga3c_tf.runs.trackers import check_tracker
 from ga3c_tf.runs.weights import check_same_scaling, keep_origin, load_weights
+from ga3c_tf.words import counted
 
 if TYPE_CHECKING:
     from ga3c_tf.systems.session import Session
@@ -176,8 +177,9 @@ def _continued(
         )
     if session.reached():
         raise BudgetReached(
-            f"{path} has reached its budget: {session.agent_steps} agent steps, {session.time_s / 60:.1f} "
-            f"minutes, {session.stats.episodes} episodes; give a larger --steps, --minutes or --episodes"
+            f"{path} has reached its budget: {counted(session.agent_steps, 'agent step')}, "
+            f"{session.time_s / 60:.1f} minutes, {counted(session.stats.episodes, 'episode')}; give a larger --steps, "
+            "--minutes or --episodes"
         )
     folder.continue_with(folder.config, list(command), hardware, time_s)
     return training

@@ -235,13 +235,49 @@ def holding_a_lock():
     [
         (lambda: ga3c_tf.train("Nowhere-v0", minutes=1), "unknown environment 'Nowhere-v0'"),
         (lambda: ga3c_tf.train("CartPole-v1", minuts=1), "unknown setting 'minuts'; close: minutes"),
+        (
+            lambda: ga3c_tf.train("CartPole-v1", total_timesteps=9),
+            "unknown setting 'total_timesteps'; it is steps here",
+        ),
+        (lambda: ga3c_tf.train("CartPole-v1", agents=4), "unknown setting 'agents'; it is num_agents here"),
         (lambda: ga3c_tf.train("CartPole-v1", preset="papr", steps=10), "unknown preset 'papr'; close: paper"),
         (lambda: ga3c_tf.train(None), "train needs an environment"),
         (lambda: ga3c_tf.train(holding_a_lock(), steps=10), "object:make cannot be handed to another process"),
         (lambda: ga3c_tf.load_agent("pong", seed=-1), "seed is -1; it must be at least 0"),
         (lambda: ga3c_tf.load_agent("pong", device="cpu").evaluate(episodes=0), "episodes is 0; it must be at least 1"),
-        (lambda: ga3c_tf.train("CartPole-v1", network=3, minutes=1), "3 is neither a name nor a function"),
-        (lambda: ga3c_tf.load_agent("pingpong"), "no pretrained weights 'pingpong'"),
+        (
+            lambda: ga3c_tf.train("CartPole-v1", network=3, minutes=1),
+            "network is of the type int; it must be the name of a network, or a function (state_shape, state_dtype, "
+            "num_actions) that returns a keras.Model",
+        ),
+        (
+            lambda: ga3c_tf.train("CartPole-v1", network=keras.Sequential(), minutes=1),
+            "network is of the type Sequential; it must be the name of a network, or a function (state_shape, "
+            "state_dtype, num_actions) that returns a keras.Model",
+        ),
+        (
+            lambda: ga3c_tf.train(gymnasium.make("CartPole-v1"), minutes=1),
+            "env is of the type TimeLimit; it must be the id of an environment, or a function that makes one, such as "
+            "lambda: gymnasium.make('CartPole-v1')",
+        ),
+        (
+            lambda: ga3c_tf.train("CartPole-v1", loss=0.5, minutes=1),
+            "loss is of the type float; it must be the name of a loss, or a function (batch, config) that returns "
+            "(policy loss, value loss, entropy)",
+        ),
+        (
+            lambda: ga3c_tf.load_agent("pingpong"),
+            "pingpong is not a run folder, and no published weights have this name; close: pong",
+        ),
+        (
+            lambda: ga3c_tf.load_agent("runs/none"),
+            "runs/none is not a run folder: there is no such folder; published weights are amidar, boxing, ",
+        ),
+        (lambda: ga3c_tf.load_agent("."), ". is not a run folder: it has no readable config.json"),
+        (
+            lambda: ga3c_tf.load_agent("pong", device="cpu").export("x.keras"),
+            "x.keras does not end in .onnx, as a file of the format onnx does; the format of .keras is keras",
+        ),
         (lambda: ga3c_tf.resume("nowhere"), "nowhere is not a run folder"),
     ],
 )

@@ -91,8 +91,13 @@ def test_the_summary_has_spread_interval_and_protocol():
         "most probable action",
         "seed 5",
         "sticky actions 0.1",
+        "no no-ops at the start",
     ):
         assert words in result["protocol"]
+    agent = RandomAgent("ALE/Pong-v5", noop_max=30)
+    single = evaluate.summary(agent, evaluate.Evaluation([1.0], 1, 1), greedy=True, seed=5)
+    assert single["protocol"].startswith("1 whole episode, ") and "at most 30 no-ops" in single["protocol"]
+    assert "1 of them ended after 1 step," in single["protocol"]
 
 
 @pytest.mark.parametrize(

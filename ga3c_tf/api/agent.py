@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import read_config
-from ga3c_tf.runs.published import weights_called
+from ga3c_tf.runs.published import agent_folder
 
 if TYPE_CHECKING:
     import gymnasium
@@ -185,7 +184,7 @@ def load_agent(
         UserError: the agent, the checkpoint or the device does not exist, published weights cannot be fetched, or the
             settings name custom code and `trust_code` is False.
     """
-    folder = Path(source) if os.path.exists(Path(source) / "config.json") else weights_called(str(source))
+    folder = agent_folder(source)
     config = read_config(folder)
     given, left = split_functions(config, functions)
     if left:

@@ -70,7 +70,14 @@ class Settings:
         choices=SYSTEMS,
     )
 
-    num_agents: int = declare(32, "agents", "Number of agents (N_A).", low=1, high=4096, option="agents")
+    num_agents: int = declare(
+        32,
+        "agents",
+        "Number of agents (N_A). With --system a3c, one per core, unless the preset has another number.",
+        low=1,
+        high=4096,
+        option="agents",
+    )
     agent_processes: int | None = declare(
         None,
         "agents",
@@ -261,7 +268,10 @@ class Settings:
     )
     gae_lambda: float = declare(0.95, BEYOND, "Lambda of --advantage gae.", low=0, high=1)
     normalize_advantages: bool = declare(
-        False, BEYOND, "Shift and scale the advantages of every update to mean 0 and standard deviation 1."
+        False,
+        BEYOND,
+        "Shift and scale the advantages of every update to mean 0 and standard deviation 1. The advantage of an update "
+        "on a single state stays as it is.",
     )
     clip_ratio: float = declare(
         0.0,
@@ -316,7 +326,13 @@ class Settings:
     )
     grad_clip_global: float = declare(0.0, BEYOND, "Clip the norm of all gradients together to this; 0: off.", low=0)
     optimizer: str = declare("rmsprop", BEYOND, "'rmsprop', or 'adam' (Kingma & Ba 2015).", choices=("rmsprop", "adam"))
-    adam_epsilon: float = declare(1e-5, BEYOND, "Adam: added to the root of the mean square.", above=0)
+    adam_epsilon: float = declare(
+        1e-5,
+        BEYOND,
+        "Adam: added to the root of the mean square before its bias is corrected, as in Keras. PyTorch adds it after: "
+        "the same number counts 32 times as much here in the first update, and 3 times in the 100th.",
+        above=0,
+    )
     initialization: str = declare(
         "fan-in",
         BEYOND,

@@ -103,7 +103,7 @@ def build_network(
     shape = tuple(int(size) for size in state_shape)
     dtype = np.dtype(state_dtype)
     if ":" in name:
-        with _global_dtype_policy(dtype_policy):
+        with keras_settings(dtype_policy):
             return _user_network(name, shape, dtype, num_actions, seed)
     check_name("network", name)
     name = network_of_record(name, shape)
@@ -112,21 +112,32 @@ def build_network(
         scaling = "x / 255"
     if normalize_observations:
         scaling = "standardized"
-    with _global_dtype_policy(dtype_policy):
+    with keras_settings(dtype_policy):
         network = _BUILDERS[name](shape, dtype, num_actions, scaling)
     _initialize(network, seed, _INITIALIZERS[initialization])
     return network
 
 
 @contextlib.contextmanager
-def _global_dtype_policy(name: str) -> Iterator[None]:
-    """Set the dtype policy of layers built during the block, except of those that specify their own."""
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(name)
+def keras_settings(dtype_policy: str = "float32") -> Iterator[None]:
+    """Set Keras's global settings for the layers built during the block, except for those that specify their own.
+
+    The program, or `keras.json` in the user's home, may have set others, which would silently give another network.
+
+    Args:
+        dtype_policy: name of the dtype policy.
+    """
+    settings = keras.config
+    before = settings.floatx(), settings.image_data_format(), settings.dtype_policy()
+    after = "float32", "channels_last", dtype_policy
+    setters = settings.set_floatx, settings.set_image_data_format, settings.set_dtype_policy
+    for setter, value in zip(setters, after, strict=True):
+        setter(value)
     try:
         yield
     finally:
-        keras.config.set_dtype_policy(before)
+        for setter, value in zip(setters, before, strict=True):
+            setter(value)
 
 
 def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:

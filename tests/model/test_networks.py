@@ -1,10 +1,12 @@
 """The networks: shapes, the paper's forward pass in NumPy, initial weights, users' networks, and errors."""
 
 import math
+import subprocess
 import sys
 import textwrap
 
 import keras
+import keras_globals
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -174,6 +176,25 @@ def test_forward_pass_is_the_slow_one(name):
         np.testing.assert_allclose(values[b], slow_value, rtol=1e-4, atol=scale)
 
 
+@pytest.mark.parametrize("setting", keras_globals.CHANGED)
+def test_no_global_setting_of_keras_changes_a_network(setting, user_module):
+    """The program may have changed them, or keras.json in the user's home."""
+    users = {"my_networks:of_cells": OBSERVATIONS["minatar"]}
+    observations = {name: OBSERVATIONS[name] for name in ("small", "nature", "minatar", "mlp")} | users
+    states = {name: np.ones((2, *shape), dtype) for name, (shape, dtype) in observations.items()}
+    usual = {name: build(name, observation=observations[name]) for name in observations}
+    expected = {name: [output.numpy() for output in network(states[name])] for name, network in usual.items()}
+    with keras_globals.changed(setting):
+        before = keras_globals.values()
+        for name, network in usual.items():
+            changed = build(name, observation=observations[name])
+            for weight, other in zip(network.weights, changed.weights, strict=True):
+                assert weight.dtype == other.dtype and np.array_equal(weight.numpy(), other.numpy())
+            for output, other in zip(expected[name], changed(states[name]), strict=True):
+                assert output.dtype == other.dtype and np.array_equal(output, other.numpy())
+        assert keras_globals.values() == before
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_weights_start_uniform_within_the_fan_in(name):
     for layer in build(name, num_actions=18).layers:
@@ -265,6 +286,12 @@ def good(state_shape, state_dtype, num_actions):
     hidden = keras.layers.Dense(5)(states)
     values = keras.layers.Dense(1)(hidden)
     return keras.Model(states, (keras.layers.Dense(num_actions)(hidden), keras.ops.squeeze(values, -1)))
+
+def of_cells(state_shape, state_dtype, num_actions):
+    states = keras.Input(state_shape, dtype=state_dtype.name)
+    hidden = keras.layers.Flatten()(keras.layers.Conv2D(3, 3)(keras.layers.Rescaling(1.0)(states)))
+    logits = keras.layers.Dense(num_actions, dtype="float32")(hidden)
+    return keras.Model(states, (logits, keras.ops.squeeze(keras.layers.Dense(1, dtype="float32")(hidden), -1)))
 
 def column_of_values(state_shape, state_dtype, num_actions):
     states = keras.Input(state_shape)
@@ -370,3 +397,12 @@ def test_a_large_network_takes_images_only():
         build("large-2", observation=((4,), np.float32))
     with pytest.raises(UserError, match=r"unknown network 'large-5'.*close: large-4"):
         build("large-5", observation=OBSERVATIONS["small"])
+
+
+def test_keras_with_another_backend_is_refused_in_one_line():
+    program = "import keras; keras.src.backend.config._BACKEND = 'jax'; import ga3c_tf; ga3c_tf.load_agent('pong')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        "ga3c_tf.errors.UserError: Keras has started with the backend jax in this process; it must be tensorflow: "
+        "set KERAS_BACKEND=tensorflow, or import ga3c_tf.model.tensorflow before Keras"
+    )
