@@ -1,6 +1,7 @@
 """Compares ga3c_tf with the default PPO and A2C of Stable-Baselines3 at equal steps, and writes one CSV file.
 
-    python examples/compare_sb3.py CartPole-v1 --steps 100000 --seeds 1 2 3 --output cartpole.csv
+    python examples/compare_sb3.py CartPole-v1 --steps 100000 --seeds 1 2 3 --output scores.csv
+    python examples/compare_sb3.py --table scores.csv
 
 Stable-Baselines3 (`pip install stable-baselines3`) is imported here; ga3c_tf is run by its command, which may belong to
 another virtual environment (`--ga3c-tf PATH`). Runs follow one another: seed by seed, and within a seed in the order
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import statistics
 import subprocess
 import tempfile
 import time
@@ -80,17 +82,51 @@ def curve(episodes: list[Episode], steps: int, seconds: float) -> list[tuple[int
     return points
 
 
+def table(file: Path) -> str:
+    """Return a Markdown table of the scores at equal steps, and at the time that ga3c needed for them."""
+    with open(file, newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    lines = [
+        "| environment | system | score | time | score when ga3c has ended |",
+        "|---|---|---|---|---|",
+    ]
+    for environment in dict.fromkeys(row["environment"] for row in rows):
+        curves = {}
+        for row in rows:
+            if row["environment"] == environment:
+                point = (float(row["time_s"]), float(row["score"]), int(row["agent_steps"]))
+                curves.setdefault(row["system"], {}).setdefault(row["seed"], []).append(point)
+        end = statistics.median(points[-1][0] for points in curves["ga3c"].values())
+        steps = next(iter(curves["ga3c"].values()))[-1][2]
+        for system, by_seed in curves.items():
+            scores = [points[-1][1] for points in by_seed.values()]
+            seconds = statistics.median(points[-1][0] for points in by_seed.values())
+            early = [[score for time_s, score, _ in points if time_s <= end] for points in by_seed.values()]
+            then = f"{statistics.mean(scores[-1] for scores in early):.0f}" if all(early) else "-"
+            lines.append(
+                f"| {environment}, {steps:,} steps | {system} | {statistics.mean(scores):.0f} "
+                f"({min(scores):.0f} to {max(scores):.0f}) | {seconds:.0f} s | {'' if system == 'ga3c' else then} |"
+            )
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Train each system with each seed, and write the curves."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("environment")
+    parser.add_argument("environment", nargs="?")
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--systems", nargs="+", default=["ga3c", "sb3-ppo", "sb3-a2c"])
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--output", type=Path, default=Path("scores.csv"))
+    parser.add_argument("--table", type=Path, help="print the table of a file instead of training")
     parser.add_argument("--ga3c-tf", default="ga3c-tf", help="path of the command ga3c-tf")
     parser.add_argument("--options", default="--preset tuned-vector", help="options of ga3c-tf train")
     given = parser.parse_args()
+    if given.table:
+        print(table(given.table))
+        return
+    if not given.environment:
+        parser.error("name an environment, such as CartPole-v1, or --table FILE")
     new = not given.output.exists()
     with open(given.output, "a", newline="") as file:
         writer = csv.writer(file)

@@ -27,8 +27,8 @@ from ga3c_tf.host.signals import ENDING
 from ga3c_tf.plugins import named_code
 from ga3c_tf.runs import outcomes
 
-TUNED = {"ALE/": "tuned", "MinAtar/": "tuned-small"}
-"""Preset that learns in fewer steps than the default one, by the prefix of the environment's id."""
+TUNED = {"small": "tuned", "minatar": "tuned-small", "mlp-two-trunks": "tuned-vector"}
+"""Preset that learns in fewer steps than the default one, by the network that fits the observations."""
 
 
 def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
@@ -57,8 +57,8 @@ def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
     show_default=True,
     help="Settings to start from: 'default' (the paper's, where it gives them), 'paper' (the same, but the adjustment "
     "changes one number at a time), 'nvlabs' (the authors' code), 'tuned' (PPO-like, for Atari), 'tuned-small' "
-    "(PPO-like, for small observations) or 'smoke' (seconds, learns nothing). Options override them, and any budget "
-    "option replaces the preset's budget.",
+    "(for MinAtar), 'tuned-vector' (for vectors, such as CartPole's) or 'smoke' (seconds, learns nothing). Options "
+    "override them, and any budget option replaces the preset's budget.",
 )
 @config_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
@@ -74,17 +74,16 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
     \b
     ga3c-tf train ALE/Pong-v5 --preset tuned
     ga3c-tf train MinAtar/Breakout-v1 --preset tuned-small --minutes 5 --run-dir runs/breakout
-    ga3c-tf train CartPole-v1 --minutes 2 --seed 1
+    ga3c-tf train CartPole-v1 --preset tuned-vector --steps 100000 --seed 1
     """  # noqa: D301 - click keeps the lines of a paragraph that begins with a backspace
     from ga3c_tf.runner import new_training
 
     given = {name: value for name, value in settings.items() if value is not None}
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given, "env_id": env_id})
     training, run = new_training(config, command_line(), warn, ray, given)
-    if get_current_context().get_parameter_source("preset") == ParameterSource.DEFAULT:
-        for prefix, tuned in TUNED.items():
-            if run.config.env_id.startswith(prefix):
-                say(f"ga3c-tf: the default preset has the paper's settings; --preset {tuned} learns in far fewer steps")
+    by_default = get_current_context().get_parameter_source("preset") == ParameterSource.DEFAULT
+    if by_default and (tuned := TUNED.get(run.config.network)):
+        say(f"ga3c-tf: the default preset has the paper's settings; --preset {tuned} learns in far fewer steps")
     return _run(training, run, as_json)
 
 

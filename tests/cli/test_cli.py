@@ -25,8 +25,9 @@ from ga3c_tf.cli import agents, options
 from ga3c_tf.cli import training as training_commands
 from ga3c_tf.cli.main import cli
 from ga3c_tf.cli.options import FIRST
-from ga3c_tf.config import Config, option_of
+from ga3c_tf.config import Config, network_for, option_of
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
+from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 
@@ -97,7 +98,7 @@ def test_the_help_shows_the_settings_in_a_panel_for_each_group():
 def test_the_help_of_train_begins_with_examples_and_with_what_most_runs_need():
     text = ga3c_tf("train", "--help").stdout
     before, first, *_ = re.split(r"─ [A-Z][a-z ]+ ─+╮\n", text)
-    assert len(re.findall(r"^ +ga3c-tf train .*--preset tuned", before, re.MULTILINE)) == 2
+    assert len(re.findall(r"^ +ga3c-tf train .*--preset tuned", before, re.MULTILINE)) == 3
     options = re.findall(r"^│ (--[a-z-]+)", first, re.MULTILINE)
     assert options == ["--preset", *(f"--{option_of(name)}" for name in FIRST), "--json", "--ray", "--help"]
     words = set(first.replace("│", " ").split())
@@ -110,14 +111,17 @@ def test_the_help_of_train_begins_with_examples_and_with_what_most_runs_need():
         (["ALE/Pong-v5"], "tuned"),
         (["PongNoFrameskip-v4", "--minutes", "1"], "tuned"),
         (["MinAtar/Breakout-v1"], "tuned-small"),
-        (["CartPole-v1"], None),
+        (["CartPole-v1"], "tuned-vector"),
+        (["CartPole-v1", "--network", "mlp"], None),
         (["ALE/Pong-v5", "--preset", "default"], None),
         (["ALE/Pong-v5", "--preset", "tuned"], None),
     ],
 )
 def test_whoever_starts_with_the_default_preset_is_told_of_the_tuned_one(arguments, preset, monkeypatch, capsys):
     def new_training(config, *_):
-        return None, SimpleNamespace(config=config.replace(env_id=resolve_env_id(config.env_id)[0]))
+        config = config.replace(env_id=resolve_env_id(config.env_id)[0])
+        network = network_for(config.network, describe_environment(config).state_shape)
+        return None, SimpleNamespace(config=config.replace(network=network))
 
     monkeypatch.setattr("ga3c_tf.runner.new_training", new_training)
     monkeypatch.setattr(training_commands, "_run", lambda *_: 0)
