@@ -13,6 +13,7 @@ from typing import Any
 
 from gymnasium.vector.utils import CloudpickleWrapper
 
+from ga3c_tf.host.offspring import begin_child_process
 from ga3c_tf.plugins import installer
 
 _main_module = threading.Lock()
@@ -38,7 +39,10 @@ def forkserver_with(modules: Sequence[str]):
 
 
 def with_objects(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:
-    """Wrap `function` so that another process first registers the objects that only this program has.
+    """Wrap `function` so that another process first does what every process with environments begins with.
+
+    It leaves signals to this process, as `begin_child_process` does, and registers the objects that only this program
+    has.
 
     Args:
         function: function that the process runs.
@@ -46,10 +50,15 @@ def with_objects(function: Callable[..., Any], names: Iterable[str]) -> Callable
             registered; with fewer names a process has less to load.
     """
     install = installer(names)
-    return functools.partial(_call, CloudpickleWrapper(install), function) if install else function  # type: ignore[type-var]
+    return functools.partial(_call, CloudpickleWrapper(install) if install else _nothing, function)  # type: ignore[type-var]
+
+
+def _nothing() -> None:
+    pass
 
 
 def _call(install: Callable[[], None], function: Callable[..., Any], *args: Any) -> Any:
+    begin_child_process()
     install()
     return function(*args)
 

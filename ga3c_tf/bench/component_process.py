@@ -12,6 +12,7 @@ from multiprocessing import connection
 from typing import Any
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.offspring import begin_child_process, end_offspring
 
 CLOSE_SECONDS = 5.0
 
@@ -64,6 +65,7 @@ class ComponentProcess:
         if self._process.exitcode is None:
             self._process.kill()
             self._process.join()
+        end_offspring([self._process.pid])
 
     def _receive(self) -> dict:
         try:
@@ -80,7 +82,7 @@ class ComponentProcess:
 
 def _serve(pipe: connection.Connection, build: Callable, arguments: tuple) -> None:
     """Run the component's process, which measures on request until it is ended. Ctrl-C is left to the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begin_child_process()
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())  # TensorFlow has temporary files to remove
     try:
         facts, measure = build(*arguments)

@@ -16,7 +16,8 @@ def left_to_this_process() -> Iterator[None]:
     """Block the signals in `ENDING` in this thread during the block; processes started in it keep them blocked.
 
     Only this process then answers a signal to the whole process group. Unlike signal handlers, which can be set in the
-    main thread only, this works in any thread.
+    main thread only, this works in any thread. A process that may start programs unblocks the signals, as
+    `offspring.begin_child_process` does, because the programs would keep them blocked too.
     """
     resource_tracker.ensure_running()  # otherwise multiprocessing would start it in the block, and unblock the signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)

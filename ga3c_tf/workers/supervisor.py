@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 
 from ga3c_tf.errors import Diverged
+from ga3c_tf.host.offspring import end_offspring
 from ga3c_tf.host.signals import left_to_this_process
 from ga3c_tf.processes import forkserver_with, main_module_left_alone, with_objects
 
@@ -90,6 +91,7 @@ class AgentSupervisor:
         process = self._processes.pop(number)
         process.kill()  # if the forkserver has died, its processes still run
         process.join()
+        end_offspring([process.pid])
         left = (process.exitcode or 0) > 0 and self._tracebacks.poll()
         text = self._tracebacks.recv_bytes().decode(errors="replace") if left else ""
         if self._training and text and process.exitcode == DIVERGED:
@@ -120,15 +122,20 @@ class AgentSupervisor:
             if process.exitcode is None:
                 process.kill()
                 process.join()
+        end_offspring(self._ids())
 
     def end(self, number: int) -> None:
         """Kill one process; it then counts as one that has ended unexpectedly."""
         self._processes[number].kill()
 
     def kill(self) -> None:
-        """Kill all processes, without waiting for them."""
+        """Kill all processes and the programs that they have started, without waiting for them."""
         for process in list(self._processes.values()):
             process.kill()
+        end_offspring(self._ids())
+
+    def _ids(self) -> list[int | None]:
+        return [process.pid for process in list(self._processes.values())]
 
     def _lost_now(self) -> set[int]:
         """Return the processes that have ended by now; if the forkserver has died, these are all that it started."""
