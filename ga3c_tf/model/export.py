@@ -17,7 +17,7 @@ import numpy as np
 from ga3c_tf.errors import UserError
 from ga3c_tf.model.model import Model
 from ga3c_tf.model.networks import MOST_DEVIATIONS, Standardize
-from ga3c_tf.model.tensorflow import keras, tf
+from ga3c_tf.model.tensorflow import keras, plain_path, tf
 from ga3c_tf.plugins import one_line
 
 
@@ -37,7 +37,8 @@ def write_network(model: Model, min_policy: float, file: Path, form: str, metada
     """
     try:
         network = _in_built_in_layers(model.network) if form == "keras" else model.network
-        _write(_exported(network, model.states, min_policy), file, form)
+        with plain_path(file.parent) as plain:
+            _write(_exported(network, model.states, min_policy), Path(plain, file.name), form)
         if form == "onnx":
             _finish_onnx(file, metadata)
     except OSError as error:

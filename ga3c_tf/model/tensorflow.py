@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
 import tempfile
 import types
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from ga3c_tf.host.onednn import onednn
@@ -30,6 +33,23 @@ def import_quietly(module: str) -> types.ModuleType:
         finally:
             os.dup2(saved, 2)
             os.close(saved)
+
+
+@contextlib.contextmanager
+def plain_path(folder: Path) -> Iterator[str]:
+    """Yield a path of an existing folder that TensorFlow takes as it is.
+
+    TensorFlow reads the path of a checkpoint as a pattern, where brackets and backslashes have a meaning of their own,
+    and encodes every path as UTF-8, whatever the system does.
+
+    Raises:
+        OSError: the folder cannot be opened.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
 
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

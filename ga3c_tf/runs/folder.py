@@ -42,7 +42,6 @@ class RunFolder:
             UserError: the folder exists and is not empty, or cannot be used.
         """
         path = Path(config.run_dir) if config.run_dir else Path("runs") / _default_name(config.env_id)
-        _check_encoding(path)
         try:
             taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
         except OSError as error:
@@ -255,18 +254,6 @@ def read_config(path: Path | str) -> Config:
     if digests and _digest(text) not in digests:
         raise UserError(f"{file} is not what the run wrote: damaged, or edited; other settings want a run of their own")
     return config
-
-
-def _check_encoding(path: Path) -> None:
-    """Refuse a path that is not UTF-8, because TensorFlow cannot write to it.
-
-    Raises:
-        UserError: the path is not UTF-8.
-    """
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise UserError(f"the run folder {str(path)!a} is not UTF-8; name another --run-dir") from None
 
 
 def _default_name(env_id: str) -> str:
