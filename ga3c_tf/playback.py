@@ -17,7 +17,7 @@ from ga3c_tf.environments.environment import make_limited_environment
 from ga3c_tf.environments.random_streams import EVALUATION, global_generators_seeded
 from ga3c_tf.errors import UserError
 from ga3c_tf.evaluation import TrainedAgent
-from ga3c_tf.plugins import one_line
+from ga3c_tf.plugins import users_errors
 from ga3c_tf.video import SUFFIXES, VideoFile
 
 USUAL_RATE = 30
@@ -87,10 +87,8 @@ def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int =
         global_generators_seeded(seed, EVALUATION, 0),
         contextlib.closing(make_limited_environment(agent.config, most_steps, "human")) as game,
     ):
-        try:
+        with users_errors("no window can be opened"):
             game.reset(seed=seed)
-        except Exception as error:  # of the library that draws
-            raise UserError(f"no window can be opened: {one_line(error)}") from None
         return _play(agent, game, episodes, seed, lambda: None)
 
 
@@ -112,10 +110,8 @@ def _picture(environment: gymnasium.Env) -> np.ndarray:
     Raises:
         UserError: it draws none.
     """
-    try:
+    with users_errors("this environment draws no pictures"):
         picture: Any = environment.render()
-    except Exception as error:  # of the user's own environment
-        raise UserError(f"this environment draws no pictures: {one_line(error)}") from error
     if picture is None:
         raise UserError("this environment draws no pictures")
     return picture

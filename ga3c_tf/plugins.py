@@ -21,6 +21,7 @@ import cloudpickle
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError, did_you_mean
+from ga3c_tf.host.signals import EndedBySignal
 
 if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
@@ -77,10 +78,8 @@ def _check_copyable(name: str, thing: Any) -> None:
     Raises:
         UserError: it cannot be pickled.
     """
-    try:
+    with users_errors(f"{name} cannot be handed to another process"):
         cloudpickle.dumps(thing)
-    except Exception as error:  # pickling user objects may raise anything
-        raise UserError(f"{name} cannot be handed to another process: {one_line(error)}") from None
 
 
 def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
@@ -140,10 +139,8 @@ def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
         if place not in sys.path:
             sys.path.append(place)  # last, so that nothing in it hides a module of the standard library
     os.environ["KERAS_BACKEND"] = "tensorflow"  # the module may import Keras, which reads this only once
-    try:
+    with users_errors(f"{wanted_by}: the module {module!r} cannot be imported"):
         return importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # a user module may raise anything, and may end the program
-        raise UserError(f"{wanted_by}: the module {module!r} cannot be imported: {one_line(error)}") from error
 
 
 def check_trust(config: Config, run: Path, trusted: bool) -> None:
@@ -185,6 +182,20 @@ def users_function(name: str, wanted_by: str) -> Callable[..., Any]:
             f"{did_you_mean(function_name, dir(module))}"
         )
     return function
+
+
+@contextlib.contextmanager
+def users_errors(text: str) -> Iterator[None]:
+    """Raise a UserError, with `text` and the error in one line, for whatever user code in the block raises.
+
+    User code may also end the program, which would otherwise look like success. UserErrors pass as they are.
+    """
+    try:
+        yield
+    except (UserError, EndedBySignal):
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{text}: {one_line(error)}") from error
 
 
 def one_line(error: BaseException) -> str:

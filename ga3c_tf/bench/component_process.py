@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import signal
-import sys
 import traceback
 from collections.abc import Callable
 from multiprocessing import connection
@@ -13,6 +12,7 @@ from typing import Any
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.offspring import begin_child_process, end_offspring
+from ga3c_tf.host.signals import exit_by_signal
 
 CLOSE_SECONDS = 5.0
 
@@ -83,7 +83,7 @@ class ComponentProcess:
 def _serve(pipe: connection.Connection, build: Callable, arguments: tuple) -> None:
     """Run the component's process, which measures on request until it is ended. Ctrl-C is left to the parent."""
     begin_child_process()
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())  # TensorFlow has temporary files to remove
+    signal.signal(signal.SIGTERM, exit_by_signal)  # TensorFlow has temporary files to remove
     try:
         facts, measure = build(*arguments)
         pipe.send((dict, facts))

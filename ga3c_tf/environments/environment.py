@@ -23,7 +23,7 @@ from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.environments.registered import make_passed, make_registered
 from ga3c_tf.errors import UserError
-from ga3c_tf.plugins import OBJECT, one_line
+from ga3c_tf.plugins import OBJECT, users_errors
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,11 @@ def make_environment(config: Config, render_mode: str | None = None) -> gymnasiu
     module, _, name = env_id.rpartition(":")
     env = make_passed(env_id, render_mode) if module == OBJECT else make_registered(name, render_mode)
     try:
-        return StateEnvironment(env, env_id)
-    except Exception as error:  # spaces of the user's own may raise anything
+        with users_errors(f"{env_id} cannot be used"):  # spaces of the user's own may raise anything
+            return StateEnvironment(env, env_id)
+    except UserError:
         env.close()
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{env_id} cannot be used: {one_line(error)}") from error
+        raise
 
 
 def make_limited_environment(config: Config, most_steps: int, render_mode: str | None = None) -> gymnasium.Env:
@@ -147,7 +146,7 @@ class StateEnvironment(gymnasium.Wrapper):
         Raises:
             UserError: the environment does not work; the message is one line.
         """
-        try:
+        with users_errors(f"{self._env_id} does not work as a Gymnasium environment"):
             observation, _ = self.env.reset(seed=0)
             self._check(observation, "reset")
             self._to_state(observation)
@@ -155,10 +154,6 @@ class StateEnvironment(gymnasium.Wrapper):
             self._check(observation, "step")
             self._to_state(observation)
             float(reward)
-        except UserError:
-            raise
-        except Exception as error:  # an environment may raise anything
-            raise UserError(f"{self._env_id} does not work as a Gymnasium environment: {one_line(error)}") from error
 
     def _check(self, observation: Any, method: str) -> None:
         """Refuse an observation that has another shape than its space, or fractions where the space has integers."""

@@ -1,4 +1,4 @@
-"""Signals that end a program, and a way to keep child processes from receiving them."""
+"""Signals that end a program, how a program answers them, and a way to keep child processes from receiving them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from typing import NoReturn
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Sent by Ctrl-C, by `kill` and cluster managers, and at the end of a terminal or an ssh connection."""
+
+
+class EndedBySignal(SystemExit):
+    """Raised by a signal handler. Any other SystemExit comes from user code, such as an environment."""
+
+
+def exit_by_signal(number: int, frame: object) -> NoReturn:
+    """Handle a signal: end the program with exit code 128 + `number`, so that files and processes are closed."""
+    raise EndedBySignal(128 + number)
 
 
 @contextmanager
