@@ -1,6 +1,7 @@
 """The run folder, its curves and its checkpoints: written, continued, damaged, refused."""
 
 import errno
+import fcntl
 import json
 import os
 import resource
@@ -15,11 +16,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import Diverged, UserError
-from ga3c_tf.files import atomic_write
+from ga3c_tf.files import atomic_write, locked, write_aside
 from ga3c_tf.runs import folder
 from ga3c_tf.runs import log as run_log
 from ga3c_tf.runs.checkpoints import Checkpoints
-from ga3c_tf.runs.folder import RunFolder, read_config
+from ga3c_tf.runs.folder import RunFolder, read_config, read_sessions
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, RunLog, read_columns, read_last_rows, read_rows
 from ga3c_tf.runs.stats import MEASURED
 
@@ -85,6 +86,58 @@ def test_a_folder_that_could_not_be_written_can_be_used_later(tmp_path, monkeypa
         RunFolder.plan(config).create([], {})
     assert not (tmp_path / "run").exists()
     RunFolder.plan(config).create([], {})
+
+
+@pytest.mark.parametrize("written", ["meta.json", "command.txt", "config.json"])
+@pytest.mark.parametrize("ended_by", ["Ctrl-C", "a kill"])
+def test_a_folder_whose_making_was_interrupted_can_be_used_later(tmp_path, monkeypatch, written, ended_by):
+    def interrupted(file, text, **options):
+        if file.name == written:
+            raise KeyboardInterrupt
+        write_aside(file, text, **options)
+
+    path = tmp_path / "run"
+    path.mkdir()
+    config = Config(run_dir=str(path), seed=1)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(folder, "write_aside", interrupted)
+        if ended_by == "a kill":  # nothing is tidied up after it
+            patch.setattr(RunFolder, "_remove_files", lambda self: None)
+        interrupted_run = RunFolder.plan(config)
+        interrupted_run.create([], {})
+    interrupted_run.close()
+    assert path.exists() == (ended_by == "a kill")
+    run = RunFolder.plan(config)
+    run.create(["again"], {})
+    assert [session["command"] for session in read_sessions(path)] == ["again"]
+    run.close()
+
+
+@pytest.mark.parametrize("names", [["meta.json"], ["lock", "notes.txt"]])
+def test_a_folder_with_files_of_the_users_is_not_taken_for_an_interrupted_one(tmp_path, names):
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(UserError, match="exists and is not empty"):
+        RunFolder.plan(Config(run_dir=str(tmp_path)))
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_used_with_a_word(tmp_path, monkeypatch, capsys, number):
+    def refuse(stream, operation):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    said = []
+    run = RunFolder.plan(Config(run_dir=str(tmp_path / "run"), seed=1))
+    run.create([], {})
+    run.close()
+    RunFolder.open(run.path).close()
+    with locked(tmp_path / "lock", said.append):
+        pass
+    assert len(said) == 1 and capsys.readouterr().err.count("has no locks") == 2
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="cannot write to the run folder"):
+        patch.setattr(fcntl, "flock", lambda *_: os.stat(tmp_path / "missing"))
+        RunFolder.open(run.path)
 
 
 def test_a_run_without_a_checkpoint_is_not_to_be_resumed(tmp_path):
