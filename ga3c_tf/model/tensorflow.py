@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ga3c_tf.host.matplotlib_backend import drop_unusable_backend
 from ga3c_tf.host.onednn import onednn
 
 
@@ -56,5 +57,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 ONEDNN = onednn()
 """Setting of oneDNN in this process, as `onednn` returns it; TensorFlow reads it when it is imported below."""
+drop_unusable_backend()
 tf: Any = import_quietly("tensorflow")
 keras: Any = import_quietly("keras")
