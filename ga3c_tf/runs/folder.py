@@ -260,11 +260,15 @@ def read_config(path: Path | str) -> Config:
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         reason = "it has no readable config.json" if os.path.exists(path) else "there is no such folder"
         raise UserError(f"{path} is not a run folder: {reason if missing else error.strerror}") from None
+    digests = [digest for session in read_sessions(Path(path)) for digest in session.get("config_digests", [])]
     try:
         config = Config.from_json(text)
     except UserError as error:
-        raise UserError(f"{file} is damaged: {error}") from None
-    digests = [digest for session in read_sessions(Path(path)) for digest in session.get("config_digests", [])]
+        is_older = _digest(text) in digests
+        problem = (
+            "was written by another version of this package, and this one refuses it" if is_older else "is damaged"
+        )
+        raise UserError(f"{file} {problem}: {error}") from None
     if digests and _digest(text) not in digests:
         raise UserError(f"{file} is not what the run wrote: damaged, or edited; other settings want a run of their own")
     return config

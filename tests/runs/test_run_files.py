@@ -189,6 +189,15 @@ def test_what_is_not_a_run_folder_is_refused(tmp_path, text):
         read_config(tmp_path)
 
 
+def test_settings_that_this_version_refuses_are_not_called_damaged(tmp_path, monkeypatch):
+    run = RunFolder.plan(Config(run_dir=str(tmp_path / "run"), seed=1))
+    monkeypatch.setattr(Config, "to_json", lambda self: '{"network": "of another version", "no_such": 1}')
+    run.create([], {})
+    run.close()
+    with pytest.raises(UserError, match=r"was written by another version .* refuses it: unknown setting 'no_such'"):
+        read_config(run.path)
+
+
 # the curves
 
 
