@@ -20,7 +20,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.offspring import end_offspring
 from ga3c_tf.host.signals import left_to_this_process
 from ga3c_tf.model.model import Model
-from ga3c_tf.processes import main_module_left_alone, with_objects
+from ga3c_tf.processes import choose_socket_folder, main_module_left_alone, with_objects
 from ga3c_tf.runs import weights
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import read_config
@@ -185,6 +185,7 @@ def evaluate(
         with_objects(functools.partial(make_evaluated_environment, config, most_steps, seed, number), [config.env_id])
         for number in range(count)
     ]
+    choose_socket_folder()
     with main_module_left_alone():
         with left_to_this_process():
             forkserver.ensure_running()
