@@ -16,6 +16,8 @@ from typing import IO
 RETRY_SECONDS = 1.0
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Numbers of errors by which a file system says that it has no locks."""
+WITHOUT_SYNC = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Numbers of errors by which a file system says that it cannot sync, as some network file systems do for folders."""
 NO_LOCK = "the file system of {} has no locks: do not use this folder in two processes at a time"
 
 
@@ -38,12 +40,25 @@ def atomic_write(file: Path, mode: str = "w", **options) -> Iterator[IO]:
         with aside.open(mode, **options) as stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
+            sync(stream.fileno())
         aside.rename(file)
     except BaseException:
         with contextlib.suppress(OSError):
             aside.unlink()
         raise
+
+
+def sync(descriptor: int) -> None:
+    """Sync an open file or folder to disk, so that a power cut does not lose it, where the file system can.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in WITHOUT_SYNC:
+            raise
 
 
 def write_aside(file: Path, text: str, **options) -> None:
@@ -148,7 +163,7 @@ class RetryingWriter:
         """
         with self._lock:
             self._write_waiting()
-            os.fsync(self._descriptor)
+            sync(self._descriptor)
 
     def close(self) -> None:
         """Close the file. Data that still cannot be written is lost, with a warning."""

@@ -15,6 +15,7 @@ from typing import cast
 import numpy as np
 
 from ga3c_tf.errors import Diverged, UserError
+from ga3c_tf.files import sync
 from ga3c_tf.model.tensorflow import plain_path, tf
 
 KEEP_LAST = 3
@@ -284,9 +285,9 @@ def _reason(error: Exception) -> str:
 
 
 def _sync(path: Path) -> None:
-    """Sync a file or folder to disk, so that a power cut does not lose it."""
+    """Sync a file or folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        sync(descriptor)
     finally:
         os.close(descriptor)

@@ -350,6 +350,24 @@ def test_the_path_of_a_run_may_have_any_characters(tmp_path, weights, name):
     assert [path.name for path in tmp_path.iterdir()] == [run.name]
 
 
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO])
+def test_a_file_system_that_cannot_sync_folders_is_used(tmp_path, weights, monkeypatch, number):
+    def refuse(descriptor):
+        if Path(f"/proc/self/fd/{descriptor}").is_dir():
+            raise OSError(number, os.strerror(number))
+        sync(descriptor)
+
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", refuse)
+    checkpoints = make(tmp_path, weights)
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="Input/output error"):
+            checkpoints.save(1, {}, 1.0)
+    else:
+        checkpoints.save(1, {"step": 1}, 1.0)
+        assert checkpoints.restore() == {"step": 1}
+
+
 def test_the_last_three_and_the_best_are_kept(tmp_path, weights):
     checkpoints = make(tmp_path, weights)
     for step, score in enumerate([float("nan"), 1.0, 5.0, 2.0, 3.0, 1.0, 4.0]):
