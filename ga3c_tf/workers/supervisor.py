@@ -51,6 +51,7 @@ class AgentSupervisor:
         self._objects = objects
         self._tracebacks, self.errors = connection.Pipe(duplex=False)
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
+        self._ended: dict[int, str] = {}  # why this program has ended a process
         self._lost_together: set[int] = set()  # processes that were lost in the same moment as another one
 
     def __iter__(self) -> Iterator[int]:
@@ -92,6 +93,8 @@ class AgentSupervisor:
         process.kill()  # if the forkserver has died, its processes still run
         process.join()
         end_offspring([process.pid])
+        if number in self._ended:
+            return AgentError(self._ended.pop(number))
         left = (process.exitcode or 0) > 0 and self._tracebacks.poll()
         text = self._tracebacks.recv_bytes().decode(errors="replace") if left else ""
         if self._training and text and process.exitcode == DIVERGED:
@@ -124,8 +127,9 @@ class AgentSupervisor:
                 process.join()
         end_offspring(self._ids())
 
-    def end(self, number: int) -> None:
-        """Kill one process; it then counts as one that has ended unexpectedly."""
+    def end(self, number: int, why: str) -> None:
+        """Kill one process; it then counts as one that has ended unexpectedly, and `why` is its error."""
+        self._ended[number] = why
         self._processes[number].kill()
 
     def kill(self) -> None:

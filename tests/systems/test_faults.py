@@ -267,6 +267,12 @@ def test_agents_that_hang_are_replaced(tmp_path, monkeypatch):
     check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
 
 
+def test_a_run_that_ends_because_its_environments_are_slow_names_the_setting(tmp_path, monkeypatch):
+    settings = {"agent_processes": 6, "agent_timeout": 0.7, "max_failures": 0, "steps": 10**9}
+    with pytest.raises(AgentError, match=r"took more than 0\.7 s; --agent-timeout sets how long it may take"):
+        run_counting(tmp_path, monkeypatch, GA3C, env_id="helpers:Hanging-v0", **settings)
+
+
 def test_only_what_is_busy_with_one_thing_for_too_long_hangs():
     now = [0.0]
     watch = Watchdog(lambda number: 10.0, clock=lambda: now[0])
