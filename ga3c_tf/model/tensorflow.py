@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ga3c_tf.console import open_standard_descriptors
 from ga3c_tf.host.matplotlib_backend import drop_unusable_backend
 from ga3c_tf.host.onednn import onednn
 
@@ -21,7 +22,9 @@ def import_quietly(module: str) -> types.ModuleType:
 
     No setting silences TensorFlow's startup messages, because C++ code writes them before it reads its log level.
     """
-    sys.stderr.flush()
+    if sys.stderr is not None:  # it is None if it was closed when Python started
+        sys.stderr.flush()
+    open_standard_descriptors()
     saved = os.dup(2)
     with tempfile.TemporaryFile() as greetings:
         os.dup2(greetings.fileno(), 2)

@@ -857,3 +857,23 @@ def test_user_code_that_ends_the_program_has_failed(tmp_path, quit_at, code, wor
     last = done.stderr.splitlines()[-1]
     assert "SystemExit" in last or (command == "evaluate" and "an environment failed" in last)
     assert code == 1 or done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("closed", [(0, 2), (0, 1, 2)])
+def test_a_training_needs_no_standard_streams(tmp_path, closed):
+    """As where a service starts it; a file that takes the number of a stream would receive what is written to it."""
+
+    def close():
+        for descriptor in closed:
+            os.close(descriptor)
+
+    words = ("train", "CartPole-v1", "--serial", "--agents", 2, "--steps", 50, "--run-dir", tmp_path / "run")
+    done = ga3c_tf(*words, fresh=True, preexec_fn=close)
+    assert done.returncode == 0
+    assert max(int(path.name) for path in (tmp_path / "run" / "checkpoints").glob("0*")) >= 50
+
+
+def test_a_program_without_standard_streams_can_import_tensorflow():
+    program = "import os; [os.close(number) for number in (0, 2)]; import sys; sys.stderr = None\n"
+    program += "import ga3c_tf.model.tensorflow; print('imported')"
+    assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True).stdout == "imported\n"
