@@ -84,6 +84,10 @@ class Commands(click.RichGroup):
 @click.version_option(__version__, prog_name="ga3c-tf")
 def cli() -> None:
     """GA3C: reinforcement learning through asynchronous advantage actor-critic on a GPU (ICLR 2017)."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:  # no process could be started in it, and nothing written
+        raise UserError("the current folder has been removed; change to one that exists") from None
 
 
 for command in (

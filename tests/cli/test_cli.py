@@ -783,6 +783,15 @@ def test_train_understands_the_arguments_that_a_config_gives(settings):
     assert Config.from_preset(given.pop("preset"), given) == config
 
 
+def test_a_current_folder_that_was_removed_is_one_line(tmp_path):
+    """It is removed once the command is in it, and before the command begins."""
+    (tmp_path / "gone").mkdir()
+    words = ["train", "CartPole-v1", "--preset", "smoke", "--run-dir", tmp_path / "run"]
+    done = ga3c_tf(*words, fresh=True, cwd=tmp_path / "gone", preexec_fn=(tmp_path / "gone").rmdir)
+    assert done.returncode == 2 and not (tmp_path / "run").exists()
+    assert done.stderr == "ga3c-tf: the current folder has been removed; change to one that exists\n"
+
+
 # user code that ends the program
 
 QUITTER = """
