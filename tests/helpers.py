@@ -217,6 +217,13 @@ class SlowSimulatorEnvironment(SimulatorEnvironment):
         super().close()
 
 
+class UnclosedSimulatorEnvironment(SimulatorEnvironment):
+    """Leaves its simulator behind."""
+
+    def close(self):
+        pass
+
+
 class Lottery(ShortIsBad):
     """Draws the score of its only step from the global random generator."""
 
@@ -248,6 +255,7 @@ gymnasium.register("Unstable-v0", UnstableEnvironment)
 gymnasium.register("Stuck-v0", StuckEnvironment)
 gymnasium.register("Simulator-v0", SimulatorEnvironment)
 gymnasium.register("SlowSimulator-v0", SlowSimulatorEnvironment)
+gymnasium.register("UnclosedSimulator-v0", UnclosedSimulatorEnvironment)
 gymnasium.register("Lottery-v0", Lottery)
 gymnasium.register("OneStep-v0", OneStepEnvironment)
 gymnasium.register("ShortIsBad-v0", ShortIsBad)

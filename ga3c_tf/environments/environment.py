@@ -23,6 +23,7 @@ from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.environments.registered import make_passed, make_registered
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.offspring import offspring_ends_with_program
 from ga3c_tf.plugins import OBJECT, users_errors
 
 
@@ -90,17 +91,18 @@ def describe_environment(config: Config) -> EnvironmentSpec:
         UserError: an error of `make_environment`, or the environment cannot be reset or stepped, or its observations do
             not match its observation space.
     """
-    env = make_environment(config)
-    states: Any = env.observation_space
-    actions: Any = env.action_space
-    try:
-        if isinstance(env, StateEnvironment):
-            env.try_out()
-        else:
-            env.reset()
-        return EnvironmentSpec(tuple(states.shape), states.dtype.name, int(actions.n))
-    finally:
-        env.close()
+    with offspring_ends_with_program():
+        env = make_environment(config)
+        states: Any = env.observation_space
+        actions: Any = env.action_space
+        try:
+            if isinstance(env, StateEnvironment):
+                env.try_out()
+            else:
+                env.reset()
+            return EnvironmentSpec(tuple(states.shape), states.dtype.name, int(actions.n))
+        finally:
+            env.close()
 
 
 def check_effects(env_id: str, given: Iterable[str]) -> None:

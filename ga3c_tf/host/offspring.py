@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ga3c_tf.host.signals import ENDING
 
@@ -29,11 +30,26 @@ def begin_child_process() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
 
 
+@contextlib.contextmanager
+def offspring_ends_with_program() -> Iterator[None]:
+    """Mark the programs that are started in the block; those that are left when this program ends are killed then."""
+    before = {name: value for name, value in os.environ.items() if name == STARTED_BY}
+    os.environ[STARTED_BY] = str(os.getpid())
+    atexit.unregister(end_offspring)
+    atexit.register(end_offspring, [os.getpid()])
+    try:
+        yield
+    finally:
+        del os.environ[STARTED_BY]
+        os.environ.update(before)
+
+
 def end_offspring(parents: Iterable[int | None]) -> None:
     """Kill the programs that these processes have started and left behind.
 
     Args:
-        parents: ids of processes that have called `begin_child_process` and have ended; None is left out.
+        parents: ids of processes that have called `begin_child_process` and have ended, or of this one at its end;
+            None is left out.
     """
     import psutil  # agent processes do without it
 
