@@ -14,12 +14,26 @@ class OutputClosed(BrokenPipeError):
     """Raised when the reader of the output has closed it, which is a request to end."""
 
 
+def open_standard_descriptors() -> None:
+    """Open /dev/null in place of standard input, output and error where they are closed (`<&- >&- 2>&-`).
+
+    Otherwise the next files to be opened would take their numbers, and receive what libraries write there.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
+            os.set_inheritable(descriptor, True)
+
+
 def prepare_output() -> None:
     """Prepare standard output and standard error, so that no text that is written to them ends the program.
 
     Where they are closed (`>&-`), Python has no stream, and they are sent to /dev/null. Characters that they cannot
     encode are written as escape sequences.
     """
+    open_standard_descriptors()
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives

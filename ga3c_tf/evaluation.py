@@ -17,10 +17,11 @@ from ga3c_tf.config import MOST_EPISODE_STEPS, Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.environments.evaluated_environment import make_evaluated_environment
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.offspring import end_offspring
 from ga3c_tf.host.signals import left_to_this_process
 from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.model.model import Model
-from ga3c_tf.processes import main_module_left_alone, with_objects
+from ga3c_tf.processes import choose_socket_folder, main_module_left_alone, with_objects
 from ga3c_tf.runs import weights
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import read_config
@@ -186,6 +187,7 @@ def evaluate(
         with_objects(functools.partial(make_evaluated_environment, config, most_steps, seed, number), [config.env_id])
         for number in range(count)
     ]
+    choose_socket_folder()
     with main_module_left_alone(), WorkingFolder():
         with left_to_this_process():
             forkserver.ensure_running()
@@ -199,12 +201,13 @@ def evaluate(
         _kill(environments)
         raise
     environments.close()
+    end_offspring([process.pid for process in environments.processes])
     cut = sum(length == most_steps and not terminated for _, length, terminated in played)
     return Evaluation([score for score, _, _ in played], cut, most_steps)
 
 
 def _kill(environments: AsyncVectorEnv) -> None:
-    """End the processes of the environments at once, even during a step that hangs.
+    """End the processes of the environments at once, even during a step that hangs, and what they have started.
 
     They ignore SIGTERM, which `close(terminate=True)` would send.
     """
@@ -212,6 +215,7 @@ def _kill(environments: AsyncVectorEnv) -> None:
         process.kill()
     for process in environments.processes:
         process.join()
+    end_offspring([process.pid for process in environments.processes])
     for pipe in environments.parent_pipes:
         if pipe is not None:
             pipe.close()

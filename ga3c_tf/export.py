@@ -35,8 +35,8 @@ def check_export(file: Path, form: str) -> None:
     """Reject an export that cannot be written.
 
     Raises:
-        UserError: the format is unknown; the file has the wrong suffix, exists or would not be in a folder; or a
-            package is missing.
+        UserError: the format is unknown; the file has the wrong suffix, exists, could not be loaded or would not be in
+            a folder; or a package is missing.
     """
     if form not in SUFFIXES:
         raise UserError(f"format is {form!r}; it must be one of {', '.join(SUFFIXES)}")
@@ -51,6 +51,10 @@ def check_export(file: Path, form: str) -> None:
     for each in (file, metadata_of(file)):
         if os.path.lexists(each):
             raise UserError(f"{each} exists; name another file to write to, or remove it")
+    if form == "savedmodel" and any(character in str(file.absolute()) for character in "[\\"):
+        raise UserError(
+            f"cannot write {file}: TensorFlow cannot load a SavedModel whose path has [ or \\; name another --output"
+        )
     if form == "onnx":
         check_packages("--format onnx", ["onnx", "tf2onnx"])
 

@@ -14,6 +14,11 @@ from pathlib import Path
 from typing import IO
 
 RETRY_SECONDS = 1.0
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Numbers of errors by which a file system says that it has no locks."""
+WITHOUT_SYNC = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Numbers of errors by which a file system says that it cannot sync, as some network file systems do for folders."""
+NO_LOCK = "the file system of {} has no locks: do not use this folder in two processes at a time"
 
 
 @contextlib.contextmanager
@@ -35,12 +40,25 @@ def atomic_write(file: Path, mode: str = "w", **options) -> Iterator[IO]:
         with aside.open(mode, **options) as stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
+            sync(stream.fileno())
         aside.rename(file)
     except BaseException:
         with contextlib.suppress(OSError):
             aside.unlink()
         raise
+
+
+def sync(descriptor: int) -> None:
+    """Sync an open file or folder to disk, so that a power cut does not lose it, where the file system can.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in WITHOUT_SYNC:
+            raise
 
 
 def write_aside(file: Path, text: str, **options) -> None:
@@ -67,13 +85,35 @@ def check_writable(folder: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(there))
 
 
+def lock(stream: IO, wait: bool = False) -> bool:
+    """Lock an open file against other processes and threads, until it is closed or this process ends.
+
+    Args:
+        stream: the open file.
+        wait: whether to wait while another process or thread has the lock.
+
+    Returns:
+        Whether it is locked: False on a file system without locks, such as some of clusters.
+
+    Raises:
+        BlockingIOError: another process or thread has the lock, and `wait` is False.
+    """
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        if error.errno in WITHOUT_LOCKS:
+            return False
+        raise
+    return True
+
+
 @contextlib.contextmanager
 def locked(file: Path, say: Callable[[str], None], wait: bool = True) -> Iterator[None]:
     """Hold the lock `file` during the block; wait while another process has it.
 
     Args:
         file: the lock file; it is created if it does not exist.
-        say: called with one line before waiting.
+        say: called with one line before waiting, and where the file system has no locks.
         wait: whether to wait for the lock.
 
     Raises:
@@ -81,12 +121,14 @@ def locked(file: Path, say: Callable[[str], None], wait: bool = True) -> Iterato
     """
     with file.open("a") as stream:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = lock(stream)
         except BlockingIOError as error:
             if not wait:
                 raise Locked(file) from error
             say(f"waiting for another process that has {file}")
-            fcntl.flock(stream, fcntl.LOCK_EX)
+            is_locked = lock(stream, wait=True)
+        if not is_locked:
+            say(NO_LOCK.format(file.parent))
         yield
 
 
@@ -121,7 +163,7 @@ class RetryingWriter:
         """
         with self._lock:
             self._write_waiting()
-            os.fsync(self._descriptor)
+            sync(self._descriptor)
 
     def close(self) -> None:
         """Close the file. Data that still cannot be written is lost, with a warning."""

@@ -18,7 +18,7 @@ from ga3c_tf.environments.random_streams import EVALUATION, global_generators_se
 from ga3c_tf.errors import UserError
 from ga3c_tf.evaluation import TrainedAgent
 from ga3c_tf.host.working_folder import WorkingFolder
-from ga3c_tf.plugins import one_line
+from ga3c_tf.plugins import users_errors
 from ga3c_tf.video import SUFFIXES, VideoFile
 
 USUAL_RATE = 30
@@ -91,10 +91,8 @@ def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int =
         WorkingFolder(),
         contextlib.closing(make_limited_environment(agent.config, most_steps, "human")) as game,
     ):
-        try:
+        with users_errors("no window can be opened"):
             game.reset(seed=seed)
-        except Exception as error:  # of the library that draws
-            raise UserError(f"no window can be opened: {one_line(error)}") from None
         return _play(agent, game, episodes, seed, lambda: None)
 
 
@@ -116,11 +114,9 @@ def _picture(environment: gymnasium.Env) -> np.ndarray:
     Raises:
         UserError: it draws none, or something else.
     """
-    try:
+    with users_errors("this environment draws no pictures"):
         drawn: Any = environment.render()
         picture = np.asarray(drawn)
-    except Exception as error:  # of the user's own environment
-        raise UserError(f"this environment draws no pictures: {one_line(error)}") from error
     if drawn is None:
         raise UserError("this environment draws no pictures")
     if picture.ndim == 3 and picture.shape[2] == 1:

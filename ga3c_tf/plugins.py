@@ -21,6 +21,7 @@ import cloudpickle
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError, did_you_mean
+from ga3c_tf.host.signals import EndedBySignal
 
 if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
@@ -75,10 +76,8 @@ def _check_copyable(name: str, thing: Any) -> None:
     Raises:
         UserError: it cannot be pickled.
     """
-    try:
+    with users_errors(f"{name} cannot be handed to another process"):
         cloudpickle.dumps(thing)
-    except Exception as error:  # pickling user objects may raise anything
-        raise UserError(f"{name} cannot be handed to another process: {one_line(error)}") from None
 
 
 def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
@@ -132,16 +131,36 @@ def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
     """Import a user module, which may be in the current folder or in the folders of `PLACES`.
 
     Raises:
-        UserError: the module cannot be imported; the text names `wanted_by`, the setting that needs it.
+        UserError: the module cannot be imported, or has the name of one of Python's; the text names `wanted_by`, the
+            setting that needs it.
     """
-    for place in (os.getcwd(), *filter(None, os.environ.get(PLACES, "").split(os.pathsep))):
+    places = (os.getcwd(), *filter(None, os.environ.get(PLACES, "").split(os.pathsep)))
+    for place in places:
         if place not in sys.path:
             sys.path.append(place)  # last, so that nothing in it hides a module of the standard library
     os.environ["KERAS_BACKEND"] = "tensorflow"  # the module may import Keras, which reads this only once
-    try:
-        return importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # a user module may raise anything, and may end the program
-        raise UserError(f"{wanted_by}: the module {module!r} cannot be imported: {one_line(error)}") from error
+    with users_errors(f"{wanted_by}: the module {module!r} cannot be imported"):
+        imported = importlib.import_module(module)
+    _check_not_hidden(module.partition(".")[0], places, wanted_by)
+    return imported
+
+
+def _check_not_hidden(name: str, places: Iterable[str], wanted_by: str) -> None:
+    """Check that a module which was imported is not one of Python's, with a user's file of the same name.
+
+    Raises:
+        UserError: it is.
+    """
+    if name not in sys.stdlib_module_names and name != "test":
+        return
+    there = os.path.realpath(getattr(sys.modules[name], "__file__", None) or "")
+    for file in (
+        os.path.join(place, end) for place in places for end in (f"{name}.py", os.path.join(name, "__init__.py"))
+    ):
+        if os.path.isfile(file) and os.path.realpath(file) != there:
+            raise UserError(
+                f"{wanted_by}: Python has a module {name!r} of its own, which hides {file}; rename the file"
+            )
 
 
 def check_trust(config: Config, run: Path, trusted: bool) -> None:
@@ -183,6 +202,20 @@ def users_function(name: str, wanted_by: str) -> Callable[..., Any]:
             f"{did_you_mean(function_name, dir(module))}"
         )
     return function
+
+
+@contextlib.contextmanager
+def users_errors(text: str) -> Iterator[None]:
+    """Raise a UserError, with `text` and the error in one line, for whatever user code in the block raises.
+
+    User code may also end the program, which would otherwise look like success. UserErrors pass as they are.
+    """
+    try:
+        yield
+    except (UserError, EndedBySignal):
+        raise
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{text}: {one_line(error)}") from error
 
 
 def one_line(error: BaseException) -> str:

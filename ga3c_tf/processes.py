@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import multiprocessing
+import multiprocessing.util
+import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing import forkserver
@@ -13,8 +15,13 @@ from typing import Any
 
 from gymnasium.vector.utils import CloudpickleWrapper
 
+from ga3c_tf.host.offspring import begin_child_process
 from ga3c_tf.plugins import installer
 
+MOST_SOCKET_BYTES = 107
+"""Length of the longest path of a socket on Linux, in bytes."""
+SOCKET_BYTES = len("/pymp-xxxxxxxx/listener-xxxxxxxx")
+"""Length of the part of a socket's path that multiprocessing adds to a folder, in bytes."""
 _main_module = threading.Lock()
 """Held while the main module's file and spec are hidden: a second thread would restore the hidden state."""
 _loaded: set[str] = set()
@@ -28,6 +35,7 @@ def forkserver_with(modules: Sequence[str]):
     no processes left, it is stopped, and the next process starts a new server.
     """
     context = multiprocessing.get_context("forkserver")
+    choose_socket_folder()
     server: Any = forkserver._forkserver  # no public function tells whether it runs, or stops it
     if not _loaded.issuperset(modules) and (server._forkserver_pid is None or not multiprocessing.active_children()):
         server._stop()
@@ -37,8 +45,25 @@ def forkserver_with(modules: Sequence[str]):
     return context
 
 
+def choose_socket_folder() -> None:
+    """Let multiprocessing make its sockets in /tmp if their paths in the usual temporary folder would be too long.
+
+    Call this before a forkserver is started. Python 3.14 does the same by itself.
+    """
+    usual = tempfile.gettempdir()
+    if len(os.fsencode(usual)) + SOCKET_BYTES > MOST_SOCKET_BYTES:
+        tempfile.tempdir = "/tmp"
+        try:
+            multiprocessing.util.get_temp_dir()  # multiprocessing keeps this folder for all its sockets
+        finally:
+            tempfile.tempdir = usual
+
+
 def with_objects(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:
-    """Wrap `function` so that another process first registers the objects that only this program has.
+    """Wrap `function` so that another process first does what every process with environments begins with.
+
+    It leaves signals to this process, as `begin_child_process` does, and registers the objects that only this program
+    has.
 
     Args:
         function: function that the process runs.
@@ -46,10 +71,15 @@ def with_objects(function: Callable[..., Any], names: Iterable[str]) -> Callable
             registered; with fewer names a process has less to load.
     """
     install = installer(names)
-    return functools.partial(_call, CloudpickleWrapper(install), function) if install else function  # type: ignore[type-var]
+    return functools.partial(_call, CloudpickleWrapper(install) if install else _nothing, function)  # type: ignore[type-var]
+
+
+def _nothing() -> None:
+    pass
 
 
 def _call(install: Callable[[], None], function: Callable[..., Any], *args: Any) -> Any:
+    begin_child_process()
     install()
     return function(*args)
 

@@ -5,6 +5,7 @@ import os
 import pickle
 import random
 import struct
+import subprocess
 import threading
 import time
 from types import SimpleNamespace
@@ -230,6 +231,39 @@ def train_and_evaluate(folder):
     return run.summary["ended"], run.evaluate(episodes=2).mean
 
 
+class SimulatorEnvironment(ShortIsBad):
+    """Has a simulator, a program of its own that runs for SIMULATOR_SECONDS, and does not work without it."""
+
+    def __init__(self):
+        self._simulator = subprocess.Popen(["sleep", os.environ["SIMULATOR_SECONDS"]])
+
+    def step(self, action):
+        time.sleep(0.001)
+        if self._simulator.poll() is not None:
+            raise BrokenPipeError("the simulator is gone")
+        return super().step(action)
+
+    def close(self):
+        self._simulator.terminate()
+        self._simulator.wait()
+
+
+class SlowSimulatorEnvironment(SimulatorEnvironment):
+    """Takes long to close in the processes of agents."""
+
+    def close(self):
+        if multiprocessing.parent_process():
+            time.sleep(600)
+        super().close()
+
+
+class UnclosedSimulatorEnvironment(SimulatorEnvironment):
+    """Leaves its simulator behind."""
+
+    def close(self):
+        pass
+
+
 class Lottery(ShortIsBad):
     """Draws the score of its only step from the global random generator."""
 
@@ -259,6 +293,9 @@ gymnasium.register("Discretized-v0", make_discrete)
 gymnasium.register("BrokenPipe-v0", BrokenPipeEnvironment)
 gymnasium.register("Unstable-v0", UnstableEnvironment)
 gymnasium.register("Stuck-v0", StuckEnvironment)
+gymnasium.register("Simulator-v0", SimulatorEnvironment)
+gymnasium.register("SlowSimulator-v0", SlowSimulatorEnvironment)
+gymnasium.register("UnclosedSimulator-v0", UnclosedSimulatorEnvironment)
 gymnasium.register("Lottery-v0", Lottery)
 gymnasium.register("OddInfo-v0", OddInfo)
 gymnasium.register("Simulated-v0", SimulatedEnvironment)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from ga3c_tf.config import HELD, Config, option_of
+from ga3c_tf.config.config import setting_type
+from ga3c_tf.config.declaration import checked, recorded
 from ga3c_tf.config.elsewhere import ELSEWHERE, setting_called
 from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.errors import UserError
@@ -313,6 +315,185 @@ def test_settings_survive_the_way_through_their_text():
     assert json.loads(config.to_json())["minutes"] == 2.0
 
 
+ALLOWED_IN_0_2_0 = {
+    "preprocessing": ("standard", "nvlabs"),
+    "frame_skip": (
+        1,
+        1000,
+    ),
+    "frame_stack": (
+        1,
+        32,
+    ),
+    "repeat_action_probability": (
+        0,
+        1,
+    ),
+    "noop_max": (
+        0,
+        10000,
+    ),
+    "system": ("ga3c", "a2c", "a3c"),
+    "num_agents": (
+        1,
+        4096,
+    ),
+    "agent_processes": (
+        1,
+        4096,
+    ),
+    "t_max": (
+        1,
+        1000,
+    ),
+    "gamma": (
+        0,
+        1,
+    ),
+    "remote_agents": (
+        0,
+        4096,
+    ),
+    "agents_per_actor": (
+        1,
+        512,
+    ),
+    "num_predictors": (
+        1,
+        256,
+    ),
+    "max_prediction_batch": (
+        1,
+        16384,
+    ),
+    "scheduling": ("tuned", "plain"),
+    "num_trainers": (
+        1,
+        256,
+    ),
+    "min_training_batch": (
+        0,
+        100_000,
+    ),
+    "max_training_queue": (
+        1,
+        10000,
+    ),
+    "training_queue_order": ("fifo", "lifo"),
+    "max_policy_lag": (
+        0,
+        1_000_000,
+    ),
+    "lag": (
+        0,
+        100_000,
+    ),
+    "adjustment": ("off", "fast", "paper", "nvlabs"),
+    "adjustment_seconds": (
+        1,
+        1_000_000,
+    ),
+    "max_agents": (
+        1,
+        4096,
+    ),
+    "learning_rate": (1e-9,),
+    "learning_rate_end": (0,),
+    "beta": (0,),
+    "beta_end": (0,),
+    "anneal_steps": (
+        1,
+        1_000_000_000_000,
+    ),
+    "anneal_fraction": (
+        1e-9,
+        1,
+    ),
+    "log_epsilon": (1e-9,),
+    "min_policy": (
+        0,
+        1,
+    ),
+    "grad_clip_norm": (1e-9,),
+    "rmsprop_decay": (
+        0,
+        1,
+    ),
+    "rmsprop_momentum": (
+        0,
+        1,
+    ),
+    "rmsprop_epsilon": (1e-9,),
+    "advantage": ("nstep", "gae"),
+    "gae_lambda": (
+        0,
+        1,
+    ),
+    "clip_ratio": (
+        0,
+        1,
+    ),
+    "correction": ("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo"),
+    "importance_clip": (1e-9,),
+    "rho_bar": (1e-9,),
+    "c_bar": (1e-9,),
+    "epochs": (
+        1,
+        100,
+    ),
+    "minibatch_size": (
+        0,
+        100_000,
+    ),
+    "value_coefficient": (0,),
+    "loss_reduction": ("sum", "mean"),
+    "grad_clip_global": (0,),
+    "optimizer": ("rmsprop", "adam"),
+    "adam_epsilon": (1e-9,),
+    "initialization": ("fan-in", "orthogonal", "he"),
+    "seed": (
+        0,
+        2**63 - 1,
+    ),
+    "steps": (
+        1,
+        1_000_000_000_000,
+    ),
+    "minutes": (1e-9,),
+    "episodes": (
+        1,
+        1_000_000_000_000,
+    ),
+    "log_seconds": (1e-9,),
+    "track": ("wandb", "mlflow"),
+    "checkpoint_minutes": (1e-9,),
+    "rolling_episodes": (
+        1,
+        1_000_000,
+    ),
+    "max_failures": (
+        0,
+        1_000_000,
+    ),
+    "agent_timeout": (1e-9,),
+}
+"""Choices, and values at the bounds, of the settings of version 0.2.0, with which a run may have been made."""
+
+
+def test_runs_of_earlier_versions_stay_readable():
+    for name, values in ALLOWED_IN_0_2_0.items():
+        setting = Config.__dataclass_fields__[name]
+        for value in values:
+            recorded_value = value if setting_type(name) is not float else float(value)
+            checked(setting, setting_type(name), recorded(setting, recorded_value))
+    assert Config.from_json('{"log_seconds": 0.001}').log_seconds == 0.01
+    for refused in (0, -1):
+        with pytest.raises(UserError, match="log_seconds"):
+            Config.from_json(f'{{"log_seconds": {refused}}}')
+    with pytest.raises(UserError, match=r"must be at least 0\.01"):
+        Config(log_seconds=0.001)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"num_agents": "x"}', '{"no_such": 1}', "[" * 100_000])
 def test_a_damaged_text_is_refused(text):
     with pytest.raises(UserError):
@@ -427,10 +608,10 @@ def test_a3c_starts_with_an_agent_per_core_unless_it_or_the_preset_says_otherwis
         assert Config.from_preset(preset, {"system": "a3c"}).num_agents == cores
         assert Config.from_preset(preset, {"system": "a3c", "num_agents": 32}).num_agents == 32
     assert Config.from_preset("default", {"system": "a2c"}).num_agents == 32
-    for recorded in (Config(system="a3c"), Config(system="a3c", num_agents=cores)):
-        assert Config.from_json(recorded.to_json()) == recorded
-        words = recorded.arguments()  # another machine may have other cores
-        assert words[words.index("--agents") + 1] == str(recorded.num_agents)
+    for config in (Config(system="a3c"), Config(system="a3c", num_agents=cores)):
+        assert Config.from_json(config.to_json()) == config
+        words = config.arguments()  # another machine may have other cores
+        assert words[words.index("--agents") + 1] == str(config.num_agents)
 
 
 def test_the_adjustment_may_start_128_agents_or_as_many_as_there_are():

@@ -340,6 +340,28 @@ def test_a_run_is_exported_by_the_command_with_its_score(run, tmp_path):
     assert metadata["training"]["agent_steps"] == agent.agent_steps
 
 
+@pytest.mark.parametrize("name", [b"[1]", b"a\\b \xff"])
+def test_a_run_in_a_folder_of_any_name_is_trained_resumed_evaluated_and_exported(tmp_path, name):
+    folder = tmp_path / os.fsdecode(name)
+    run = folder / "run"
+    words = ("train", "CartPole-v1", "--serial", "--agents", 2, "--steps", 50, "--run-dir", run)
+    for arguments in (
+        words,
+        ("resume", run, "--steps", 90),
+        ("evaluate", run, "--episodes", 1),
+        ("export", run, "--format", "onnx", "-o", folder / "agent.onnx"),
+        ("export", run, "--format", "keras", "-o", folder / "agent.keras"),
+    ):
+        done = ga3c_tf(*arguments)
+        assert done.returncode == 0, done.stderr
+    done = ga3c_tf("export", run, "--format", "savedmodel", "-o", folder / "agent-savedmodel")
+    assert done.returncode == 2 and "cannot load a SavedModel whose path has [ or \\" in done.stderr
+    states = np.zeros((3, 4), np.float32)
+    copies = [(shutil.copy(folder / f"agent.{form}", tmp_path), form) for form in ("onnx", "keras")]
+    for one, other in zip(*(outputs_of(file, form, states) for file, form in copies), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("words", "form", "file"),
     [(["pong"], "savedmodel", "agent"), (["--pretrained", "minatar_breakout"], "keras", "agent.keras")],

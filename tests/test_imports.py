@@ -38,3 +38,10 @@ def test_preparing_a_training_loads_no_experiment_tracker():
 
 def test_a_loaded_package_is_seen():
     assert "click" in packages_loaded_by("click")
+
+
+@pytest.mark.parametrize("module", ["model.tensorflow", "reproduce.drawing.run_plots"])
+def test_a_backend_of_a_notebook_that_is_not_installed_here_does_not_matter(monkeypatch, module):
+    """Keras imports matplotlib, which refuses backends that it does not know."""
+    monkeypatch.setenv("MPLBACKEND", "backend-of-a-notebook")
+    assert "matplotlib" in packages_loaded_by(f"ga3c_tf.{module}")

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import sys
+import tempfile
 from multiprocessing import connection, forkserver
 
 import pytest
@@ -46,6 +47,17 @@ def test_a_forkserver_that_lacks_a_module_is_changed_for_one_that_has_it():
     second = forkserver._forkserver._forkserver_pid
     assert loaded_in_a_process(forkserver_with(["ga3c_tf.errors"]))
     assert forkserver._forkserver._forkserver_pid == second != first
+
+
+def test_a_temporary_folder_with_a_long_path_has_no_sockets(tmp_path, monkeypatch):
+    """A path of a socket has 107 bytes at most."""
+    folder = tmp_path / ("long" * 20)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    config = multiprocessing.current_process()._config
+    monkeypatch.delitem(config, "tempdir", raising=False)
+    assert not loaded_in_a_process(forkserver_with(["ga3c_tf.errors"]))
+    assert config["tempdir"].startswith("/tmp/") and tempfile.gettempdir() == str(folder) and not [*folder.iterdir()]
 
 
 def test_a_forkserver_with_processes_goes_on():

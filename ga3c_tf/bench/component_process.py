@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import signal
-import sys
 import traceback
 from collections.abc import Callable
 from multiprocessing import connection
 from typing import Any
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.offspring import begin_child_process, end_offspring
+from ga3c_tf.host.signals import exit_by_signal
 
 CLOSE_SECONDS = 5.0
 
@@ -64,6 +65,7 @@ class ComponentProcess:
         if self._process.exitcode is None:
             self._process.kill()
             self._process.join()
+        end_offspring([self._process.pid])
 
     def _receive(self) -> dict:
         try:
@@ -80,8 +82,8 @@ class ComponentProcess:
 
 def _serve(pipe: connection.Connection, build: Callable, arguments: tuple) -> None:
     """Run the component's process, which measures on request until it is ended. Ctrl-C is left to the parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())  # TensorFlow has temporary files to remove
+    begin_child_process()
+    signal.signal(signal.SIGTERM, exit_by_signal)  # TensorFlow has temporary files to remove
     try:
         facts, measure = build(*arguments)
         pipe.send((dict, facts))

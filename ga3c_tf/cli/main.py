@@ -10,6 +10,7 @@ import errno
 import os
 import signal
 import sys
+import traceback
 
 import rich_click as click
 from click.exceptions import Exit, NoArgsIsHelpError
@@ -17,8 +18,9 @@ from click.exceptions import Exit, NoArgsIsHelpError
 from ga3c_tf import __version__
 from ga3c_tf.cli import agents, figures, tools, training
 from ga3c_tf.config.elsewhere import setting_called
-from ga3c_tf.console import discard_unwritten, prepare_output, warn
+from ga3c_tf.console import discard_unwritten, prepare_output, say, warn
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.signals import EndedBySignal
 
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of writing output that are no fault of the command, such as a full disk or a closed terminal."""
@@ -76,10 +78,28 @@ def fail(message: str) -> None:
     sys.exit(2)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+class Commands(click.RichGroup):
+    """The group of all commands. A command in which user code, such as an environment, ends the program has failed."""
+
+    def invoke(self, ctx: click.Context) -> int | None:
+        """Run the command that was named; return its exit code."""
+        try:
+            return super().invoke(ctx)
+        except EndedBySignal:
+            raise
+        except SystemExit:
+            say(traceback.format_exc().rstrip(), sys.stderr)
+            return 1
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(__version__, prog_name="ga3c-tf")
 def cli() -> None:
     """GA3C: reinforcement learning through asynchronous advantage actor-critic on a GPU (ICLR 2017)."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:  # no process could be started in it, and nothing written
+        raise UserError("the current folder has been removed; change to one that exists") from None
 
 
 for command in (

@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 
-from ga3c_tf.host.signals import ENDING
+from ga3c_tf.host.signals import ENDING, exit_by_signal
 
 
 def command_line() -> list[str]:
@@ -16,9 +16,9 @@ def command_line() -> list[str]:
 
 
 def exit_on_signals() -> None:
-    """Raise SystemExit at a signal that ends programs, so that files and processes are closed."""
+    """Exit at a signal that ends programs, so that files and processes are closed."""
     for number in signals_to_answer():
-        signal.signal(number, lambda number, frame: sys.exit(128 + number))
+        signal.signal(number, exit_by_signal)
 
 
 def signals_to_answer() -> list[signal.Signals]:

@@ -143,7 +143,7 @@ def _run(training, run, as_json: bool) -> int:
         left = "what was saved before remains" if has_checkpoint(run.path) else f"nothing was saved; remove {run.path}"
         warn(f"{error}; {left}")
         return 1
-    except Exception:
+    except (Exception, SystemExit):  # user code may end the program
         _print_ended(outcomes.FAILED, as_json)
         say(traceback.format_exc().rstrip(), sys.stderr)
         return 1

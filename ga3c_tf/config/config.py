@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ga3c_tf.config.conflicts import check_conflicts, check_effects
-from ga3c_tf.config.declaration import NOT_SERIAL, checked, option_name, plain_text
+from ga3c_tf.config.declaration import NOT_SERIAL, checked, option_name, plain_text, recorded
 from ga3c_tf.config.elsewhere import setting_called
 from ga3c_tf.config.presets import BUDGETS, PRESETS, USUAL_PRESET, preset_beside
 from ga3c_tf.config.settings import ATARI, Settings
@@ -137,7 +137,7 @@ class Config(Settings):
 
     @classmethod
     def from_json(cls, text: str) -> Config:
-        """Read the settings from JSON text written by `to_json`.
+        """Read the settings from JSON text written by `to_json`, of this version or an earlier one.
 
         Raises:
             UserError: the text is not a JSON object, a setting is unknown, or a value is invalid.
@@ -148,7 +148,10 @@ class Config(Settings):
             raise UserError(f"not valid JSON ({error})") from None
         if not isinstance(values, dict):
             raise UserError("not a JSON object of settings")
-        return cls.from_values(values)
+        fields = cls.__dataclass_fields__
+        return cls.from_values(
+            {name: recorded(fields[name], value) if name in fields else value for name, value in values.items()}
+        )
 
     @classmethod
     def from_values(cls, values: dict[str, Any]) -> Config:

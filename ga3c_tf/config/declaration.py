@@ -30,7 +30,19 @@ NOT_SERIAL = (
 """Settings that have no effect with --serial, where everything runs in one process."""
 
 
-def declare(default, group, help, *, low=None, high=None, above=None, choices=None, option=None, systems=SYSTEMS):
+def declare(
+    default,
+    group,
+    help,
+    *,
+    low=None,
+    high=None,
+    above=None,
+    choices=None,
+    option=None,
+    systems=SYSTEMS,
+    recorded_above=None,
+):
     """Declare a setting as a dataclass field.
 
     Args:
@@ -42,6 +54,7 @@ def declare(default, group, help, *, low=None, high=None, above=None, choices=No
         choices: allowed values; None where they are not restricted to a list.
         option: command-line option (without dashes); None where it follows from the setting's name.
         systems: systems on which the setting has an effect.
+        recorded_above: exclusive lower bound in earlier versions, whose runs stay readable; None where it is the same.
     """
     metadata = {
         "group": group,
@@ -52,8 +65,16 @@ def declare(default, group, help, *, low=None, high=None, above=None, choices=No
         "choices": choices,
         "option": option,
         "systems": systems,
+        "recorded_above": recorded_above,
     }
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def recorded(setting: dataclasses.Field, value: Any) -> Any:
+    """Return a value that a run has recorded; one that only earlier versions allowed becomes the lowest of today."""
+    before = setting.metadata["recorded_above"]
+    is_older = before is not None and isinstance(value, int | float) and before < value < setting.metadata["low"]
+    return setting.metadata["low"] if is_older else value
 
 
 def option_name(setting: dataclasses.Field) -> str:

@@ -24,8 +24,9 @@ from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.environments.registered import is_made_by_class, make_passed, make_registered
 from ga3c_tf.environments.states import on_one_line, state_reader
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.offspring import offspring_ends_with_program
 from ga3c_tf.host.working_folder import WorkingFolder
-from ga3c_tf.plugins import OBJECT, one_line
+from ga3c_tf.plugins import OBJECT, users_errors
 from ga3c_tf.processes import allow_children
 
 
@@ -70,12 +71,11 @@ def make_environment(config: Config, render_mode: str | None = None) -> gymnasiu
     module, _, name = env_id.rpartition(":")
     env = make_passed(env_id, render_mode) if module == OBJECT else make_registered(name, render_mode)
     try:
-        return StateEnvironment(env, env_id)
-    except Exception as error:  # spaces of the user's own may raise anything
+        with users_errors(f"{env_id} cannot be used"):  # spaces of the user's own may raise anything
+            return StateEnvironment(env, env_id)
+    except UserError:
         env.close()
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{env_id} cannot be used: {one_line(error)}") from error
+        raise
 
 
 def make_limited_environment(config: Config, most_steps: int, render_mode: str | None = None) -> gymnasium.Env:
@@ -95,7 +95,11 @@ def describe_environment(config: Config) -> EnvironmentSpec:
         UserError: an error of `make_environment`, or the environment cannot be reset or stepped, or its observations do
             not match its observation space.
     """
-    with WorkingFolder(), contextlib.closing(make_environment(config)) as env:
+    with (
+        offspring_ends_with_program(),
+        WorkingFolder(),
+        contextlib.closing(make_environment(config)) as env,
+    ):
         states: Any = env.observation_space
         actions: Any = env.action_space
         if isinstance(env, StateEnvironment):
@@ -116,7 +120,11 @@ def check_separate(config: Config) -> None:
         return
     environments = []
     for _ in range(2):
-        with WorkingFolder(), contextlib.closing(make_environment(config)) as environment:
+        with (
+            offspring_ends_with_program(),
+            WorkingFolder(),
+            contextlib.closing(make_environment(config)) as environment,
+        ):
             environments.append(environment.unwrapped)  # closed before the next one, which may need the same device
     if environments[0] is environments[1]:
         raise UserError(f"{env_id} returned the same environment twice; it must make a new one each time it is called")
@@ -165,11 +173,9 @@ class StateEnvironment(gymnasium.Wrapper):
         Raises:
             UserError: the environment does not work; the message is one line.
         """
-        try:
+        with users_errors(f"{self._env_id} does not work as a Gymnasium environment"):
             self.reset(seed=0)
             self.step(0)
-        except Exception as error:  # an environment may raise anything
-            raise UserError(f"{self._env_id} does not work as a Gymnasium environment: {one_line(error)}") from error
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
         """Start an episode. Return the state and the environment's info."""

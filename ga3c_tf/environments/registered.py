@@ -10,7 +10,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from ga3c_tf.environments.minatar import make_minatar
 from ga3c_tf.errors import UserError
-from ga3c_tf.plugins import KNOWN_EVERYWHERE, OBJECT, one_line, passed_object
+from ga3c_tf.plugins import KNOWN_EVERYWHERE, OBJECT, passed_object, users_errors
 
 
 def make_registered(env_id: str, render_mode: str | None, **kwargs: Any) -> gymnasium.Env:
@@ -24,18 +24,13 @@ def make_registered(env_id: str, render_mode: str | None, **kwargs: Any) -> gymn
     Raises:
         UserError: the environment cannot be made, or does not offer the render mode.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if env_id.startswith("MinAtar/"):
-                return make_minatar(env_id, render_mode)
-            if render_mode is not None:  # an environment without rendering need not have the argument
-                kwargs["render_mode"] = render_mode
-            env = gymnasium.make(env_id, disable_env_checker=True, **kwargs)
-    except UserError:
-        raise
-    except Exception as error:  # the function that makes the environment may raise anything
-        raise UserError(f"{env_id} cannot be made: {one_line(error)}") from error
+    with users_errors(f"{env_id} cannot be made"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if env_id.startswith("MinAtar/"):
+            return make_minatar(env_id, render_mode)
+        if render_mode is not None:  # an environment without rendering need not have the argument
+            kwargs["render_mode"] = render_mode
+        env = gymnasium.make(env_id, disable_env_checker=True, **kwargs)
     if render_mode is not None and render_mode not in env.metadata.get("render_modes", ()):
         offered = ", ".join(env.metadata.get("render_modes", ())) or "none"
         env.close()
@@ -54,10 +49,8 @@ def make_passed(name: str, render_mode: str | None) -> gymnasium.Env:
         UserError: the environment cannot be made, or the function does not return a Gymnasium environment.
     """
     make = passed_object(name, "the environment")
-    try:
+    with users_errors(f"{name} cannot be made"):
         env = make() if render_mode is None else make(render_mode=render_mode)
-    except Exception as error:  # the function that makes the environment may raise anything
-        raise UserError(f"{name} cannot be made: {one_line(error)}") from error
     if not isinstance(env, gymnasium.Env):
         raise UserError(f"{name} returned {type(env).__name__}, which is no gymnasium.Env")
     return env

@@ -1,4 +1,4 @@
-"""Signals that end a program, and a way to keep child processes from receiving them."""
+"""Signals that end a program, how a program answers them, and a way to keep child processes from receiving them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from typing import NoReturn
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Sent by Ctrl-C, by `kill` and cluster managers, and at the end of a terminal or an ssh connection."""
+
+
+class EndedBySignal(SystemExit):
+    """Raised by a signal handler. Any other SystemExit comes from user code, such as an environment."""
+
+
+def exit_by_signal(number: int, frame: object) -> NoReturn:
+    """Handle a signal: end the program with exit code 128 + `number`, so that files and processes are closed."""
+    raise EndedBySignal(128 + number)
 
 
 @contextmanager
@@ -16,7 +26,8 @@ def left_to_this_process() -> Iterator[None]:
     """Block the signals in `ENDING` in this thread during the block; processes started in it keep them blocked.
 
     Only this process then answers a signal to the whole process group. Unlike signal handlers, which can be set in the
-    main thread only, this works in any thread.
+    main thread only, this works in any thread. A process that may start programs unblocks the signals, as
+    `offspring.begin_child_process` does, because the programs would keep them blocked too.
     """
     resource_tracker.ensure_running()  # otherwise multiprocessing would start it in the block, and unblock the signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)

@@ -14,7 +14,7 @@ from ga3c_tf.config import Config, check_name
 from ga3c_tf.errors import UserError
 from ga3c_tf.model import corrections
 from ga3c_tf.model.tensorflow import tf
-from ga3c_tf.plugins import one_line, users_function
+from ga3c_tf.plugins import users_errors, users_function
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, Batch
 
 NORMALIZATION_EPSILON = 1e-8
@@ -62,10 +62,8 @@ def find_loss(config: Config, num_actions: int) -> LossFunction:
         scalars = {"beta": tf.constant(config.beta), "version": tf.constant(0, tf.int64)}
         found.extend(function(Batch(**outputs, **scalars, **columns), config))
 
-    try:
+    with users_errors(f"loss {name!r} failed"):
         tf.function(on_a_blank_batch, autograph=False).get_concrete_function()  # as a graph, like training
-    except Exception as error:  # a user-defined function may raise anything
-        raise UserError(f"loss {name!r} failed: {one_line(error)}") from error
     kinds = [f"{one.dtype.name} {list(one.shape)}" if tf.is_tensor(one) else type(one).__name__ for one in found]
     if kinds != ["float32 []"] * 3:
         raise UserError(

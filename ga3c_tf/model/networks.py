@@ -17,7 +17,7 @@ import numpy as np
 from ga3c_tf.config import SMALLEST_SCREEN, check_name, network_of_record
 from ga3c_tf.errors import UserError
 from ga3c_tf.model.tensorflow import keras, tf
-from ga3c_tf.plugins import one_line, users_function
+from ga3c_tf.plugins import users_errors, users_function
 
 MOST_DEVIATIONS = 5.0
 LEAST_VARIANCE = 1e-5
@@ -328,10 +328,8 @@ _INITIALIZERS: dict[str, Draw] = {"fan-in": _draw_fan_in, "orthogonal": _draw_or
 def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, seed: int) -> keras.Model:
     build = users_function(name, f"network {name!r}")
     keras.utils.set_random_seed(seed % 2**32)
-    try:
+    with users_errors(f"network {name!r} failed"):
         network = build(shape, dtype, num_actions)
-    except Exception as error:
-        raise UserError(f"network {name!r} failed: {one_line(error)}") from error
     if not isinstance(network, keras.Model):
         raise UserError(f"network {name!r} returned {type(network).__name__}; it must return a keras.Model")
     _check_outputs(name, network, shape, dtype, num_actions)
@@ -340,12 +338,8 @@ def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_action
 
 def _check_outputs(name: str, network: keras.Model, shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> None:
     """Check the network's outputs for two blank states. The call also builds the weights of a subclassed model."""
-    try:
+    with users_errors(f"network {name!r} cannot take {dtype.name} states of shape {shape}"):
         outputs = network(tf.zeros((2, *shape), dtype))
-    except Exception as error:
-        raise UserError(
-            f"network {name!r} cannot take {dtype.name} states of shape {shape}: {one_line(error)}"
-        ) from error
     found = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
     if not isinstance(outputs, list | tuple) or found != [((2, num_actions), "float32"), ((2,), "float32")]:
         text = ", ".join(f"{kind} {list(size)}" for size, kind in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import operator
 import os
@@ -14,9 +15,12 @@ from typing import cast
 import numpy as np
 
 from ga3c_tf.errors import Diverged, UserError
-from ga3c_tf.model.tensorflow import tf
+from ga3c_tf.files import sync
+from ga3c_tf.model.tensorflow import plain_path, tf
 
 KEEP_LAST = 3
+FILE = "checkpoint"
+"""Beginning of the names of the files that TensorFlow writes: `.index` and `.data-...` follow."""
 REPLACED = "replaced-"
 """Prefix of the folder of a checkpoint that is being replaced by another one of the same agent steps."""
 DAMAGE = (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError, LookupError, ValueError)
@@ -82,7 +86,8 @@ class Checkpoints:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
             self._counters.assign(json.dumps(counters))
-            self._checkpoint.write(str(aside / "checkpoint"))
+            with plain_path(aside) as plain:
+                self._checkpoint.write(f"{plain}/{FILE}")
             (aside / "score.json").write_text(json.dumps({"rolling_score": rolling_score}) + "\n")
             for file in aside.iterdir():
                 _sync(file)
@@ -187,7 +192,10 @@ class Checkpoints:
         self._damaged.clear()
 
     def _read(self, step: int) -> dict:
-        prefix = str(self._path(step) / "checkpoint")
+        with plain_path(self._path(step)) as plain:
+            return self._read_from(step, f"{plain}/{FILE}")
+
+    def _read_from(self, step: int, prefix: str) -> dict:
         there = {
             name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE"): shape
             for name, shape in tf.train.list_variables(prefix)
@@ -210,14 +218,20 @@ class Checkpoints:
         """
         if not isinstance(error, DAMAGE) and type(error) is not tf.errors.OpError:
             return False
+        path = self._path(step)
         try:
-            for file in self._path(step).iterdir():
-                file.read_bytes()
+            with (
+                plain_path(path),
+                contextlib.ExitStack() as stack,
+            ):  # as many files are open at a time as TensorFlow has
+                for file in path.iterdir():
+                    stack.enter_context(file.open("rb")).read()
         except FileNotFoundError:
             return True
         except (OSError, MemoryError):
             return False
-        return True
+        missing = not all(any(path.glob(f"{FILE}.{part}*")) for part in ("index", "data"))
+        return missing or not isinstance(error, tf.errors.NotFoundError)
 
     def _check_finite(self) -> None:
         for name, variable in self._variables.items():
@@ -271,9 +285,9 @@ def _reason(error: Exception) -> str:
 
 
 def _sync(path: Path) -> None:
-    """Sync a file or folder to disk, so that a power cut does not lose it."""
+    """Sync a file or folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        sync(descriptor)
     finally:
         os.close(descriptor)

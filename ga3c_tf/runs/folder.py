@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import itertools
 import json
@@ -16,9 +15,13 @@ from pathlib import Path
 from typing import IO
 
 from ga3c_tf.config import Config
+from ga3c_tf.console import warn
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import write_aside
+from ga3c_tf.files import NO_LOCK, lock, write_aside
 from ga3c_tf.host.machine import machine, package_versions, source_version
+
+BEFORE_SETTINGS = ("command.txt", "meta.json", "lock")
+"""Files that `RunFolder.create` writes before config.json."""
 
 
 class RunFolder:
@@ -42,9 +45,8 @@ class RunFolder:
             UserError: the folder exists and is not empty, or cannot be used.
         """
         path = Path(config.run_dir) if config.run_dir else Path("runs") / _default_name(config.env_id)
-        _check_encoding(path)
         try:
-            taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+            taken = path.exists() and (not path.is_dir() or not _is_free({file.name for file in path.iterdir()}))
         except OSError as error:
             raise UserError(f"cannot use {path} as a run folder: {error.strerror}") from None
         if taken and (path / "config.json").exists() and not has_checkpoint(path):
@@ -73,11 +75,15 @@ class RunFolder:
             self._take_lock()
             if (self.path / "config.json").exists():
                 raise UserError(f"{self.path} has become another run's meanwhile; name another --run-dir")
-            self._record_session(command, hardware, 0.0)
-            write_aside(self.path / "command.txt", shlex.join(command) + "\n", errors="surrogateescape")
-            write_aside(self.path / "config.json", self.config.to_json())
+            try:
+                (self.path / "meta.json").unlink(missing_ok=True)
+                self._record_session(command, hardware, 0.0)
+                write_aside(self.path / "command.txt", shlex.join(command) + "\n", errors="surrogateescape")
+                write_aside(self.path / "config.json", self.config.to_json())
+            except BaseException:
+                self._remove_files()
+                raise
         except OSError as error:
-            self._remove_files()
             raise UserError(f"cannot write the run folder {self.path}: {error.strerror}") from None
 
     @classmethod
@@ -138,24 +144,23 @@ class RunFolder:
                 self.path = self.path.with_name(f"{name}-{number}")
 
     def _remove_files(self) -> None:
-        """Remove what `create` has written before an error, so that the folder can be used again."""
-        if self._lock is None:  # the files may belong to a run of another process
-            return
+        """Remove what `create` has written before an error or Ctrl-C, so that the folder can be used again."""
         with contextlib.suppress(OSError):
-            for name in ("config.json", "command.txt", "meta.json", "lock"):
+            for name in ("config.json", *BEFORE_SETTINGS):
                 (self.path / name).unlink(missing_ok=True)
             self.path.rmdir()
 
     def _take_lock(self) -> None:
-        lock = (self.path / "lock").open("w")
+        stream = (self.path / "lock").open("w")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not lock(stream):
+                warn(NO_LOCK.format(self.path))
         except OSError as error:
-            lock.close()
+            stream.close()
             if isinstance(error, BlockingIOError):
                 raise UserError(f"{self.path} is in use by another process") from None
             raise
-        self._lock = lock
+        self._lock = stream
 
     def _record_session(self, command: list[str], hardware: dict, time_s: float) -> None:
         """Add this session to meta.json: changed settings, versions, machine and command; never environment variables.
@@ -204,6 +209,14 @@ def read_sessions(path: Path) -> list[dict]:
         return []
 
 
+def _is_free(names: set[str]) -> bool:
+    """Return whether a folder with these files can become a run folder.
+
+    It is empty, or `RunFolder.create` was killed in it before the settings were written.
+    """
+    return not names or ("lock" in names and names <= {*BEFORE_SETTINGS, *(f"{name}.new" for name in BEFORE_SETTINGS)})
+
+
 def commit_of(session: dict) -> str:
     """Format the commit of a session in meta.json: its first 12 digits, and ', changed' for uncommitted changes."""
     return f"{str(session.get('commit') or 'unknown')[:12]}{', changed' if session.get('dirty') else ''}"
@@ -247,26 +260,18 @@ def read_config(path: Path | str) -> Config:
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         reason = "it has no readable config.json" if os.path.exists(path) else "there is no such folder"
         raise UserError(f"{path} is not a run folder: {reason if missing else error.strerror}") from None
+    digests = [digest for session in read_sessions(Path(path)) for digest in session.get("config_digests", [])]
     try:
         config = Config.from_json(text)
     except UserError as error:
-        raise UserError(f"{file} is damaged: {error}") from None
-    digests = [digest for session in read_sessions(Path(path)) for digest in session.get("config_digests", [])]
+        is_older = _digest(text) in digests
+        problem = (
+            "was written by another version of this package, and this one refuses it" if is_older else "is damaged"
+        )
+        raise UserError(f"{file} {problem}: {error}") from None
     if digests and _digest(text) not in digests:
         raise UserError(f"{file} is not what the run wrote: damaged, or edited; other settings want a run of their own")
     return config
-
-
-def _check_encoding(path: Path) -> None:
-    """Refuse a path that is not UTF-8, because TensorFlow cannot write to it.
-
-    Raises:
-        UserError: the path is not UTF-8.
-    """
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise UserError(f"the run folder {str(path)!a} is not UTF-8; name another --run-dir") from None
 
 
 def _default_name(env_id: str) -> str:

@@ -7,6 +7,7 @@ Optimizer slots are left out, so such a folder is for playing and scoring, not f
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import itertools
 import json
@@ -21,6 +22,7 @@ import numpy as np
 from ga3c_tf.config import option_of
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import atomic_write, check_writable
+from ga3c_tf.plugins import one_line
 from ga3c_tf.runs.folder import read_config
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights do not need it
@@ -35,6 +37,8 @@ EPISODE = "episode.gif"
 """Animation of the agent at play."""
 ORIGIN = "began_with"
 """Folder in a run folder with the card, the score and the curve of the weights that the run began with."""
+NO_DAMAGE = (errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
+"""Numbers of errors of reading a file that may be undamaged."""
 KEPT = ("README.md", "config.json", SCORE, "curve.csv", "curve.svg", "curve.png", ORIGIN)
 
 
@@ -143,7 +147,7 @@ def load_weights(folder: Path, model: Model) -> int:
     """Load the weights of a folder into a model; return the agent steps that they were trained for.
 
     Raises:
-        UserError: the files are damaged, belong to another network, or need a package that is missing.
+        UserError: the files are damaged or unreadable, belong to another network, or need a package that is missing.
     """
     file = file_of(folder) or folder / FILE
     read = _safetensors().load_file if file.name == SAFETENSORS else _numpy_arrays
@@ -154,6 +158,8 @@ def load_weights(folder: Path, model: Model) -> int:
         finite = all(np.isfinite(array).all() for array in arrays)
         agent_steps = int(json.loads((folder / SCORE).read_text())["agent_steps"])
     except Exception as error:  # reading damaged files may raise anything
+        if getattr(error, "errno", None) in NO_DAMAGE:
+            raise UserError(f"{folder} cannot be read now: {one_line(error)}") from None
         raise UserError(f"{folder} is damaged: {type(error).__name__}") from None
     if not finite:
         raise UserError(f"{folder} is damaged: {file.name} has weights that are not finite")

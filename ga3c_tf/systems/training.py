@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ga3c_tf.config import Config
@@ -18,6 +19,7 @@ from ga3c_tf.runs.trackers import Tracking
 from ga3c_tf.systems.health import HealthMonitor
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import System
+from ga3c_tf.workers.supervisor import AgentError
 
 POLL_SECONDS = 0.25
 RETRY_SECONDS = 30.0
@@ -170,15 +172,29 @@ class Training:
         session = self.session
         save_at = time.monotonic() + 60 * session.config.checkpoint_minutes
         while (ended := session.ended()) is None:
-            self.system.poll(min(POLL_SECONDS, rows.seconds_left()))
+            with self._forgiving_at_the_end():
+                self.system.poll(min(POLL_SECONDS, rows.seconds_left()))
             session.collect_episodes()
             self._health.look()
             rows.write_if_due()
             if time.monotonic() >= save_at:
                 save_at = time.monotonic() + self._save_or_wait()
-        self.system.finish()
+        with self._forgiving_at_the_end():
+            self.system.finish()
         rows.write_last()
         return ended
+
+    @contextlib.contextmanager
+    def _forgiving_at_the_end(self) -> Iterator[None]:
+        """Ignore in the block that an agent has ended, once the run was asked to end.
+
+        Ctrl-C reaches the whole process group. It may end the simulator of an agent's environment, and so the agent.
+        """
+        try:
+            yield
+        except AgentError:
+            if not self.session.stopping:
+                raise
 
     def _wind_up(self, failed: BaseException | None) -> Path | None:
         """End the workers and save the model and the curves, even if something fails on the way.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 
 from ga3c_tf.errors import Diverged
+from ga3c_tf.host.offspring import end_offspring
 from ga3c_tf.host.signals import left_to_this_process
 from ga3c_tf.processes import forkserver_with, main_module_left_alone, with_objects
 
@@ -50,6 +51,7 @@ class AgentSupervisor:
         self._objects = objects
         self._tracebacks, self.errors = connection.Pipe(duplex=False)
         self._processes: dict[int, multiprocessing.process.BaseProcess] = {}
+        self._ended: dict[int, str] = {}  # why this program has ended a process
         self._lost_together: set[int] = set()  # processes that were lost in the same moment as another one
 
     def __iter__(self) -> Iterator[int]:
@@ -90,6 +92,9 @@ class AgentSupervisor:
         process = self._processes.pop(number)
         process.kill()  # if the forkserver has died, its processes still run
         process.join()
+        end_offspring([process.pid])
+        if number in self._ended:
+            return AgentError(self._ended.pop(number))
         left = (process.exitcode or 0) > 0 and self._tracebacks.poll()
         text = self._tracebacks.recv_bytes().decode(errors="replace") if left else ""
         if self._training and text and process.exitcode == DIVERGED:
@@ -120,15 +125,21 @@ class AgentSupervisor:
             if process.exitcode is None:
                 process.kill()
                 process.join()
+        end_offspring(self._ids())
 
-    def end(self, number: int) -> None:
-        """Kill one process; it then counts as one that has ended unexpectedly."""
+    def end(self, number: int, why: str) -> None:
+        """Kill one process; it then counts as one that has ended unexpectedly, and `why` is its error."""
+        self._ended[number] = why
         self._processes[number].kill()
 
     def kill(self) -> None:
-        """Kill all processes, without waiting for them."""
+        """Kill all processes and the programs that they have started, without waiting for them."""
         for process in list(self._processes.values()):
             process.kill()
+        end_offspring(self._ids())
+
+    def _ids(self) -> list[int | None]:
+        return [process.pid for process in list(self._processes.values())]
 
     def _lost_now(self) -> set[int]:
         """Return the processes that have ended by now; if the forkserver has died, these are all that it started."""

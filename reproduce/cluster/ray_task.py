@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import fcntl
 import platform
 import shutil
 import signal
@@ -19,6 +18,7 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.files import lock
 from ga3c_tf.reproduce.cluster.cores import pinned
 from ga3c_tf.reproduce.cluster.storage import Mirror, Storage, TakenOver
 from ga3c_tf.reproduce.runs.execute import execute_run
@@ -166,12 +166,12 @@ def _stored(mirror: Mirror, report: Callable[[], None], say: Callable[[str], Non
 def _scratch() -> Iterator[Path]:
     """Make a scratch folder for the block, and remove the folders of tasks that were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
-        with contextlib.suppress(OSError), (folder / "lock").open("r+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError), (folder / "lock").open("r+") as stream:
+            if lock(stream):  # else the task may still run
+                shutil.rmtree(folder, ignore_errors=True)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True)))
-        fcntl.flock(stack.enter_context((folder / "lock").open("w")), fcntl.LOCK_EX)
+        lock(stack.enter_context((folder / "lock").open("w")), wait=True)
         yield folder
 
 

@@ -834,3 +834,108 @@ def test_train_understands_the_arguments_that_a_config_gives(settings):
     context = cli.commands["train"].make_context("train", config.arguments())
     given = {name: value for name, value in context.params.items() if name != "as_json"}
     assert Config.from_preset(given.pop("preset"), given) == config
+
+
+def test_a_current_folder_that_was_removed_is_one_line(tmp_path):
+    """It is removed once the command is in it, and before the command begins."""
+    (tmp_path / "gone").mkdir()
+    words = ["train", "CartPole-v1", "--preset", "smoke", "--run-dir", tmp_path / "run"]
+    done = ga3c_tf(*words, fresh=True, cwd=tmp_path / "gone", preexec_fn=(tmp_path / "gone").rmdir)
+    assert done.returncode == 2 and not (tmp_path / "run").exists()
+    assert done.stderr == "ga3c-tf: the current folder has been removed; change to one that exists\n"
+
+
+# user code that ends the program
+
+QUITTER = """
+import os, sys
+import gymnasium
+import numpy as np
+
+class Quitter(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (4,))
+    action_space = gymnasium.spaces.Discrete(2)
+    metadata = {"render_modes": ["rgb_array"]}
+    steps = 0
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+        quit_at("init")
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        quit_at("reset")
+        return np.zeros(4, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == 5:
+            quit_at("step 5")
+        return np.zeros(4, np.float32), 1.0, self.steps % 10 == 0, False, {}
+
+    def render(self):
+        quit_at("render")
+        return np.zeros((32, 32, 3), np.uint8)
+
+def quit_at(place):
+    if os.environ["QUIT_AT"] == place:
+        sys.exit()
+
+def network(state_shape, state_dtype, num_actions):
+    sys.exit()
+
+def loss(batch, config):
+    sys.exit()
+
+gymnasium.register("Quitter-v0", Quitter)
+"""
+
+
+@pytest.mark.parametrize(
+    ("quit_at", "code", "words"),
+    [
+        ("init", 2, ["train"]),
+        ("reset", 2, ["train"]),
+        ("step 5", 1, ["train"]),
+        ("", 2, ["train", "--network", "quitter:network"]),
+        ("", 2, ["train", "--loss", "quitter:loss"]),
+        ("render", 2, ["play"]),
+        ("step 5", 1, ["play"]),
+        ("step 5", 1, ["evaluate"]),
+    ],
+)
+def test_user_code_that_ends_the_program_has_failed(tmp_path, quit_at, code, words):
+    (tmp_path / "quitter.py").write_text(QUITTER)
+    command, *options = words
+    environment = {**ENVIRONMENT, "QUIT_AT": ""}
+    training = ("train", "quitter:Quitter-v0", "--serial", "--agents", 2, "--steps", 60, "--run-dir", "run")
+    if command != "train":
+        assert ga3c_tf(*training, env=environment, cwd=tmp_path).returncode == 0
+    film = ("play", "run", "--video", "film.gif", "--episodes", 3, "--trust-code")
+    scores = ("evaluate", "run", "--episodes", 3, "--trust-code")
+    arguments = {"train": (*training, *options), "play": film, "evaluate": scores}[command]
+    done = ga3c_tf(*arguments, env={**environment, "QUIT_AT": quit_at}, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert "SystemExit" in last or (command == "evaluate" and "an environment failed" in last)
+    assert code == 1 or done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("closed", [(0, 2), (0, 1, 2)])
+def test_a_training_needs_no_standard_streams(tmp_path, closed):
+    """As where a service starts it; a file that takes the number of a stream would receive what is written to it."""
+
+    def close():
+        for descriptor in closed:
+            os.close(descriptor)
+
+    words = ("train", "CartPole-v1", "--serial", "--agents", 2, "--steps", 50, "--run-dir", tmp_path / "run")
+    done = ga3c_tf(*words, fresh=True, preexec_fn=close)
+    assert done.returncode == 0
+    assert max(int(path.name) for path in (tmp_path / "run" / "checkpoints").glob("0*")) >= 50
+
+
+def test_a_program_without_standard_streams_can_import_tensorflow():
+    program = "import os; [os.close(number) for number in (0, 2)]; import sys; sys.stderr = None\n"
+    program += "import ga3c_tf.model.tensorflow; print('imported')"
+    assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True).stdout == "imported\n"

@@ -355,6 +355,24 @@ def test_a_users_mistakes_are_told_in_one_line(user_module, name, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["test", "code", "sys"])
+def test_a_users_file_with_the_name_of_a_module_of_python_is_named(user_module, tmp_path, name):
+    (tmp_path / f"{name}.py").write_text(USER_MODULE)
+    with pytest.raises(
+        UserError, match=rf"has a module '{name}' of its own, which hides .*{name}\.py; rename the file"
+    ):
+        build(f"{name}:good", observation=((4,), np.float32))
+
+
+def test_a_users_file_that_comes_before_a_module_of_python_is_used(user_module, tmp_path, monkeypatch):
+    """As with `python -m ga3c_tf`, where the current folder comes first."""
+    (tmp_path / "code.py").write_text(USER_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "code", raising=False)
+    assert build("code:good", observation=((4,), np.float32)).count_params() == 49
+    del sys.modules["code"]
+
+
 def test_the_network_of_minatar_scales_screens_as_the_others_do():
     scales = build("minatar", observation=OBSERVATIONS["small"]).get_layer("rescale")
     np.testing.assert_allclose(scales(np.array([0, 255], np.uint8)), [-1, 255 / 128 - 1])

@@ -1,6 +1,7 @@
 """The run folder, its curves and its checkpoints: written, continued, damaged, refused."""
 
 import errno
+import fcntl
 import json
 import os
 import resource
@@ -15,11 +16,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import Diverged, UserError
-from ga3c_tf.files import atomic_write
+from ga3c_tf.files import atomic_write, locked, write_aside
 from ga3c_tf.runs import folder
 from ga3c_tf.runs import log as run_log
 from ga3c_tf.runs.checkpoints import Checkpoints
-from ga3c_tf.runs.folder import RunFolder, read_config
+from ga3c_tf.runs.folder import RunFolder, read_config, read_sessions
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, RunLog, read_columns, read_last_rows, read_rows
 from ga3c_tf.runs.stats import MEASURED
 
@@ -65,11 +66,6 @@ def test_a_link_to_a_disk_that_is_not_there_is_no_folder_for_runs(tmp_path, monk
         RunFolder.plan(Config()).create([], {})
 
 
-def test_a_name_that_is_not_utf_8_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"the run folder '.*bad\\udcff' is not UTF-8"):
-        RunFolder.plan(Config(run_dir=os.fsdecode(bytes(tmp_path) + b"/bad\xff")))
-
-
 def test_a_folder_that_is_not_empty_is_refused_and_left_alone(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UserError, match="exists and is not empty"):
@@ -90,6 +86,58 @@ def test_a_folder_that_could_not_be_written_can_be_used_later(tmp_path, monkeypa
         RunFolder.plan(config).create([], {})
     assert not (tmp_path / "run").exists()
     RunFolder.plan(config).create([], {})
+
+
+@pytest.mark.parametrize("written", ["meta.json", "command.txt", "config.json"])
+@pytest.mark.parametrize("ended_by", ["Ctrl-C", "a kill"])
+def test_a_folder_whose_making_was_interrupted_can_be_used_later(tmp_path, monkeypatch, written, ended_by):
+    def interrupted(file, text, **options):
+        if file.name == written:
+            raise KeyboardInterrupt
+        write_aside(file, text, **options)
+
+    path = tmp_path / "run"
+    path.mkdir()
+    config = Config(run_dir=str(path), seed=1)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(folder, "write_aside", interrupted)
+        if ended_by == "a kill":  # nothing is tidied up after it
+            patch.setattr(RunFolder, "_remove_files", lambda self: None)
+        interrupted_run = RunFolder.plan(config)
+        interrupted_run.create([], {})
+    interrupted_run.close()
+    assert path.exists() == (ended_by == "a kill")
+    run = RunFolder.plan(config)
+    run.create(["again"], {})
+    assert [session["command"] for session in read_sessions(path)] == ["again"]
+    run.close()
+
+
+@pytest.mark.parametrize("names", [["meta.json"], ["lock", "notes.txt"]])
+def test_a_folder_with_files_of_the_users_is_not_taken_for_an_interrupted_one(tmp_path, names):
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(UserError, match="exists and is not empty"):
+        RunFolder.plan(Config(run_dir=str(tmp_path)))
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_used_with_a_word(tmp_path, monkeypatch, capsys, number):
+    def refuse(stream, operation):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    said = []
+    run = RunFolder.plan(Config(run_dir=str(tmp_path / "run"), seed=1))
+    run.create([], {})
+    run.close()
+    RunFolder.open(run.path).close()
+    with locked(tmp_path / "lock", said.append):
+        pass
+    assert len(said) == 1 and capsys.readouterr().err.count("has no locks") == 2
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="cannot write to the run folder"):
+        patch.setattr(fcntl, "flock", lambda *_: os.stat(tmp_path / "missing"))
+        RunFolder.open(run.path)
 
 
 def test_a_run_without_a_checkpoint_is_not_to_be_resumed(tmp_path):
@@ -139,6 +187,15 @@ def test_what_is_not_a_run_folder_is_refused(tmp_path, text):
         (tmp_path / "config.json").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UserError, match=r"is not a run folder|is damaged"):
         read_config(tmp_path)
+
+
+def test_settings_that_this_version_refuses_are_not_called_damaged(tmp_path, monkeypatch):
+    run = RunFolder.plan(Config(run_dir=str(tmp_path / "run"), seed=1))
+    monkeypatch.setattr(Config, "to_json", lambda self: '{"network": "of another version", "no_such": 1}')
+    run.create([], {})
+    run.close()
+    with pytest.raises(UserError, match=r"was written by another version .* refuses it: unknown setting 'no_such'"):
+        read_config(run.path)
 
 
 # the curves
@@ -281,6 +338,34 @@ def test_a_checkpoint_gives_back_weights_and_counters(tmp_path, weights):
     weights.assign([0.0, 0.0, 0.0])
     assert make(tmp_path, weights).restore() == {"agent_steps": 100, "scores": [1.5]}
     assert weights.numpy().tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("name", [b"[1]", b"a\\b", b"*?", b"not UTF-8 \xff"])
+def test_the_path_of_a_run_may_have_any_characters(tmp_path, weights, name):
+    """TensorFlow takes paths for patterns, and writes them as UTF-8."""
+    run = tmp_path / os.fsdecode(name)
+    assert make(run, weights).save(100, {"agent_steps": 100}, 2.0).parent == run / "checkpoints"
+    weights.assign([0.0, 0.0, 0.0])
+    assert make(run, weights).restore() == {"agent_steps": 100} and weights.numpy().tolist() == [1.0, 2.0, 3.0]
+    assert [path.name for path in tmp_path.iterdir()] == [run.name]
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO])
+def test_a_file_system_that_cannot_sync_folders_is_used(tmp_path, weights, monkeypatch, number):
+    def refuse(descriptor):
+        if Path(f"/proc/self/fd/{descriptor}").is_dir():
+            raise OSError(number, os.strerror(number))
+        sync(descriptor)
+
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", refuse)
+    checkpoints = make(tmp_path, weights)
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="Input/output error"):
+            checkpoints.save(1, {}, 1.0)
+    else:
+        checkpoints.save(1, {"step": 1}, 1.0)
+        assert checkpoints.restore() == {"step": 1}
 
 
 def test_the_last_three_and_the_best_are_kept(tmp_path, weights):

@@ -265,6 +265,15 @@ def test_there_is_no_checkpoint_to_choose(published):
     assert done.returncode == 2 and "no checkpoints to choose from" in done.stderr
 
 
+def test_weights_that_cannot_be_read_now_are_not_called_damaged(copy, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(np, "load", refuse)
+    with pytest.raises(UserError, match=r"cannot be read now: OSError: .*Too many open files"):
+        TrainedAgent(copy, "best", True, 0, "/CPU:0", print)
+
+
 def test_pickled_objects_are_not_loaded(copy):
     np.savez(copy / weights.FILE, **{"00": np.array([print], object)})
     with pytest.raises(UserError, match="is damaged"):

@@ -11,13 +11,13 @@ import threading
 import time
 from collections import deque
 from multiprocessing import forkserver
-from pathlib import Path
 
 import helpers
 import numpy as np
 import pytest
 from checks import (
     Killed,
+    alive,
     batch_of,
     before_updates,
     check_nothing_lost_or_repeated,
@@ -33,6 +33,7 @@ from commands import ga3c_tf
 
 from ga3c_tf.config import Config
 from ga3c_tf.files import RetryingWriter
+from ga3c_tf.host.signals import ENDING
 from ga3c_tf.model.model import Model
 from ga3c_tf.rollouts.queues import ServerGone
 from ga3c_tf.runs.log import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, read_rows
@@ -232,14 +233,13 @@ class KillsForkserver(GA3C):
 
     def stop(self):
         pid = forkserver._forkserver._forkserver_pid
-        self.signals = {pid: deaf_to(pid), **{child: deaf_to(child) for child in descendants(pid)}}
+        self.sent_to = {pid, *descendants(pid)}
+        for process in self.sent_to:
+            for number in ENDING:
+                os.kill(process, number)
+        time.sleep(0.5)
+        self.still_there = alive(self.sent_to)
         super().stop()
-
-
-def deaf_to(pid):
-    """The signals that a process ignores or has blocked, as a bit mask."""
-    fields = dict(line.split(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return int(fields["SigBlk"], 16) | int(fields["SigIgn"], 16)
 
 
 def test_a_forkserver_that_dies_is_one_fault_and_its_successor_leaves_signals_to_the_server(tmp_path, monkeypatch):
@@ -248,10 +248,9 @@ def test_a_forkserver_that_dies_is_one_fault_and_its_successor_leaves_signals_to
     assert summary["ended"] == "all again" and summary["replaced_processes"] == 12
     trained = [row for rows in model.batches for row in rows]
     check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
-    ending = sum(1 << number - 1 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
-    signals = training.system.signals
-    assert len(signals) == 13 and training.system._forkserver not in signals
-    assert all(mask & ending == ending for mask in signals.values())
+    system = training.system
+    assert len(system.sent_to) == 13 and system._forkserver not in system.sent_to
+    assert system.still_there == system.sent_to
 
 
 # 2. an agent hangs
@@ -266,6 +265,12 @@ def test_agents_that_hang_are_replaced(tmp_path, monkeypatch):
     assert 0 <= kinds.count("hung") - kinds.count("lost") <= 6  # at the end, some have just been noticed
     trained = [row for rows in model.batches for row in rows]
     check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
+
+
+def test_a_run_that_ends_because_its_environments_are_slow_names_the_setting(tmp_path, monkeypatch):
+    settings = {"agent_processes": 6, "agent_timeout": 0.7, "max_failures": 0, "steps": 10**9}
+    with pytest.raises(AgentError, match=r"took more than 0\.7 s; --agent-timeout sets how long it may take"):
+        run_counting(tmp_path, monkeypatch, GA3C, env_id="helpers:Hanging-v0", **settings)
 
 
 def test_only_what_is_busy_with_one_thing_for_too_long_hangs():

@@ -110,9 +110,12 @@ class AgentProcesses:
         """Kill the processes whose environments take too long. They are then replaced like processes that died."""
         busy_since = self._session.memory.busy_since
         for number in self._hung.hung({number: float(busy_since[number]) for number in self.processes}):
-            why = f"agent process {number} was at one thing for {self._patience(number):g} s; it is ended"
+            why = (
+                f"agent process {number} was ended, since a step or reset of its environment, or its start, took more "
+                f"than {self._patience(number):g} s; --agent-timeout sets how long it may take"
+            )
             self._session.tell("hung", why)
-            self.processes.end(number)
+            self.processes.end(number, why)
             busy_since[number] = 0.0
 
     def _add(self, agent: int) -> None:
