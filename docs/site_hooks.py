@@ -30,6 +30,7 @@ CONTENT = (
     "results/figures/*.svg",
     "results/measured/*.csv",
     "results/paper/*.csv",
+    "results/weights/*.csv",
     "results/weights/**/*.md",
     "results/weights/**/*.svg",
     "results/weights/**/*.gif",

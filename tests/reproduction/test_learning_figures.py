@@ -8,7 +8,19 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-from invented_runs import ON_GPU, SESSION, Drawn, failed, invent, labelled, made, of_session, played, recorded, write_table
+from invented_runs import (
+    ON_GPU,
+    SESSION,
+    Drawn,
+    failed,
+    invent,
+    labelled,
+    made,
+    of_session,
+    played,
+    recorded,
+    write_table,
+)
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
