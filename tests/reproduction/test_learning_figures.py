@@ -26,7 +26,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing import score_plots
-from ga3c_tf.reproduce.drawing.canvas import NO_SYSTEM, SYSTEM_COLORS
+from ga3c_tf.reproduce.drawing.canvas import LOOKS, NO_SYSTEM
 from ga3c_tf.reproduce.figures.learning import (
     batch_size,
     environments,
@@ -221,7 +221,7 @@ def test_a_system_has_its_color_in_the_picture_of_scores_and_the_papers_marks_ar
     papers = {"random": 1.0, "human": 30.0, "A3C (4 days, CPU)": 10.0, "GA3C (1 day, GPU)": 20.0}
     score_plots.score_panels([(str(number), papers, [1.0], [15.0], [15.0]) for number in range(9)], tmp_path / "scores")
     lines = {line.get_label(): line for line in drawn[0].axes[0].get_lines()}
-    colors = {"A3C": SYSTEM_COLORS["a3c"], "GA3C": SYSTEM_COLORS["ga3c"], "random": NO_SYSTEM, "human": NO_SYSTEM}
+    colors = {"A3C": LOOKS["a3c"].color, "GA3C": LOOKS["ga3c"].color, "random": NO_SYSTEM, "human": NO_SYSTEM}
     assert len(lines) == 6
     for label, line in lines.items():
         assert line.get_color() == colors[label.split(",")[0].split(" ")[0]]

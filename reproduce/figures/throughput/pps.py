@@ -179,7 +179,7 @@ def details(results: Results) -> list[str]:
     """Return the speeds, and our speed-ups next to the paper's."""
     rows = []
     for network in networks(results):
-        speeds = [results.values("pps", runs_of(results, network, system)) for system in SYSTEMS]
+        speeds = [results.values("pps", runs_of(results, network, system)) for system in AGENTS["quick"]]
         ratios = [list(speed_ups(results, network, other).values()) for other in ("a3c", "a2c")]
         rows.append([network, *map(mean_ci, speeds + ratios), number(papers_ratio(results, network))])
     finished = [run for run in results.runs if run.finished]
