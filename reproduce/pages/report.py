@@ -150,7 +150,7 @@ def _begun(summary: Summary) -> list[tuple[Figure, list[Chapter]]]:
 
 
 def _quick(summary: Summary) -> dict[str, Any] | None:
-    """Count the finished runs at the budget `quick` by algorithm, and say on how many cores they ran; None without any."""
+    """Count the finished runs at the budget `quick` by algorithm, and name their numbers of cores; None without any."""
     results = [chapter.results for chapter in summary.chapters if chapter.budget == "quick"]
     runs = {run.spec.id: run for each in results for run in each.runs if run.finished}
     systems = Counter(SYSTEMS[run.spec.system] for run in runs.values())

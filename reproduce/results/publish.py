@@ -150,8 +150,8 @@ def _row(session: dict) -> list[str]:
 
 
 def without_places(command: str) -> str:
-    """Return a command with only the names of files whose absolute paths it has, which tell about a machine."""
-    return re.sub(r"(?<![^\s'\"=])/(?:[^\s'\"/]+/)+(?=[^\s'\"/])", "", command)
+    """Return a command with only the names of the files whose absolute paths it has, which tell about a machine."""
+    return shlex.join(re.sub(r"(?<![^=])/.*/(?=[^/])", "", word) for word in shlex.split(command))
 
 
 def _minutes(run: Path, agent_steps: int) -> float | None:

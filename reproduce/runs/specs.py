@@ -142,7 +142,7 @@ class RunSpec:
 
     @property
     def has_papers_algorithm(self) -> bool:
-        """Whether it is GA3C with the authors' loss and optimizer, apart from the learning rate and sizes of batches."""
+        """Whether it is GA3C with the authors' loss and optimizer, apart from rates and sizes of batches."""
         beyond = [each.name for each in fields(Config) if each.metadata["group"] == "beyond the paper"]
         return self.system == "ga3c" and all(
             getattr(self.config, name) == getattr(Config, name) for name in [*beyond, "rmsprop_epsilon", "loss"]
