@@ -31,6 +31,7 @@ CONTENT = (
     "results/figures/*.svg",
     "results/measured/*.csv",
     "results/paper/*.csv",
+    "results/weights/*.csv",
     "results/weights/**/*.md",
     "results/weights/**/*.svg",
     "results/weights/**/*.gif",
@@ -43,6 +44,9 @@ SHOWN_ON = {
 }
 """Pages of the site that show what links to these files are for."""
 LINK = re.compile(r"(?<!!)\[([^][]*)\]\(([^)\s#]+)\)")
+FILE_AS_TEXT = re.compile(r"\[`?[\w/.-]+\.(?:md|ipynb)`?\]\(([^)\s#]+)((?:#[^)\s]*)?)\)")
+"""A link to a page whose text is the name of a file."""
+REPOSITORY_ONLY = re.compile(r"<!-- in the repository -->.*?<!-- end -->", re.DOTALL)
 TARGET = re.compile(r"(?<=\]\()([^)\s#]+)(?=\))")
 
 
@@ -58,6 +62,8 @@ def on_files(files: Files, config) -> Files:
 def on_page_markdown(markdown: str, page, config, files: Files) -> str:
     """Adapt a page to the site: links, diagrams, folded parts, and the generated tables."""
     folder = posixpath.dirname(page.file.src_uri)
+    markdown = REPOSITORY_ONLY.sub("", markdown)
+    markdown = FILE_AS_TEXT.sub(lambda match: _titled(match, folder), markdown)
     markdown = TARGET.sub(lambda match: _page_for(match[0], folder), markdown)
     markdown = LINK.sub(lambda match: _text_of_source(match, folder, files), markdown)
     markdown = re.sub(r"```mermaid\n(.*?)```", lambda match: _diagram(match[1]), markdown, flags=re.DOTALL)
@@ -66,6 +72,20 @@ def on_page_markdown(markdown: str, page, config, files: Files) -> str:
         if mark in markdown:
             markdown = markdown.replace(mark, table())
     return markdown
+
+
+def on_page_content(html: str, page, config, files: Files) -> str:
+    """Show the value of the default preset where a signature has the name of the constant."""
+    return html.replace(">USUAL_PRESET<", f'>"{USUAL_PRESET}"<')
+
+
+def _titled(match: re.Match, folder: str) -> str:
+    """Return a link to a page with the page's heading as its text."""
+    target, anchor = match.groups()
+    file = ROOT / posixpath.normpath(posixpath.join(folder, target))
+    text = "".join(json.loads(file.read_text("utf-8"))["cells"][0]["source"]) if file.suffix == ".ipynb" else ""
+    heading = re.search(r"^# (.+)$", text or file.read_text("utf-8"), re.MULTILINE) if file.is_file() else None
+    return f"[{heading[1]}]({target}{anchor})" if heading else match[0]
 
 
 def _page_for(target: str, folder: str) -> str:

@@ -148,22 +148,30 @@ def commands(
 
 
 def listing(out: Path | None) -> list[str]:
-    """Return lines of text about each figure: what it shows, its cost at each budget, and the runs made so far."""
+    """Return lines of text about each figure: what it shows, its cost at each budget, and the runs made so far.
+
+    If there is no results folder, the last line says so instead of a line for each figure.
+    """
     lines = []
+    folders = {budget: ResultsFolder(out or folder) for budget, folder in DEFAULT.items()}
+    places = dict.fromkeys(str(folder.path) for folder in folders.values())
+    there = any(folder.path.is_dir() for folder in folders.values())
     for figure in FIGURES.values():
         costs = [f"{budget} {_cost(figure, budget)}" for budget in figure.games]
         measured = [
             f"{budget} {sum(run.ended for run in results.runs)} of {len(results.runs)} runs"
             for budget in figure.games
-            if (folder := ResultsFolder(out or DEFAULT[budget])).measured_file(figure, budget).exists()
-            for results in [folder.results(figure, budget)]
+            if folders[budget].measured_file(figure, budget).exists()
+            for results in [folders[budget].results(figure, budget)]
         ]
         lines += [
             f"{figure.name}: {figure.shows} ({figure.paper})",
             f"    cost: {'; '.join(costs)}",
-            f"    measured: {'; '.join(measured) or 'nothing yet'}",
+            *([f"    measured: {'; '.join(measured) or 'nothing yet'}"] if there else []),
         ]
-    return lines
+    if there:
+        return lines
+    return [*lines, f"measured: unknown, as there is no folder {' or '.join(places)} here; name one with --out"]
 
 
 def _cost(figure: Figure, budget: str) -> str:

@@ -103,9 +103,14 @@ def played(score, episodes=30, agent_steps=4000):
     return {"scores": [score] * episodes, "protocol": f"{episodes} episodes", "agent_steps": agent_steps}
 
 
+def recorded(run, **values):
+    """The same run, with other values in its record."""
+    (run.path / "run.json").write_text(json.dumps({**run.result, **values}))
+
+
 def of_session(run, session):
     """The same run, made in that session."""
-    (run.path / "run.json").write_text(json.dumps({**run.result, "sessions": [session]}))
+    recorded(run, sessions=[session])
 
 
 def failed(folder, spec, reason, ended=""):
@@ -148,6 +153,9 @@ class Drawn:
                 machine="an abacus",
                 sessions=[SESSION],
                 calibrations=[],
+                started_s=0.0,
+                result={},
+                adjustment={"time_s": range(1000)},
             )
             for spec in specs
         ]

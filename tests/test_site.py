@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import re
 import shutil
 import subprocess
 import sys
@@ -89,6 +90,16 @@ def test_the_site_has_every_page_of_the_documentation(site):
     assert {"CHANGELOG", "CONTRIBUTING"} <= pages
 
 
+def test_what_is_meant_for_readers_of_the_repository_is_not_on_the_site(site):
+    """Names of files as texts of links, the name of a constant as a default, and how to build the site."""
+    texts = {name: (site / name / "index.html").read_text() for name in pages_of(site)}
+    links = r"<a [^>]*>(?:<code>)?[\w/.-]+\.(?:md|ipynb)(?:</code>)?</a>"
+    assert {name: found for name, text in texts.items() if (found := re.findall(links, text))} == {}
+    assert ">USUAL_PRESET<" not in texts["docs/reference/python"]
+    assert "&quot;default&quot;" in texts["docs/reference/python"] or '"default"' in texts["docs/reference/python"]
+    assert "make docs" not in texts["docs"] and "User guide" in texts["docs"]
+
+
 def test_the_workflow_publishes_what_make_docs_builds():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "docs.yml").read_text())
     steps = workflow["jobs"]["publish"]["steps"]
@@ -110,6 +121,23 @@ def test_pages_render_without_errors_and_fit_the_screen(site, address, window):
             page.set_viewport_size(size)
             assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], name
         assert troubles == [], name
+
+
+@pytest.mark.parametrize("width", [1280, 1366, 1920])
+def test_a_diagram_is_as_wide_as_the_text(address, window, width):
+    page, _ = window
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{address}/docs/architecture/")
+    hidden = "Array.from(document.querySelectorAll('.diagram')).map(each => each.scrollWidth - each.clientWidth)"
+    assert max(page.evaluate(hidden)) <= 1
+
+
+def test_code_is_not_cut_off_on_a_phone(address, window):
+    page, _ = window
+    page.set_viewport_size(PHONE)
+    page.goto(f"{address}/")
+    hidden = "Array.from(document.querySelectorAll('pre > code')).map(each => each.scrollWidth - each.clientWidth)"
+    assert max(page.evaluate(hidden)) <= 1
 
 
 def test_search_finds_a_page_and_a_function(address, window):

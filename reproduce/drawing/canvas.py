@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 
@@ -13,7 +13,18 @@ from matplotlib import pyplot as plt
 from ga3c_tf.errors import UserError
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # palette of Okabe and Ito
-SYSTEM_COLORS = {"a3c": COLORS[4], "a2c": COLORS[2], "ga3c": COLORS[0]}
+
+
+class Look(NamedTuple):
+    """How a training system is drawn, the same in all pictures."""
+
+    color: str
+    marker: str
+    line: str
+
+
+LOOKS = {"a3c": Look(COLORS[4], "s", "--"), "a2c": Look(COLORS[2], "^", "-."), "ga3c": Look(COLORS[0], "o", "-")}
+"""The look of each training system, in the order in which marks stand side by side."""
 NO_SYSTEM = "#7F7F7F"  # color of scores without training: the random policy and humans
 COLUMN = 3.3  # inches: the width of a column of the paper
 FONT = 7

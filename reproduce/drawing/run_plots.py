@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import matplotlib
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.lines import Line2D
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.drawing.canvas import COLORS
+from ga3c_tf.reproduce.drawing.canvas import COLORS, handles
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 
@@ -21,11 +24,11 @@ LAG: Lines = {
     "version_spread": ("--", "spread in a segment"),
     "bootstrap_lag": ("-.", "bootstrap value"),
 }
-QUEUES: Lines = {
-    "prediction_batch": ("-", "prediction batch"),
-    "training_batch": ("--", "training batch"),
-    "training_queue": (":", "training queue"),
+BATCHES: Lines = {
+    "prediction_batch": ("-", "prediction batch (states)"),
+    "training_batch": ("--", "training batch (states)"),
 }
+QUEUE: Lines = {"training_queue": (":", "training queue (segments, right)")}
 DISTANCES: Lines = {"kl": ("-", "KL divergence (nats)"), "total_variation": (":", "total variation")}
 SHARES: Lines = {
     "effective_sample_size": ("-", "effective sample size"),
@@ -48,15 +51,27 @@ def plot_runs(runs: list[Path], file: Path) -> None:
     for run in runs:
         read_config(run)  # refuses what is no run folder
     adjusted = any(len(_adjustment(run)["time_s"]) for run in runs)
+    with matplotlib.rc_context({"text.usetex": False}):  # a run may be called what is no TeX
+        _plot(runs, file, adjusted)
+
+
+def _plot(runs: list[Path], file: Path, adjusted: bool) -> None:
     figure, axes = plt.subplots(4 + adjusted, 2, figsize=(9, 12 + 3 * adjusted), layout="constrained")
+    queue = axes[2, 1].twinx()  # segments beside states, which may be a hundred times as many
+    names: dict[str, Line2D] = {}
     try:
         for number, run in enumerate(runs):
-            _draw(axes, run, COLORS[number % len(COLORS)], label=run.name if len(runs) > 1 else None)
-        _label(axes, adjusted)
-        if len(runs) > 1:
-            axes[0, 0].legend(frameon=False, fontsize="small")
+            color = COLORS[number % len(COLORS)]
+            drawn = _draw(axes, queue, run, color)
+            if len(runs) > 1:
+                names[run.name if drawn else f"{run.name} (no episode yet)"] = Line2D([], [], color=color)
+        _label(axes, queue, adjusted)
+        if names:
+            legend = axes[0, 0].legend([*names.values()], [""] * len(names), frameon=False, fontsize="small")
+            for text, name in zip(legend.get_texts(), names, strict=True):
+                text.set(text=name, parse_math=False)  # set later: a label that begins with _ would be left out
         else:
-            figure.suptitle(f"{read_config(runs[0]).env_id}, {runs[0].name}")
+            figure.suptitle(f"{read_config(runs[0]).env_id}, {runs[0].name}", parse_math=False)
         _save(figure, file)
     finally:
         plt.close(figure)
@@ -74,67 +89,76 @@ def _save(figure: plt.Figure, file: Path) -> None:
         raise UserError(f"cannot write {file}: {error}") from None
 
 
-def _label(axes, adjusted: bool) -> None:
+def _label(axes, queue, adjusted: bool) -> None:
     """Name the axes and add the legends of all panels but the first."""
-    (time, steps), (pps, tps), (lag, queues), (distance, shares) = axes[:4]
+    (time, steps), (pps, tps), (lag, batches), (distance, shares) = axes[:4]
     for axis in (time, steps):
         axis.set_ylabel("score")
-    for axis in (time, pps, tps, lag, queues, distance, shares):
+    for axis in (time, pps, tps, lag, batches, distance, shares):
         axis.set_xlabel("time (minutes)")
     steps.set_xlabel("agent steps (millions)")
     pps.set_ylabel("PPS (predictions/s)")
     tps.set_ylabel("TPS (updates/s)")
     lag.set_ylabel("policy lag (updates)")
-    queues.set_ylabel("mean batch, queue length")
+    batches.set_ylabel("mean batch (states)")
+    queue.set_ylabel("training queue (segments)")
     distance.set_ylabel("policy lag as divergence")
     shares.set_ylabel("share")
     shares.set_ylim(-0.02, 1.02)
-    for axis in (pps, tps, lag, queues):
+    for axis in (pps, tps, lag, batches, queue):
         axis.set_ylim(bottom=0)
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
+    queue.spines["top"].set_visible(False)
     if adjusted:
         _label_adjustment(*axes[4])
-    for axis in (lag, queues, distance, shares, *axes[4:].flat):
-        if axis.get_legend_handles_labels()[0]:  # none before the first update
-            axis.legend(frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    for axis in (lag, batches, distance, shares, *axes[4:].flat):
+        labelled = handles([axis, queue] if axis is batches else [axis])
+        if labelled:  # none before the first update
+            place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3}
+            axis.legend(labelled.values(), labelled.keys(), frameon=False, fontsize="small", **place)
 
 
-def _draw(axes, run: Path, color: str, label: str | None) -> None:
+def _draw(axes, queue, run: Path, color: str) -> bool:
+    """Draw a run in all panels; return whether it has a curve in the first.
+
+    Every run labels its lines: the legends have each label once, and a run may lack a line that another has.
+    """
     rolling = read_config(run).rolling_episodes
     episodes = read_columns(run / "episodes.csv", EPISODE_COLUMNS)
     metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
     if not len(metrics["time_s"]):
         raise UserError(f"{run} has no rows in metrics.csv yet")
-    (time, steps), (pps, tps), (lag, queues), (distance, shares) = axes[:4]
+    (time, steps), (pps, tps), (lag, batches), (distance, shares) = axes[:4]
     dots = min(0.3, max(0.02, 1000 / max(1, len(episodes["score"]))))
     for axis, x in ((time, episodes["time_s"] / 60), (steps, episodes["agent_steps"] / 1e6)):
         axis.plot(x, episodes["score"], ".", color=color, alpha=dots, markersize=2, rasterized=True)
-        _line(axis, x, _rolling_mean(episodes["score"], rolling), color=color, label=label)
+        _line(axis, x, _rolling_mean(episodes["score"], rolling), color=color)
     minutes = metrics["time_s"] / 60
     _line(pps, minutes, metrics["pps"], color=color)
     _line(tps, minutes, metrics["tps"], color=color)
-    first = not lag.lines
-    for axis, lines in ((lag, LAG), (queues, QUEUES), (distance, DISTANCES), (shares, SHARES)):
+    panels = ((lag, LAG), (batches, BATCHES), (queue, QUEUE), (distance, DISTANCES), (shares, SHARES))
+    for axis, lines in panels:
         for name, (style, words) in lines.items():
             if np.isfinite(metrics[name]).any():
-                _line(axis, minutes, metrics[name], color=color, linestyle=style, label=words if first else None)
+                _line(axis, minutes, metrics[name], color=color, linestyle=style, label=words)
     if len(axes) > 4:
         workers, rates = axes[4]
-        _draw_adjustment(workers, rates, metrics, _adjustment(run), color, first)
+        _draw_adjustment(workers, rates, metrics, _adjustment(run), color)
+    return len(episodes["score"]) > 0
 
 
-def _draw_adjustment(workers, rates, metrics, periods, color: str, first: bool) -> None:
+def _draw_adjustment(workers, rates, metrics, periods, color: str) -> None:
     """Draw the workers at each row of metrics.csv, and the rate of each period."""
     for name, style in (("agents", "-"), ("predictors", "--"), ("trainers", ":")):
-        label = name if first else None
-        workers.step(metrics["time_s"] / 60, metrics[name], color=color, linestyle=style, linewidth=1, label=label)
+        workers.step(metrics["time_s"] / 60, metrics[name], color=color, linestyle=style, linewidth=1, label=name)
     kept = periods["accepted"] == 1
     for chosen, fill, label in ((kept, color, "accepted"), (~kept, "none", "rejected")):
-        label = f"{label} setting" if first else None
+        if not chosen.any():
+            continue
         minutes = periods["time_s"][chosen] / 60
         rate = periods["rate"][chosen]
-        rates.plot(minutes, rate, "o", color=color, markerfacecolor=fill, markersize=4, label=label)
+        rates.plot(minutes, rate, "o", color=color, markerfacecolor=fill, markersize=4, label=f"{label} setting")
 
 
 def _label_adjustment(workers, rates) -> None:
@@ -156,7 +180,6 @@ def _adjustment(run: Path) -> dict[str, np.ndarray]:
 def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
     """Draw y against x. More than `MOST_POINTS` points are replaced by the means of groups of neighboring points."""
     if not len(x):
-        axis.plot(x, y, **style)  # for the legend
         return
     width = -(-len(x) // MOST_POINTS)
     starts = np.arange(0, len(x), width)

@@ -15,8 +15,8 @@ from matplotlib.ticker import LogLocator
 from ga3c_tf.reproduce.drawing.canvas import (
     COLORS,
     FONT,
+    LOOKS,
     NO_SYSTEM,
-    SYSTEM_COLORS,
     canvas,
     handles,
     legend_above,
@@ -30,13 +30,11 @@ from ga3c_tf.reproduce.runs.specs import SYSTEMS
 MARKS = {  # marker and color of each method in Table 3; the marks of the paper are open
     "random": ("o", NO_SYSTEM),
     "human": ("^", NO_SYSTEM),
-    "A3C (4 days, CPU)": ("s", SYSTEM_COLORS["a3c"]),
-    "GA3C (1 day, GPU)": ("D", SYSTEM_COLORS["ga3c"]),
+    "A3C (4 days, CPU)": ("s", LOOKS["a3c"].color),
+    "GA3C (1 day, GPU)": ("D", LOOKS["ga3c"].color),
 }
 GRID = 75
 LINE_STYLES = ("-", "--", "-.", ":")
-SYSTEM_STYLES = {"GA3C": "-", "A3C": "--", "A2C": "-."}
-"""Line style of each system, the same in all panels, even if a panel lacks a system."""
 RANDOM_LINE: dict[str, Any] = {"color": NO_SYSTEM, "linewidth": 0.7, "linestyle": ":"}
 GOAL_LINE: dict[str, Any] = {"color": "black", "linewidth": 0.7, "linestyle": (0, (6, 3))}
 NO_SCORES: Mapping[str, float | None] = MappingProxyType({})
@@ -63,7 +61,7 @@ def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], lis
             axis.plot(4, np.mean(random), MARKS["random"][0], color=NO_SYSTEM, label="random, ours")
         known = [*random, *ours, *(value for value in marks.values() if value is not None)]
         if ours:
-            color = SYSTEM_COLORS["ga3c"]
+            color = LOOKS["ga3c"].color
             if len(sample) > 1:
                 low, high = mean_interval(sample)
                 known.append(low)
@@ -172,7 +170,8 @@ def draw_runs(time, steps, curves: dict[str, list[Columns]]) -> None:
 
 
 def _style_of(label: str, number: int) -> str:
-    return SYSTEM_STYLES.get(label, LINE_STYLES[number % len(LINE_STYLES)])
+    styles = {SYSTEMS[system]: look.line for system, look in LOOKS.items()}
+    return styles.get(label, LINE_STYLES[number % len(LINE_STYLES)])
 
 
 def color_of(label: str, number: int, labels: Iterable[str]) -> str:
@@ -185,7 +184,7 @@ def color_of(label: str, number: int, labels: Iterable[str]) -> str:
         number: place of the line in the picture, from 0.
         labels: labels of all lines in the picture.
     """
-    systems = {name: SYSTEM_COLORS[system] for system, name in SYSTEMS.items()}
+    systems = {SYSTEMS[system]: look.color for system, look in LOOKS.items()}
     counts = Counter(other.split(",")[0] for other in labels)
     taken = {first: color for first, color in systems.items() if counts[first] == 1}
     free = [color for color in COLORS if color not in taken.values()]

@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator
 
 from ga3c_tf.reproduce.drawing.canvas import (
     COLORS,
-    SYSTEM_COLORS,
+    LOOKS,
     canvas,
     handles,
     legend_above,
@@ -20,8 +20,6 @@ from ga3c_tf.reproduce.drawing.canvas import (
 )
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
-
-SYSTEM_MARKERS = {"a3c": "s", "a2c": "^", "ga3c": "o"}
 
 
 def speed_points(groups: Sequence[tuple[str, dict[str, list[float]], list[float], float | None]], stem: Path) -> None:
@@ -34,14 +32,14 @@ def speed_points(groups: Sequence[tuple[str, dict[str, list[float]], list[float]
     """
     figure, [[ratio], [axis]] = canvas(2, 1, 3.0, sharex=True, height_ratios=(2, 3))
     width = 0.27
-    for number, (system, color) in enumerate(SYSTEM_COLORS.items()):
+    for number, (system, look) in enumerate(LOOKS.items()):
         for place, (_, speeds, _, _) in enumerate(groups):
-            if speeds[system]:
+            if speeds.get(system):
                 x = place + (number - 1) * width
                 mean = np.mean(speeds[system])
                 most = max(speeds[system])
                 axis.vlines(x, min(speeds[system]), most, color="black", linewidth=0.8, zorder=3)  # above the mark
-                axis.plot(x, mean, SYSTEM_MARKERS[system], color=color, label=SYSTEMS[system])
+                axis.plot(x, mean, look.marker, color=look.color, label=SYSTEMS[system])
                 label = short_number(float(f"{mean:.2g}"))
                 aside: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 5, "rotation": 90}
                 axis.annotate(label, (x, most), (0, 3.5), textcoords="offset points", **aside)
@@ -74,8 +72,8 @@ def speed_points(groups: Sequence[tuple[str, dict[str, list[float]], list[float]
 def _marked(axis, place: int, values: list[float], marker: str, label: str, **style: Any) -> None:
     """Draw a mark at the mean speed-up of GA3C, a line over the range, and the mean as text beside it."""
     mean = float(np.mean(values))
-    axis.vlines(place, min(values), max(values), color=SYSTEM_COLORS["ga3c"])
-    axis.plot(place, mean, marker, color=SYSTEM_COLORS["ga3c"], label=label, **style)
+    axis.vlines(place, min(values), max(values), color=LOOKS["ga3c"].color)
+    axis.plot(place, mean, marker, color=LOOKS["ga3c"].color, label=label, **style)
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.2}  # hides the line at 1 behind the text
     axis.annotate(f"{mean:.2g}\u00d7", (place, mean), (5, 1), textcoords="offset points", fontsize=6, bbox=box)
 

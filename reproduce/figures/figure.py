@@ -13,8 +13,16 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import MEASURED, Record, read_records
 from ga3c_tf.reproduce.measures.text import lines_of
-from ga3c_tf.reproduce.measures.verdicts import FEW_AGENTS, HOLDS, RUNS_MISSING, SEVERAL_MACHINES, Claim, Finding
-from ga3c_tf.reproduce.runs.run import Run, a3c_has_few_agents, seeds_have_one_machine
+from ga3c_tf.reproduce.measures.verdicts import (
+    BUSY_MACHINE,
+    FEW_AGENTS,
+    HOLDS,
+    RUNS_MISSING,
+    SEVERAL_MACHINES,
+    Claim,
+    Finding,
+)
+from ga3c_tf.reproduce.runs.run import Run, a3c_has_few_agents, a3c_lacked_processor, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
 Item = TypeVar("Item")
@@ -43,6 +51,7 @@ class Figure:
         paper: place in the paper, such as 'Figure 3'; or a note that the paper does not have it.
         shows: what the figure plots, in one line.
         headline: what the paper says about it, or the question of our own that it asks, in one line.
+        tuned_headline: the same at the budget `tuned`, if it is another question.
         games: default games at each budget that the figure has.
         seeds: returns the default number of seeds at a budget for a game.
         specs: returns the runs at a budget of one game and seed.
@@ -74,6 +83,7 @@ class Figure:
     claims: Callable[[Results], list[Claim]] = lambda results: []
     by_game: bool = False
     first_seed: int = 1
+    tuned_headline: str = ""
     answer: Callable[[Results], str] = lambda results: ""
     added_games: Sequence[str] = ()
     added: Callable[[str], list[RunSpec]] = lambda game: []
@@ -246,15 +256,19 @@ def on_one_machine(finding: Finding, runs: Iterable[Run]) -> Finding:
 
 
 def fair_to_a3c(finding: Finding, runs: Sequence[Run]) -> Finding:
-    """Return the finding, or undecided if it favors GA3C and a run of A3C had fewer agents than the machine has cores.
+    """Return the finding, or undecided if it favors GA3C and a run of A3C could not use all cores.
+
+    That is so if it had fewer agents than the machine has cores, or if other processes used the machine.
 
     Args:
         finding: a finding that is supported if GA3C is better in the same time.
         runs: runs of both systems.
     """
-    if finding.verdict != HOLDS or not a3c_has_few_agents(runs):
+    if finding.verdict != HOLDS:
         return finding
-    return Finding(FEW_AGENTS, finding.because)
+    if a3c_has_few_agents(runs):
+        return Finding(FEW_AGENTS, finding.because)
+    return Finding(BUSY_MACHINE, finding.because) if a3c_lacked_processor(runs) else finding
 
 
 def seeds_by_budget(

@@ -27,6 +27,9 @@ RUNS_MISSING = f"{INCONCLUSIVE}: runs missing"
 SEVERAL_MACHINES = f"{INCONCLUSIVE}: several machines"
 NEEDS_GPU = f"{INCONCLUSIVE}: needs a GPU"
 FEW_AGENTS = f"{INCONCLUSIVE}: A3C has fewer agents than cores"
+BUSY_MACHINE = f"{INCONCLUSIVE}: other processes used the machine"
+SPEED_CHANGED = f"{INCONCLUSIVE}: calibrations differ"
+FEW_PERIODS = f"{INCONCLUSIVE}: too short for the search"
 NOT_TRIED = f"{INCONCLUSIVE}: not tried"
 TOO_SHORT = f"{INCONCLUSIVE}: too short to learn"
 COLLAPSED = 0.5
@@ -118,7 +121,12 @@ def score_verdict(
     mean = float(np.mean(seeds))
     way = 0.0 if random is None else max(0.0, paper - random)
     limit = paper - SCORE_MARGIN * way
-    short = f"short by {100 * (paper - mean) / way:.0f} %" if way else "short, random policy unknown"
+    if random is None or not way:
+        short = "short, random policy unknown"
+    elif mean < random:
+        short = "short, below the random policy"
+    else:
+        short = f"short by {100 * (paper - mean) / way:.0f} %"
     if len(seeds) < LEAST_SEEDS:
         return f"{'reached' if mean >= limit else short}, n = {len(seeds)}"
     low, high = mean_interval(seeds, confidence)

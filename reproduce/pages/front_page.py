@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.measures.text import lines_of
-from ga3c_tf.reproduce.measures.verdicts import HOLDS
 from ga3c_tf.reproduce.measures.wording import effect_alone
 from ga3c_tf.reproduce.pages.summary import Summary, counted
 from ga3c_tf.reproduce.results import pretrained
@@ -15,9 +15,6 @@ from ga3c_tf.reproduce.runs.specs import NINE_GAMES
 from ga3c_tf.runs.weights import EPISODE
 
 PRETRAINED = "pong"
-SCORES = "scores"
-MAIN = "wall-clock"
-"""The figure of the paper's main claim, whose findings come first."""
 NO_GPU = "no GPU used"
 """End of a description of hardware if no GPU was used."""
 END = "<!-- end of what is generated -->"
@@ -56,10 +53,10 @@ def _machines(hardware: set[str]) -> list[str]:
         if not any(other.startswith(f"{name}, ") for other in names):
             count, _, kind = name.split(" ", 2)
             cores.setdefault(kind, set()).add(int(count))
-    return [f"{_cores(counts)} {kind}" for kind, counts in sorted(cores.items())]
+    return [f"{cores_in_words(counts)} {kind}" for kind, counts in sorted(cores.items())]
 
 
-def _cores(cores: set[int]) -> str:
+def cores_in_words(cores: set[int]) -> str:
     """Return the numbers of cores in words, such as '1 core' or '1 or 2 cores'."""
     return f"{' or '.join(map(str, sorted(cores)))} core{'' if max(cores) == 1 else 's'}"
 
@@ -67,23 +64,21 @@ def _cores(cores: set[int]) -> str:
 def _lines(folder: ResultsFolder, summary: Summary) -> list[str]:
     name = folder.path.resolve().name
     weights = folder.path / "weights"
-    of_paper = [finding for finding in summary.decided if finding.of_paper]
-    supported = [finding for finding in of_paper if finding.verdict == HOLDS]
     return lines_of(
         "front_page.md",
         results=name,
         playing=[game for game in NINE_GAMES if (weights / game / EPISODE).exists()],
-        published=pretrained.rows(weights, folder.paper(), f"{name}/weights", training=False),
+        published=pretrained.rows(weights, folder.paper(), f"{name}/weights", summary.random, training=False),
         card=PRETRAINED if (weights / PRETRAINED / "curve.svg").exists() else None,
         verdicts=counted(summary.verdicts),
         own_verdicts=counted(summary.own_verdicts),
         hardware=_machines(summary.hardware),
-        scores=summary.answers.get(SCORES),
-        tuned_scores=summary.answers.get(f"{SCORES}, tuned"),
+        scores=summary.answers.get(scores.FIGURE.name),
+        tuned_scores=summary.answers.get(f"{scores.FIGURE.name}, tuned"),
         brief=effect_alone,
-        supported=len(supported),
-        on_cpu=sum(not finding.on_gpu for finding in supported),
+        scope=summary.scope,
         paper_runs=any(chapter.budget == "paper" for chapter in summary.chapters),
-        decided=sorted(of_paper, key=lambda finding: finding.figure != MAIN),
+        decided=[finding for finding in summary.decided if finding.of_paper],
+        papers_steps=scores.PAPERS_STEPS,
         on_gpu=any(NO_GPU not in hardware for hardware in summary.hardware),
     )

@@ -23,7 +23,7 @@ ON_GPU = Frozen("11a9789", "2026-11-26T05:51:46+00:00")
 LEFT_RANDOM = Frozen("61fdb08", "2026-11-26T16:06:15+00:00")
 REVIEW = Frozen("8dd236f", "2026-11-26T16:12:06+00:00")
 SECOND_REVIEW = Frozen("a553561", "2026-11-27T10:23:03+00:00")
-ADDED_SEEDS = Frozen("7136803", "2026-11-27T16:34:28+00:00")
+PAIRS = Frozen("7677e2c", "2026-11-28T06:58:41+00:00")
 RULES = {
     "scores": Frozen("5fac22b", "2026-11-23T09:26:50+00:00"),
     "scores, tuned": SECOND_REVIEW,
@@ -31,8 +31,8 @@ RULES = {
     "adjustment": Frozen("ffc5c0e", "2026-11-27T13:30:40+00:00"),
     "tps": SECOND_REVIEW,
     "queues": REVIEW,
-    "speed": ADDED_SEEDS,
-    "wall-clock": Frozen("e1eb324", "2026-11-27T02:43:30+00:00"),
+    "speed": PAIRS,
+    "wall-clock": PAIRS,
     "learning-curves": Frozen("4495cf9", "2026-11-26T17:49:37+00:00"),
     "policy-lag": Frozen("85f12af", "2026-11-27T19:50:40+00:00"),
     "utilization": ERRORS,

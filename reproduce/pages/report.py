@@ -7,6 +7,7 @@ The text depends only on the records and the small files of the runs, so the sam
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from ga3c_tf.reproduce.pages.summary import NOTHING, Chapter, Summary, counted, 
 from ga3c_tf.reproduce.results import comparison, pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import comparable
-from ga3c_tf.reproduce.runs.specs import RunSpec, described
+from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, described
 from ga3c_tf.runs.published import REGISTRY
 
 PAGE = "README.md"
@@ -55,14 +56,19 @@ def page(folder: ResultsFolder, summary: Summary | None = None) -> str:
         overview=[row for row in summary.figures if published_here or row[3] != NOTHING] or summary.figures,
         verdicts=counted(summary.verdicts),
         own_verdicts=counted(summary.own_verdicts),
+        scope=summary.scope,
+        on_gpu=any(finding.on_gpu for finding in summary.decided),
         runs=f"{len(summary.hours):,}",
         hours=number(sum(summary.hours.values())),
         left=summary.left,
         decided=summary.decided,
         undecided=summary.undecided,
         rules=summary.rules,
+        quick=_quick(summary),
+        paper_runs=any(chapter.budget == "paper" for chapter in summary.chapters),
+        papers_steps=scores.PAPERS_STEPS,
         unidentified=_unidentified(folder, summary),
-        published=pretrained.rows(folder.path / "weights", folder.paper(), "weights"),
+        published=pretrained.rows(folder.path / "weights", folder.paper(), "weights", summary.random),
         figures=[
             {
                 "name": figure.name,
@@ -143,6 +149,20 @@ def _begun(summary: Summary) -> list[tuple[Figure, list[Chapter]]]:
     ]
 
 
+def _quick(summary: Summary) -> dict[str, Any] | None:
+    """Count the finished runs at the budget `quick` by algorithm, and name their numbers of cores; None without any."""
+    results = [chapter.results for chapter in summary.chapters if chapter.budget == "quick"]
+    runs = {run.spec.id: run for each in results for run in each.runs if run.finished}
+    systems = Counter(SYSTEMS[run.spec.system] for run in runs.values())
+    cores = {int(session["cores"]) for run in runs.values() for session in run.sessions}
+    return runs and {
+        "runs": f"{len(runs):,}",
+        "papers": sum(run.spec.has_papers_algorithm for run in runs.values()),
+        "others": [f"{count} of {system}" for system, count in systems.items() if system != SYSTEMS["ga3c"]],
+        "cores": front_page.cores_in_words(cores),
+    }
+
+
 def _unidentified(folder: ResultsFolder, summary: Summary) -> tuple[int, int]:
     """Return the number of finished runs that do not identify their processor, and that of all finished runs."""
     results = [chapter.results for chapter in summary.chapters]
@@ -201,7 +221,7 @@ def _block(
         "sources": sorted(sources),
         "section": figure.sections(results),
         "calibrated": _calibrated(figure, results),
-        "agree": comparable(run for run in results.runs if run.finished and not run.spec.is_added),
+        "agree": comparable(run for run in results.runs if run.finished),
         "pictures": [stem.as_posix() for stem in pictures],
         "commands": _commands(results),
     }

@@ -12,6 +12,7 @@ from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.planning import MOST
+from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -30,10 +31,12 @@ from ga3c_tf.reproduce.measures.verdicts import (
 from ga3c_tf.reproduce.pages import frozen
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import BUDGETS
+from ga3c_tf.reproduce.runs.specs import BUDGETS, is_atari
 
 NOTHING = "not run"
 BEYOND = "not in the paper"
+LEARNING = ("points", "1/min")
+"""Units of the main number of a figure that is about learning."""
 VERDICTS = (HOLDS, FAILS, EQUAL, EQUAL_WIDE, INCONCLUSIVE)
 
 
@@ -61,6 +64,14 @@ class Decided(NamedTuple):
     of_paper: bool  # whether it is about a claim of the paper
     by_change: bool  # whether it would be undecided by the rule that held when the runs were made
     on_gpu: bool  # whether any run of the figure used a GPU
+    learning: bool  # whether the figure is about learning, and not about speed
+    atari: bool  # whether its runs are of Atari games
+    longest_s: float  # duration of the longest run of the figure, in seconds
+
+    @property
+    def supports_paper(self) -> bool:
+        """Whether it supports a claim of the paper."""
+        return self.of_paper and self.verdict == HOLDS
 
 
 class Undecided(NamedTuple):
@@ -92,6 +103,7 @@ class Summary:
         hours: hours of training of each finished run, by its id.
         left: chapters of which runs are missing, with their number and time, in words.
         scores: number of games of Table 3 by verdict, over all chapters that judge them.
+        random: our score of the random policy, by game.
     """
 
     chapters: list[Chapter] = field(default_factory=list)
@@ -107,6 +119,21 @@ class Summary:
     hours: dict[str, float] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
     scores: Counter[str] = field(default_factory=Counter)
+    random: dict[str, float] = field(default_factory=lambda: dict(RANDOM_SCORES))
+
+    @property
+    def scope(self) -> dict[str, float]:
+        """What the supported claims of the paper are about: their numbers, and the longest run of those about speed."""
+        supported = [finding for finding in self.decided if finding.supports_paper]
+        about_speed = [finding for finding in supported if not finding.learning]
+        return {
+            "supported": len(supported),
+            "atari": sum(finding.learning and finding.atari for finding in supported),
+            "small": sum(finding.learning and not finding.atari for finding in supported),
+            "speed": len(about_speed),
+            "longest_s": max((finding.longest_s for finding in about_speed), default=0.0),
+            "on_cpu": sum(not finding.on_gpu for finding in supported),
+        }
 
 
 def summarize(folder: ResultsFolder) -> Summary:
@@ -145,6 +172,9 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
             of_paper=of_paper and not claim.own,
             by_change=claim.text in decided_by_change,
             on_gpu=any(run.on_gpu for run in results.runs if run.finished),
+            learning=figure.main[1] in LEARNING,
+            atari=all(is_atari(run.spec.game) for run in results.runs),
+            longest_s=max((3600 * run.hours for run in results.runs if run.finished), default=0.0),
         )
         for claim in claims
         if claim.finding.word != INCONCLUSIVE
@@ -173,11 +203,11 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
     hours = sum(trained.values())
     summary.hours |= trained
     summary.left += _left(chapter)
+    asked = figure.tuned_headline if budget == "tuned" and figure.tuned_headline else figure.headline
     if figure is scores.FIGURE:
         summary.scores += scores.verdicts(results)
-    summary.figures.append(
-        [frozen.named(link, budget), figure.paper, figure.headline, answer, f"{hours:.1f}" if hours else "-"]
-    )
+        summary.random |= scores.random_policies(results) | summary.random
+    summary.figures.append([frozen.named(link, budget), figure.paper, asked, answer, f"{hours:.1f}" if hours else "-"])
 
 
 def _left(chapter: Chapter) -> list[str]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.measures.records import Record
@@ -13,49 +17,107 @@ from ga3c_tf.reproduce.runs.specs import GAMES
 from ga3c_tf.runs.weights import FILE, SCORE
 
 CARD = "README.md"
-EPISODES = 100
-"""Usual number of episodes of a published score; the table names any other."""
+AGAIN = "again.csv"
+"""File with further evaluations of the weights beside it, with other seeds than those of their cards."""
+PAPERS = "GA3C (1 day, GPU)"
 
 
-def rows(weights: Path, paper: list[Record], link: str, training: bool = True) -> list[str]:
+class Score(NamedTuple):
+    """The mean score of one evaluation, with its 95 % interval over episodes."""
+
+    episodes: int
+    mean: float
+    low: float
+    high: float
+
+    def text_beside(self, shown: Score) -> str:
+        """Return the mean, with the number of episodes if it is not that of the other evaluation."""
+        return number(self.mean) + (f" ({self.episodes} episodes)" if self.episodes != shown.episodes else "")
+
+
+def rows(
+    weights: Path, paper: list[Record], link: str, random: Mapping[str, float], training: bool = True
+) -> list[str]:
     """Return the lines of the table; [] if no weights have a score.
+
+    It shows the evaluation with most episodes, which is that of score.json unless `AGAIN` has one with more.
 
     Args:
         weights: folder with one folder for each set of weights.
         paper: the paper's records.
         link: link to `weights` from the page with the table.
-        training: whether the table has the agent steps and minutes of the training.
+        random: our score of the random policy, by game.
+        training: whether the table has the other evaluations, the agent steps and minutes of the training, and the
+            score of the random policy.
 
     Raises:
-        UserError: a score.json is damaged.
+        UserError: a score.json or `AGAIN` is damaged.
     """
-    found = []
+    papers = {record.game: record.value for record in paper if (record.table, record.method) == ("scores", PAPERS)}
+    games = {env_id: game for game, env_id in GAMES.items()}
+    again = _again(weights / AGAIN)
+    lines = []
     for file in sorted(weights.glob(f"*/{SCORE}")):
         try:
             score = json.loads(file.read_text(encoding="utf-8"))
-            low, high = score["interval_95"]
+            evaluation = Score(score["episodes"], score["mean"], *score["interval_95"])
             env_id = score["env_id"]
             millions = number(score["agent_steps"] / 1e6)
-            ours = f"{number(score['mean'])} [{number(low)}, {number(high)}]"
-            ours += f" ({score['episodes']} episodes)" if score["episodes"] != EPISODES else ""
             minutes = number(score["training"]["minutes"]) if "training" in score else "-"
         except (OSError, ValueError, KeyError, TypeError):
             raise UserError(
                 f"{file} is damaged; write it anew with ga3c-tf publish, or with ga3c-tf evaluate --output"
             ) from None
         name = file.parent.name
-        card = (file.parent / CARD).exists()
-        values = [
-            record.value
-            for record in paper
-            if (record.table, record.method) == ("scores", "GA3C (1 day, GPU)") and GAMES.get(record.game) == env_id
-        ]
-        theirs = number(next(iter(values), None))
-        cost = [millions, minutes] if training else []
-        found.append((env_id, [f"[{name}]({link}/{name})" if card else name, ours, *cost, theirs]))
-    costs = ["million agent steps", "minutes"] if training else []
-    header = ["weights", f"mean score of {EPISODES} episodes", *costs, "GA3C, 1 day on a GPU (paper)"]
-    return table(header, [cells for _, cells in sorted(found)]) if found else []
+        every = [evaluation, *again.get(name, [])]
+        shown = max(every, key=lambda each: each.episodes)
+        others = [each.text_beside(shown) for each in every if each is not shown]
+        game = games.get(env_id, "")
+        below = ", **below the random policy**" if shown.mean < random.get(game, -math.inf) else ""
+        details = [", ".join(others) or "-", millions, minutes, number(random.get(game))]
+        lines.append(
+            (
+                env_id,
+                [
+                    f"[{name}]({link}/{name})" if (file.parent / CARD).exists() else name,
+                    f"{number(shown.mean)} [{number(shown.low)}, {number(shown.high)}]{below}",
+                    str(shown.episodes),
+                    *(details if training else []),
+                    number(papers.get(game)),
+                ],
+            )
+        )
+    header = [
+        "weights",
+        "mean score [95 % interval]",
+        "episodes",
+        *(["other evaluations", "million agent steps", "minutes", "random policy"] if training else []),
+        "GA3C, 1 day on a GPU (paper)",
+    ]
+    cells = [header, *(cells for _, cells in sorted(lines))]
+    if len({row[2] for row in cells[1:]}) == 1:  # a column with one value is said in its header
+        episodes = cells[1][2]
+        cells = [[row[0], row[1], *row[3:]] for row in cells]
+        cells[0][1] = f"mean score of {episodes} episodes [95 % interval]"
+    return table(cells[0], cells[1:]) if lines else []
+
+
+def _again(file: Path) -> dict[str, list[Score]]:
+    """Return the further evaluations by name of the weights; {} without the file.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    evaluations: dict[str, list[Score]] = {}
+    try:
+        for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines()):
+            mean, low, high = (float(row[name]) for name in ("mean", "low", "high"))
+            evaluations.setdefault(row["weights"], []).append(Score(int(row["episodes"]), mean, low, high))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(f"{file} is damaged; it needs the columns weights, episodes, mean, low and high") from None
+    return evaluations
 
 
 def registry(weights: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -141,11 +142,16 @@ def _row(session: dict) -> list[str]:
     versions = session["versions"]
     return [
         str(session["started"]),
-        f"`{session['command']}`",
+        f"`{without_places(session['command'])}`",
         commit_of(session),
         machine_of(session),
         f"Python {versions['python']}, TensorFlow {versions.get('tensorflow') or versions.get('tensorflow-cpu')}",
     ]
+
+
+def without_places(command: str) -> str:
+    """Return a command with only the names of the files whose absolute paths it has, which tell about a machine."""
+    return shlex.join(re.sub(r"(?<![^=])/.*/(?=[^/])", "", word) for word in shlex.split(command))
 
 
 def _minutes(run: Path, agent_steps: int) -> float | None:
@@ -207,7 +213,7 @@ def _card(
         digest=hashlib.sha256(content).hexdigest(),
         score_file=SCORE,
         episode=EPISODE if shows_episode else None,
-        command=command,
+        command=without_places(command),
         run=shlex.quote(run.name),
         sessions=sessions,
     )

@@ -33,6 +33,13 @@ RUN_FILE = "run.json"
 """The record of a run besides its curves: how it ended, its specification, settings, sessions and scores."""
 STARTING_S = 5.0
 """Seconds by which two runs may seem to overlap although one followed the other."""
+AT_ONE_TIME_S = 60.0
+"""Runs that begin within this many seconds are compared even if their calibrations differ.
+
+Calibrations guard against a machine whose speed changes between hours.
+"""
+LEAST_CPU = 0.5
+"""Share of the cores that A3C uses at least if it has the machine to itself: its agents never wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -231,6 +238,16 @@ def comparable(runs: Iterable[Run]) -> bool:
     return agree(calibration for run in runs for calibration in run.calibrations)
 
 
+def make_a_pair(one: Run, other: Run) -> bool:
+    """Return whether the speeds of two finished runs may be compared as a pair.
+
+    They must have the same seed and machine, and calibrations that agree or starts within `AT_ONE_TIME_S`.
+    """
+    if one.spec.seed != other.spec.seed or one.machine != other.machine:
+        return False
+    return comparable([one, other]) or abs(one.started_s - other.started_s) <= AT_ONE_TIME_S
+
+
 def seeds_have_one_machine(runs: Iterable[Run]) -> bool:
     """Return whether the finished runs of each seed were made on one machine, so that its speed favors none of them."""
     machines: dict[int, set[str]] = {}
@@ -248,6 +265,12 @@ def a3c_has_few_agents(runs: Iterable[Run]) -> bool:
         if run.finished and run.spec.system == "a3c"
         for session in run.sessions
     )
+
+
+def a3c_lacked_processor(runs: Iterable[Run]) -> bool:
+    """Return whether a finished run of A3C is known to have used less than `LEAST_CPU` of the cores."""
+    used = [run.result.get("cpu_utilization") for run in runs if run.finished and run.spec.system == "a3c"]
+    return any(share is not None and share < LEAST_CPU for share in used)
 
 
 def made_together(runs: Iterable[Run]) -> bool:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +139,14 @@ class RunSpec:
         budgets = (("minutes", "min"), ("steps", "steps"), ("episodes", "episodes"))
         parts += [f"{plain_text(given[name])}{unit}" for name, unit in budgets if name in given]
         return as_file_name("-".join(parts))
+
+    @property
+    def has_papers_algorithm(self) -> bool:
+        """Whether it is GA3C with the authors' loss and optimizer, apart from rates and sizes of batches."""
+        beyond = [each.name for each in fields(Config) if each.metadata["group"] == "beyond the paper"]
+        return self.system == "ga3c" and all(
+            getattr(self.config, name) == getattr(Config, name) for name in [*beyond, "rmsprop_epsilon", "loss"]
+        )
 
     @property
     def measures_speed(self) -> bool:

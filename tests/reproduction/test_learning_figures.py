@@ -4,16 +4,29 @@ import contextlib
 import json
 import math
 import shutil
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-from invented_runs import ON_GPU, SESSION, Drawn, failed, invent, labelled, made, of_session, played
+from invented_runs import (
+    ON_GPU,
+    SESSION,
+    Drawn,
+    failed,
+    invent,
+    labelled,
+    made,
+    of_session,
+    played,
+    recorded,
+    write_table,
+)
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing import score_plots
-from ga3c_tf.reproduce.drawing.canvas import NO_SYSTEM, SYSTEM_COLORS
+from ga3c_tf.reproduce.drawing.canvas import LOOKS, NO_SYSTEM
 from ga3c_tf.reproduce.figures.learning import (
     batch_size,
     environments,
@@ -26,13 +39,16 @@ from ga3c_tf.reproduce.figures.learning import scores as scores_figure
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_POLICY, RANDOM_SCORES
 from ga3c_tf.reproduce.measures.verdicts import (
+    BUSY_MACHINE,
     FAILS,
     FEW_AGENTS,
+    FEW_PERIODS,
     FEW_SEEDS,
     HOLDS,
     NO_DIFFERENCE,
     RUNS_MISSING,
     SEVERAL_MACHINES,
+    SPEED_CHANGED,
     TOO_SHORT,
     Finding,
 )
@@ -41,6 +57,7 @@ from ga3c_tf.reproduce.runs.curve import write_curve
 from ga3c_tf.reproduce.runs.run import Run
 from ga3c_tf.reproduce.runs.specs import ADDED, GAMES
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
 
 
 def test_the_games_of_table_3_that_reach_the_papers_score_are_named(folder):
@@ -204,7 +221,7 @@ def test_a_system_has_its_color_in_the_picture_of_scores_and_the_papers_marks_ar
     papers = {"random": 1.0, "human": 30.0, "A3C (4 days, CPU)": 10.0, "GA3C (1 day, GPU)": 20.0}
     score_plots.score_panels([(str(number), papers, [1.0], [15.0], [15.0]) for number in range(9)], tmp_path / "scores")
     lines = {line.get_label(): line for line in drawn[0].axes[0].get_lines()}
-    colors = {"A3C": SYSTEM_COLORS["a3c"], "GA3C": SYSTEM_COLORS["ga3c"], "random": NO_SYSTEM, "human": NO_SYSTEM}
+    colors = {"A3C": LOOKS["a3c"].color, "GA3C": LOOKS["ga3c"].color, "random": NO_SYSTEM, "human": NO_SYSTEM}
     assert len(lines) == 6
     for label, line in lines.items():
         assert line.get_color() == colors[label.split(",")[0].split(" ")[0]]
@@ -324,6 +341,39 @@ def test_a_race_is_decided_on_one_machine_only(folder, theirs, verdict):
     results, _ = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
     for run in results.runs:
         of_session(run, ON_GPU if run.spec.system == "ga3c" else {**SESSION, **theirs})
+    results = made(folder, "wall-clock", ("cartpole",)).of_game("cartpole")
+    assert wall_clock.findings(results)["cartpole"].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("seeds", "later_s", "slower", "verdict", "pairs"),
+    [
+        (3, 100, [], HOLDS, 3),
+        (3, 100, [3], SPEED_CHANGED, 3),  # the numbers stay those of all pairs
+        (3, 30, [3], HOLDS, 3),  # as in `pps`: at one time, the machine is the same
+        (4, 100, [4], HOLDS, 3),
+    ],
+)
+def test_a_race_counts_pairs_on_a_machine_of_one_speed(folder, seeds, later_s, slower, verdict, pairs):
+    shares = {"ga3c": (0.2, 0.22, 0.21, 0.2)[:seeds], "a3c": (0.8, 0.81, 0.85, 0.8)[:seeds]}
+    raced(folder, shares)
+    began = datetime.fromisoformat(SESSION["started"])
+    for run in made(folder, "wall-clock", ("cartpole",), seeds).of_game("cartpole").runs:
+        a3c = run.spec.system == "a3c"
+        gflops = 116.0 if a3c and run.spec.seed in slower else 100.0
+        started = began + timedelta(seconds=later_s * a3c)
+        calibrations = [{"gflops": gflops, "copy_gb_s": 10.0, "frames_s": 20_000.0}]
+        recorded(run, sessions=[{**SESSION, "started": started.isoformat()}], calibrations=calibrations)
+    finding = wall_clock.findings(made(folder, "wall-clock", ("cartpole",), seeds).of_game("cartpole"))["cartpole"]
+    assert finding.verdict == verdict and f"({pairs} seeds)" in finding.because
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.16, BUSY_MACHINE), (0.5, HOLDS), (None, HOLDS)])
+def test_a_race_is_not_won_against_an_a3c_that_lacked_the_processor(folder, share, verdict):
+    results, _ = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
+    for run in results.runs:
+        if run.spec.system == "a3c":
+            recorded(run, cpu_utilization=share)
     results = made(folder, "wall-clock", ("cartpole",)).of_game("cartpole")
     assert wall_clock.findings(results)["cartpole"].verdict == verdict
 
@@ -460,13 +510,17 @@ def test_other_games_have_no_score_to_reach():
         wall_clock.specs("quick", "pong", 1)
 
 
-@pytest.mark.parametrize(("dynamic", "verdict"), [(290.0, FAILS), (321.0, NO_DIFFERENCE), (360.0, HOLDS)])
-def test_dynamic_adjustment_is_held_against_the_best(folder, dynamic, verdict):
+@pytest.mark.parametrize(
+    ("dynamic", "periods", "verdict"),
+    [(290.0, 200, FAILS), (321.0, 200, NO_DIFFERENCE), (360.0, 200, HOLDS), (290.0, 199, FEW_PERIODS)],
+)
+def test_dynamic_adjustment_is_held_against_the_best(folder, dynamic, periods, verdict):
     rates = {"1/1/1": 100.0, "16/1/1": 300.0, "fixed, 32/2/2": 400.0}
     for spec in speed.FIGURE.all_specs("quick"):
         [label] = spec.label
         rate = rates.get(label.removesuffix(ADDED), dynamic * (1 + spec.seed / 100))
-        invent(folder.runs, spec, rate=rate, scores=(0.0, rate * (1 + spec.seed / 100)))
+        run = invent(folder.runs, spec, rate=rate, scores=(0.0, rate * (1 + spec.seed / 100)))
+        write_table(run.path / "adjustment.csv", ADJUSTMENT_COLUMNS, [{"why": ""}] * periods)
     text = "\n".join(speed.FIGURE.section(made(folder, "speed")))
     assert f"faster convergence: **{HOLDS}** - score of 'fixed, 32/2/2' minus '1/1/1': +" in text
     assert f"best fixed setting: **{verdict}** - frames of 'dynamic from 1/1/1' relative to 'fixed, 32/2/2'" in text

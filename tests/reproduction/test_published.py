@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ga3c_tf.reproduce.results.publish import without_places
+
 RESULTS = Path(__file__).parents[2] / "results"
 CARDS = sorted((RESULTS / "weights").glob("*/README.md"))
 RUN_FOLDER = re.compile(r"from the run folder (\S+)\.$", re.MULTILINE)
@@ -56,6 +58,25 @@ def test_score_and_curve_are_those_of_the_recorded_run(card):
     score = json.loads((card.parent / "score.json").read_text())
     assert score["scores"] == json.loads((run / "run.json").read_text())["evaluation"]["scores"]
     assert (card.parent / "curve.csv").read_text() == (run / "curve.csv").read_text()
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.parent.name)
+def test_a_card_has_no_paths_of_a_machine_and_shows_its_pictures_first(card):
+    text = card.read_text()
+    assert re.findall(r"(?<![\w./-])/(?:root|home|work|tmp)\b", text) == []
+    assert text.index("![The first seconds") < text.index("![Score against time") < text.index("SHA-256")
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("ga3c-tf publish /root/runs/pong results/weights/pong", "ga3c-tf publish pong results/weights/pong"),
+        ("ga3c-tf publish '/root/my runs/pong' out", "ga3c-tf publish pong out"),
+        ("train ALE/Pong-v5 --run-dir=/tmp/a/b --loss mine:huber", "train ALE/Pong-v5 --run-dir=b --loss mine:huber"),
+    ],
+)
+def test_a_command_on_a_card_has_the_names_of_files_only(command, shown):
+    assert without_places(command) == shown
 
 
 def test_all_but_pong_are_on_record():

@@ -610,7 +610,10 @@ def test_list_and_dry_run_write_nothing(tmp_path):
     assert listed.returncode == 0, listed.stderr
     for name, figure in FIGURES.items():
         assert f"{name}: {figure.shows}" in listed.stdout
-    assert "paper 27 runs, about 27.0 days" in listed.stdout and "nothing yet" in listed.stdout
+    assert "paper 27 runs, about 27.0 days" in listed.stdout
+    assert listed.stdout.count("measured:") == 1 and "nothing yet" not in listed.stdout
+    last = "measured: unknown, as there is no folder runs/smoke or results here; name one with --out"
+    assert listed.stdout.splitlines()[-1] == last
     dry = ga3c_tf("reproduce", "--figure", "pps", "--dry-run", cwd=tmp_path)
     assert dry.returncode == 0 and len(dry.stdout.splitlines()) == 75
     assert all(line.startswith("ga3c-tf train ALE/Pong-v5 ") for line in dry.stdout.splitlines())

@@ -52,8 +52,8 @@ def points(line):
 def test_every_run_has_its_lines_in_every_panel(runs, panels, count):
     """The scores also have dots."""
     axes = panels(runs[:count])
-    assert [len(axis.lines) for axis in axes] == [count * lines for lines in (2, 2, 1, 1, 4, 3, 2, 3)]
-    assert [len({line.get_color() for line in axis.lines}) for axis in axes] == [count] * 8
+    assert [len(axis.lines) for axis in axes] == [count * lines for lines in (2, 2, 1, 1, 4, 2, 2, 3, 1)]
+    assert [len({line.get_color() for line in axis.lines}) for axis in axes] == [count] * 9
 
 
 def test_the_lines_are_the_rolling_scores_and_the_rates_of_each_run(runs, panels):
@@ -72,11 +72,49 @@ def test_the_lines_are_the_rolling_scores_and_the_rates_of_each_run(runs, panels
 def test_a_run_without_an_update_has_legends_where_there_is_something_to_tell(runs, panels):
     measured = [*LAG, *DISTANCES, *SHARES]
     write_table(runs[0] / "metrics.csv", METRIC_COLUMNS, [{"time_s": 60, **dict.fromkeys(measured, "")}])
-    assert [axis.get_legend() is not None for axis in panels(runs[:1])[4:]] == [False, True, False, False]
+    assert [axis.get_legend() is not None for axis in panels(runs[:1])[4:8]] == [False, True, False, False]
+
+
+def entries(axis):
+    return [text.get_text() for text in axis.get_legend().get_texts()]
 
 
 def test_two_runs_are_told_apart_by_their_names(runs, panels):
-    assert [text.get_text() for text in panels(runs)[0].get_legend().get_texts()] == ["first", "second"]
+    assert entries(panels(runs)[0]) == ["first", "second"]
+
+
+def test_the_queue_has_an_axis_of_its_own(runs, panels):
+    """Segments beside states: 1 segment would be a line at the ground beside a batch of 1,030."""
+    *_, queue = axes = panels(runs[:1])
+    assert axes[5].get_ylabel() == "mean batch (states)" and queue.get_ylabel() == "training queue (segments)"
+    assert entries(axes[5])[-1] == "training queue (segments, right)"
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_line_that_only_a_later_run_has_is_in_the_legend(runs, panels):
+    measured = [*LAG, *DISTANCES, *SHARES]
+    write_table(runs[0] / "metrics.csv", METRIC_COLUMNS, [{"time_s": 60, **dict.fromkeys(measured, "")}])
+    axes = panels(runs)
+    assert [len(entries(axes[place])) for place in (4, 6, 7)] == [len(LAG), len(DISTANCES), len(SHARES)]
+    assert [len(set(entries(axes[place]))) for place in (4, 6, 7)] == [len(LAG), len(DISTANCES), len(SHARES)]
+
+
+def test_a_run_without_an_episode_is_named_as_such(runs, panels):
+    write_table(runs[1] / "episodes.csv", EPISODE_COLUMNS, [])
+    assert entries(panels(runs)[0]) == ["first", "second (no episode yet)"]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.filterwarnings("error")
+def test_names_are_shown_as_they_are(tmp_path, count):
+    """Also those that begin with _, which matplotlib leaves out, or that would be formulas, or with TeX turned on."""
+    runs = [invented_run(tmp_path / name, 1) for name in ("_$x^$_", "$100 %")][:count]
+    with plt.rc_context({"text.usetex": True}):
+        run_plots.plot_runs(runs, tmp_path / "curves.svg")
+    with plt.rc_context({"svg.fonttype": "none"}):
+        run_plots.plot_runs(runs, tmp_path / "curves.svg")
+    text = (tmp_path / "curves.svg").read_text()
+    assert all(run.name in text for run in runs)
 
 
 @pytest.mark.parametrize("width", [1, 3, 7, 100])

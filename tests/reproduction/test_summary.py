@@ -131,7 +131,7 @@ def test_an_answer_says_why_nothing_is_decided(folder):
     [undecided] = summary.undecided
     assert undecided[:3] == (
         "wall-clock",
-        "cartpole: GA3C reaches a score of 150 sooner than A3C",
+        "cartpole: GA3C reaches a score of 150 sooner than A3C (not a claim of the paper)",
         "fewer than 3 seeds",
     )
     assert undecided.needed.startswith("at least 3 seeds (")

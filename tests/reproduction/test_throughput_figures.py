@@ -10,7 +10,7 @@ import pytest
 from invented_runs import ON_GPU, SESSION, invent, made, of_session, write_table
 
 from ga3c_tf.reproduce.drawing import speed_plots
-from ga3c_tf.reproduce.drawing.canvas import SYSTEM_COLORS
+from ga3c_tf.reproduce.drawing.canvas import LOOKS
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import fixed_numbers, pps, queues, tps, utilization
 from ga3c_tf.reproduce.measures.verdicts import (
@@ -99,7 +99,7 @@ def test_speeds_are_points_with_a_line_over_the_seeds(monkeypatch, tmp_path):
         [900.0, 1100.0],
     ]
     ours, papers, _ = ratio.get_lines()
-    assert ours.get_color() == papers.get_color() == SYSTEM_COLORS["ga3c"] and papers.get_markerfacecolor() == "none"
+    assert ours.get_color() == papers.get_color() == LOOKS["ga3c"].color and papers.get_markerfacecolor() == "none"
 
 
 def calibrated(*speeds):

@@ -25,6 +25,7 @@ NUMBERS = st.floats(-1e6, 1e6)
         ([18.0], 18.0, -20.0, "reached, n = 1"),
         ([17.0, 17.0], 18.0, -20.0, "reached, n = 2"),  # within 5 % of the way
         ([-1.0], 18.0, -20.0, "short by 50 %, n = 1"),
+        ([-20.5], 18.0, -20.0, "short, below the random policy, n = 1"),  # not 'short by 101 %'
         ([18.0, 18.0, 18.0], 18.0, -20.0, "reproduced"),
         ([17.9, 17.9, 17.9], 18.0, -20.0, "reproduced"),
         ([18.5, 18.2, 19.0], 18.0, -20.0, "reproduced"),

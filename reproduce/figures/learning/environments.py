@@ -58,13 +58,13 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         return [smoke_spec(game, seed), smoke_spec(game, seed, "a3c")]
     if budget == "tuned":
         systems = [system for system in SYSTEMS if system != "a3c" or game in TUNED_A3C_GAMES]
-        return [tuned_spec(game, seed, system, steps=STEPS[budget], **TUNED[system]) for system in systems]
+        return [tuned_spec(game, seed, system, steps=STEPS[budget], **TUNED.get(system, {})) for system in systems]
     return [
         run_spec(
             game,
             seed,
             system,
-            num_agents=pps.AGENTS[budget][system],
+            num_agents=pps.AGENTS[budget].get(system, pps.AGENTS[budget]["ga3c"]),
             num_predictors=2,
             num_trainers=2,
             min_training_batch=20,
@@ -78,7 +78,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 def added(game: str) -> list[RunSpec]:
     """Return the runs of the added seeds, of GA3C and A3C."""
     runs = [spec for seed in ADDED_SEEDS for spec in specs("quick", game, seed)]
-    return [spec for spec in runs if spec.system != "a2c"]
+    return [spec for spec in runs if spec.system in ("ga3c", "a3c")]
 
 
 def measures(run: Run) -> list[Measure]:

@@ -19,6 +19,8 @@ from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
 LEARNING_RATES = {"normal": 1e-3, "lower": 3e-4}
 TUNED_STEPS = 4_000_000
+PAPERS_STEPS = "about 93 million"
+"""Agent steps of the paper's training: a day at the 1,080 predictions/s of its small network on system I."""
 MINUTES = {"quick": 12.0, "paper": 24 * 60.0}
 METHODS = {
     "random": "random",
@@ -102,6 +104,13 @@ def random_score(results: Results, game: str) -> float | None:
     return papers_scores(results, game)["random"] if ours is None else ours
 
 
+def random_policies(results: Results) -> dict[str, float]:
+    """Return our mean score of the random policy by game, of the games where it was measured."""
+    games = dict.fromkeys(run.spec.game for run in results.runs)
+    means = {game: _mean(results.values(RANDOM, runs_of(results, game))) for game in games}
+    return {game: mean for game, mean in means.items() if mean is not None}
+
+
 def scored(results: Results, game: str) -> list[float]:
     """Return the scores of our runs of a game; a run that diverged scores as the random policy."""
     return results.scores(SCORE, runs_of(results, game), random_score(results, game))
@@ -137,7 +146,7 @@ def details(results: Results) -> list[str]:
         ours = scored(results, game)
         random = _mean(results.values(RANDOM, runs))
         compared = _normalized(results, game), verdict(results, game)
-        rows.append([game, *_printed(results, game), number(random), _ours(ours, runs), *compared])
+        rows.append([game, *_printed(results, game), number(random), _ours(ours, runs), _millions(runs), *compared])
         repeated += _repeated(game, episodes(runs)) if len(ours) == 1 else []
     measured = [record for record in results.records if record.metric == SCORE]
     return lines_of(
@@ -148,6 +157,7 @@ def details(results: Results) -> list[str]:
         hours=_range([record.hours for record in measured if record.hours]),
         failed=_failed(results),
         tuned=results.budget == "tuned",
+        papers_steps=PAPERS_STEPS,
         others=list(PUBLISHED),
         published=_published(results) if results.budget == "tuned" else [],
         repeated=repeated,
@@ -247,6 +257,12 @@ def _ours(seeds: list[float], runs: list[Run]) -> str:
     return f"{mean_ci(played, 'episode')}, 1 seed" if len(seeds) == 1 and played else mean_ci(seeds)
 
 
+def _millions(runs: list[Run]) -> str:
+    """Write the mean number of agent steps behind the evaluated checkpoints, in millions."""
+    steps = [run.result["evaluation"]["agent_steps"] / 1e6 for run in runs if run.result.get("evaluation")]
+    return number(_mean(steps))
+
+
 def _mean(values: list[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
@@ -282,6 +298,8 @@ FIGURE = Figure(
     paper="Table 3",
     shows="score of the trained agent on nine games, beside human, random policy and A3C",
     headline="does our GA3C reach the scores of the paper's GA3C?",
+    tuned_headline="does PPO in GA3C's architecture, after 4 million agent steps, reach the scores of the paper's GA3C "
+    f"after {PAPERS_STEPS}?",
     games={"smoke": ("pong",), "quick": NINE_GAMES, "tuned": NINE_GAMES, "paper": NINE_GAMES},
     seeds=seeds,
     specs=specs,

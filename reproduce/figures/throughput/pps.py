@@ -12,7 +12,7 @@ from ga3c_tf.reproduce.measures.judging import finding_of, holm, judged_together
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Claim, Finding
 from ga3c_tf.reproduce.measures.wording import described_ratio
-from ga3c_tf.reproduce.runs.run import Run, comparable, made_together
+from ga3c_tf.reproduce.runs.run import Run, made_together, make_a_pair
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, is_atari, run_spec
 
 NETWORKS = {
@@ -30,11 +30,6 @@ AGENTS = {
 MINUTES = {"quick": 0.75, "gpu": 0.3, "paper": 30.0}
 LOG_SECONDS = {"quick": 5.0, "gpu": 3.0, "paper": 5.0}
 WARM_UP_SHARE = 0.25
-AT_ONE_TIME_S = 60.0
-"""Runs that begin within this many seconds are compared even if their calibrations differ.
-
-Calibrations guard against a machine whose speed changes between hours.
-"""
 WARM_UP_SHARES: dict[float | None, float] = {MINUTES["gpu"]: 0.45}
 """Warm-up share by minutes of a run, for runs too short for `WARM_UP_SHARE`: agents take seconds to start."""
 
@@ -105,19 +100,9 @@ def speed_ups(results: Results, network: str, other: str) -> dict[int, float]:
         for theirs in runs_of(results, network, other):
             pps = results.value(ours, "pps")
             others = results.value(theirs, "pps")
-            if pps and others and _comparable(ours, theirs):
+            if pps and others and make_a_pair(ours, theirs):
                 ratios[ours.spec.seed] = pps / others
     return ratios
-
-
-def _comparable(ours: Run, theirs: Run) -> bool:
-    """Return whether the speeds of two finished runs may be compared.
-
-    They must have the same seed and machine, and calibrations that agree or starts within `AT_ONE_TIME_S`.
-    """
-    if ours.spec.seed != theirs.spec.seed or ours.machine != theirs.machine:
-        return False
-    return comparable([ours, theirs]) or abs(ours.started_s - theirs.started_s) <= AT_ONE_TIME_S
 
 
 def findings(results: Results) -> dict[str, Finding]:
@@ -194,7 +179,7 @@ def details(results: Results) -> list[str]:
     """Return the speeds, and our speed-ups next to the paper's."""
     rows = []
     for network in networks(results):
-        speeds = [results.values("pps", runs_of(results, network, system)) for system in SYSTEMS]
+        speeds = [results.values("pps", runs_of(results, network, system)) for system in AGENTS["quick"]]
         ratios = [list(speed_ups(results, network, other).values()) for other in ("a3c", "a2c")]
         rows.append([network, *map(mean_ci, speeds + ratios), number(papers_ratio(results, network))])
     finished = [run for run in results.runs if run.finished]
