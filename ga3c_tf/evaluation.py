@@ -18,12 +18,12 @@ from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.environments.evaluated_environment import make_evaluated_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.signals import left_to_this_process
+from ga3c_tf.intervals import mean_interval
 from ga3c_tf.model.model import Model
 from ga3c_tf.processes import main_module_left_alone, with_objects
 from ga3c_tf.runs import weights
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import read_config
-from ga3c_tf.runs.stats import bootstrap_interval
 
 PARALLEL = 10
 """Number of environments stepped in parallel. It is fixed, so that a seed gives the same scores on every machine."""
@@ -243,10 +243,12 @@ def _play_episodes(
 
 
 def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: bool, seed: int) -> dict:
-    """Return a JSON-ready summary: mean, standard deviation, median, 95 % bootstrap interval, scores and protocol."""
+    """Return a JSON-ready summary: mean, standard deviation, median, 95 % interval, scores and protocol.
+
+    The interval is None for one episode.
+    """
     config = agent.config
     scores = evaluation.scores
-    low, high = bootstrap_interval(scores)
     policy = [f"{agent.checkpoint} checkpoint", "most probable action" if greedy else "actions sampled"]
     protocol = [
         f"{len(scores)} whole episodes",
@@ -267,9 +269,17 @@ def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: b
         "mean": float(np.mean(scores)),
         "std": float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0,
         "median": float(np.median(scores)),
-        "interval_95": [low, high],
+        "interval_95": list(mean_interval(scores)) if len(scores) > 1 else None,
         "episodes": len(scores),
         "episodes_cut": evaluation.cut,
         "protocol": ", ".join(protocol),
         "scores": scores,
     }
+
+
+def interval_in_words(result: dict) -> str:
+    """Return the interval of a `summary` in words."""
+    if result["interval_95"] is None:
+        return "no interval for one episode"
+    low, high = result["interval_95"]
+    return f"95 % interval {low:.2f} to {high:.2f}"

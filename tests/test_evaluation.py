@@ -12,6 +12,7 @@ from PIL import Image, ImageSequence
 from ga3c_tf import evaluation as evaluate
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.intervals import mean_interval
 from ga3c_tf.playback import record
 
 
@@ -82,7 +83,8 @@ def test_the_summary_has_spread_interval_and_protocol():
     result = evaluate.summary(agent, evaluate.Evaluation([1.0, 2.0, 6.0], 0, 100), greedy=True, seed=5)
     assert (result["mean"], result["median"], result["episodes"]) == (3.0, 2.0, 3)
     assert result["std"] == pytest.approx(np.sqrt((4 + 1 + 9) / 2))
-    assert 1.0 <= result["interval_95"][0] < 3.0 < result["interval_95"][1] <= 6.0
+    assert result["interval_95"] == list(mean_interval([1.0, 2.0, 6.0]))
+    assert evaluate.interval_in_words(result) == "95 % interval -3.57 to 9.57"
     for words in (
         "3 whole episodes",
         "best (by rolling score)",
@@ -91,6 +93,23 @@ def test_the_summary_has_spread_interval_and_protocol():
         "sticky actions 0.1",
     ):
         assert words in result["protocol"]
+
+
+@pytest.mark.parametrize("episodes", [2, 3, 5, 9])
+def test_the_interval_of_few_episodes_holds_the_mean_as_often_as_it_says(episodes):
+    """A bootstrap holds it in 53, 75, 83 and 89 % of cases."""
+    rng = np.random.default_rng(0)
+    agent = RandomAgent("CartPole-v1")
+    held = 0
+    for scores in rng.normal(100, 20, size=(1000, episodes)).tolist():
+        low, high = evaluate.summary(agent, evaluate.Evaluation(scores, 0, 100), False, 0)["interval_95"]
+        held += low <= 100 <= high
+    assert held / 1000 == pytest.approx(0.95, abs=0.02)
+
+
+def test_one_episode_has_no_interval():
+    result = evaluate.summary(RandomAgent("CartPole-v1"), evaluate.Evaluation([9.0], 0, 100), False, 0)
+    assert result["interval_95"] is None and evaluate.interval_in_words(result) == "no interval for one episode"
 
 
 @pytest.mark.parametrize(

@@ -260,10 +260,11 @@ def _in_words(result: dict[str, Any], policy: str) -> str:
         result: summary from `evaluation.summary`.
         policy: description of the policy that was evaluated.
     """
-    low, high = result["interval_95"]
+    from ga3c_tf.evaluation import interval_in_words
+
     return (
         f"{result['env_id']}, {policy}: mean {result['mean']:.2f} "
-        f"(95 % interval {low:.2f} to {high:.2f}), standard deviation {result['std']:.2f}, "
+        f"({interval_in_words(result)}), standard deviation {result['std']:.2f}, "
         f"median {result['median']:.2f}\n"
         f"protocol: {result['protocol']}"
     )

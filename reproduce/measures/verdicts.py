@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ga3c_tf.reproduce.measures.intervals import mean_interval
+from ga3c_tf.intervals import mean_interval
 from ga3c_tf.reproduce.measures.planning import OpenTest
 
 HOLDS = "supported"

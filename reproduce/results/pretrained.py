@@ -33,10 +33,9 @@ def rows(weights: Path, paper: list[Record], link: str, training: bool = True) -
     for file in sorted(weights.glob(f"*/{SCORE}")):
         try:
             score = json.loads(file.read_text(encoding="utf-8"))
-            low, high = score["interval_95"]
             env_id = score["env_id"]
             millions = number(score["agent_steps"] / 1e6)
-            ours = f"{number(score['mean'])} [{number(low)}, {number(high)}]"
+            ours = number(score["mean"]) + _interval(score["interval_95"])
             ours += f" ({score['episodes']} episodes)" if score["episodes"] != EPISODES else ""
             minutes = number(score["training"]["minutes"]) if "training" in score else "-"
         except (OSError, ValueError, KeyError, TypeError):
@@ -56,6 +55,14 @@ def rows(weights: Path, paper: list[Record], link: str, training: bool = True) -
     costs = ["million agent steps", "minutes"] if training else []
     header = ["weights", f"mean score of {EPISODES} episodes", *costs, "GA3C, 1 day on a GPU (paper)"]
     return table(header, [cells for _, cells in sorted(found)]) if found else []
+
+
+def _interval(ends: list[float] | None) -> str:
+    """Format an interval after its mean; empty for the score of one episode, which has none."""
+    if ends is None:
+        return ""
+    low, high = ends
+    return f" [{number(low)}, {number(high)}]"
 
 
 def registry(weights: Path) -> str:

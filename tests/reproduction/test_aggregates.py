@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import trim_mean
 
+from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.figures.lag.corrections import (
     ADDED_SEEDS,
     CLAIM_CONFIDENCE,
@@ -20,7 +21,6 @@ from ga3c_tf.reproduce.measures.aggregates import (
     probability_of_improvement,
     stratified_interquartile_mean,
 )
-from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.verdicts import NO_DIFFERENCE
 
 
