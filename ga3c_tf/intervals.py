@@ -41,10 +41,10 @@ def bootstrap_interval(
 
     The random generator is seeded, so the same values give the same interval.
     """
-    values = np.asarray(values, np.float64)
+    sample = np.asarray(values, np.float64)
     rng = np.random.default_rng(0)
-    at_once = max(1, BOOTSTRAP_ENTRIES // len(values))
-    sizes = [(min(at_once, resamples - start), len(values)) for start in range(0, resamples, at_once)]
-    means = np.concatenate([values[rng.integers(len(values), size=size)].mean(axis=1) for size in sizes])
+    at_once = max(1, BOOTSTRAP_ENTRIES // len(sample))
+    sizes = [(min(at_once, resamples - start), len(sample)) for start in range(0, resamples, at_once)]
+    means = np.concatenate([sample[rng.integers(len(sample), size=size)].mean(axis=1) for size in sizes])
     low, high = np.percentile(means, [50 * (1 - confidence), 50 * (1 + confidence)])
     return float(low), float(high)

@@ -1,5 +1,7 @@
 """Evaluation: every episode counts, however long; whole games; the words of the protocol."""
 
+import multiprocessing
+import random
 import signal
 import time
 
@@ -153,8 +155,68 @@ def test_an_evaluation_can_be_interrupted_while_an_environment_hangs(monkeypatch
 
 def test_a_pipe_that_breaks_in_an_environment_is_an_error():
     """The commands take a broken pipe for their output's, whose reader has gone, and end without an error."""
-    with pytest.raises(RuntimeError, match="an environment failed, or its process was killed: BrokenPipeError"):
+    with pytest.raises(RuntimeError, match="an environment failed: BrokenPipeError: the simulator is gone"):
         evaluate.evaluate(RandomAgent("helpers:BrokenPipe-v0"), 20, seed=0)
+
+
+@pytest.mark.parametrize("kind", ["NeverCloses", "LeavesThread", "LeavesProcess", "RaisesAtClose"])
+def test_the_scores_are_kept_however_the_environments_end(monkeypatch, capsys, kind):
+    monkeypatch.setattr(evaluate, "CLOSE_SECONDS", 1.0)
+    before = multiprocessing.active_children()
+    began = time.monotonic()
+    scores = evaluate.evaluate(RandomAgent(f"unruly:{kind}-v0"), 3, seed=3).scores
+    assert scores == evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 3, seed=3).scores
+    assert time.monotonic() - began < 30 and multiprocessing.active_children() == before
+    if kind != "RaisesAtClose":
+        assert "3 of the environments did not end within 1 s and were ended; the scores are complete" in (
+            capsys.readouterr().err
+        )
+
+
+def test_the_scores_are_kept_if_the_wait_for_the_end_is_interrupted(monkeypatch):
+    def interrupted(self, seconds):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluate.EvaluationProcesses, "close", interrupted)
+    assert len(evaluate.evaluate(RandomAgent("unruly:NeverCloses-v0"), 3, seed=3).scores) == 3
+
+
+def test_an_environment_that_has_played_its_episodes_rests():
+    """It could hang or fail, although nothing depends on it."""
+    scores = evaluate.evaluate(RandomAgent("unruly:StuckAfterItsEpisodes-v0", agent_timeout=5.0), 8, seed=3).scores
+    assert len(set(np.round(scores, 6))) == 2  # short and long episodes
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("helpers:Stuck", "an environment was at one step or reset for 0.7 s, the --agent-timeout of this run"),
+        ("unruly:WithoutNumber", "the environment gave the reward nan; it must be finite"),
+    ],
+)
+def test_an_environment_that_cannot_be_scored_is_refused_in_one_line(kind, message):
+    with pytest.raises(UserError, match=f"^{message}$"):
+        evaluate.evaluate(RandomAgent(f"{kind}-v0", agent_timeout=0.7), 2, seed=0)
+
+
+def test_a_process_that_is_killed_is_an_error():
+    class Killing(RandomAgent):
+        def act(self, states):
+            for process in multiprocessing.active_children():
+                process.kill()
+            return super().act(states)
+
+    with pytest.raises(RuntimeError, match=r"an environment failed, or its process was killed: .*exit code -9"):
+        evaluate.evaluate(Killing("helpers:ShortIsBad-v0"), 2, seed=0)
+
+
+def test_the_random_generators_of_the_program_are_left_alone():
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    expected = random.getstate(), str(np.random.get_state())  # noqa: NPY002
+    evaluate.evaluate(RandomAgent("helpers:Lottery-v0"), 2, seed=0)
+    assert (random.getstate(), str(np.random.get_state())) == expected  # noqa: NPY002
 
 
 def test_an_environment_without_pictures_is_refused(tmp_path):
