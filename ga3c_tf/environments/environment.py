@@ -10,6 +10,8 @@ Importing this module loads neither OpenCV nor the emulator, so that a CartPole 
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +21,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ga3c_tf.config import ATARI, SMALLEST_SCREEN, Config, option_of
+from ga3c_tf.console import warn
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.environments.registered import make_passed, make_registered
@@ -193,6 +196,19 @@ class StateEnvironment(gymnasium.Wrapper):
             return self.env.render()
         except gymnasium.error.DependencyNotInstalled as error:
             raise UserError(f"cannot draw: {_one_line(error)}") from None
+
+    def close(self) -> None:
+        """Close the environment. An error is no reason to lose what it was used for, and gives a line at most."""
+        try:
+            self.env.close()
+        except (Exception, SystemExit) as error:  # an environment may raise anything, and may end the program
+            if multiprocessing.parent_process() is None:  # the processes of agents would repeat it
+                _warn_once(f"{self._env_id} cannot be closed: {one_line(error)}; this is ignored")
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    warn(text)
 
 
 def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callable[[Any], np.ndarray]]:
