@@ -1,6 +1,8 @@
 """Environments that do not end as they should, for tests; each plays as `helpers.ShortIsBad`."""
 
 import multiprocessing
+import os
+import signal
 import threading
 import time
 
@@ -46,6 +48,14 @@ class RaisesAtCloseEnvironment(ShortIsBad):
 
     def close(self):
         raise OSError("the simulator has gone")
+
+
+class InterruptedAtItsStartEnvironment(ShortIsBad):
+    """Is made in the sixth process when the user presses Ctrl-C, which reaches the whole process group."""
+
+    def __init__(self):
+        if multiprocessing.current_process().name.endswith("-5"):
+            os.killpg(0, signal.SIGINT)
 
 
 class StuckAfterItsEpisodesEnvironment(ShortIsBad):
