@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shlex
 from pathlib import Path
@@ -17,6 +16,7 @@ from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, tru
 from ga3c_tf.cli.terminal import command_line, exit_on_signals
 from ga3c_tf.console import warn
 from ga3c_tf.errors import UserError, did_you_mean
+from ga3c_tf.files import check_writable, json_text, write_aside
 
 MOST_DIGITS = 18
 """Maximum number of digits in the agent steps of a checkpoint."""
@@ -67,7 +67,7 @@ def evaluate(
     exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
     policy = "random policy" if random else f"after {result['agent_steps']:,} agent steps"
-    print(json.dumps(result) if as_json else _in_words(result, policy))
+    print(json_text(result) if as_json else _in_words(result, policy))
     if output:
         _write(output, result)
 
@@ -276,8 +276,6 @@ def _check_output(file: Path) -> None:
     Raises:
         UserError: it cannot be written.
     """
-    from ga3c_tf.files import check_writable
-
     try:
         if not file.exists():
             check_writable(file.parent)
@@ -292,9 +290,7 @@ def _write(file: Path, result: dict[str, Any]) -> None:
 
     A link stays one, and a pipe or device is written to.
     """
-    from ga3c_tf.files import write_aside
-
-    text = json.dumps(result, indent=2) + "\n"
+    text = json_text(result, indent=2) + "\n"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         target = Path(os.path.realpath(file))
