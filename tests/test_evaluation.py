@@ -244,6 +244,14 @@ def test_an_environment_without_a_rate_has_30_pictures_a_second(tmp_path, monkey
     assert seconds == pytest.approx((score + 1) / 30, rel=0.15)  # each in whole hundredths of a second
 
 
+def test_scores_are_reported_before_the_environment_is_closed(tmp_path, monkeypatch):
+    """It may never return from that."""
+    events = []
+    monkeypatch.setattr(CartPoleEnv, "close", lambda self: events.append("closed"))
+    scores = record(RandomAgent("CartPole-v1"), 1, 0, tmp_path / "x.gif", report=events.append)
+    assert events == [scores, "closed"] and (tmp_path / "x.gif").exists()
+
+
 def test_a_trained_agent_plays_whole_games(tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text(Config(env_id="CartPole-v1", terminal_on_life_loss=True).to_json())
     restored = []

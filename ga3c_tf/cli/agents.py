@@ -103,14 +103,15 @@ def play(
 
     agent = _trained_agent(run, checkpoint, sample, seed, device)
     exit_on_signals()
+
+    def report(scores: list[float]) -> None:
+        shown = ", ".join(f"{score:g}" for score in scores)
+        print(f"{'shown' if video is None else video}: {len(scores)} episodes, scores {shown}", flush=True)
+
     if video is None:
-        scores = play_window(agent, episodes, seed, max_episode_steps)
+        play_window(agent, episodes, seed, max_episode_steps, report)
     else:
-        scores = record(agent, episodes, seed, video, max_episode_steps)
-    print(
-        f"{'shown' if video is None else video}: {len(scores)} episodes, scores "
-        f"{', '.join(f'{score:g}' for score in scores)}"
-    )
+        record(agent, episodes, seed, video, max_episode_steps, report)
 
 
 @click.command()
