@@ -15,6 +15,7 @@ from mkdocs.structure.files import File, Files
 
 from ga3c_tf.config import Config, option_of
 from ga3c_tf.config.declaration import SYSTEMS, plain_text
+from ga3c_tf.config.presets import USUAL_PRESET
 from ga3c_tf.rollouts import columns
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,10 +102,14 @@ def _diagram(source: str) -> str:
 def _settings() -> str:
     """Return one table for each group of the settings."""
     groups: dict[str, list[tuple[str, ...]]] = {}
+    usual = Config.from_preset(USUAL_PRESET, {})
     for setting in dataclasses.fields(Config):
         rule = setting.metadata
         option = "the first argument" if setting.name == "env_id" else f"`--{option_of(setting.name)}`"
-        default = "" if setting.default is None else f"`{plain_text(setting.default)}`"
+        start = getattr(usual, setting.name)
+        default = "" if start is None else f"`{plain_text(start)}`"
+        if start != setting.default:
+            default += f" (`Config`: `{plain_text(setting.default)}`)"
         limits = _limits(rule)
         systems = "" if rule["systems"] == SYSTEMS else f" Only for {' and '.join(rule['systems'])}."
         meaning = rule["help"].replace("<", "&lt;") + systems

@@ -19,6 +19,7 @@ from ga3c_tf.model.model import Model
 from ga3c_tf.runs import weights
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import read_config
+from ga3c_tf.words import counted
 from ga3c_tf.workers.evaluation_processes import EvaluationProcesses
 
 PARALLEL = 10
@@ -242,16 +243,17 @@ def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: b
     scores = evaluation.scores
     policy = [f"{agent.checkpoint} checkpoint", "most probable action" if greedy else "actions sampled"]
     protocol = [
-        f"{len(scores)} whole episodes",
+        counted(len(scores), "whole episode"),
         *(policy if agent.checkpoint else ["uniformly random actions"]),
         f"seed {seed}",
-        *([f"{evaluation.cut} of them ended after {evaluation.most_steps} steps"] if evaluation.cut else []),
+        *([f"{evaluation.cut} of them ended after {counted(evaluation.most_steps, 'step')}"] if evaluation.cut else []),
     ]
     if config.env_id.startswith("ALE/"):
+        no_ops = f"at most {counted(config.noop_max, 'no-op')}" if config.noop_max else "no no-ops"
         protocol += [
             f"frame skip {config.frame_skip}",
             f"sticky actions {config.repeat_action_probability:g}",
-            f"at most {config.noop_max} no-ops at the start",
+            f"{no_ops} at the start",
             f"{config.preprocessing} preprocessing",
         ]
     return {

@@ -42,7 +42,9 @@ def check_export(file: Path, form: str) -> None:
     if not file.name:
         raise UserError(f"{str(file)!r} is no file to write to; name one")
     if form != "savedmodel" and file.suffix != SUFFIXES[form]:
-        raise UserError(f"{file} does not end in {SUFFIXES[form]}, as a file of the format {form} does")
+        forms = {suffix: name for name, suffix in SUFFIXES.items()}
+        hint = f"; the format of {file.suffix} is {forms[file.suffix]}" if file.suffix in forms else ""
+        raise UserError(f"{file} does not end in {SUFFIXES[form]}, as a file of the format {form} does{hint}")
     if not file.parent.is_dir():
         raise UserError(f"cannot write {file}: {file.parent} is not a folder")
     for each in (file, metadata_of(file)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from ga3c_tf import __version__
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.runs.folder import commit_of, read_sessions
 from ga3c_tf.runs.weights import SCORE, file_of
 
@@ -47,8 +49,8 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
     """
     config = agent.config
     score = score or _published_score(agent.folder)
-    environment = make_environment(config)
-    try:
+    commits = _commits(agent.folder, score)
+    with WorkingFolder(), contextlib.closing(make_environment(config)) as environment:
         states: Any = environment.observation_space
         actions: Any = environment.action_space
         return {
@@ -66,13 +68,11 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
                 "agent_steps": score["agent_steps"] if score else agent.agent_steps,
                 "checkpoint": agent.checkpoint,
                 "initial_weights": config.initial_weights,
-                "commits": _commits(agent.folder, score),
+                "commits": commits,
             },
             "score": _figures(score),
             "ga3c_tf": __version__,
         }
-    finally:
-        environment.close()
 
 
 def _action_meanings(environment: gymnasium.Env, count: int) -> list[str]:
@@ -105,7 +105,8 @@ def _observations(config: Config, environment: Any) -> dict[str, Any]:
         divided = f"divided by {max(1.0, float(observed.high.max())):g}, as float32"
         observation = ", ".join([divided, *_changes_of_shape(environment)])
     else:
-        observation = "flattened to a vector of float32, as gymnasium.spaces.flatten does"
+        divided = ", with bytes divided by their highest value" if not isinstance(observed, spaces.Box) else ""
+        observation = f"flattened to a vector of float32, as gymnasium.spaces.flatten does{divided}"
     return {"observation": observation, "observation_space": str(observed)}
 
 

@@ -17,6 +17,7 @@ from ga3c_tf.environments.environment import make_limited_environment
 from ga3c_tf.environments.random_streams import EVALUATION, global_generators_seeded
 from ga3c_tf.errors import UserError
 from ga3c_tf.evaluation import TrainedAgent
+from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.plugins import one_line
 from ga3c_tf.video import SUFFIXES, VideoFile
 
@@ -63,12 +64,14 @@ def record(
     """
     if file.suffix.lower() not in SUFFIXES:
         raise UserError(f"{file} is no video file: name a .mp4 or a .gif")
+    absolute = file.absolute()
     with (
         _variables(NO_DISPLAY),
         global_generators_seeded(seed, EVALUATION, 0),
+        WorkingFolder(),
         contextlib.closing(make_limited_environment(agent.config, most_steps, "rgb_array")) as game,
     ):
-        video = VideoFile(file, game.metadata.get("render_fps") or USUAL_RATE)
+        video = VideoFile(absolute, game.metadata.get("render_fps") or USUAL_RATE)
         try:
             scores = _play(agent, game, episodes, seed, lambda: video.append(_picture(game)))
             video.finish()
@@ -102,6 +105,7 @@ def play_window(
     with (
         _variables(WINDOW if sys.platform == "linux" else {}),
         global_generators_seeded(seed, EVALUATION, 0),
+        WorkingFolder(),
         contextlib.closing(make_limited_environment(agent.config, most_steps, "human")) as game,
     ):
         try:
@@ -126,18 +130,26 @@ def _variables(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _picture(environment: gymnasium.Env) -> np.ndarray:
-    """Return the picture of the environment, uint8 [height, width, 3].
+    """Return the picture of the environment, uint8 [height, width] or [height, width, 3 or 4].
 
     Raises:
-        UserError: it draws none.
+        UserError: it draws none, or something else.
     """
     try:
-        picture: Any = environment.render()
+        drawn: Any = environment.render()
+        picture = np.asarray(drawn)
     except Exception as error:  # of the user's own environment
         raise UserError(f"this environment draws no pictures: {one_line(error)}") from error
-    if picture is None:
+    if drawn is None:
         raise UserError("this environment draws no pictures")
-    return picture
+    if picture.ndim == 3 and picture.shape[2] == 1:
+        picture = picture[..., 0]
+    of_a_picture = picture.size and (picture.ndim == 2 or (picture.ndim == 3 and picture.shape[2] in (3, 4)))
+    if not of_a_picture or picture.dtype.kind not in "ui" or picture.min() < 0 or picture.max() > 255:
+        raise UserError(
+            f"this environment draws {picture.dtype} of shape {picture.shape}; a picture is uint8 [height, width, 3]"
+        )
+    return picture.astype(np.uint8, copy=False)
 
 
 def _play(

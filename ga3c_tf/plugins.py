@@ -40,10 +40,8 @@ def name_of(function: Callable[..., Any]) -> str:
     Functions of the same name are distinguished by a number.
 
     Raises:
-        UserError: the function is not callable, or cannot be sent to another process.
+        UserError: the function cannot be sent to another process.
     """
-    if not callable(function):
-        raise UserError(f"{function!r} is neither a name nor a function")
     called = f"{OBJECT}:{getattr(function, '__name__', type(function).__name__)}"
     names = (called if number == 1 else f"{called}-{number}" for number in itertools.count(1))
     name = next(name for name in names if _objects.get(name, function) is function)

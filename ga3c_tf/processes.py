@@ -54,6 +54,16 @@ def _call(install: Callable[[], None], function: Callable[..., Any], *args: Any)
     return function(*args)
 
 
+def allow_children() -> None:
+    """Let this process, which makes environments, start processes even if it is daemonic.
+
+    multiprocessing forbids this to agent processes, whose environment may start a simulator, and to the workers of a
+    `multiprocessing.Pool`, in which a program may train or evaluate: a daemonic process that is killed leaves its
+    children behind. Agent processes end by themselves when the process that trains has ended in any way.
+    """
+    multiprocessing.current_process().daemon = False
+
+
 @contextlib.contextmanager
 def main_module_left_alone() -> Iterator[None]:
     """Keep processes that are started in the block from importing the program's main module.

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ga3c_tf.config import Config
+from ga3c_tf.config import SMALLEST_SCREEN, Config, network_for, network_of_record
 from ga3c_tf.config.declaration import SYSTEM_CLASSES
-from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, describe_environment
-from ga3c_tf.environments.ids import resolve_env_id
+from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, check_separate, describe_environment
+from ga3c_tf.environments.ids import in_words, resolve_env_id
 from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
 from ga3c_tf.host.machine import usable_cores
@@ -22,11 +22,12 @@ from ga3c_tf.host.onednn import SWITCH, enable_onednn, enabled_too_late
 from ga3c_tf.host.open_files import open_files_allowed
 from ga3c_tf.plugins import check_trust, installer
 from ga3c_tf.runs import outcomes
-from ga3c_tf.runs.folder import RunFolder
+from ga3c_tf.runs.folder import RunFolder, read_config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, read_rows
 from ga3c_tf.runs.published import weights_called
 from ga3c_tf.runs.trackers import check_tracker
 from ga3c_tf.runs.weights import check_same_scaling, keep_origin, load_weights
+from ga3c_tf.words import counted
 
 if TYPE_CHECKING:
     from ga3c_tf.systems.session import Session
@@ -63,14 +64,21 @@ def new_training(
     config.check_effect(given)
     env_id, note = resolve_env_id(config.env_id)
     if note:
-        warn(note)
+        warn(f"{note}; now: {in_words(config)}")
     config = config.replace(env_id=env_id)
     check_effects(env_id, given)
     spec = describe_environment(config)
+    origin = weights_called(config.initial_weights) if config.initial_weights is not None else None
+    config = config.replace(network=_network(config, spec, origin))
+    check_separate(config)
+    if len(spec.state_shape) == 1 and spec.state_shape[0] >= SMALLEST_SCREEN**2:
+        warn(
+            f"the observations of {env_id} become vectors of {spec.state_shape[0]:,} numbers; if they are images, the "
+            "convolutional networks need them as a Box of uint8"
+        )
     _check_scaling(config, spec, given)
     installer([env_id])  # rejects an environment that cannot be sent to another process
     run = RunFolder.plan(config)
-    origin = weights_called(config.initial_weights) if config.initial_weights is not None else None
     _check_cluster(config, ray)
     check_tracker(config)
     training, hardware = _training(run, spec, warn, ray)
@@ -92,6 +100,15 @@ def new_training(
         run.close()
         raise
     return training, run
+
+
+def _network(config: Config, spec: EnvironmentSpec, origin: Path | None) -> str:
+    """Return the network of a new run: the one named, else that of its initial weights, else the usual one."""
+    if config.network == "auto" and origin:
+        network = network_of_record(read_config(origin).network, spec.state_shape)
+        if ":" not in network:  # a user's function runs only if the user names it
+            return network
+    return network_for(config.network, spec.state_shape)
 
 
 def _check_scaling(config: Config, spec: EnvironmentSpec, given: set[str]) -> None:
@@ -160,8 +177,9 @@ def _continued(
         )
     if session.reached():
         raise BudgetReached(
-            f"{path} has reached its budget: {session.agent_steps} agent steps, {session.time_s / 60:.1f} "
-            f"minutes, {session.stats.episodes} episodes; give a larger --steps, --minutes or --episodes"
+            f"{path} has reached its budget: {counted(session.agent_steps, 'agent step')}, "
+            f"{session.time_s / 60:.1f} minutes, {counted(session.stats.episodes, 'episode')}; give a larger --steps, "
+            "--minutes or --episodes"
         )
     folder.continue_with(folder.config, list(command), hardware, time_s)
     return training

@@ -11,6 +11,7 @@ from types import TracebackType
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import BUDGETS
 from ga3c_tf.console import say, write_errors_ignored
+from ga3c_tf.words import counted
 
 
 def line(row: dict) -> str:
@@ -32,11 +33,11 @@ def beginning(config: Config, path: Path) -> str:
     """Format the first line of a training: environment, run folder, seed and budget."""
     budgets = []
     if config.steps:
-        budgets.append(f"{config.steps:,} agent steps")
+        budgets.append(counted(config.steps, "agent step"))
     if config.minutes:
-        budgets.append(f"{config.minutes:g} minutes")
+        budgets.append(counted(config.minutes, "minute"))
     if config.episodes:
-        budgets.append(f"{config.episodes:,} episodes")
+        budgets.append(counted(config.episodes, "episode"))
     if config.target_score is not None:
         budgets.append(f"a rolling score of {config.target_score:g}")
     until = " or ".join(budgets) or "Ctrl-C"
@@ -52,24 +53,37 @@ def ending(summary: dict, own_code: bool = False) -> str:
     """
     ended = summary["ended"]
     run = shlex.quote(summary["run"]) + (" --trust-code" if own_code else "")
-    scored = min(summary["rolling_episodes"], summary["episodes"])
     reached = {**dict.fromkeys(BUDGETS, "budget reached"), "target_score": "target score reached"}
     more = f" --{ended.replace('_', '-')} N" if ended in reached else ""
+    so_far = {
+        "steps": f"{summary['agent_steps']:,}",
+        "minutes": f"{summary['time_s'] / 60:.1f}",
+        "episodes": f"{summary['episodes']:,}",
+    }
+    total = f"  (N in total; so far {so_far[ended]})" if ended in so_far else ""
     troubles = {
         "agent steps dropped": summary["dropped_steps"],
         "agent processes replaced": summary["replaced_processes"],
         "updates skipped": summary["skipped_updates"],
     }
     lines = [
-        f"{reached.get(ended, ended)}: {summary['agent_steps']:,} agent steps, "
-        f"{summary['episodes']:,} episodes and {summary['updates']:,} updates in {_duration(summary['time_s'])}, "
-        f"{summary['pps']:,.0f} steps per second",
-        f"mean score of the last {scored} episodes: {_number(summary['rolling_score'])}",
+        f"{reached.get(ended, ended)}: {counted(summary['agent_steps'], 'agent step')}, "
+        f"{counted(summary['episodes'], 'episode')} and {counted(summary['updates'], 'update')} in "
+        f"{_duration(summary['time_s'])}, {summary['pps']:,.0f} steps per second",
+        _score(min(summary["rolling_episodes"], summary["episodes"]), summary["rolling_score"]),
         *(f"{words}: {count:,}" for words, count in troubles.items() if count),
         f"evaluate:  ga3c-tf evaluate {run}",
-        f"continue:  ga3c-tf resume {run}{more}",
+        f"continue:  ga3c-tf resume {run}{more}{total}",
     ]
     return "\n".join(lines)
+
+
+def _score(episodes: int, score: float) -> str:
+    """Format the rolling score, which is the mean of so many episodes."""
+    if episodes == 0:
+        return "no episode has ended"
+    what = "score of the only episode" if episodes == 1 else f"mean score of the last {episodes:,} episodes"
+    return f"{what}: {_number(score)}"
 
 
 def _number(value: float) -> str:

@@ -34,6 +34,7 @@ class VideoFile:
         self._file = file
         self._aside = file.with_name(f".{file.stem}.new{file.suffix}")
         self._frames = 0
+        self._shape: tuple[int, ...] | None = None
         gif = file.suffix.lower() == ".gif"
         options = {"loop": 0, "duration": 1000 / rate} if gif else {"macro_block_size": 2, "fps": rate}
         try:
@@ -44,7 +45,17 @@ class VideoFile:
             raise self._failed(error) from None
 
     def append(self, picture: np.ndarray) -> None:
-        """Add a frame, uint8 [height, width, 3]."""
+        """Add a frame, uint8 [height, width, 3].
+
+        Raises:
+            UserError: it has another size than the first frame.
+            VideoNotWritten: it cannot be written.
+        """
+        if self._shape not in (None, picture.shape):
+            raise UserError(
+                f"the pictures of a video have one size, and this environment draws {self._shape} and {picture.shape}"
+            )
+        self._shape = picture.shape
         try:
             self._writer.append_data(picture)
         except OSError as error:

@@ -1,5 +1,6 @@
 """What several tests use: an environment that counts, and a model that checks what it is handed."""
 
+import multiprocessing
 import os
 import pickle
 import random
@@ -12,6 +13,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+import ga3c_tf
 from ga3c_tf.remote.actor import RemoteAgents
 from ga3c_tf.remote.bridge import Bridge
 from ga3c_tf.rollouts.divergence import UNKNOWN
@@ -189,6 +191,45 @@ class StuckEnvironment(ShortIsBad):
         return super().step(action)
 
 
+class OddInfo(ShortIsBad):
+    """Gives an info of another kind at each step, and some that cannot be sent to another process."""
+
+    def step(self, action):
+        state, reward, terminated, truncated, _ = super().step(action)
+        infos = [None, {"a": 1}, {"a": "text"}, {"a": lambda: 0}, {"a": {"b": None}}, ["a"]]
+        return state, reward, terminated, truncated, infos[self._left % len(infos)]
+
+
+def _answer(pipe):
+    while True:
+        pipe.send(pipe.recv())
+
+
+class SimulatedEnvironment(ShortIsBad):
+    """Takes its rewards from a process that it starts."""
+
+    def __init__(self):
+        context = multiprocessing.get_context("fork")
+        self._pipe, pipe = context.Pipe()
+        self._simulator = context.Process(target=_answer, args=[pipe], daemon=True)
+        self._simulator.start()
+
+    def step(self, action):
+        state, reward, *rest = super().step(action)
+        self._pipe.send(reward)
+        return state, self._pipe.recv(), *rest
+
+    def close(self):
+        self._simulator.kill()
+        self._simulator.join()
+
+
+def train_and_evaluate(folder):
+    """Train as a program of a few lines does; return why the training ended, and a mean score."""
+    run = ga3c_tf.train("helpers:Simulated-v0", preset="smoke", steps=200, num_agents=2, device="cpu", run_dir=folder)
+    return run.summary["ended"], run.evaluate(episodes=2).mean
+
+
 class Lottery(ShortIsBad):
     """Draws the score of its only step from the global random generator."""
 
@@ -219,6 +260,8 @@ gymnasium.register("BrokenPipe-v0", BrokenPipeEnvironment)
 gymnasium.register("Unstable-v0", UnstableEnvironment)
 gymnasium.register("Stuck-v0", StuckEnvironment)
 gymnasium.register("Lottery-v0", Lottery)
+gymnasium.register("OddInfo-v0", OddInfo)
+gymnasium.register("Simulated-v0", SimulatedEnvironment)
 gymnasium.register("OneStep-v0", OneStepEnvironment)
 gymnasium.register("ShortIsBad-v0", ShortIsBad)
 gymnasium.register("Endless-v0", EndlessEnvironment)

@@ -1,6 +1,7 @@
 """The Python functions: train, resume, evaluate, load an agent; functions as environments, networks and losses."""
 
 import gc
+import multiprocessing
 import os
 import random
 import re
@@ -17,6 +18,8 @@ import gymnasium
 import numpy as np
 import pytest
 from commands import ga3c_tf as command
+from gymnasium.envs.classic_control import CartPoleEnv
+from helpers import train_and_evaluate
 
 import ga3c_tf
 from ga3c_tf.environments.statistics import observation_statistics
@@ -118,6 +121,90 @@ def test_trainings_one_after_another_leave_no_files_open(tmp_path):
         gc.enable()
 
 
+@pytest.mark.parametrize(("dtype", "told"), [(np.float32, True), (np.uint8, False)])
+def test_images_that_become_vectors_are_told(tmp_path, capsys, dtype, told):
+    class Images(CartPoleEnv):
+        def __init__(self):
+            super().__init__()
+            self.observation_space = gymnasium.spaces.Box(0, 255, (40, 40, 3), dtype)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return np.zeros((40, 40, 3), dtype), {}
+
+        def step(self, action):
+            _, *results = super().step(action)
+            return np.zeros((40, 40, 3), dtype), *results
+
+    ga3c_tf.train(Images, **{**SMALL, "run_dir": str(tmp_path / "run"), "steps": 10})
+    assert ("become vectors of 4,800 numbers; if they are images, " in capsys.readouterr().err) == told
+
+
+def shared(env):
+    return lambda: env
+
+
+def registered(env):
+    gymnasium.register("Ga3cTest/Shared-v0", entry_point=lambda: env)
+    return "Ga3cTest/Shared-v0"
+
+
+@pytest.mark.parametrize("pass_on", [shared, registered])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_one_environment_for_all_agents_is_refused(tmp_path, pass_on, wrapped):
+    """Each agent would play in the episodes of the others."""
+    env = gymnasium.make("CartPole-v1")
+    settings = {**SMALL, "run_dir": str(tmp_path / "run")}
+    with pytest.raises(ga3c_tf.UserError, match=r"returned the same environment twice; it must make a new one"):
+        ga3c_tf.train(pass_on(env if wrapped else env.unwrapped), steps=10, **settings)
+    assert not (tmp_path / "run").exists()
+    gymnasium.registry.pop("Ga3cTest/Shared-v0", None)
+
+
+@pytest.mark.parametrize("system", [{"serial": True}, {"system": "ga3c"}])
+def test_an_environment_may_change_the_working_folder(tmp_path, monkeypatch, system):
+    """It finds its files there, and the program finds its own where it was."""
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "there" / "level").touch()
+    monkeypatch.chdir(tmp_path / "here")
+
+    class Elsewhere(CartPoleEnv):
+        def __init__(self, render_mode=None):
+            super().__init__(render_mode=render_mode)
+            os.chdir(tmp_path / "there")
+
+        def step(self, action):
+            assert os.path.exists("level")
+            return super().step(action)
+
+    settings = {**SMALL, **system, "normalize_observations": True, "steps": 200}
+    run = ga3c_tf.train(lambda render_mode=None: Elsewhere(render_mode), run_dir="run", **settings)
+    run = run.resume(steps=400, progress=False)
+    run.evaluate(episodes=2)
+    agent = run.agent()
+    agent.record("game.gif")
+    assert agent.export("policy.keras", "keras")["training"]["commits"]
+    assert os.getcwd() == str(tmp_path / "here") and os.listdir(tmp_path / "there") == ["level"]
+    assert {"run", "game.gif", "policy.keras"} <= set(os.listdir(tmp_path / "here"))
+
+
+@pytest.mark.parametrize("system", ["ga3c", "a3c"])
+def test_an_environment_may_start_processes(tmp_path, system):
+    """Agent processes are daemonic, and multiprocessing forbids these to start processes."""
+    settings = {**SMALL, "system": system, "run_dir": str(tmp_path / "run")}
+    run = ga3c_tf.train("helpers:Simulated-v0", steps=200, **settings)
+    assert run.summary["ended"] == "steps" and run.summary["replaced_processes"] == 0
+    assert len(run.evaluate(episodes=2).scores) == 2
+
+
+def test_a_worker_of_a_pool_may_train(tmp_path):
+    """It is daemonic too."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        ended, mean = pool.apply(train_and_evaluate, [str(tmp_path / "run")])
+    assert ended == "steps" and abs(mean) < 1.01
+
+
 def test_published_weights_are_loaded_by_name(monkeypatch):
     """With oneDNN for screens, as by `ga3c-tf evaluate`."""
     enabled = []
@@ -151,13 +238,49 @@ def holding_a_lock():
     [
         (lambda: ga3c_tf.train("Nowhere-v0", minutes=1), "unknown environment 'Nowhere-v0'"),
         (lambda: ga3c_tf.train("CartPole-v1", minuts=1), "unknown setting 'minuts'; close: minutes"),
+        (
+            lambda: ga3c_tf.train("CartPole-v1", total_timesteps=9),
+            "unknown setting 'total_timesteps'; it is steps here",
+        ),
+        (lambda: ga3c_tf.train("CartPole-v1", agents=4), "unknown setting 'agents'; it is num_agents here"),
         (lambda: ga3c_tf.train("CartPole-v1", preset="papr", steps=10), "unknown preset 'papr'; close: paper"),
         (lambda: ga3c_tf.train(None), "train needs an environment"),
         (lambda: ga3c_tf.train(holding_a_lock(), steps=10), "object:make cannot be handed to another process"),
         (lambda: ga3c_tf.load_agent("pong", seed=-1), "seed is -1; it must be at least 0"),
         (lambda: ga3c_tf.load_agent("pong", device="cpu").evaluate(episodes=0), "episodes is 0; it must be at least 1"),
-        (lambda: ga3c_tf.train("CartPole-v1", network=3, minutes=1), "3 is neither a name nor a function"),
-        (lambda: ga3c_tf.load_agent("pingpong"), "no pretrained weights 'pingpong'"),
+        (
+            lambda: ga3c_tf.train("CartPole-v1", network=3, minutes=1),
+            "network is of the type int; it must be the name of a network, or a function (state_shape, state_dtype, "
+            "num_actions) that returns a keras.Model",
+        ),
+        (
+            lambda: ga3c_tf.train("CartPole-v1", network=keras.Sequential(), minutes=1),
+            "network is of the type Sequential; it must be the name of a network, or a function (state_shape, "
+            "state_dtype, num_actions) that returns a keras.Model",
+        ),
+        (
+            lambda: ga3c_tf.train(gymnasium.make("CartPole-v1"), minutes=1),
+            "env is of the type TimeLimit; it must be the id of an environment, or a function that makes one, such as "
+            "lambda: gymnasium.make('CartPole-v1')",
+        ),
+        (
+            lambda: ga3c_tf.train("CartPole-v1", loss=0.5, minutes=1),
+            "loss is of the type float; it must be the name of a loss, or a function (batch, config) that returns "
+            "(policy loss, value loss, entropy)",
+        ),
+        (
+            lambda: ga3c_tf.load_agent("pingpong"),
+            "pingpong is not a run folder, and no published weights have this name; close: pong",
+        ),
+        (
+            lambda: ga3c_tf.load_agent("runs/none"),
+            "runs/none is not a run folder: there is no such folder; published weights are amidar, boxing, ",
+        ),
+        (lambda: ga3c_tf.load_agent("."), ". is not a run folder: it has no readable config.json"),
+        (
+            lambda: ga3c_tf.load_agent("pong", device="cpu").export("x.keras"),
+            "x.keras does not end in .onnx, as a file of the format onnx does; the format of .keras is keras",
+        ),
         (lambda: ga3c_tf.resume("nowhere"), "nowhere is not a run folder"),
     ],
 )

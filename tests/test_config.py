@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ga3c_tf.config import HELD, Config, option_of
+from ga3c_tf.config.elsewhere import ELSEWHERE, setting_called
 from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.errors import UserError
 
@@ -298,6 +299,14 @@ def test_an_unknown_setting_names_close_ones():
         Config.from_values({"lerning_rate": 1e-3})
 
 
+def test_the_names_that_other_programs_use_lead_to_one_setting_each():
+    given = [(name, setting) for setting, row in ELSEWHERE.items() for names in row.values() for name in names]
+    assert [setting_called(name) for name, _ in given] == [setting for _, setting in given]
+    assert ELSEWHERE.keys() <= {field.name for field in dataclasses.fields(Config)}
+    assert setting_called("--max-grad-norm") == "grad_clip_global"
+    assert setting_called("abacus") is None
+
+
 def test_settings_survive_the_way_through_their_text():
     config = Config(env_id="CartPole-v1", seed=7, beta_end=0.0, anneal_steps=10, minutes=2)
     assert Config.from_json(config.to_json()) == config
@@ -312,7 +321,7 @@ def test_a_damaged_text_is_refused(text):
 
 def test_presets_are_valid_and_differ():
     configs = [Config.from_values(values) for values in PRESETS.values()]
-    assert len({config.to_json() for config in configs}) == len(PRESETS) == 6
+    assert len({config.to_json() for config in configs}) == len(PRESETS) == 7
 
 
 def test_rates_go_linearly_to_their_ends_and_stay_there():
@@ -405,10 +414,23 @@ def test_a_preset_leaves_out_what_has_no_effect_on_the_system():
     assert (asynchronous.epochs, asynchronous.clip_ratio, asynchronous.minibatch_size) == (1, 0.0, 0)
     assert (asynchronous.advantage, asynchronous.optimizer) == ("gae", "rmsprop")
     assert asynchronous.num_agents == 8
-    assert Config.from_preset("tuned-small", {"system": "a3c"}).num_agents == Config().num_agents == 32
     assert Config.from_preset("smoke", {"system": "a3c"}).num_agents == 4
     synchronous = Config.from_preset("tuned", {"system": "a2c"})
     assert (synchronous.epochs, synchronous.min_training_batch) == (3, Config().min_training_batch)
+
+
+@pytest.mark.parametrize("cores", [1, 3, 48])
+def test_a3c_starts_with_an_agent_per_core_unless_it_or_the_preset_says_otherwise(cores, monkeypatch):
+    """Each of its agents is a process with TensorFlow, and many of them take minutes to start."""
+    monkeypatch.setattr("ga3c_tf.config.config.usable_cores", lambda: cores)
+    for preset in ("default", "paper", "tuned-small"):
+        assert Config.from_preset(preset, {"system": "a3c"}).num_agents == cores
+        assert Config.from_preset(preset, {"system": "a3c", "num_agents": 32}).num_agents == 32
+    assert Config.from_preset("default", {"system": "a2c"}).num_agents == 32
+    for recorded in (Config(system="a3c"), Config(system="a3c", num_agents=cores)):
+        assert Config.from_json(recorded.to_json()) == recorded
+        words = recorded.arguments()  # another machine may have other cores
+        assert words[words.index("--agents") + 1] == str(recorded.num_agents)
 
 
 def test_the_adjustment_may_start_128_agents_or_as_many_as_there_are():

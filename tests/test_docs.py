@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,6 +20,10 @@ from tables import (
 )
 
 import ga3c_tf
+from ga3c_tf.config import Config, has_effect, option_of
+from ga3c_tf.config.conflicts import READ_BY
+from ga3c_tf.config.elsewhere import ELSEWHERE
+from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, NODE_COLUMNS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -167,6 +172,57 @@ def test_every_column_is_described(file):
     )
     described = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
     assert [name for name in described if name in COLUMNS[file]] == list(COLUMNS[file])
+
+
+def test_the_names_that_other_programs_use_are_those_that_the_command_line_translates():
+    text = (ROOT / "docs" / "usage.md").read_text()
+    head = " | ".join(["| here", *next(iter(ELSEWHERE.values()))])
+    [body] = re.findall(rf"^{re.escape(head)} \|\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    rows = [[re.findall(r"`([^`]+)`", cell) for cell in line.strip("|\n").split("|")] for line in body.splitlines()]
+    options = [f"--{option_of(setting)}" if setting != "env_id" else setting for setting in ELSEWHERE]
+    assert [option for [option], *_ in rows] == options
+    assert [[tuple(names) for names in others] for _, *others in rows] == [
+        [*row.values()] for row in ELSEWHERE.values()
+    ]
+
+
+def test_the_reference_of_settings_has_the_values_that_a_training_starts_with():
+    text = runpy.run_path(str(ROOT / "docs" / "site_hooks.py"))["_settings"]()
+    assert "| `adjustment` | `--adjustment` | `fast` (`Config`: `off`) |" in text
+    assert "| `t_max` | `--t-max` | `5` |" in text
+
+
+NO_VALUE = "-"
+
+
+def value_in(config, name):
+    """The value of a setting as the table of presets has it; a dash where it is not set or nothing reads it."""
+    choice, read_by = READ_BY.get(name, (None, ()))
+    value = getattr(config, name)
+    if value is None or not has_effect(name, config.system) or (choice and getattr(config, choice) not in read_by):
+        return NO_VALUE
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else value
+
+
+def test_the_table_of_presets_has_their_values():
+    """If it fails, it shows the rows as they should be."""
+    presets = [name for name in PRESETS if name != "smoke"]
+    configs = [Config.from_preset(name, {}) for name in presets]
+    changed = [name for name in Config.__dataclass_fields__ if any(name in PRESETS[preset] for preset in presets)]
+    expected = [
+        f"| `--{option_of(name)}` | {' | '.join(value_in(config, name) for config in configs)} |" for name in changed
+    ]
+    head = f"| option | {' | '.join(f'`{name}`' for name in presets)} |"
+    rows = (ROOT / "docs" / "usage.md").read_text().split(head)[1].split("\n\n")[0].splitlines()[2:]
+    assert [row[: row.rindex("|", 0, -1) + 1].rstrip() for row in rows] == expected
+
+
+def test_the_readme_and_the_page_about_clusters_say_the_same():
+    for page in (README, ROOT / "docs" / "scaling.md"):
+        text = " ".join(page.read_text().split())
+        assert re.search(r"(are experimental)[^.]*(never tried over)", text), page.name
 
 
 def test_the_citation_names_the_version():

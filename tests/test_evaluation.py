@@ -1,10 +1,12 @@
 """Evaluation: every episode counts, however long; whole games; the words of the protocol."""
 
+import itertools
 import multiprocessing
 import random
 import signal
 import time
 
+import imageio.v3 as imageio
 import numpy as np
 import pytest
 from gymnasium.envs.classic_control import CartPoleEnv
@@ -93,8 +95,13 @@ def test_the_summary_has_spread_interval_and_protocol():
         "most probable action",
         "seed 5",
         "sticky actions 0.1",
+        "no no-ops at the start",
     ):
         assert words in result["protocol"]
+    agent = RandomAgent("ALE/Pong-v5", noop_max=30)
+    single = evaluate.summary(agent, evaluate.Evaluation([1.0], 1, 1), greedy=True, seed=5)
+    assert single["protocol"].startswith("1 whole episode, ") and "at most 30 no-ops" in single["protocol"]
+    assert "1 of them ended after 1 step," in single["protocol"]
 
 
 @pytest.mark.parametrize("episodes", [2, 3, 5, 9])
@@ -128,6 +135,12 @@ def test_environments_with_global_random_numbers_follow_the_seed():
     agent = RandomAgent("helpers:Lottery-v0")
     first, again, other = (evaluate.evaluate(agent, 10, seed=seed).scores for seed in (1, 1, 2))
     assert first == again != other and len(set(first)) == 10
+
+
+def test_infos_of_any_kind_are_left_in_their_process():
+    """Training does not look at them, and what can be trained can be evaluated."""
+    scores = evaluate.evaluate(RandomAgent("helpers:OddInfo-v0"), 20, seed=3).scores
+    assert scores == evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 20, seed=3).scores
 
 
 def test_an_evaluation_can_be_interrupted_while_an_environment_hangs(monkeypatch):
@@ -233,6 +246,41 @@ def test_an_environment_that_cannot_draw_is_refused_in_one_line(tmp_path, monkey
     with pytest.raises(UserError, match=f"this environment draws no pictures: {type(error).__name__}") as refused:
         record(RandomAgent("CartPole-v1"), 1, 0, tmp_path / "x.gif")
     assert "\n" not in str(refused.value) and list(tmp_path.iterdir()) == []
+
+
+def gray(*shape):
+    return np.full(shape, 7, np.uint8)
+
+
+@pytest.mark.parametrize("suffix", ["gif", "mp4"])
+@pytest.mark.parametrize(
+    ("pictures", "words"),
+    [
+        ([gray(64, 64, 3), gray(66, 64, 3)], r"one size, and this environment draws \(64, 64, 3\) and \(66, 64, 3\)"),
+        ([gray(64, 64, 3) / 255], r"draws float64 of shape \(64, 64, 3\)"),
+        ([gray(64, 64, 3) > 0], "draws bool of shape"),
+        ([gray(64, 64, 3) + np.int64(250)], "draws int64 of shape"),
+        ([gray(64, 64, 2)], "draws uint8 of shape"),
+        ([gray(0, 0, 3)], "draws uint8 of shape"),
+        (["a text"], "draws <U6 of shape"),
+        ([[[1, 2], [3]]], "draws no pictures: ValueError"),
+    ],
+)
+def test_pictures_of_no_use_are_refused_in_one_line(tmp_path, monkeypatch, suffix, pictures, words):
+    drawn = itertools.cycle(pictures)
+    monkeypatch.setattr(CartPoleEnv, "render", lambda self: next(drawn))
+    with pytest.raises(UserError, match=words) as refused:
+        record(RandomAgent("CartPole-v1"), 1, 0, tmp_path / f"x.{suffix}")
+    assert "\n" not in str(refused.value) and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", ["gif", "mp4"])
+@pytest.mark.parametrize("picture", [gray(64, 64, 3).tolist(), gray(64, 64), gray(64, 64, 1), gray(64, 64, 4)])
+def test_lists_and_gray_pictures_are_drawn(tmp_path, monkeypatch, suffix, picture):
+    monkeypatch.setattr(CartPoleEnv, "render", lambda self: picture)
+    record(RandomAgent("CartPole-v1"), 1, 0, tmp_path / f"x.{suffix}")
+    shown = np.asarray(imageio.imread(tmp_path / f"x.{suffix}", index=0))[..., :3]
+    assert shown.shape == (64, 64, 3) and np.abs(shown.astype(int) - 7).max() <= 8
 
 
 @pytest.mark.parametrize("rate", [0, None])

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import gymnasium
+import keras_globals
 import numpy as np
 import onnxruntime
 import pytest
@@ -108,6 +109,18 @@ def test_scaling_by_mean_and_deviation_and_the_minimum_of_the_policy_are_exporte
     if form == "keras":  # for programs without this package
         with zipfile.ZipFile(file) as archive:
             assert "ga3c_tf" not in archive.read("config.json").decode()
+
+
+@pytest.mark.parametrize("setting", keras_globals.CHANGED)
+@pytest.mark.parametrize("form", ["onnx", "keras"])
+def test_no_global_setting_of_keras_changes_an_exported_network(tmp_path, setting, form):
+    config = Config(network="minatar", normalize_observations=True)
+    model = Model(config, (10, 10, 4), np.uint8, 6, seed=1)
+    model.standardize(np.zeros((10, 10, 4), np.float32), np.full((10, 10, 4), 0.001, np.float32))
+    file = tmp_path / f"agent{SUFFIXES[form]}"
+    with keras_globals.changed(setting):
+        write_network(model, 0.0, file, form, {})
+    assert_same_outputs(file, form, np.random.default_rng(0).integers(0, 2, (6, 10, 10, 4)).astype(np.uint8), model)
 
 
 class OwnNetwork(keras.Model):
@@ -320,7 +333,8 @@ def test_a_run_is_exported_by_the_command_with_its_score(run, tmp_path):
     agent = package.load_agent(run, device="cpu")
     assert_same_outputs(tmp_path / "pole.onnx", "onnx", 20 * recorded_states(agent), agent._trained.model)
     metadata = json.loads((tmp_path / "pole.onnx.json").read_text())
-    assert metadata["score"]["episodes"] == 3 and metadata["network"] == "mlp" and metadata["actions"] == ["0", "1"]
+    assert metadata["network"] == "mlp-two-trunks"
+    assert metadata["score"]["episodes"] == 3 and metadata["actions"] == ["0", "1"]
     [session] = json.loads((run / "meta.json").read_text())["sessions"]
     assert [commit[:12] for commit in metadata["training"]["commits"]] == [session["commit"][:12]]
     assert metadata["training"]["agent_steps"] == agent.agent_steps

@@ -13,6 +13,8 @@ import yaml
 from mkdocs.config import load_config
 from playwright.sync_api import sync_playwright
 
+from ga3c_tf.config import Config
+
 ROOT = Path(__file__).resolve().parents[1]
 SCREENSHOTS = ROOT / "build" / "screenshots"
 DESKTOP = {"width": 1280, "height": 900}
@@ -135,7 +137,10 @@ def test_the_reference_has_docstrings_settings_and_columns(address, window):
     assert "Train an agent until its budget is reached" in page.locator("article").inner_text()
     page.goto(f"{address}/docs/reference/settings/")
     row = page.locator("tr", has=page.get_by_text("num_agents", exact=True)).inner_text()
-    assert row.split("\t") == ["num_agents", "--agents", "32", "from 1 to 4096", "Number of agents (N_A)."]
+    help_text = Config.__dataclass_fields__["num_agents"].metadata["help"]
+    assert row.split("\t") == ["num_agents", "--agents", "32", "from 1 to 4096", help_text]
+    row = page.locator("tr", has=page.get_by_text("adjustment", exact=True)).inner_text()
+    assert row.split("\t")[2] == "fast (Config: off)"
     page.goto(f"{address}/docs/reference/batches/")
     row = page.locator("tr", has=page.get_by_text("mu_log_probabilities", exact=True)).inner_text()
     assert row.split("\t") == ["mu_log_probabilities", "float32 [B]", "log mu(action | state), in nats"]

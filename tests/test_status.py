@@ -47,7 +47,12 @@ def test_the_last_lines_say_what_was_done_and_what_can_be_done_next():
     )
     assert lines[1] == "mean score of the last 100 episodes: 8.9"
     assert lines[2].endswith("ga3c-tf evaluate 'runs/my pong'")
-    assert lines[3].endswith("ga3c-tf resume 'runs/my pong' --minutes N")
+    assert lines[3].endswith("ga3c-tf resume 'runs/my pong' --minutes N  (N in total; so far 62.1)")
+
+
+@pytest.mark.parametrize(("ended", "so_far"), [("steps", "241,011"), ("episodes", "5,912")])
+def test_the_next_budget_is_a_total(ended, so_far):
+    assert ending(SUMMARY | {"ended": ended}).endswith(f" --{ended} N  (N in total; so far {so_far})")
 
 
 def test_a_run_that_reached_its_target_score_may_be_given_another():
@@ -67,12 +72,21 @@ def test_troubles_are_counted_where_there_were_any():
 
 def test_fewer_episodes_than_the_window_are_counted():
     assert "mean score of the last 3 episodes: 8.9" in ending(SUMMARY | {"episodes": 3})
+    assert ending(SUMMARY | {"episodes": 1}).splitlines()[1] == "score of the only episode: 8.9"
+    assert ending(SUMMARY | {"episodes": 0, "rolling_score": math.nan}).splitlines()[1] == "no episode has ended"
+
+
+def test_one_is_not_many():
+    config = Config(seed=3, minutes=1, episodes=1, steps=1)
+    assert beginning(config, Path("runs/pong")).endswith("until 1 agent step or 1 minute or 1 episode")
+    line = ending(SUMMARY | {"episodes": 1, "updates": 1}).splitlines()[0]
+    assert "1 episode and 1 update in" in line
 
 
 def test_the_next_commands_trust_the_code_that_the_run_used():
     lines = ending(SUMMARY, own_code=True).splitlines()
     assert lines[2].endswith("ga3c-tf evaluate 'runs/my pong' --trust-code")
-    assert lines[3].endswith("ga3c-tf resume 'runs/my pong' --trust-code --minutes N")
+    assert lines[3].endswith("ga3c-tf resume 'runs/my pong' --trust-code --minutes N  (N in total; so far 62.1)")
 
 
 # while it runs

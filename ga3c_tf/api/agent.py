@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,16 @@ from ga3c_tf.api.functions import by_config_name, split_functions
 from ga3c_tf.config import MOST_EPISODE_STEPS
 from ga3c_tf.console import warn
 from ga3c_tf.environments.environment import describe_environment
+from ga3c_tf.environments.public import PublicEnvironment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.plugins import check_trust
 from ga3c_tf.runs.folder import read_config
-from ga3c_tf.runs.published import weights_called
+from ga3c_tf.runs.published import agent_folder
 
 if TYPE_CHECKING:
+    import gymnasium
+
     from ga3c_tf.evaluation import TrainedAgent
 
 
@@ -85,17 +87,15 @@ class Agent:
         policy, values, _ = self._trained.model.predict(np.asarray(states))
         return policy, values
 
-    def make_environment(self, render_mode: str | None = None):
+    def make_environment(self, render_mode: str | None = None) -> gymnasium.Env:
         """Make a Gymnasium environment with the preprocessing that the agent was trained with.
 
-        A state is valid until the next `step` or `reset` of the environment. Copy it to keep it.
+        Its states are arrays of their own, it can be wrapped, and `gymnasium.make(environment.spec)` makes it again.
 
         Args:
             render_mode: None, 'rgb_array' or 'human'.
         """
-        from ga3c_tf.environments.environment import make_environment
-
-        return make_environment(self.config, render_mode)
+        return PublicEnvironment(self.config, render_mode)
 
     def evaluate(self, episodes: int = 30, seed: int = 0, max_episode_steps: int = MOST_EPISODE_STEPS) -> Scores:
         """Play whole episodes and return their raw scores.
@@ -186,7 +186,7 @@ def load_agent(
         UserError: the agent, the checkpoint or the device does not exist, published weights cannot be fetched, or the
             settings name custom code and `trust_code` is False.
     """
-    folder = Path(source) if os.path.exists(Path(source) / "config.json") else weights_called(str(source))
+    folder = agent_folder(source)
     config = read_config(folder)
     given, left = split_functions(config, functions)
     if left:

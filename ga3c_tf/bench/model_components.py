@@ -9,7 +9,7 @@ import numpy as np
 
 from ga3c_tf.bench.physical import mflop_per_state
 from ga3c_tf.bench.timing import bind_to_one_core, ms_per_call
-from ga3c_tf.config import Config
+from ga3c_tf.config import Config, network_for
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.rollouts.columns import Batch
@@ -37,6 +37,7 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     placed = configure_device(device, intra_op_threads=1, inter_op_threads=1)
     if "GPU" not in placed:
         bind_to_one_core()
+    config = config.replace(network=network_for(config.network, spec.state_shape))
     model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, seed=0, device=placed)
     predictions = prediction_sizes(config)
     updates = training_sizes(config)

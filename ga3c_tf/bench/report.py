@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ga3c_tf.bench.advice import advice
 from ga3c_tf.config import Config
 from ga3c_tf.host.calibration import TOLERANCE
+from ga3c_tf.words import counted
 
 CELL = 27  # characters
 DISTURBED = 0.05  # share of the cores' time
@@ -18,14 +19,23 @@ Times of the mean batches lie on straight lines between those measured:"""
 
 
 def report(result: dict) -> str:
-    """Format the result of `run_bench` as text."""
+    """Format the result of `run_bench` as text: first the answer, and before it whether it can be trusted."""
     devices = list(result["devices"].values())
-    lines = [heading(result), "", *table([rows(device) for device in devices]), "", NOTE]
+    lines = [*disturbance(devices), *advice(result["network"], result["devices"]), ""]
+    lines += [heading(result), "", *table([rows(device) for device in devices]), "", NOTE]
     for device in devices:
         lines += curves(device)
     lines += [calibrated(device) for device in devices]
-    lines += ["", *advice(result["network"], result["devices"])]
     return "\n".join(lines)
+
+
+def disturbance(devices: Sequence[dict]) -> list[str]:
+    """Return a line that says that other programs used the machine meanwhile, if they did."""
+    share = max(device["others_utilization"] for device in devices)
+    if share <= DISTURBED:
+        return []
+    busy = f"other programs used up to {share:.0%} of the machine"
+    return [f"Do not trust these numbers: {busy}. Measure again when it is idle."]
 
 
 def heading(result: dict) -> str:
@@ -37,11 +47,11 @@ def heading(result: dict) -> str:
     commit = f"{(result['commit'] or 'unknown')[:9]}{' (changed since)' if result['dirty'] else ''}"
     tensorflow = versions.get("tensorflow") or versions.get("tensorflow-cpu")
     return (
-        f"{there['cores']} cores of {there['cpu']}, GPU: {', '.join(there['gpus']) or 'none'}, "
+        f"{counted(there['cores'], 'core')} of {there['cpu']}, GPU: {', '.join(there['gpus']) or 'none'}, "
         f"oneDNN: {there['onednn']}; commit {commit}, TensorFlow {tensorflow}, Python {versions['python']}\n"
-        f"{settings['env_id']}, network {result['network']}, {settings['num_agents']} agents "
-        f"in {processes} processes, {settings['num_predictors']} predictors, "
-        f"{settings['num_trainers']} trainers, minimum training batch {settings['min_training_batch']}, "
+        f"{settings['env_id']}, network {result['network']}, {counted(settings['num_agents'], 'agent')} "
+        f"in {processes} process{'es' if processes > 1 else ''}, {counted(settings['num_predictors'], 'predictor')}, "
+        f"{counted(settings['num_trainers'], 'trainer')}, minimum training batch {settings['min_training_batch']}, "
         f"t_max {settings['t_max']}\n"
         f"medians of {result['rounds']} rounds of the components, in turn with {result['windows']} windows of "
         f"{result['window_s']:g} s of the whole system"
@@ -94,7 +104,7 @@ def rows(device: dict) -> list[tuple[str, str]]:
         ("and the network's arithmetic on them", _limit(device, "arithmetic_pps")),
         ("PPS a unit of the calibration", f"{device['pps_per_unit']:9.2f}"),
         ("processor time used", _number(device["cpu_utilization"], "9.0%")),
-        ("used by others, at most", _others(device["others_utilization"])),
+        ("used by others, at most", f"{device['others_utilization']:9.0%}"),
         ("GPU time used", _number(device["gpu_utilization"], "9.0%")),
         ("agent processes", f"{used['agent_processes']:9}"),
         ("PSS of an agent process, MiB", _number(used["agent_process_pss_mib"], "9.1f")),
@@ -112,10 +122,6 @@ def _rest(whole_ms: float, share: Mapping[str, float]) -> str:
 def _limit(device: dict, name: str) -> str:
     limit = device["machine_limits"][name]
     return f"{'-':>9}" if limit is None else f"{limit:9.0f} ({device['machine_shares'][name]:.0%} reached)"
-
-
-def _others(share: float) -> str:
-    return f"{share:9.0%}" + (" (measure again when idle)" if share > DISTURBED else "")
 
 
 def _number(value: float | None, form: str) -> str:

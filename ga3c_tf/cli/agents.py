@@ -15,8 +15,9 @@ from click.globals import get_current_context
 from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, trust_option
 from ga3c_tf.cli.terminal import command_line, exit_on_signals
 from ga3c_tf.console import warn
-from ga3c_tf.errors import UserError, did_you_mean
+from ga3c_tf.errors import UserError
 from ga3c_tf.files import check_writable, json_text, write_aside
+from ga3c_tf.words import counted
 
 MOST_DIGITS = 18
 """Maximum number of digits in the agent steps of a checkpoint."""
@@ -94,7 +95,9 @@ def play(
     trust_code: bool,
 ) -> None:
     """Show episodes of the trained agent of the folder RUN, or of published weights, in a video file or a window."""
-    if (video is None) == (not window):
+    if video is not None and window:
+        raise UserError("play takes --video FILE or --window, not both")
+    if video is None and not window:
         raise UserError("play needs either --video FILE or --window")
     run = _agent_folder(run, pretrained)
     _check_agent(run, checkpoint, trust_code)
@@ -105,8 +108,8 @@ def play(
     exit_on_signals()
 
     def report(scores: list[float]) -> None:
-        shown = ", ".join(f"{score:g}" for score in scores)
-        print(f"{'shown' if video is None else video}: {len(scores)} episodes, scores {shown}", flush=True)
+        values = f"score{'s' if len(scores) > 1 else ''} {', '.join(f'{score:g}' for score in scores)}"
+        print(f"{'shown' if video is None else video}: {counted(len(scores), 'episode')}, {values}", flush=True)
 
     if video is None:
         play_window(agent, episodes, seed, max_episode_steps, report)
@@ -147,7 +150,7 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
     agent = _trained_agent(run, checkpoint, True, 0, "cpu")
     exit_on_signals()
     score = write(run, folder, agent, episodes, 0, shlex.join(command_line()), for_hub)
-    print(f"{folder}: {score['env_id']}, mean {score['mean']:.2f} of {episodes} episodes")
+    print(f"{folder}: {score['env_id']}, mean {score['mean']:.2f} of {counted(episodes, 'episode')}")
     if for_hub:
         print(f"to upload it: hf upload USER/{folder.resolve().name} {shlex.quote(str(folder))}")
 
@@ -211,19 +214,12 @@ def _agent_folder(run: Path | None, pretrained: str | None, fetch: bool = True) 
         pretrained: name of published weights.
         fetch: whether published weights that are not here are fetched; otherwise the folder may only have their card.
     """
-    from ga3c_tf.runs.published import published_card, published_folder, published_names
+    from ga3c_tf.runs.published import agent_folder, published_card, published_folder
 
-    folder_of = published_folder if fetch else published_card
     if run is not None and pretrained is None:
-        if os.path.lexists(run):  # unlike `Path.exists`, raises nothing for names that are too long or unreadable
-            return run
-        names = published_names()
-        close = "" if str(run) in names else did_you_mean(str(run), names)
-        if close:
-            raise UserError(f"{run} is not a run folder, and no published weights have this name{close}")
-        return folder_of(str(run)) if str(run) in names else run
+        return agent_folder(run, fetch)
     if run is None and pretrained is not None:
-        return folder_of(pretrained)
+        return published_folder(pretrained) if fetch else published_card(pretrained)
     raise UserError("name either a folder RUN or --pretrained weights")
 
 

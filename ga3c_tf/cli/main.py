@@ -16,6 +16,7 @@ from click.exceptions import Exit, NoArgsIsHelpError
 
 from ga3c_tf import __version__
 from ga3c_tf.cli import agents, figures, tools, training
+from ga3c_tf.config.elsewhere import setting_called
 from ga3c_tf.console import discard_unwritten, prepare_output, warn
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.processes import exit_not_held_up
@@ -44,7 +45,7 @@ def main() -> None:
         sys.exit(2)
     except click.UsageError as error:
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
-        fail(f"{error.format_message()}{hint}")
+        fail(f"{_explained(error)}{hint}")
     except (click.ClickException, UserError) as error:
         fail(str(error))
     except (click.Abort, KeyboardInterrupt):
@@ -60,6 +61,17 @@ def main() -> None:
         sys.exit(1)
     finally:
         discard_unwritten()
+
+
+def _explained(error: click.UsageError) -> str:
+    """Return the message of an error; for an option that has another name here, such as `--lr`, that name."""
+    if isinstance(error, click.NoSuchOption) and error.ctx:
+        meant = setting_called(error.option_name)
+        for parameter in error.ctx.command.params:
+            if parameter.name == meant:
+                here = parameter.opts[0] if isinstance(parameter, click.Option) else "the first argument"
+                return f"No such option {error.option_name!r}; it is {here} here"
+    return error.format_message()
 
 
 def fail(message: str) -> None:

@@ -15,6 +15,9 @@ from ga3c_tf.config import MOST_EPISODE_STEPS, Config, is_optional, option_of, s
 from ga3c_tf.config.declaration import SYSTEMS
 from ga3c_tf.config.presets import USUAL_PRESET
 
+FIRST = ("seed", "steps", "minutes", "episodes", "target_score", "run_dir")
+"""Settings that most runs need, which the help shows in its first panel."""
+
 
 class FiniteRange(click.FloatRange):
     """A range of finite numbers; click's own lets not-a-number through."""
@@ -62,7 +65,7 @@ def setting_options(names: Sequence[str], usual: Config):
                 type=click.Choice(rule["choices"]) if rule["choices"] else kind,
                 default=None,
                 help=text,
-                panel=rule["group"].capitalize(),
+                panel="Options" if name in FIRST else rule["group"].capitalize(),
             )(command)
         return command
 

@@ -42,13 +42,13 @@ def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -
     """Measure the speed of each component and of the whole system, and compare it with the limit that they set."""
     from ga3c_tf.bench.report import report
     from ga3c_tf.bench.run import run_bench
-    from ga3c_tf.environments.ids import resolve_env_id
+    from ga3c_tf.environments.ids import in_words, resolve_env_id
 
     given = {name: value for name, value in settings.items() if value is not None}
     today, note = resolve_env_id(env_id)
-    if note:
-        warn(note)
     config = Config.from_values({**given, "env_id": today, "seed": 0, "adjustment": "off"})
+    if note:
+        warn(f"{note}; now: {in_words(config)}")
     exit_on_signals()
     result = run_bench(config, device.split(","), seconds, warn)
     print(json_text(result) if as_json else report(result))

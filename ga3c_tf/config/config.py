@@ -11,9 +11,11 @@ from typing import Any
 
 from ga3c_tf.config.conflicts import check_conflicts, check_effects
 from ga3c_tf.config.declaration import NOT_SERIAL, checked, option_name, plain_text
+from ga3c_tf.config.elsewhere import setting_called
 from ga3c_tf.config.presets import BUDGETS, PRESETS, USUAL_PRESET, preset_beside
 from ga3c_tf.config.settings import ATARI, Settings
 from ga3c_tf.errors import UserError, did_you_mean
+from ga3c_tf.host.machine import usable_cores
 
 HELD: dict[str, str] = {
     **dict.fromkeys(("env_id", *ATARI), "with another the run's scores would be of two environments"),
@@ -57,6 +59,7 @@ class Config(Settings):
 
         Preset values that conflict with given ones are dropped. Any given budget replaces the preset's budget. Dynamic
         adjustment and other preset values that have no effect on the given system, or with `serial`, are dropped too.
+        A3C, whose agents are processes with TensorFlow, has one per core, unless `given` or the preset says how many.
 
         Args:
             preset: name of the preset.
@@ -77,6 +80,8 @@ class Config(Settings):
             for name, value in preset_beside(preset, given).items()
             if name in given or (has_effect(name, system) and name not in dropped)
         }
+        if system == "a3c":
+            values.setdefault("num_agents", usable_cores())
         return cls.from_values(values)
 
     def changed(self, changes: dict[str, Any]) -> Config:
@@ -117,6 +122,7 @@ class Config(Settings):
             value = getattr(self, setting.name)
             option = option_of(setting.name)
             named = setting.name in ("system", "serial") and value != setting.default
+            named |= setting.name == "num_agents" and self.system == "a3c"  # its default depends on the machine
             if setting.name == "env_id" or (value == getattr(usual, setting.name) and not named):
                 continue
             if isinstance(value, bool):
@@ -174,7 +180,10 @@ def _check_known(names: Iterable[str]) -> None:
     known = [setting.name for setting in dataclasses.fields(Config)]
     for name in names:
         if name not in known:
-            raise UserError(f"unknown setting {name!r}{did_you_mean(name, known)}")
+            meant = setting_called(name)
+            raise UserError(
+                f"unknown setting {name!r}{f'; it is {meant} here' if meant else did_you_mean(name, known)}"
+            )
 
 
 def is_optional(name: str) -> bool:

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ga3c_tf.config.settings import SMALLEST_SCREEN
 from ga3c_tf.errors import UserError, did_you_mean
 
 BUILT_IN = {
-    "network": ("small", "large", "large-4", "large-3", "large-2", "large-1", "nature", "minatar", "mlp", "auto"),
+    "network": (
+        "small",
+        "large",
+        "large-4",
+        "large-3",
+        "large-2",
+        "large-1",
+        "nature",
+        "minatar",
+        "mlp",
+        "mlp-two-trunks",
+        "auto",
+    ),
     "loss": ("paper",),
 }
 """Names that a setting takes besides 'module:function', by setting."""
@@ -27,3 +42,37 @@ def check_name(setting: str, name: str) -> None:
             f"unknown {setting} {name!r}; it must be {', '.join(known)} or 'module:function'"
             f"{did_you_mean(name, list(known))}"
         )
+
+
+def network_for(name: str, shape: Sequence[int]) -> str:
+    """Return the name of the network of a new run, in place of 'auto'. Records thus name their network.
+
+    Args:
+        name: the setting `network`.
+        shape: shape of one state.
+
+    Raises:
+        UserError: the name is 'auto', and there is no built-in network for such states.
+    """
+    return "mlp-two-trunks" if name == "auto" and len(shape) == 1 else network_of_record(name, shape)
+
+
+def network_of_record(name: str, shape: Sequence[int]) -> str:
+    """Return the name of the network that a record means. Only runs made before version 0.3 recorded 'auto'.
+
+    Args:
+        name: the setting `network`.
+        shape: shape of one state.
+
+    Raises:
+        UserError: the name is 'auto', and there is no built-in network for such states.
+    """
+    if name != "auto":
+        return name
+    if len(shape) == 1:
+        return "mlp"
+    if len(shape) == 3 and min(shape[:2]) >= SMALLEST_SCREEN:
+        return "small"
+    if len(shape) == 3 and min(shape[:2]) >= 3:
+        return "minatar"
+    raise UserError(f"no network for states of shape {tuple(shape)}: give --network module:function")

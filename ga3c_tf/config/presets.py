@@ -51,7 +51,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "normalize_observations": True,  # helped most on Pong, docs/learning.md
         "steps": 4_000_000,
     },
-    # The same for MinAtar and other small observations.
+    # The same for MinAtar and other small images.
     "tuned-small": TUNED_COMMON
     | {
         "num_agents": 64,
@@ -62,6 +62,19 @@ PRESETS: dict[str, dict[str, Any]] = {
         "optimizer": "adam",
         "learning_rate": 5e-3,
         "steps": 5_000_000,
+    },
+    # The same for vectors, such as those of CartPole, Acrobot and LunarLander.
+    "tuned-vector": TUNED_COMMON
+    | {
+        "num_agents": 16,
+        "t_max": 128,
+        "min_training_batch": 2047,
+        "minibatch_size": 128,
+        "epochs": 10,
+        "optimizer": "adam",
+        "learning_rate": 1e-3,
+        "beta": 0.0,
+        "steps": 300_000,
     },
     # Takes seconds on a laptop. Shows that everything runs, not that it learns.
     "smoke": {

@@ -53,7 +53,12 @@ class Settings:
     noop_max: int = declare(
         0, "environment", "Atari: at most this many random no-op frames at reset.", low=0, high=10_000
     )
-    terminal_on_life_loss: bool = declare(False, "environment", "Atari: a lost life ends the episode.")
+    terminal_on_life_loss: bool = declare(
+        False,
+        "environment",
+        "Atari: a lost life ends the returns that are trained on. The game continues until it is over, and scores and "
+        "numbers of episodes are those of whole games.",
+    )
 
     system: str = declare(
         "ga3c",
@@ -65,7 +70,14 @@ class Settings:
         choices=SYSTEMS,
     )
 
-    num_agents: int = declare(32, "agents", "Number of agents (N_A).", low=1, high=4096, option="agents")
+    num_agents: int = declare(
+        32,
+        "agents",
+        "Number of agents (N_A). With --system a3c, one per core, unless the preset has another number.",
+        low=1,
+        high=4096,
+        option="agents",
+    )
     agent_processes: int | None = declare(
         None,
         "agents",
@@ -186,8 +198,10 @@ class Settings:
         "auto",
         "model",
         "'small' (the paper's), 'large-4', 'large-3', 'large-2', 'large-1' (the paper's large ones, by the first "
-        "layer's stride; 'large' is 'large-4'), 'nature' (the layers of Mnih et al. 2015), 'minatar', 'mlp', 'auto' "
-        "(small, minatar or mlp, by the observation), or 'module:function' returning a keras.Model.",
+        "layer's stride; 'large' is 'large-4'), 'nature' (the layers of Mnih et al. 2015), 'minatar', "
+        "'mlp-two-trunks' (for vectors: two tanh layers of 64 for the policy and two for the value), 'mlp' (one such "
+        "trunk for both), 'auto' (small, minatar or mlp-two-trunks, by the observation), or 'module:function' that "
+        "returns a keras.Model.",
     )
     loss: str = declare(
         "paper",
@@ -254,7 +268,10 @@ class Settings:
     )
     gae_lambda: float = declare(0.95, BEYOND, "Lambda of --advantage gae.", low=0, high=1)
     normalize_advantages: bool = declare(
-        False, BEYOND, "Shift and scale the advantages of every update to mean 0 and standard deviation 1."
+        False,
+        BEYOND,
+        "Shift and scale the advantages of every update to mean 0 and standard deviation 1. The advantage of an update "
+        "on a single state stays as it is.",
     )
     clip_ratio: float = declare(
         0.0,
@@ -309,7 +326,13 @@ class Settings:
     )
     grad_clip_global: float = declare(0.0, BEYOND, "Clip the norm of all gradients together to this; 0: off.", low=0)
     optimizer: str = declare("rmsprop", BEYOND, "'rmsprop', or 'adam' (Kingma & Ba 2015).", choices=("rmsprop", "adam"))
-    adam_epsilon: float = declare(1e-5, BEYOND, "Adam: added to the root of the mean square.", above=0)
+    adam_epsilon: float = declare(
+        1e-5,
+        BEYOND,
+        "Adam: added to the root of the mean square before its bias is corrected, as in Keras. PyTorch adds it after: "
+        "the same number counts 32 times as much here in the first update, and 3 times in the 100th.",
+        above=0,
+    )
     initialization: str = declare(
         "fan-in",
         BEYOND,

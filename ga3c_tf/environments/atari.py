@@ -54,6 +54,10 @@ class AtariEnvironment(gymnasium.Env):
     (`stretch_and_resize`). After a reset, no-op steps follow until the stack holds `frame_stack` real frames. As in
     the authors' code, the rewards of these no-op steps are not counted. The emulator computes the gray levels: the
     weighted sum of RGB that the authors use, rounded to whole levels.
+
+    Attributes:
+        game_continues: whether the episode was ended by a lost life (`terminal_on_life_loss`) while the game is not
+            over. The next episode then continues the game.
     """
 
     def __init__(self, config: Config, render_mode: str | None = None):
@@ -62,7 +66,7 @@ class AtariEnvironment(gymnasium.Env):
         Raises:
             UserError: ale-py is not installed, or the game does not offer the render mode.
         """
-        load_ale()
+        ale_py = load_ale()
         # obs_type 'ram', because every reset of the game fetches an observation that is not used.
         game = make_registered(
             config.env_id,
@@ -78,12 +82,13 @@ class AtariEnvironment(gymnasium.Env):
         self.render_mode = render_mode
         self.metadata = {**self._game.metadata, "render_fps": max(1, EMULATOR_HZ // config.frame_skip)}
         self._actions = list(self._game._action_set)
-        self._noop = self._actions[self._game.get_action_meanings().index("NOOP")]
+        self._noop = ale_py.Action.NOOP  # also for games that have none among their own actions
         self._env_id = config.env_id
         self._frame_skip = config.frame_skip
         self._noop_max = config.noop_max
         self._life_loss_ends = config.terminal_on_life_loss
         self._lives = 0
+        self.game_continues = False
 
         self._standard = config.preprocessing == "standard"
         self._pools = self._standard and config.frame_skip > 1
@@ -96,7 +101,9 @@ class AtariEnvironment(gymnasium.Env):
         self.action_space = spaces.Discrete(len(self._actions))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Start an episode. A seed restarts the emulator and the random numbers of sticky actions and no-ops.
+        """Start an episode, in a new game unless `game_continues`.
+
+        A seed always starts a new game, and restarts the emulator and the random numbers of sticky actions and no-ops.
 
         Returns:
             The state, and an info dict with 'lives' and 'episode_frame_number' (in raw frames).
@@ -104,6 +111,9 @@ class AtariEnvironment(gymnasium.Env):
         Raises:
             UserError: the game ends during the no-ops of the beginning again and again.
         """
+        if seed is None and self.game_continues:
+            return self._stack, self._info()
+        self.game_continues = False
         self._game.reset(seed=seed)
         for _ in range(MOST_BEGINNINGS):
             if self._begin():
@@ -124,6 +134,7 @@ class AtariEnvironment(gymnasium.Env):
         reward, life_lost = self._emulate(self._actions[action], self._frame_skip)
         self._push_frame()
         terminated = life_lost or self.ale.game_over(with_truncation=False)
+        self.game_continues = life_lost and not self.ale.game_over()
         return self._stack, reward, terminated, self.ale.game_truncated(), self._info()
 
     def get_action_meanings(self) -> list[str]:

@@ -10,23 +10,26 @@ Importing this module loads neither OpenCV nor the emulator, so that a CartPole 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import multiprocessing
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
-import numpy as np
 from gymnasium import spaces
 
 from ga3c_tf.config import ATARI, SMALLEST_SCREEN, Config, option_of
 from ga3c_tf.console import warn
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.ids import resolve_env_id
-from ga3c_tf.environments.registered import make_passed, make_registered
+from ga3c_tf.environments.registered import is_made_by_class, make_passed, make_registered
+from ga3c_tf.environments.states import on_one_line, state_reader
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.plugins import OBJECT, one_line
+from ga3c_tf.processes import allow_children
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ def make_environment(config: Config, render_mode: str | None = None) -> gymnasiu
         UserError: the id is unknown, the environment cannot be made (such as for a missing package), actions are not
             Discrete, observations do not have a fixed size, or the environment does not offer the render mode.
     """
+    allow_children()
     env_id, _ = resolve_env_id(config.env_id)
     if env_id.startswith("ALE/"):
         return AtariEnvironment(config.replace(env_id=env_id), render_mode)
@@ -94,17 +98,31 @@ def describe_environment(config: Config) -> EnvironmentSpec:
         UserError: an error of `make_environment`, or the environment cannot be reset or stepped, or its observations do
             not match its observation space.
     """
-    env = make_environment(config)
-    states: Any = env.observation_space
-    actions: Any = env.action_space
-    try:
+    with WorkingFolder(), contextlib.closing(make_environment(config)) as env:
+        states: Any = env.observation_space
+        actions: Any = env.action_space
         if isinstance(env, StateEnvironment):
             env.try_out()
         else:
             env.reset()
         return EnvironmentSpec(tuple(states.shape), states.dtype.name, int(actions.n))
-    finally:
-        env.close()
+
+
+def check_separate(config: Config) -> None:
+    """Refuse a function that does not make a new environment each time: agents would share one, and its episodes.
+
+    Raises:
+        UserError: it returned the same environment twice, or an error of `make_environment`.
+    """
+    env_id, _ = resolve_env_id(config.env_id)
+    if is_made_by_class(env_id):
+        return
+    environments = []
+    for _ in range(2):
+        with WorkingFolder(), contextlib.closing(make_environment(config)) as environment:
+            environments.append(environment.unwrapped)  # closed before the next one, which may need the same device
+    if environments[0] is environments[1]:
+        raise UserError(f"{env_id} returned the same environment twice; it must make a new one each time it is called")
 
 
 def check_effects(env_id: str, given: Iterable[str]) -> None:
@@ -137,12 +155,12 @@ class StateEnvironment(gymnasium.Wrapper):
         self._env_id = env_id
         if not isinstance(env.action_space, spaces.Discrete):
             raise UserError(
-                f"{env_id} has actions {_one_line(env.action_space)}; this needs Discrete actions (one of "
+                f"{env_id} has actions {on_one_line(env.action_space)}; this needs Discrete actions (one of "
                 "n), as LunarLander-v3 or CartPole-v1 have"
             )
         self._first_action = int(env.action_space.start)
         self.action_space = spaces.Discrete(int(env.action_space.n))
-        self.observation_space, self._to_state = _state_reader(env.observation_space, env_id)
+        self.observation_space, self._to_state = state_reader(env.observation_space, env_id)
 
     def try_out(self) -> None:
         """Reset and take one step, so that an environment that does not work is refused before training begins.
@@ -151,30 +169,10 @@ class StateEnvironment(gymnasium.Wrapper):
             UserError: the environment does not work; the message is one line.
         """
         try:
-            observation, _ = self.env.reset(seed=0)
-            self._check(observation, "reset")
-            self._to_state(observation)
-            observation, reward, _, _, _ = self.env.step(self._first_action)
-            self._check(observation, "step")
-            self._to_state(observation)
-            float(reward)
-        except UserError:
-            raise
+            self.reset(seed=0)
+            self.step(0)
         except Exception as error:  # an environment may raise anything
             raise UserError(f"{self._env_id} does not work as a Gymnasium environment: {one_line(error)}") from error
-
-    def _check(self, observation: Any, method: str) -> None:
-        """Refuse an observation that has another shape than its space, or fractions where the space has integers."""
-        space = self.env.observation_space
-        if not isinstance(space, spaces.Box):
-            return
-        given = np.asarray(observation)
-        fraction = given.dtype.kind == "f" and space.dtype.kind in "iub"
-        if given.shape != space.shape or fraction:
-            raise UserError(
-                f"{self._env_id}: {method} gives an observation of shape {given.shape} and type {given.dtype}; "
-                f"its observation_space says {space.shape} and {space.dtype}"
-            )
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
         """Start an episode. Return the state and the environment's info."""
@@ -195,7 +193,7 @@ class StateEnvironment(gymnasium.Wrapper):
         try:
             return self.env.render()
         except gymnasium.error.DependencyNotInstalled as error:
-            raise UserError(f"cannot draw: {_one_line(error)}") from None
+            raise UserError(f"cannot draw: {on_one_line(error)}") from None
 
     def close(self) -> None:
         """Close the environment. An error is no reason to lose what it was used for, and gives a line at most."""
@@ -209,85 +207,6 @@ class StateEnvironment(gymnasium.Wrapper):
 @functools.cache
 def _warn_once(text: str) -> None:
     warn(text)
-
-
-def _state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Callable[[Any], np.ndarray]]:
-    """Return the space of states for observations of `space`, and a function that converts observations to states.
-
-    - Screens (bytes or bools of rank 3, or of rank 2 as one channel) become uint8, spread over 0 to 255, with channels
-      last. The frames of a stack of screens (rank 4) become channels.
-    - Smaller images (rank 2 or 3) with values of 0 and 1 become uint8 images.
-    - Other bytes are divided by the highest value of their space, and become float32 images or vectors.
-    - Other Boxes become float32 vectors.
-    - All other spaces that Gymnasium can flatten become float32 vectors, one-hot where they are discrete.
-
-    Raises:
-        UserError: observations vary in size, or have no elements.
-    """
-    if not _is_flattenable(space) or spaces.flatdim(space) == 0:
-        raise UserError(f"{env_id} has observations {_one_line(space)}; this needs ones of a fixed size, such as Box")
-    vector = spaces.Box(-np.inf, np.inf, (spaces.flatdim(space),), np.float32)
-    if not isinstance(space, spaces.Box):
-        return vector, lambda value: _finite_vector(spaces.flatten(space, value))
-    if space.dtype not in (np.uint8, np.bool_):
-        return vector, _finite_vector
-    states, read = _byte_reader(space)
-    return states, lambda values: read(np.asarray(values, space.dtype))
-
-
-def _finite_vector(values: Any) -> np.ndarray:
-    """Return an observation as float32 [elements].
-
-    Raises:
-        ValueError: an element is not finite. Otherwise every update with this state would be skipped.
-    """
-    vector = np.asarray(values, np.float32).reshape(-1)
-    if np.count_nonzero(np.isfinite(vector)) < len(vector):  # half the time of `isfinite(vector).all()`
-        raise ValueError("the environment gave an observation with an element that is not finite")
-    return vector
-
-
-def _is_flattenable(space: spaces.Space) -> bool:
-    """Return whether Gymnasium can flatten observations of `space`; it raises an error for spaces unknown to it."""
-    try:
-        return space.is_np_flattenable
-    except NotImplementedError:
-        return False
-
-
-def _byte_reader(space: spaces.Box) -> tuple[spaces.Box, Callable[[np.ndarray], np.ndarray]]:
-    """Return the same as `_state_reader` for a Box of bytes or bools; its function takes arrays of the Box's dtype."""
-    highest = float(space.high.max())
-    if len(space.shape) == 4 and min(space.shape[1:3]) >= SMALLEST_SCREEN:  # a stack of frames with channels
-        frames, height, width, channels = space.shape
-        box, read = _screen((height, width, frames * channels), int(highest))
-        return box, lambda images: read(np.moveaxis(images, 0, 2))
-    shape = {2: (*space.shape, 1), 3: space.shape}.get(len(space.shape), (space.high.size,))
-    if len(shape) == 3 and shape[0] < SMALLEST_SCREEN <= min(shape[1:]):  # channels first, as Gymnasium stacks frames
-        box, read = _screen((*shape[1:], shape[0]), int(highest))
-        return box, lambda image: read(np.moveaxis(image, 0, -1))
-    if len(shape) == 3 and min(shape[:2]) >= SMALLEST_SCREEN:
-        return _screen(shape, int(highest))
-    if len(shape) == 3 and highest <= 1:
-        return spaces.Box(0, 1, shape, np.uint8), lambda image: image.view(np.uint8).reshape(shape)
-    scale = np.float32(1 / max(1.0, highest))
-    return spaces.Box(0, 1, shape, np.float32), lambda values: values.reshape(shape) * scale
-
-
-def _screen(shape: tuple[int, ...], highest: int) -> tuple[spaces.Box, Callable[[Any], np.ndarray]]:
-    """Return the space of states for screens [height, width, channels], and a function from screen to state.
-
-    The network takes gray levels of 0 to 255. Screens with a lower highest value are spread over this range.
-    """
-    states = spaces.Box(0, 255, shape, np.uint8)
-    times = np.uint8(255 // max(1, highest))
-    if times == 1:
-        return states, lambda image: image.reshape(shape)
-    return states, lambda image: image.view(np.uint8).reshape(shape) * times
-
-
-def _one_line(text: Any) -> str:
-    return " ".join(str(text).split())
 
 
 def modules_used(config: Config) -> list[str]:

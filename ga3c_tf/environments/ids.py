@@ -7,6 +7,7 @@ import re
 
 import gymnasium
 
+from ga3c_tf.config import Config
 from ga3c_tf.environments.atari import load_ale
 from ga3c_tf.environments.minatar import MINATAR_IDS, register_minatar
 from ga3c_tf.errors import UserError
@@ -75,9 +76,20 @@ def _legacy_note(env_id: str, today: str, kind: str | None, version: str | None)
     fixed = "3" if today == "ALE/SpaceInvaders-v5" else "4"
     skip = {"Deterministic": fixed, "NoFrameskip": "1", None: "drawn from 2 to 4"}[kind]
     sticky = "0.25" if version == "0" else "0"
+    usual = f"--frame-skip 4 --repeat-action-probability {sticky} --noop-max 30"
     return (
         f"{env_id} is called {today} today; it meant frame skip {skip} and repeat action probability {sticky}, "
         "which --frame-skip and --repeat-action-probability now set"
+        + (f" (what papers play with it, by wrappers, is {usual})" if kind == "NoFrameskip" else "")
+    )
+
+
+def in_words(config: Config) -> str:
+    """Return how an Atari game is played with these settings, in words."""
+    noops = f"at most {config.noop_max}" if config.noop_max else "no"
+    return (
+        f"frame skip {config.frame_skip}, repeat action probability {config.repeat_action_probability:g} and {noops} "
+        "no-ops at the start"
     )
 
 

@@ -6,10 +6,11 @@ import warnings
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import load_env_creator
 
 from ga3c_tf.environments.minatar import make_minatar
 from ga3c_tf.errors import UserError
-from ga3c_tf.plugins import one_line, passed_object
+from ga3c_tf.plugins import KNOWN_EVERYWHERE, OBJECT, one_line, passed_object
 
 
 def make_registered(env_id: str, render_mode: str | None, **kwargs: Any) -> gymnasium.Env:
@@ -60,3 +61,12 @@ def make_passed(name: str, render_mode: str | None) -> gymnasium.Env:
     if not isinstance(env, gymnasium.Env):
         raise UserError(f"{name} returned {type(env).__name__}, which is no gymnasium.Env")
     return env
+
+
+def is_made_by_class(env_id: str) -> bool:
+    """Return whether the environment is made by calling a class, which makes a new one each time."""
+    if env_id.startswith(KNOWN_EVERYWHERE):
+        return True
+    module, _, name = env_id.rpartition(":")
+    make = passed_object(env_id, "the environment") if module == OBJECT else gymnasium.registry[name].entry_point
+    return isinstance(load_env_creator(make) if isinstance(make, str) else make, type)

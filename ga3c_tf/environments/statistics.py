@@ -13,6 +13,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import STATISTICS, global_generators_seeded
+from ga3c_tf.host.working_folder import WorkingFolder
 
 STEPS = 10_000
 """Number of steps of the random policy: about ten games of Pong, 4 s."""
@@ -41,7 +42,11 @@ def observation_statistics(
     """
     rng = np.random.default_rng([config.seed or 0, steps])
     environment: Any
-    with global_generators_seeded(config.seed, STATISTICS), closing(make_environment(config)) as environment:
+    with (
+        global_generators_seeded(config.seed, STATISTICS),
+        WorkingFolder(),
+        closing(make_environment(config)) as environment,
+    ):
         left_out = config.frame_stack if isinstance(environment, AtariEnvironment) else 0
         state, _ = environment.reset(seed=int(rng.integers(2**31)))
         total = np.zeros(state.shape)

@@ -113,12 +113,10 @@ class ActorCritic:
             self._compute = direct_call(gradients)
             # Each column passed to the graph costs an update some 0.01 ms, so only columns that the loss reads are.
             _, _, *read = inputs_read(gradients, 2 + len(COLUMNS))
-            self._read = [name for name, is_read in zip(COLUMNS, read, strict=True) if is_read]
+            self._places = {name: place for place, name in enumerate(COLUMNS) if read[place]}
+            self._read = list(self._places)
             self._check_minibatches()
-            self._columns = [
-                None if is_read else tf.zeros((0,), tf.as_dtype(dtype))
-                for is_read, dtype in zip(read, COLUMNS.values(), strict=True)
-            ]
+            self._empty_columns = [tf.zeros((0,), column.dtype) for column in columns]
 
     def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
         """Return policy [B, A] float32, values [B] float32 and version for states [B, *state_shape].
@@ -148,10 +146,9 @@ class ActorCritic:
         self._check_states(batch.states)
         self._check_columns(batch)
         with tf.device(self._device):
-            columns = [
-                tf.constant(getattr(batch, name), tf.as_dtype(dtype)) if unread is None else unread
-                for (name, dtype), unread in zip(COLUMNS.items(), self._columns, strict=True)
-            ]
+            columns = self._empty_columns.copy()
+            for name, place in self._places.items():
+                columns[place] = tf.constant(getattr(batch, name), columns[place].dtype)
             inputs = (tf.constant(batch.states), tf.constant(beta, tf.float32), *columns)
             *tensors, summary = self._compute(*inputs)
         numbers = summary.numpy()

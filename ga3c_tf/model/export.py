@@ -16,7 +16,7 @@ import numpy as np
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import json_text
 from ga3c_tf.model.model import Model
-from ga3c_tf.model.networks import MOST_DEVIATIONS, Standardize
+from ga3c_tf.model.networks import MOST_DEVIATIONS, Standardize, keras_settings
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.plugins import one_line
 
@@ -36,8 +36,9 @@ def write_network(model: Model, min_policy: float, file: Path, form: str, metada
         UserError: the file cannot be written, or a user-defined network cannot be converted.
     """
     try:
-        network = _in_built_in_layers(model.network) if form == "keras" else model.network
-        _write(_exported(network, model.states, min_policy), file, form)
+        with keras_settings():
+            network = _in_built_in_layers(model.network) if form == "keras" else model.network
+            _write(_exported(network, model.states, min_policy), file, form)
         if form == "onnx":
             _finish_onnx(file, metadata)
     except OSError as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ga3c_tf.model.tensorflow import tf
+from ga3c_tf.model.tensorflow import eager_context, eager_execute, tf
 
 
 def trace(function: Callable, signature: Sequence[tf.TensorSpec]) -> Any:
@@ -27,19 +28,27 @@ def direct_call(concrete: Any) -> Callable[..., Sequence[tf.Tensor]]:
 
     On a CPU the graph is called by its raw operation, which seems to run it in the calling thread instead of
     TensorFlow's thread pool. Measured processor time (2-core EPYC, shared, oneDNN): a prediction of one state takes
-    0.15 ms instead of 0.4, an update of 5 states 1.8 ms instead of 2.6 to 3.1. The callable does not check its
-    arguments; the caller must. For a function with variables on a GPU, the ConcreteFunction itself is returned.
+    0.15 ms instead of 0.4, an update of 5 states 1.8 ms instead of 2.6 to 3.1. Its attributes are prepared once, which
+    `tf.raw_ops` would do at each call, for 0.008 ms. The callable does not check its arguments; the caller must. For a
+    function with variables on a GPU, the ConcreteFunction itself is returned.
     """
     captured = concrete.captured_inputs
-    types = [output.dtype for output in concrete.outputs]
     if any("GPU" in tensor.device for tensor in captured):
         return concrete
-    # An empty ConfigProto means the usual graph optimization; no ConfigProto at all turns it off.
-    optimized = tf.compat.v1.ConfigProto().SerializeToString()
+    attributes = {
+        "Tin": tuple(tensor.dtype.as_datatype_enum for tensor in concrete.inputs),
+        "Tout": tuple(tensor.dtype.as_datatype_enum for tensor in concrete.outputs),
+        "f": concrete.name,
+        "config": "",
+        # An empty ConfigProto means the usual graph optimization; no ConfigProto at all turns it off.
+        "config_proto": tf.compat.v1.ConfigProto().SerializeToString(),
+        "executor_type": "",
+    }
+    flat = tuple(itertools.chain.from_iterable(attributes.items()))
+    outputs = len(concrete.outputs)
 
-    def call(*tensors):
-        return tf.raw_ops.StatefulPartitionedCall(
-            args=[*tensors, *captured], Tout=types, f=concrete, config_proto=optimized
-        )
+    def call(*tensors, function=concrete):  # the function is deleted with the last reference to it
+        inputs = [*tensors, *captured]
+        return eager_execute.quick_execute("StatefulPartitionedCall", outputs, inputs, flat, eager_context.context())
 
     return call

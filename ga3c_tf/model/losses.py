@@ -18,7 +18,10 @@ from ga3c_tf.plugins import one_line, users_function
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, Batch
 
 NORMALIZATION_EPSILON = 1e-8
-"""Added to the standard deviation of advantages, as in Stable-Baselines3, so that equal advantages become zeros."""
+"""Added to the standard deviation of advantages, as in Stable-Baselines3."""
+ROUNDING = 1e-5
+"""Standard deviation relative to the mean up to which advantages count as equal: float32 rounds the mean of thousands
+of equal numbers to one that differs from them by some millionths."""
 
 
 class Losses(NamedTuple):
@@ -205,11 +208,16 @@ def advantages(batch: Batch, config: Config) -> tf.Tensor:
 
 
 def normalized(advantages: tf.Tensor, config: Config) -> tf.Tensor:
-    """Return the advantages [B], shifted and scaled to mean 0 and standard deviation 1 with `normalize_advantages`."""
+    """Return the advantages [B], shifted and scaled to mean 0 and standard deviation 1 with `normalize_advantages`.
+
+    Equal advantages become zeros. A single advantage is returned as it is, since minus the mean it would always be 0.
+    """
     if not config.normalize_advantages:
         return advantages
-    deviation = tf.math.reduce_std(advantages) + NORMALIZATION_EPSILON
-    return (advantages - tf.reduce_mean(advantages)) / deviation
+    mean = tf.reduce_mean(advantages)
+    deviation = tf.math.reduce_std(advantages)
+    scale = tf.where(deviation > ROUNDING * tf.abs(mean), deviation + NORMALIZATION_EPSILON, float("inf"))
+    return tf.where(tf.size(advantages) > 1, (advantages - mean) / scale, advantages)
 
 
 def clipped_objective(log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tensor, clip_ratio: float) -> tf.Tensor:

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from ga3c_tf.config import SMALLEST_SCREEN, check_name
+from ga3c_tf.config import SMALLEST_SCREEN, check_name, network_of_record
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.random_states import global_generators_kept
 from ga3c_tf.model.tensorflow import keras, tf
@@ -80,9 +80,9 @@ def build_network(
 
     Args:
         name: 'small', 'large-4', 'large-3', 'large-2', 'large-1' (by the first layer's stride; 'large' is 'large-4'),
-            'nature', 'minatar', 'mlp', 'auto' (by the observation), or 'module:function'. A user-defined function is
-            called with (state_shape, state_dtype, num_actions) after Keras, NumPy and Python have been seeded. The
-            weights that it makes are kept.
+            'nature', 'minatar', 'mlp', 'mlp-two-trunks', 'auto' (`network_of_record`), or 'module:function'. A
+            user-defined function is called with (state_shape, state_dtype, num_actions) after Keras, NumPy and Python
+            have been seeded. The weights that it makes are kept.
         state_shape: Shape of one state, (height, width, channels) or (size,).
         state_dtype: Type of states, uint8 for images or float32 for vectors.
         num_actions: Number of actions, A.
@@ -104,40 +104,41 @@ def build_network(
     shape = tuple(int(size) for size in state_shape)
     dtype = np.dtype(state_dtype)
     if ":" in name:
-        with _global_dtype_policy(dtype_policy):
+        with keras_settings(dtype_policy):
             return _user_network(name, shape, dtype, num_actions, seed)
     check_name("network", name)
-    name = _for_observation(shape) if name == "auto" else name
+    name = network_of_record(name, shape)
     scaling: Scaling = "x / 128 - 1"
     if normalize_images:
         scaling = "x / 255"
     if normalize_observations:
         scaling = "standardized"
-    with _global_dtype_policy(dtype_policy):
+    with keras_settings(dtype_policy):
         network = _BUILDERS[name](shape, dtype, num_actions, scaling)
     _initialize(network, seed, _INITIALIZERS[initialization])
     return network
 
 
 @contextlib.contextmanager
-def _global_dtype_policy(name: str) -> Iterator[None]:
-    """Set the dtype policy of layers built during the block, except of those that specify their own."""
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(name)
+def keras_settings(dtype_policy: str = "float32") -> Iterator[None]:
+    """Set Keras's global settings for the layers built during the block, except for those that specify their own.
+
+    The program, or `keras.json` in the user's home, may have set others, which would silently give another network.
+
+    Args:
+        dtype_policy: name of the dtype policy.
+    """
+    settings = keras.config
+    before = settings.floatx(), settings.image_data_format(), settings.dtype_policy()
+    after = "float32", "channels_last", dtype_policy
+    setters = settings.set_floatx, settings.set_image_data_format, settings.set_dtype_policy
+    for setter, value in zip(setters, after, strict=True):
+        setter(value)
     try:
         yield
     finally:
-        keras.config.set_dtype_policy(before)
-
-
-def _for_observation(shape: tuple[int, ...]) -> str:
-    if len(shape) == 1:
-        return "mlp"
-    if len(shape) == 3 and min(shape[:2]) >= SMALLEST_SCREEN:
-        return "small"
-    if len(shape) == 3 and min(shape[:2]) >= 3:
-        return "minatar"
-    raise UserError(f"no network for states of shape {shape}: give --network module:function")
+        for setter, value in zip(setters, before, strict=True):
+            setter(value)
 
 
 def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
@@ -190,12 +191,17 @@ def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling:
 
 
 def _mlp(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
-    """Build a network with two hidden tanh layers of 64 units, for vectors."""
-    _expect("mlp", len(shape) == 1, "vectors (size,)", shape, dtype)
-    states = keras.Input(shape, dtype=dtype.name)
-    hidden = _dense("dense1", 64, "tanh")(_as_float(states, scaling))
-    hidden = _dense("dense2", 64, "tanh")(hidden)
-    return _with_heads("mlp", states, hidden, num_actions)
+    """Build a network with two hidden tanh layers of 64 units, which policy and value share, for vectors."""
+    states, numbers = _vectors("mlp", shape, dtype, scaling)
+    return _with_heads("mlp", states, _tanh_layers("dense")(numbers), num_actions)
+
+
+def _two_trunks(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
+    """Build the layers of `mlp` twice, one trunk for the policy and one for the value, as in Stable-Baselines3."""
+    states, numbers = _vectors("mlp-two-trunks", shape, dtype, scaling)
+    of_policy = _tanh_layers("policy")(numbers)
+    of_value = _tanh_layers("value")(numbers)
+    return _with_heads("mlp-two-trunks", states, of_policy, num_actions, of_value)
 
 
 _BUILDERS: dict[str, Callable[[tuple[int, ...], np.dtype, int, Scaling], keras.Model]] = {
@@ -205,6 +211,7 @@ _BUILDERS: dict[str, Callable[[tuple[int, ...], np.dtype, int, Scaling], keras.M
     "nature": _nature,
     "minatar": _minatar,
     "mlp": _mlp,
+    "mlp-two-trunks": _two_trunks,
 }
 
 
@@ -226,6 +233,22 @@ def _rescaled_images(
     return states, keras.layers.Rescaling(factor, offset=offset, name="rescale", dtype="float32")(states)
 
 
+def _vectors(
+    name: str, shape: tuple[int, ...], dtype: np.dtype, scaling: Scaling
+) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+    """Return the input of the network `name`, and its numbers scaled as `scaling` says."""
+    _expect(name, len(shape) == 1, "vectors (size,)", shape, dtype)
+    states = keras.Input(shape, dtype=dtype.name)
+    return states, _as_float(states, scaling)
+
+
+def _tanh_layers(name: str) -> Callable[[keras.KerasTensor], keras.KerasTensor]:
+    """Return two hidden tanh layers of 64 units, named `name`1 and `name`2, as a function."""
+    first = _dense(f"{name}1", 64, "tanh")
+    second = _dense(f"{name}2", 64, "tanh")
+    return lambda numbers: second(first(numbers))
+
+
 def _as_float(states: keras.KerasTensor, scaling: Scaling) -> keras.KerasTensor:
     if scaling == "standardized":
         return Standardize(1.0, name="standardize", dtype="float32")(states)
@@ -242,8 +265,16 @@ def _dense(name: str, units: int, activation: str | None = "relu", dtype: str | 
     return keras.layers.Dense(units, activation=activation, kernel_initializer="zeros", name=name, dtype=dtype)
 
 
-def _with_heads(name: str, states: keras.KerasTensor, hidden: keras.KerasTensor, num_actions: int) -> keras.Model:
-    values = keras.ops.squeeze(_dense("logits_v", 1, None, "float32")(hidden), axis=-1)
+def _with_heads(
+    name: str,
+    states: keras.KerasTensor,
+    hidden: keras.KerasTensor,
+    num_actions: int,
+    hidden_of_value: keras.KerasTensor | None = None,
+) -> keras.Model:
+    """Return the network with policy and value on `hidden`, or with the value on hidden units of its own."""
+    of_value = hidden if hidden_of_value is None else hidden_of_value
+    values = keras.ops.squeeze(_dense("logits_v", 1, None, "float32")(of_value), axis=-1)
     logits = _dense("logits_p", num_actions, None, "float32")(hidden)
     return keras.Model(states, (logits, values), name=name)
 

@@ -9,6 +9,7 @@ import tempfile
 import types
 from typing import Any
 
+from ga3c_tf.errors import UserError
 from ga3c_tf.host.onednn import onednn
 
 
@@ -38,3 +39,11 @@ ONEDNN = onednn()
 """Setting of oneDNN in this process, as `onednn` returns it; TensorFlow reads it when it is imported below."""
 tf: Any = import_quietly("tensorflow")
 keras: Any = import_quietly("keras")
+if keras.config.backend() != "tensorflow":  # the program has imported Keras before, with another setting
+    raise UserError(
+        f"Keras has started with the backend {keras.config.backend()} in this process; it must be tensorflow: "
+        "set KERAS_BACKEND=tensorflow, or import ga3c_tf.model.tensorflow before Keras"
+    )
+eager_context: Any = importlib.import_module("tensorflow.python.eager.context")
+eager_execute: Any = importlib.import_module("tensorflow.python.eager.execute")
+"""TensorFlow's own way to run an operation whose attributes are prepared, for `graph_call`. Neither is documented."""

@@ -55,6 +55,32 @@ def published_folder(name: str) -> Path:
     return folder if file_of(folder) else _cached(folder)
 
 
+def agent_folder(source: Path | str, fetch: bool = True) -> Path:
+    """Return the folder of an agent: `source` itself if it exists, otherwise that of the published weights `source`.
+
+    Args:
+        source: a run folder, a folder of weights, or the name of published weights.
+        fetch: whether published weights that are not here are fetched; otherwise the folder may only have their card.
+
+    Raises:
+        UserError: there is no such folder, and no published weights have this name.
+    """
+    try:
+        os.lstat(source)
+    except FileNotFoundError:
+        names = published_names()
+        if str(source) in names:
+            return published_folder(str(source)) if fetch else published_card(str(source))
+        if close := did_you_mean(str(source), names):
+            raise UserError(f"{source} is not a run folder, and no published weights have this name{close}") from None
+        raise UserError(
+            f"{source} is not a run folder: there is no such folder; published weights are {', '.join(names)}"
+        ) from None
+    except OSError:
+        pass  # reading the settings says what is wrong
+    return Path(source)
+
+
 def weights_called(name: str) -> Path:
     """Return the folder of weights: `name` itself if it is one, otherwise that of the published weights `name`.
 

@@ -46,6 +46,7 @@ class Stats:
 
     Args:
         rolling_episodes: number of episodes in the window of the rolling score.
+        by_agent: whether lags are also summed by agent, for `lags_of`.
 
     Attributes:
         predictions: total number of states that predictors answered.
@@ -54,8 +55,9 @@ class Stats:
         episodes: total number of finished episodes.
     """
 
-    def __init__(self, rolling_episodes: int):
+    def __init__(self, rolling_episodes: int, by_agent: bool = False):
         self._lock = threading.Lock()
+        self._by_agent = by_agent
         self._rolling_episodes = rolling_episodes
         self._recent: deque[float] = deque(maxlen=rolling_episodes)
         self._recent_sum = 0.0
@@ -95,9 +97,10 @@ class Stats:
             self.trained_samples += len(lags)
             self._window_updates += 1
             self._states_of_lag.add(lags)
-            self._lags_of_agent.add(agents, lags[: len(agents)])
-            self._states_of_agent.add(agents)
-            self._losses += np.array([policy_loss, value_loss, entropy * len(lags)])
+            if self._by_agent:
+                self._lags_of_agent.add(agents, lags[: len(agents)])
+                self._states_of_agent.add(agents)
+            self._losses += (policy_loss, value_loss, entropy * len(lags))
             if divergence is not UNKNOWN:
                 self._add_measured(np.array([*divergence, *within]), len(lags))
 

@@ -6,6 +6,7 @@ import time
 
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import System
+from ga3c_tf.words import counted
 from ga3c_tf.workers.stall_detector import StallDetector
 
 LOOK_SECONDS = 0.25
@@ -46,7 +47,7 @@ class HealthMonitor:
         count = self._session.skipped.count - self._skipped
         if count > 0:
             self._skipped += count
-            self._session.tell("skipped", f"{count} updates skipped: a loss or gradient was not finite")
+            self._session.tell("skipped", f"{counted(count, 'update')} skipped: a loss or gradient was not finite")
 
     def _tell_stalls(self) -> None:
         session = self._session
@@ -58,8 +59,10 @@ class HealthMonitor:
         }
         for stage, seconds in self._stalls.stalled(counters).items():
             segments = len(session.training_queue)
-            waiting = f"{counts.requests} requests wait for a prediction, {segments} segments for an update"
-            session.tell("stall", f"no {stage} for {seconds:.0f} s; {waiting}")
+            waiting = (
+                f"{counted(counts.requests, 'request')} for a prediction, {counted(segments, 'segment')} for an update"
+            )
+            session.tell("stall", f"no {stage} for {seconds:.0f} s; waiting: {waiting}")
 
     def _tell_rare_updates(self) -> None:
         """Warn once, as soon as the speed is known, if an update takes longer than `RARE_SECONDS`."""

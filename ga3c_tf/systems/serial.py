@@ -10,6 +10,7 @@ import numpy as np
 
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
+from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.rollouts.queues import INDEX
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
@@ -30,18 +31,22 @@ class SerialGA3C(System):
         self._free_slots = [deque(session.memory.slots_of(agent)) for agent in agents]
         self._builder = BatchBuilder(session.memory, session.config.min_training_batch, session.lag_limit.drops)
         self._runs: list[Generator[int | None, None, None]] = []
+        self._folder = WorkingFolder()
 
     def start(self) -> None:
-        self._runs = [self._new_run(agent) for agent in range(self.session.config.num_agents)]
+        with self._folder:
+            self._runs = [self._new_run(agent) for agent in range(self.session.config.num_agents)]
 
     def poll(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and not self.session.ended():
-            self._round()
+        with self._folder:
+            while time.monotonic() < deadline and not self.session.ended():
+                self._round()
 
     def stop(self) -> None:
-        for run in self._runs:
-            run.close()
+        with self._folder:
+            for run in self._runs:
+                run.close()
 
     def counts(self) -> Counts:
         return Counts(agents=self.session.config.num_agents, gathered=self._builder.states)

@@ -58,7 +58,7 @@ class Session:
         self.warn = warn
         self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
         self.memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
-        self.stats = Stats(config.rolling_episodes)
+        self.stats = Stats(config.rolling_episodes, by_agent=config.remote_agents > 0)
         # a machine that dies ends all actors on it
         self.lost = FailureBudget(config.max_failures + len(config.remote_actors))
         self.skipped = FailureBudget(config.max_failures)

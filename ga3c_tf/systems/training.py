@@ -135,6 +135,11 @@ class Training:
             raise
         finally:
             checkpoint = self._wind_up(failed)
+        if stats.updates == before["updates"]:
+            session.warn(
+                f"no update was made in {seconds:.0f} s, so nothing was learned; give a larger budget, or fewer "
+                "--agents, which start sooner"
+            )
         return {
             "run": str(self._run.path),
             "ended": ended,

@@ -37,7 +37,7 @@ class Agent:
         environment: Gymnasium environment whose observations are the states.
         memory: buffers shared with the server.
         training_queue: receives the slot of each finished segment.
-        episode_queue: receives (agent, length, raw score) at the end of each episode.
+        episode_queue: receives (agent, length, raw score) at the end of each whole game.
         free_slots: segment slots of this agent that are not in training. A slot is appended again once its segment has
             been copied into a batch.
         seed: seed of the environment and of the sampled actions.
@@ -63,7 +63,7 @@ class Agent:
         self._episode_queue = episode_queue
         self._rng = np.random.default_rng(seed)
         self._slot: int | None = None
-        self._score = 0.0  # raw score of the current episode
+        self._score = 0.0  # raw score of the current game
         self._length = 0
 
     def run(self) -> Generator[int | None, None, None]:
@@ -76,10 +76,11 @@ class Agent:
                     yield None
                 state, _ = self._environment.reset(seed=seed)
                 seed = None
-                self._score = 0.0
-                self._length = 0
                 yield from play(self._new_segment(state))
-                self._episode_queue.put((self._number, self._length, self._score))
+                if not getattr(self._environment, "game_continues", False):  # a lost life may end a rollout only
+                    self._episode_queue.put((self._number, self._length, self._score))
+                    self._score = 0.0
+                    self._length = 0
         finally:
             self._environment.close()
             if self._slot is not None:

@@ -146,15 +146,25 @@ def test_the_report_names_components_shares_limit_and_the_inflated_count():
     assert lines["PPS a unit of the calibration"] == ["1.90"]  # a unit at 1.05 times 500
     assert "27 and 29 GFLOP/s" in text and "they agree (15%)" in text
     assert "they differ" in report(result_of(cpu=summary("cpu", speeds=(1.0, 1.3))))
-    disturbed = report(result_of(cpu=summary("cpu", others=0.2)))
-    assert "20% (measure again when idle)" in disturbed
+
+
+def test_the_report_begins_with_the_answer_and_before_it_says_that_the_machine_was_busy():
+    quiet = report(result_of(cpu=summary("cpu", others=0.05))).splitlines()
+    answer = advice("mlp", {"cpu": summary("cpu")})
+    assert quiet[: len(answer) + 1] == [*answer, ""] and quiet[len(answer) + 1].startswith("2 cores of Abacus")
+    busy = report(result_of(cpu=summary("cpu", others=0.2), gpu=summary("gpu", others=0.65))).splitlines()
+    assert busy[0] == (
+        "Do not trust these numbers: other programs used up to 65% of the machine. Measure again when it is idle."
+    )
+    assert busy[1].startswith("A GPU")
+    assert [line.split()[-2:] for line in busy if line.startswith("used by others")] == [["20%", "65%"]]
 
 
 def test_two_devices_stand_side_by_side_and_the_question_is_answered():
     text = report(result_of(cpu=summary("cpu"), gpu=summary("gpu", pps=2500.0, busy=[0.1, 0.3, 0.2])))
     [line] = [line for line in text.splitlines() if line.startswith("PPS, true")]
     assert line.split()[-8::4] == ["1000", "2500"]
-    assert text.splitlines()[-2] == (
+    assert text.splitlines()[0] == (
         "A GPU helps here with network mlp: 2500 agent steps/s against 1000 on the CPU (2.50 times), and 20% of its "
         "time is used."
     )

@@ -24,8 +24,11 @@ from PIL import Image, ImageSequence
 from ga3c_tf.cli import agents, options
 from ga3c_tf.cli import training as training_commands
 from ga3c_tf.cli.main import cli
-from ga3c_tf.config import Config
-from ga3c_tf.config.presets import USUAL_PRESET
+from ga3c_tf.cli.options import FIRST
+from ga3c_tf.config import Config, network_for, option_of
+from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
+from ga3c_tf.environments.environment import describe_environment
+from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 
 COMMANDS = sorted(cli.commands)
@@ -87,9 +90,44 @@ def test_the_help_shows_the_settings_in_a_panel_for_each_group():
     for option in cli.commands["train"].params:
         setting = Config.__dataclass_fields__.get(option.name)
         if setting and option.name != "env_id":
-            assert set(option.help.split()) <= panels[setting.metadata["group"].capitalize()], option.name
+            panel = "Options" if option.name in FIRST else setting.metadata["group"].capitalize()
+            assert set(option.help.split()) <= panels[panel], option.name
     assert len(panels) == 1 + len({setting.metadata["group"] for setting in dataclasses.fields(Config)})
-    assert "--preset" in panels["Options"]
+
+
+def test_the_help_of_train_begins_with_examples_and_with_what_most_runs_need():
+    text = ga3c_tf("train", "--help").stdout
+    before, first, *_ = re.split(r"─ [A-Z][a-z ]+ ─+╮\n", text)
+    assert len(re.findall(r"^ +ga3c-tf train .*--preset tuned", before, re.MULTILINE)) == 3
+    options = re.findall(r"^│ (--[a-z-]+)", first, re.MULTILINE)
+    assert options == ["--preset", *(f"--{option_of(name)}" for name in FIRST), "--json", "--ray", "--help"]
+    words = set(first.replace("│", " ").split())
+    assert {f"'{preset}'" for preset in PRESETS} <= words and all(f"'{name}'" in first for name in PRESETS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "preset"),
+    [
+        (["ALE/Pong-v5"], "tuned"),
+        (["PongNoFrameskip-v4", "--minutes", "1"], "tuned"),
+        (["MinAtar/Breakout-v1"], "tuned-small"),
+        (["CartPole-v1"], "tuned-vector"),
+        (["CartPole-v1", "--network", "mlp"], None),
+        (["ALE/Pong-v5", "--preset", "default"], None),
+        (["ALE/Pong-v5", "--preset", "tuned"], None),
+    ],
+)
+def test_whoever_starts_with_the_default_preset_is_told_of_the_tuned_one(arguments, preset, monkeypatch, capsys):
+    def new_training(config, *_):
+        config = config.replace(env_id=resolve_env_id(config.env_id)[0])
+        network = network_for(config.network, describe_environment(config).state_shape)
+        return None, SimpleNamespace(config=config.replace(network=network))
+
+    monkeypatch.setattr("ga3c_tf.runner.new_training", new_training)
+    monkeypatch.setattr(training_commands, "_run", lambda *_: 0)
+    cli.commands["train"].main(arguments, standalone_mode=False)
+    told = f"ga3c-tf: the default preset has the paper's settings; --preset {preset} learns in far fewer steps\n"
+    assert capsys.readouterr().out == (told if preset else "")
 
 
 @pytest.mark.parametrize("name", ["train", "bench"])
@@ -137,9 +175,14 @@ def test_games_lists_the_atari_ids():
         (["train", "CartPole-v1", "--gamma", "nan"], "it must be finite"),
         (
             ["train", "CartPole-v1", "--preset", "best"],
-            "'best' is not one of 'default', 'paper', 'nvlabs', 'tuned', 'tuned-small', 'smoke'",
+            "'best' is not one of 'default', 'paper', 'nvlabs', 'tuned', 'tuned-small', 'tuned-vector', 'smoke'",
         ),
         (["train", "CartPole-v1", "--lerning-rate", "1"], "No such option '--lerning-rate'"),
+        (["train", "CartPole-v1", "--lr", "1"], "No such option '--lr'; it is --learning-rate here (see "),
+        (["train", "CartPole-v1", "--total_timesteps=9"], "No such option '--total_timesteps'; it is --steps here"),
+        (["train", "CartPole-v1", "--num_agents", "4"], "No such option '--num_agents'; it is --agents here"),
+        (["train", "--env-id", "CartPole-v1"], "No such option '--env-id'; it is the first argument here"),
+        (["bench", "--n-envs", "8"], "No such option '--n-envs'; it is --agents here"),
         (["train"], "Missing argument 'ENV_ID'"),
         (["trian"], "No such command 'trian'"),
         (["train", "CartPole-v1", "--network", "no_such_module:build"], "no_such_module"),
@@ -170,11 +213,19 @@ def test_games_lists_the_atari_ids():
         (["evaluate", "pong", "--random", "--greedy"], "--random is a policy of its own; it cannot be combined with"),
         (["evaluate", "pong", "--random", "--device", "cpu"], "--checkpoint, --greedy or --device"),
         (["evaluate", "pong", "--output", ""], "'.' is no file to write to; name one"),
-        (["evaluate", "nowhere"], "nowhere is not a run folder: there is no such folder"),
+        (
+            ["evaluate", "nowhere"],
+            "nowhere is not a run folder: there is no such folder; published weights are amidar, boxing, ",
+        ),
+        (
+            ["export", "pong", "--format", "onnx", "-o", "x.keras"],
+            "does not end in .onnx, as a file of the format onnx does; the format of .keras is keras",
+        ),
         (["evaluate", "pongg"], "pongg is not a run folder, and no published weights have this name; close: pong"),
         (["evaluate", "nowhere", "--episodes", "0"], "0 is not in the range"),
-        (["evaluate", "nowhere", "--checkpoint", "newest"], "it must be 'best', 'latest' or the agent steps"),
+        (["evaluate", "pong", "--checkpoint", "newest"], "it must be 'best', 'latest' or the agent steps"),
         (["play", "nowhere"], "play needs either --video FILE or --window"),
+        (["play", "nowhere", "--video", "b.gif", "--window"], "play takes --video FILE or --window, not both"),
         (["plot", "nowhere", "-o", "x.png"], "nowhere is not a run folder"),
         (["plot", "x" * 300], "is not a run folder: File name too long"),
         (["report", "--out", "x" * 300], "as a results folder: File name too long"),
@@ -468,7 +519,7 @@ def test_an_episode_ends_after_the_steps_that_are_given(run, handlers, capsys, t
     result = json.loads(capsys.readouterr().out)
     assert result["scores"] == [3.0, 3.0] and result["episodes_cut"] == 2
     cli.main(["play", str(run[0]), "--video", str(tmp_path / "game.gif"), *options], standalone_mode=False)
-    assert capsys.readouterr().out.endswith("1 episodes, scores 3\n")
+    assert capsys.readouterr().out.endswith("1 episode, score 3\n")
 
 
 def test_evaluate_in_words_and_into_a_file(run, tmp_path):
@@ -756,10 +807,11 @@ def test_a_users_environment_and_network_are_found_in_the_current_folder(tmp_pat
 
 def test_a_legacy_id_is_mapped_with_a_note(tmp_path):
     done = ga3c_tf(
-        "train", "PongDeterministic-v0", "--preset", "smoke", "--steps", 50, "--run-dir", tmp_path / "run", "--json"
+        "train", "PongNoFrameskip-v4", "--preset", "smoke", "--steps", 50, "--run-dir", tmp_path / "run", "--json"
     )
     assert done.returncode == 0, done.stderr
-    assert "PongDeterministic-v0 is called ALE/Pong-v5 today" in done.stderr
+    assert "PongNoFrameskip-v4 is called ALE/Pong-v5 today" in done.stderr
+    assert "; now: frame skip 4, repeat action probability 0.25 and no no-ops at the start\n" in done.stderr
     assert json.loads((tmp_path / "run" / "config.json").read_text())["env_id"] == "ALE/Pong-v5"
 
 
@@ -810,6 +862,7 @@ def test_serial_gives_the_same_weights_to_the_last_bit(tmp_path):
         {},
         {"adjustment": "fast", "max_agents": 64},
         {"system": "a2c", "steps": 7, "t_max": 3},
+        {"system": "a3c"},
         {"epochs": 3, "clip_ratio": 0.1, "steps": 7, "beta_end": 0.0, "anneal_fraction": 0.5, "optimizer": "adam"},
     ],
 )

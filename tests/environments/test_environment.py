@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 
 from ga3c_tf.config import Config
-from ga3c_tf.environments import environment, minatar
+from ga3c_tf.environments import minatar
 from ga3c_tf.environments.atari import stretch_and_resize
 from ga3c_tf.environments.environment import (
     EnvironmentSpec,
@@ -21,6 +21,7 @@ from ga3c_tf.environments.environment import (
     make_environment,
 )
 from ga3c_tf.environments.ids import atari_ids, resolve_env_id
+from ga3c_tf.environments.states import state_reader
 from ga3c_tf.errors import UserError
 from ga3c_tf.plugins import name_of
 
@@ -230,6 +231,14 @@ def test_full_action_space():
     assert describe_environment(settings(full_action_space=True)).num_actions == 18
 
 
+@pytest.mark.parametrize(("game", "first"), [("Backgammon", 2), ("VideoCheckers", 0)])
+def test_games_without_a_noop_of_their_own_can_be_played(game, first):
+    """The emulator has one for every game."""
+    env = make_environment(settings(env_id=f"ALE/{game}-v5", noop_max=5, preprocessing="nvlabs"))
+    assert "NOOP" not in env.get_action_meanings()
+    assert 0 < env.reset(seed=0)[1]["episode_frame_number"] - first - 12 <= 5
+
+
 @pytest.mark.parametrize("preprocessing", ["standard", "nvlabs"])
 def test_noop_max_draws_a_start(preprocessing):
     config = settings(noop_max=10, preprocessing=preprocessing)
@@ -252,6 +261,37 @@ def test_terminal_on_life_loss(preprocessing):
             if info["lives"] < lives:
                 break
         assert (info["lives"], terminated, truncated) == (4, ends, False)
+
+
+@pytest.mark.parametrize("preprocessing", ["standard", "nvlabs"])
+def test_a_game_continues_after_a_lost_life_until_it_is_over(preprocessing):
+    env = make_environment(
+        settings(env_id="ALE/Breakout-v5", terminal_on_life_loss=True, preprocessing=preprocessing, noop_max=5)
+    )
+    _, begun = env.reset(seed=0)
+    ends = []
+    for action in itertools.cycle([1, 0, 2, 3]):
+        state, _, terminated, _, info = env.step(action)
+        if terminated:
+            ends.append(info)
+            last = state.copy()
+            state, info = env.reset()
+            if info["episode_frame_number"] != ends[-1]["episode_frame_number"]:
+                break
+            assert info == ends[-1] and np.array_equal(state, last)
+    assert [end["lives"] for end in ends] == [4, 3, 2, 1, 0]
+    assert np.diff([end["episode_frame_number"] for end in ends]).min() > 4
+    assert info["lives"] == 5 and env.reset(seed=0)[1] == begun
+
+
+def test_a_seed_begins_a_new_game_after_a_lost_life():
+    env = make_environment(settings(env_id="ALE/Breakout-v5", terminal_on_life_loss=True))
+    begun = env.reset(seed=0)
+    first = begun[0].copy()
+    while not env.step(1)[2]:
+        pass
+    state, info = env.reset(seed=0)
+    assert np.array_equal(state, first) and info == begun[1] and not env.game_continues
 
 
 def test_lives_of_the_last_episode_are_forgotten():
@@ -376,7 +416,10 @@ def box(shape, dtype, high=255):
         (box((36, 48, 3), np.uint8, high=15), (36, 48, 3), "uint8", 17 * 7),
         (box((36, 48, 3), np.bool_, high=1), (36, 48, 3), "uint8", 255),
         (box((12, 10, 3), np.bool_, high=1), (12, 10, 3), "uint8", 1),
+        (box((4, 3, 36, 48), np.uint8), (36, 48, 12), "uint8", 7),
         (box((12, 10), np.uint8), (12, 10, 1), "float32", 7 / 255),
+        (box((2, 6), np.uint8), (12,), "float32", 7 / 255),
+        (box((4, 2, 3), np.bool_, high=1), (24,), "float32", 1),
         (box((12, 10, 3), np.uint8, high=9), (12, 10, 3), "float32", 7 / 9),
         (box((128,), np.uint8), (128,), "float32", 7 / 255),
         (box((2, 2, 2, 2), np.uint8), (16,), "float32", 7 / 255),
@@ -425,7 +468,11 @@ class Old(Wrong):
         (lambda: Wrong(spaces.Box(-1, 1, (4,)), lambda: np.zeros(1)), r"shape \(1,\) and type float64; its .* \(4,\)"),
         (lambda: Wrong(spaces.Box(0, 255, (40, 40, 3), np.uint8), lambda: np.zeros((40, 40, 3))), "says .* and uint8"),
         (lambda: Wrong(spaces.Box(-1, 1, (4,)), lambda: 1 / 0), "does not work as a Gymnasium .*: ZeroDivisionError"),
-        (lambda: Wrong(spaces.Discrete(3), lambda: 5), "IndexError"),
+        (lambda: Wrong(spaces.Discrete(3), lambda: 5), r"the observation 5; its observation_space is Discrete\(3\)"),
+        (lambda: Wrong(spaces.Discrete(3), lambda: -1), r"the observation -1; its observation_space is Discrete\(3\)"),
+        (lambda: Wrong(spaces.MultiDiscrete([2, 2]), lambda: [0, 2]), r"the observation \[0, 2\]; its"),
+        (lambda: Wrong(spaces.Dict(a=spaces.Discrete(3)), lambda: {"a": -1}), "the observation -1; its"),
+        (lambda: Wrong(spaces.Dict(a=spaces.Box(0, 1, (2,))), lambda: {"a": np.zeros(1)}), r"shape \(1,\) .* \(2,\)"),
         (lambda: Wrong(spaces.Dict(a=spaces.Discrete(3)), lambda: {"b": 1}), "KeyError: 'a'"),
         (
             lambda: Wrong(spaces.Box(-1, 1, (2,)), lambda: np.array([0, np.nan])),
@@ -439,6 +486,42 @@ def test_an_environment_that_does_not_work_is_refused_before_the_training(make, 
     """A wrong shape would be spread over the state, and fractions of a uint8 image would become black."""
     with pytest.raises(UserError, match=f"^Mine-v0.*{words}"):
         StateEnvironment(make(), "Mine-v0").try_out()
+
+
+@pytest.mark.parametrize(
+    ("space", "wrong"),
+    [
+        (spaces.Box(0, 255, (40, 40), np.uint8), np.full((40, 40), 256)),
+        (spaces.Box(0, 255, (40, 40), np.uint8), np.full((40, 40), -1)),
+        (spaces.Box(0, 15, (40, 40), np.uint8), np.full((40, 40), 16, np.uint8)),
+        (spaces.Box(0, 1, (10, 10, 2), bool), np.full((10, 10, 2), 2)),
+        (spaces.Box(0, 1, (10, 10, 2), np.uint8), np.full((10, 10, 2), 2, np.uint8)),
+        (spaces.Box(0, 9, (3,), np.uint8), [10, 0, 0]),
+        (spaces.Dict(a=spaces.Box(0, 255, (3,), np.uint8)), {"a": np.array([0, 0, 300])}),
+        (spaces.Box(-1, 1, (4,)), np.zeros((2, 2))),
+        (spaces.Box(0, 255, (40, 40), np.uint8), np.zeros((1, 40), np.uint8)),
+        (spaces.Box(0, 255, (3,), np.uint8), np.array([0.5, 0, 0])),
+        (spaces.Discrete(3, start=1), 0),
+        (spaces.Tuple([spaces.Discrete(2), spaces.MultiBinary(2)]), (0, np.array([0, 2]))),
+    ],
+)
+def test_an_observation_outside_its_space_is_an_error_at_any_step(space, wrong):
+    """It would become another state: 256 becomes 0 as a byte, and -1 the last place of a one-hot vector."""
+    given = [space.sample(), wrong]
+    env = StateEnvironment(Wrong(space, lambda: given.pop(0)), "Mine-v0")
+    env.reset()
+    with pytest.raises(ValueError, match=r"the environment gave .*; its observation_space"):
+        env.step(0)
+
+
+def test_bytes_in_a_space_of_parts_are_scaled_as_in_a_box():
+    parts = {"b": spaces.Box(0, 15, (2,), np.uint8), "a": spaces.Discrete(3), "c": spaces.Box(-2, 2, (1,), np.float64)}
+    space = spaces.Dict(parts, d=spaces.Tuple([spaces.Box(0, 1, (1, 1), bool), spaces.Box(0, 255, (1,), np.uint8)]))
+    states, to_state = state_reader(space, "Mine-v0")
+    part = {"a": 1, "b": np.array([3, 15], np.uint8), "c": np.array([-1.0]), "d": (np.array([[True]]), np.array([51]))}
+    np.testing.assert_allclose(to_state(part), expected := [0, 1, 0, 0.2, 1, -1, 1, 0.2], rtol=1e-6)
+    assert states.shape == (8,) and np.array(expected, np.float32) in states and to_state(part).dtype == np.float32
+    assert states.low.tolist() == [0, 0, 0, 0, 0, -2, 0, 0] and states.high.tolist() == [1, 1, 1, 1, 1, 2, 1, 1]
 
 
 def test_an_environment_may_give_numbers_that_fit_its_space():
@@ -459,7 +542,7 @@ def test_an_environment_may_give_numbers_that_fit_its_space():
 
 def test_channels_come_last():
     frames = np.random.default_rng(0).integers(0, 256, (4, 36, 48), np.uint8)
-    _, to_state = environment._state_reader(box(frames.shape, np.uint8), "Odd-v0")
+    _, to_state = state_reader(box(frames.shape, np.uint8), "Odd-v0")
     assert np.array_equal(to_state(frames)[..., 2], frames[2])
 
 
@@ -527,6 +610,7 @@ def test_largest_seed(env_id):
         ("PongDeterministic-v4", "ALE/Pong-v5", "frame skip 4 and repeat action probability 0,"),
         ("SpaceInvadersDeterministic-v4", "ALE/SpaceInvaders-v5", "frame skip 3 and repeat action probability 0,"),
         ("PongNoFrameskip-v4", "ALE/Pong-v5", "frame skip 1 and repeat action probability 0,"),
+        ("PongNoFrameskip-v4", "ALE/Pong-v5", "is --frame-skip 4 --repeat-action-probability 0 --noop-max 30"),
         ("MsPacman-v0", "ALE/MsPacman-v5", "frame skip drawn from 2 to 4 and repeat action probability 0.25"),
         ("Pong-v5", "ALE/Pong-v5", "--frame-skip"),
         ("Pong", "ALE/Pong-v5", "--repeat-action-probability"),
@@ -704,17 +788,11 @@ def test_spaces_that_are_unknown_or_missing_are_told(space, message):
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_the_frames_of_a_stack_become_channels(channels):
-    class Stacked(gymnasium.Env):
-        observation_space = spaces.Box(0, 255, (4, 40, 48, channels), np.uint8)
-        action_space = spaces.Discrete(2)
-
-        def reset(self, *, seed=None, options=None):
-            return np.arange(4 * 40 * 48 * channels).astype(np.uint8).reshape(self.observation_space.shape), {}
-
-    environment = StateEnvironment(Stacked(), "Stacked-v0")
-    state, _ = environment.reset()
-    frames, _ = environment.env.reset()
-    assert state.shape == environment.observation_space.shape == (40, 48, 4 * channels)
+@pytest.mark.parametrize("channels_first", [False, True])
+def test_the_frames_of_a_stack_become_channels(channels, channels_first):
+    frames = np.arange(4 * 40 * 48 * channels).astype(np.uint8).reshape(4, 40, 48, channels)
+    given = np.moveaxis(frames, -1, 1) if channels_first else frames
+    states, to_state = state_reader(box(given.shape, np.uint8), "Stacked-v0")
+    assert to_state(given).shape == states.shape == (40, 48, 4 * channels)
     for frame in range(4):
-        np.testing.assert_array_equal(state[..., frame * channels : (frame + 1) * channels], frames[frame])
+        np.testing.assert_array_equal(to_state(given)[..., frame * channels : (frame + 1) * channels], frames[frame])

@@ -48,6 +48,16 @@ def test_both_steps_are_the_slow_ones(shape):
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("steps", "times"), [(1, 31.6), (100, 3.24), (1000, 1.26)])
+def test_epsilon_counts_more_than_in_pytorch(steps, times):
+    """PyTorch adds it after the bias of the second moment is corrected; the help of --adam-epsilon says this."""
+    gradients = np.full((steps, 1), 1e-4, np.float32)
+    before = slow_adam(np.zeros(1), gradients[:-1], 1.0)[0]
+    weight, m, v = slow_adam(np.zeros(1), gradients, 1.0)
+    first, second = m / (1 - 0.9**steps), v / (1 - 0.999**steps)
+    np.testing.assert_allclose(before - weight, first / (np.sqrt(second) + times * EPSILON), rtol=2e-3)
+
+
 def test_a_checkpoint_of_the_model_continues_bit_for_bit(tmp_path):
     def model(seed):
         return Model(Config(network="mlp", optimizer="adam"), (4,), np.float32, 3, seed)

@@ -177,7 +177,30 @@ def test_the_policy_loss_and_its_gradient_with_the_options_are_the_slow_ones(bat
     np.testing.assert_allclose(found.value_loss, 0.5 * ((returns - values) ** 2).sum(), rtol=1e-5)
 
 
-def test_equal_advantages_become_zeros():
-    columns = {"returns": tf.fill([3], 2.0), "values": tf.fill([3], 0.5), "mu_values": tf.zeros(3)}
-    config = Config(normalize_advantages=True)
-    assert losses.advantages(Batch(**columns), config).numpy().tolist() == [0, 0, 0]
+NORMALIZED = Config(normalize_advantages=True)
+
+
+@pytest.mark.parametrize("size", [2, 5, 20, 128, 1023, 4096])
+def test_equal_advantages_become_zeros(size):
+    """Rounding gives some of them a mean that differs from all of them."""
+    constants = np.random.default_rng(size).normal(0, 3, 500).astype(np.float32)
+    normalized = tf.function(lambda advantages: losses.normalized(advantages, NORMALIZED))
+    for constant in (*constants, np.float32(0), np.float32(1e30)):
+        assert not normalized(tf.fill([size], constant)).numpy().any()
+
+
+@pytest.mark.parametrize("mean", [0, 1, -1e4])
+def test_advantages_that_differ_little_are_normalized_still(mean):
+    advantages = (mean + np.array([-1, 0, 1, 2]) * max(1e-5, 1e-4 * abs(mean))).astype(np.float32)
+    found = losses.normalized(tf.constant(advantages), NORMALIZED).numpy()
+    np.testing.assert_allclose([found.mean(), found.std()], [0, 1], atol=5e-3)
+
+
+def test_a_single_advantage_stays_as_it_is():
+    """Minus the mean it would be 0, and the policy would never be trained."""
+    assert losses.normalized(tf.constant([-0.7]), NORMALIZED).numpy() == np.float32(-0.7)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_advantages_that_are_not_finite_stay_so(wrong):
+    assert not np.isfinite(losses.normalized(tf.constant([1, wrong, 2], tf.float32), NORMALIZED)).any()

@@ -2,20 +2,27 @@
 
 import math
 import random
+import subprocess
 import sys
 import textwrap
 
 import keras
+import keras_globals
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from ga3c_tf.config import BUILT_IN
+from ga3c_tf.config import BUILT_IN, network_for
 from ga3c_tf.errors import UserError
 from ga3c_tf.model import networks
 from ga3c_tf.model.networks import build_network
 
-OBSERVATIONS = {"small": ((84, 84, 4), np.uint8), "minatar": ((10, 10, 6), np.uint8), "mlp": ((4,), np.float32)}
+OBSERVATIONS = {
+    "small": ((84, 84, 4), np.uint8),
+    "minatar": ((10, 10, 6), np.uint8),
+    "mlp": ((4,), np.float32),
+    "mlp-two-trunks": ((4,), np.float32),
+}
 LARGE = {"large-4": 6, "large-3": 7, "large-2": 11, "large-1": 21}  # with the height and width after its convolutions
 SHAPES = {
     "small": {
@@ -27,6 +34,14 @@ SHAPES = {
     },
     "minatar": {"conv11": (3, 3, 6, 16), "dense1": (8 * 8 * 16, 128), "logits_v": (128, 1), "logits_p": (128, 3)},
     "mlp": {"dense1": (4, 64), "dense2": (64, 64), "logits_v": (64, 1), "logits_p": (64, 3)},
+    "mlp-two-trunks": {
+        "policy1": (4, 64),
+        "policy2": (64, 64),
+        "value1": (4, 64),
+        "value2": (64, 64),
+        "logits_v": (64, 1),
+        "logits_p": (64, 3),
+    },
     **{
         name: {
             "conv11": (8, 8, 4, 32),
@@ -74,17 +89,31 @@ def test_layers_and_outputs(name):
 
 
 @pytest.mark.parametrize(
-    ("observation", "name"),
+    ("observation", "recorded", "new"),
     [
-        (((84, 84, 4), np.uint8), "small"),
-        (((36, 40, 1), np.uint8), "small"),
-        (((10, 10, 4), np.uint8), "minatar"),
-        (((84, 35, 4), np.uint8), "minatar"),
-        (((8,), np.float32), "mlp"),
+        (((84, 84, 4), np.uint8), "small", "small"),
+        (((36, 40, 1), np.uint8), "small", "small"),
+        (((10, 10, 4), np.uint8), "minatar", "minatar"),
+        (((84, 35, 4), np.uint8), "minatar", "minatar"),
+        (((8,), np.float32), "mlp", "mlp-two-trunks"),
     ],
 )
-def test_auto_goes_by_the_observation(observation, name):
-    assert build("auto", observation=observation).name == name
+def test_auto_goes_by_the_observation(observation, recorded, new):
+    assert build("auto", observation=observation).name == recorded
+    assert network_for("auto", observation[0]) == new
+    assert network_for("nature", observation[0]) == "nature"
+
+
+def test_policy_and_value_of_two_trunks_share_nothing():
+    network = build("mlp-two-trunks")
+    with tf.GradientTape(persistent=True) as tape:
+        logits, values = network(states_for("mlp-two-trunks"))
+    variables = [variable.value for variable in network.trainable_variables]
+    reached = [
+        {i for i, gradient in enumerate(tape.gradient(output, variables)) if gradient is not None}
+        for output in (logits, values)
+    ]
+    assert reached[0] | reached[1] == set(range(12)) and not reached[0] & reached[1]
 
 
 def slow_conv(x, kernel, bias, stride, same):
@@ -125,6 +154,11 @@ def slow_forward(name, network, state):
         x = slow_conv(slow_conv(x, *weights["conv12"], 2, False), *weights["conv13"], 1, False)
     if name == "minatar":
         x = slow_conv(x, *weights["conv11"], 1, False)
+    if name == "mlp-two-trunks":
+        of_policy, of_value = (
+            np.tanh(dense(f"{trunk}2", np.tanh(dense(f"{trunk}1", x)))) for trunk in ("policy", "value")
+        )
+        return dense("logits_p", of_policy), dense("logits_v", of_value)[0]
     if name == "mlp":
         x = np.tanh(dense("dense2", np.tanh(dense("dense1", x))))
     else:
@@ -141,6 +175,25 @@ def test_forward_pass_is_the_slow_one(name):
         scale = 1e-5 * max(1.0, np.abs(slow_logits).max(), abs(slow_value))
         np.testing.assert_allclose(logits[b], slow_logits, rtol=1e-4, atol=scale)
         np.testing.assert_allclose(values[b], slow_value, rtol=1e-4, atol=scale)
+
+
+@pytest.mark.parametrize("setting", keras_globals.CHANGED)
+def test_no_global_setting_of_keras_changes_a_network(setting, user_module):
+    """The program may have changed them, or keras.json in the user's home."""
+    users = {"my_networks:of_cells": OBSERVATIONS["minatar"]}
+    observations = {name: OBSERVATIONS[name] for name in ("small", "nature", "minatar", "mlp")} | users
+    states = {name: np.ones((2, *shape), dtype) for name, (shape, dtype) in observations.items()}
+    usual = {name: build(name, observation=observations[name]) for name in observations}
+    expected = {name: [output.numpy() for output in network(states[name])] for name, network in usual.items()}
+    with keras_globals.changed(setting):
+        before = keras_globals.values()
+        for name, network in usual.items():
+            changed = build(name, observation=observations[name])
+            for weight, other in zip(network.weights, changed.weights, strict=True):
+                assert weight.dtype == other.dtype and np.array_equal(weight.numpy(), other.numpy())
+            for output, other in zip(expected[name], changed(states[name]), strict=True):
+                assert output.dtype == other.dtype and np.array_equal(output, other.numpy())
+        assert keras_globals.values() == before
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -169,7 +222,7 @@ def initialized(name, initialization, num_actions=3):
             yield gain, kernel.reshape(-1, kernel.shape[-1]), np.asarray(layer.bias)
 
 
-@pytest.mark.parametrize("name", ["small", "minatar", "mlp"])
+@pytest.mark.parametrize("name", ["small", "minatar", "mlp", "mlp-two-trunks"])
 def test_orthogonal_weights_have_orthogonal_columns_or_rows_of_the_gains_length(name):
     for gain, kernel, bias in initialized(name, "orthogonal"):
         least = kernel.T @ kernel if len(kernel) >= kernel.shape[1] else kernel @ kernel.T
@@ -177,7 +230,7 @@ def test_orthogonal_weights_have_orthogonal_columns_or_rows_of_the_gains_length(
         assert not bias.any()
 
 
-@pytest.mark.parametrize("name", ["small", "minatar", "mlp"])
+@pytest.mark.parametrize("name", ["small", "minatar", "mlp", "mlp-two-trunks"])
 def test_he_weights_are_normal_by_fan_in_and_gain(name):
     for gain, kernel, bias in initialized(name, "he", num_actions=18):
         ratio = kernel.std() * math.sqrt(len(kernel)) / gain
@@ -196,7 +249,7 @@ def test_normalized_images_are_divided_by_255():
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", ["small", "nature", "minatar", "mlp"])
+@pytest.mark.parametrize("name", ["small", "nature", "minatar", "mlp", "mlp-two-trunks"])
 def test_normalized_observations_are_deviations_from_the_mean(name):
     shape, dtype = OBSERVATIONS.get(name, OBSERVATIONS["small"])
     most = 255 if shape == (84, 84, 4) else 1
@@ -234,6 +287,12 @@ def good(state_shape, state_dtype, num_actions):
     hidden = keras.layers.Dense(5)(states)
     values = keras.layers.Dense(1)(hidden)
     return keras.Model(states, (keras.layers.Dense(num_actions)(hidden), keras.ops.squeeze(values, -1)))
+
+def of_cells(state_shape, state_dtype, num_actions):
+    states = keras.Input(state_shape, dtype=state_dtype.name)
+    hidden = keras.layers.Flatten()(keras.layers.Conv2D(3, 3)(keras.layers.Rescaling(1.0)(states)))
+    logits = keras.layers.Dense(num_actions, dtype="float32")(hidden)
+    return keras.Model(states, (logits, keras.ops.squeeze(keras.layers.Dense(1, dtype="float32")(hidden), -1)))
 
 def column_of_values(state_shape, state_dtype, num_actions):
     states = keras.Input(state_shape)
@@ -341,3 +400,12 @@ def test_a_large_network_takes_images_only():
         build("large-2", observation=((4,), np.float32))
     with pytest.raises(UserError, match=r"unknown network 'large-5'.*close: large-4"):
         build("large-5", observation=OBSERVATIONS["small"])
+
+
+def test_keras_with_another_backend_is_refused_in_one_line():
+    program = "import keras; keras.src.backend.config._BACKEND = 'jax'; import ga3c_tf; ga3c_tf.load_agent('pong')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        "ga3c_tf.errors.UserError: Keras has started with the backend jax in this process; it must be tensorflow: "
+        "set KERAS_BACKEND=tensorflow, or import ga3c_tf.model.tensorflow before Keras"
+    )

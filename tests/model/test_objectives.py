@@ -13,15 +13,20 @@ from ga3c_tf.model.tensorflow import tf
 SIZE = 6
 
 
-def gradients(**settings):
+def gradients(size=SIZE, **settings):
     """The gradients of one batch, in the order of the variables, with the losses that are reported."""
     version = tf.Variable(0, dtype=tf.int64)
     network = ActorCritic(Config(network="mlp", **settings), (4,), np.float32, 3, 0, version)
     rng = np.random.default_rng(1)
     batch = batch_of(
-        rng.normal(size=(SIZE, 4)).astype(np.float32),
-        rng.integers(0, 3, SIZE).astype(np.int32),
-        rng.normal(0, 2, SIZE).astype(np.float32),
+        rng.normal(size=(size, 4)).astype(np.float32),
+        rng.integers(0, 3, size).astype(np.int32),
+        rng.normal(0, 2, size).astype(np.float32),
+        mu_values=np.zeros(size, np.float32),
+        mu_log_probabilities=np.log(rng.uniform(0.2, 0.5, size)).astype(np.float32),
+        rewards=rng.normal(0, 2, size).astype(np.float32),
+        lengths=np.ones(size, np.int32),
+        bootstrap_values=np.zeros(size, np.float32),
     )
     found = network.gradients(batch, 0.1)
     return [tensor.numpy() for tensor in found.tensors], found
@@ -55,6 +60,16 @@ def test_the_global_clip_bounds_the_norm_of_all_gradients_together(plain):
     norm = float(np.sqrt(sum(np.square(gradient).sum() for gradient in plain[0])))
     assert_equal(gradients(grad_clip_global=norm / 4)[0], [gradient / 4 for gradient in plain[0]])
     assert_equal(gradients(grad_clip_global=norm * 2)[0], plain[0])
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"advantage": "gae"}, {"clip_ratio": 0.2}, {"correction": "v-trace"}, {"correction": "one-step"}]
+)
+def test_normalized_advantages_train_the_policy_on_single_states_too(settings):
+    """With segments of one step, each may be a batch."""
+    found, _ = gradients(1, t_max=1, normalize_advantages=True, **settings)
+    expected, _ = gradients(1, t_max=1, **settings)
+    assert_equal(found, expected)
 
 
 def reads_lengths(batch, config):

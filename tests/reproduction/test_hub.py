@@ -47,7 +47,7 @@ def test_the_hubs_package_reads_the_card_and_its_score(published):
 def test_the_folder_has_a_video_and_metadata(published):
     assert imageio.get_reader(published / hub.REPLAY).count_frames() > 8
     metadata = json.loads((published / hub.METADATA).read_text())
-    assert metadata["environment"] == "CartPole-v1" and metadata["network"] == "mlp"
+    assert metadata["environment"] == "CartPole-v1" and metadata["network"] == "mlp-two-trunks"
     assert metadata["score"]["mean"] == json.loads((published / "score.json").read_text())["mean"]
     assert {"README.md", "config.json", "curve.svg", weights.SAFETENSORS} <= {path.name for path in published.iterdir()}
     assert not (published / weights.FILE).exists()
@@ -56,7 +56,7 @@ def test_the_folder_has_a_video_and_metadata(published):
 def test_the_safetensors_are_the_weights_of_the_run(published):
     agent = TrainedAgent(published.parent / "run", "best", True, 0, "/CPU:0", print)
     named = load_file(published / weights.SAFETENSORS)
-    assert {"0.dense1.kernel", "1.dense1.bias"} <= set(named)
+    assert {"0.policy1.kernel", "1.policy1.bias"} <= set(named)
     own = agent.model.network.get_weights()
     for name, array in named.items():
         np.testing.assert_array_equal(array, own[int(name.split(".")[0])])

@@ -41,7 +41,7 @@ def test_a_window_starts_empty_and_the_totals_stay():
 
 def test_lags_take_no_more_memory_the_longer_a_window_is():
     """With --log-seconds 3600 a window has millions of states."""
-    stats, rng, lags, agents = Stats(rolling_episodes=2), np.random.default_rng(0), [], []
+    stats, rng, lags, agents = Stats(rolling_episodes=2, by_agent=True), np.random.default_rng(0), [], []
     batches = [(rng.geometric(0.05, size=45) - 1, rng.integers(6, size=45)) for _ in range(300)]
     tracemalloc.start()
     for _ in range(10):

@@ -120,13 +120,29 @@ def test_published_weights_are_loaded_in_the_order_of_their_numbers(name):
             np.testing.assert_array_equal(array, archive[str(number)])
 
 
+def test_weights_recorded_before_networks_were_named_are_those_of_one_trunk(copy, tmp_path):
+    """Records of version 0.2 say 'auto', which meant one trunk for vectors. A run that begins with them has it too."""
+    model = Model(Config(network="mlp"), (4,), np.float32, 2, seed=3)
+    settings = json.loads((copy / "config.json").read_text())
+    assert settings["network"] == "mlp-two-trunks"
+    (copy / "config.json").write_text(json.dumps(settings | {"network": "auto"}))
+    (copy / weights.FILE).write_bytes(weights.packed_weights(model))
+    loaded = TrainedAgent(copy, "best", True, 0, "/CPU:0", print).model.network
+    assert loaded.name == "mlp"
+    for array, expected in zip(loaded.get_weights(), model.network.get_weights(), strict=True):
+        np.testing.assert_array_equal(array, expected)
+    options = ("--preset", "smoke", "--steps", 10, "--run-dir", tmp_path / "run", "--initial-weights", copy)
+    assert ga3c_tf("train", "CartPole-v1", *options).returncode == 0
+    assert read_config(tmp_path / "run").network == "mlp"
+
+
 def test_damaged_weights_are_refused(copy):
     """Or, where the damage is in a time or the like, they are the same."""
     whole = (copy / weights.FILE).read_bytes()
     rng = np.random.default_rng(0)
     refused = 0
     own = TrainedAgent(copy, "best", True, 0, "/CPU:0", print).model
-    model = Model(Config(network="mlp"), (4,), np.float32, 2, seed=0)
+    model = Model(Config(network="mlp-two-trunks"), (4,), np.float32, 2, seed=0)
     for cut in (0, 10, len(whole) // 2, len(whole) - 1):
         (copy / weights.FILE).write_bytes(whole[:cut])
         with pytest.raises(UserError, match="is damaged"):
@@ -320,15 +336,15 @@ def test_weights_that_cannot_be_written_leave_the_earlier_ones_with_their_score(
 
 def test_weights_of_another_network_are_refused(copy):
     with pytest.raises(UserError, match=r"another network: the shape of its array 0 is \(4, 64\), and here \(5, 64\)"):
-        weights.load_weights(copy, Model(Config(network="mlp"), (5,), np.float32, 2, seed=0))
+        weights.load_weights(copy, Model(Config(network="mlp-two-trunks"), (5,), np.float32, 2, seed=0))
 
 
 def test_weights_with_fewer_arrays_are_of_another_network(copy):
     with np.load(copy / weights.FILE) as archive:
         fewer = dict(list(archive.items())[:-1])
     np.savez(copy / weights.FILE, **fewer)
-    with pytest.raises(UserError, match=r"the shape of its array 7 is missing, and here \(2,\)"):
-        weights.load_weights(copy, Model(Config(network="mlp"), (4,), np.float32, 2, seed=0))
+    with pytest.raises(UserError, match=r"the shape of its array 11 is missing, and here \(2,\)"):
+        weights.load_weights(copy, Model(Config(network="mlp-two-trunks"), (4,), np.float32, 2, seed=0))
 
 
 @pytest.mark.parametrize(

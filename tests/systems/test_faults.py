@@ -588,7 +588,8 @@ def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start_and_is_no_stall
     _, training, _ = run_counting(tmp_path, monkeypatch, kind, min_training_batch=100_000, **settings)
     said = capsys.readouterr().out.splitlines()
     assert training.session.stats.updates == 0 and not read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
-    [line] = said
+    line, ending = said
+    assert ending.startswith("no update was made in ")
     pattern = r"a training batch has 100001 states or more: at (\d+) steps per second, about (\d+) s for each"
     speed, seconds = map(int, re.fullmatch(pattern, line).groups())
     assert speed * seconds == pytest.approx(100_001, rel=0.05)

@@ -76,10 +76,10 @@ def counters(agent_steps, time_s=0.0, agents_started=0):
     return {"agent_steps": agent_steps, "time_s": time_s, "agents_started": agents_started, "stats": stats}
 
 
-def training_of(folder, clock, system=Steady, **settings):
+def training_of(folder, clock, system=Steady, warn=print, **settings):
     config = config_of(**settings)
     folder.mkdir(exist_ok=True)
-    return Training(lambda session: system(session, clock), config, SPEC, RunFolder(folder, config), "/CPU:0", print)
+    return Training(lambda session: system(session, clock), config, SPEC, RunFolder(folder, config), "/CPU:0", warn)
 
 
 # what a resumed session continues
@@ -122,6 +122,28 @@ def test_a_resumed_session_shuffles_its_minibatches_anew(clock):
     orders = [order_after(steps) for steps in (0, 500, 900)]
     assert order_after(500) == orders[1]
     assert len({tuple(order) for order in orders}) == 3
+
+
+class Idle(Steady):
+    """Does no update in the time that it has."""
+
+    def poll(self, seconds):
+        self._clock.now += 4
+
+
+def test_a_session_without_an_update_says_so(tmp_path, clock):
+    warnings = []
+    training_of(tmp_path / "idle", clock, Idle, warnings.append, minutes=0.2).run()
+    assert warnings == [
+        "no update was made in 12 s, so nothing was learned; give a larger budget, or fewer --agents, which start "
+        "sooner"
+    ]
+    training_of(tmp_path / "run", clock, Steady, warnings.append, steps=300).run()
+    clock.now += 1000
+    resumed = training_of(tmp_path / "run", clock, Idle, warnings.append, minutes=1.0)
+    resumed.resume()
+    resumed.run()
+    assert warnings[1:] == [warnings[0].replace("12 s", "48 s")]
 
 
 def test_the_summary_of_a_resumed_session_counts_its_own_steps_over_its_own_seconds(tmp_path, clock):

@@ -45,7 +45,26 @@ class Tape(gymnasium.Env):
         return np.array([self._step], np.uint8), reward, done and not self._truncated, done and self._truncated, {}
 
 
-def play_one_episode(config, rewards, actions, values, *, truncated=False):
+class Lives(Tape):
+    """A game of three lives, each of which is played as an episode."""
+
+    lives = 3
+
+    @property
+    def game_continues(self):
+        return self.lives > 0
+
+    def reset(self, *, seed=None, options=None):
+        self.lives = self.lives or 3
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        state, reward, terminated, *rest = super().step(action)
+        self.lives -= terminated
+        return state, reward, terminated, *rest
+
+
+def play_one_episode(config, rewards, actions, values, *, truncated=False, kind=Tape):
     """The segments an agent sends, and (length, score), when it is answered with these actions and values."""
     config = config.replace(num_agents=1)
     memory = RolloutBuffers(config, (1,), "uint8", 4)
@@ -53,7 +72,7 @@ def play_one_episode(config, rewards, actions, values, *, truncated=False):
     episodes = RecordQueue(EPISODE)
     free_slots = deque(memory.slots_of(0))
     seed = np.random.SeedSequence(0)
-    agent = Agent(0, config, Tape(rewards, truncated), memory, training, episodes, free_slots, seed)
+    agent = Agent(0, config, kind(rewards, truncated), memory, training, episodes, free_slots, seed)
     segments = []
     for request in agent.run():
         while len(training):
@@ -90,6 +109,15 @@ def test_the_authors_preset_sends_the_authors_segments(case):
         assert segment["actions"] == chunk["actions"]
         assert segment["returns"] == pytest.approx(chunk["returns"], rel=1e-5, abs=1e-6)
     assert (length, score) == (len(case["rewards"]), pytest.approx(sum(case["rewards"])))
+
+
+@pytest.mark.parametrize("preset", ["default", "nvlabs"])
+def test_an_episode_is_a_whole_game_where_a_lost_life_ends_a_rollout(preset):
+    config = Config.from_values(PRESETS[preset])
+    dropped = preset == "nvlabs"  # this preset does not train on the last step
+    segments, episode = play_one_episode(config, [1.0, 2.0, 4.0], [1, 2, 3], [0.0] * 4, kind=Lives)
+    assert episode == (9, 21.0)
+    assert joined(segments, "states") == [0, 1, 2][: 3 - dropped] * 3
 
 
 def joined(segments, name):
