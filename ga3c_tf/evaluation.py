@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from multiprocessing import forkserver
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from ga3c_tf.config import MOST_EPISODE_STEPS, Config
+from ga3c_tf.console import warn
 from ga3c_tf.environments.environment import describe_environment
-from ga3c_tf.environments.evaluated_environment import make_evaluated_environment
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.offspring import end_offspring
-from ga3c_tf.host.signals import left_to_this_process
-from ga3c_tf.host.working_folder import WorkingFolder
+from ga3c_tf.intervals import mean_interval
 from ga3c_tf.model.model import Model
-from ga3c_tf.processes import choose_socket_folder, main_module_left_alone, with_objects
 from ga3c_tf.runs import weights
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import read_config
-from ga3c_tf.runs.stats import bootstrap_interval
 from ga3c_tf.words import counted
+from ga3c_tf.workers.evaluation_processes import EvaluationProcesses
 
 PARALLEL = 10
 """Number of environments stepped in parallel. It is fixed, so that a seed gives the same scores on every machine."""
+CLOSE_SECONDS = 10.0
+"""Seconds that the environments together may take to close after the last episode."""
 ACTIONS = 1
 """Key of the random stream of the actions. Without it, an environment of the same seed would have the same stream."""
 
@@ -178,81 +174,73 @@ def evaluate(
         most_steps: number of agent steps after which an episode is ended.
 
     Raises:
-        RuntimeError: the process of an environment was killed.
-        Exception: any error of an environment.
+        UserError: a step or reset of an environment took longer than the run's `agent_timeout`, or a reward is not
+            finite.
+        RuntimeError: an environment raised an error, or its process was killed.
     """
     count = min(episodes, PARALLEL)
-    config = agent.config
-    makes = [
-        with_objects(functools.partial(make_evaluated_environment, config, most_steps, seed, number), [config.env_id])
-        for number in range(count)
-    ]
-    choose_socket_folder()
-    with main_module_left_alone(), WorkingFolder():
-        with left_to_this_process():
-            forkserver.ensure_running()
-        environments = AsyncVectorEnv(makes, context="forkserver", autoreset_mode=AutoresetMode.NEXT_STEP)
+    seeds = range(seed * PARALLEL, seed * PARALLEL + count)
+    environments = EvaluationProcesses(agent.config, seeds, most_steps, seed)
     try:
-        played = _play_episodes(agent, environments, episodes, seed)
-    except (EOFError, ConnectionError) as error:  # a broken pipe of the command's output is another matter
-        _kill(environments)
-        raise RuntimeError(f"an environment failed, or its process was killed: {error!r}") from error
+        played = _play_episodes(agent, environments, episodes, count)
     except BaseException:
-        _kill(environments)
+        environments.kill()
         raise
-    environments.close()
-    end_offspring([process.pid for process in environments.processes])
+    _close(environments)
     cut = sum(length == most_steps and not terminated for _, length, terminated in played)
     return Evaluation([score for score, _, _ in played], cut, most_steps)
 
 
-def _kill(environments: AsyncVectorEnv) -> None:
-    """End the processes of the environments at once, even during a step that hangs, and what they have started.
-
-    They ignore SIGTERM, which `close(terminate=True)` would send.
-    """
-    for process in environments.processes:
-        process.kill()
-    for process in environments.processes:
-        process.join()
-    end_offspring([process.pid for process in environments.processes])
-    for pipe in environments.parent_pipes:
-        if pipe is not None:
-            pipe.close()
-    environments.closed = True
+def _close(environments: EvaluationProcesses) -> None:
+    """Close the environments. Whatever happens meanwhile, the scores are kept; an interruption ends the waiting."""
+    try:
+        killed = environments.close(CLOSE_SECONDS)
+    except (KeyboardInterrupt, SystemExit):
+        environments.kill()
+        return
+    if killed:
+        warn(
+            f"after the last episode, {killed} of the environments did not end within {CLOSE_SECONDS:g} s and were "
+            "ended; the scores are complete"
+        )
 
 
 def _play_episodes(
-    agent: TrainedAgent | RandomAgent, environments: AsyncVectorEnv, episodes: int, seed: int
+    agent: TrainedAgent | RandomAgent, environments: EvaluationProcesses, episodes: int, count: int
 ) -> list[tuple[float, int, bool]]:
     """Play the episodes and return each one's score, length and whether it was terminated.
 
     Of n environments, environment i plays the episodes i, i + n, i + 2n and so on. Taking the episodes that end first
-    would favor short ones.
+    would favor short ones. An environment that has played all of its episodes rests.
     """
-    count = environments.num_envs
     quota = [len(range(number, episodes, count)) for number in range(count)]
     played: list[list[tuple[float, int, bool]]] = [[] for _ in range(count)]
     scores = np.zeros(count)
     lengths = np.zeros(count, np.int64)
-    begins = np.zeros(count, bool)  # the step after the end of an episode only resets (NEXT_STEP) and does not count
-    states, _ = environments.reset(seed=[seed * PARALLEL + number for number in range(count)])
-    while any(len(done) < most for done, most in zip(played, quota, strict=True)):
-        states, rewards, terminated, truncated, _ = environments.step(agent.act(states))
-        scores += rewards
-        lengths += ~begins
-        begins = terminated | truncated
-        for number in np.flatnonzero(begins):
-            played[number].append((float(scores[number]), int(lengths[number]), bool(terminated[number])))
-        scores[begins] = lengths[begins] = 0
-    return [episode for done, most in zip(played, quota, strict=True) for episode in done[:most]]
+    begun = environments.play(dict.fromkeys(range(count)))
+    states = np.stack([begun[number].state for number in range(count)])
+    begins = np.zeros(count, bool)  # the order after the end of an episode begins the next one, and is no step
+    while playing := [number for number in range(count) if len(played[number]) < quota[number]]:
+        actions = agent.act(states)
+        orders = {number: None if begins[number] else int(actions[number]) for number in playing}
+        for number, outcome in environments.play(orders).items():
+            states[number] = outcome.state
+            scores[number] += outcome.reward
+            lengths[number] += not begins[number]
+            begins[number] = outcome.terminated or outcome.truncated
+            if begins[number]:
+                played[number].append((float(scores[number]), int(lengths[number]), outcome.terminated))
+                scores[number] = lengths[number] = 0
+    return [episode for episodes_of_one in played for episode in episodes_of_one]
 
 
 def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: bool, seed: int) -> dict:
-    """Return a JSON-ready summary: mean, standard deviation, median, 95 % bootstrap interval, scores and protocol."""
+    """Return a JSON-ready summary: mean, standard deviation, median, 95 % interval, scores and protocol.
+
+    The interval is None for one episode.
+    """
     config = agent.config
     scores = evaluation.scores
-    low, high = bootstrap_interval(scores)
     policy = [f"{agent.checkpoint} checkpoint", "most probable action" if greedy else "actions sampled"]
     protocol = [
         counted(len(scores), "whole episode"),
@@ -274,9 +262,17 @@ def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: b
         "mean": float(np.mean(scores)),
         "std": float(np.std(scores, ddof=1)) if len(scores) > 1 else 0.0,
         "median": float(np.median(scores)),
-        "interval_95": [low, high],
+        "interval_95": list(mean_interval(scores)) if len(scores) > 1 else None,
         "episodes": len(scores),
         "episodes_cut": evaluation.cut,
         "protocol": ", ".join(protocol),
         "scores": scores,
     }
+
+
+def interval_in_words(result: dict) -> str:
+    """Return the interval of a `summary` in words."""
+    if result["interval_95"] is None:
+        return "no interval for one episode"
+    low, high = result["interval_95"]
+    return f"95 % interval {low:.2f} to {high:.2f}"

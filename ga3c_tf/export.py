@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import json
 import os
 import shutil
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import write_aside
+from ga3c_tf.files import json_text, write_aside
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and bad input is rejected without it
     from ga3c_tf.evaluation import TrainedAgent
@@ -103,7 +102,7 @@ def export_agent(agent: TrainedAgent, file: Path, form: str, score: dict[str, An
 
 def _write_metadata(file: Path, metadata: dict[str, Any]) -> None:
     try:
-        write_aside(file, json.dumps(metadata, indent=2) + "\n")
+        write_aside(file, json_text(metadata, indent=2) + "\n")
     except OSError as error:
         raise UserError(f"cannot write {file}: {error.strerror}") from None
 

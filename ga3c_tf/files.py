@@ -1,17 +1,19 @@
-"""Safe file writing: atomic replacement, appending with retries, and locks between processes."""
+"""Safe file writing: atomic replacement, appending with retries, locks between processes, and valid JSON."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import fcntl
+import json
+import math
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 RETRY_SECONDS = 1.0
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -65,6 +67,24 @@ def write_aside(file: Path, text: str, **options) -> None:
     """Replace the content of `file` with `text`, atomically as `atomic_write` does."""
     with atomic_write(file, **options) as stream:
         stream.write(text)
+
+
+def json_text(value: Any, **options: Any) -> str:
+    """Format a value as JSON, with null for numbers that are not finite, which JSON lacks.
+
+    Args:
+        value: what `json.dumps` takes.
+        options: further arguments of `json.dumps`.
+    """
+    return json.dumps(_with_null(value), allow_nan=False, **options)
+
+
+def _with_null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_null(content) for key, content in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_null(content) for content in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class Locked(Exception):

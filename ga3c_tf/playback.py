@@ -37,8 +37,16 @@ OpenGL, whose software version crashes in a process that has loaded TensorFlow: 
 """
 
 
+Report = Callable[[list[float]], None]
+
+
 def record(
-    agent: TrainedAgent, episodes: int, seed: int, file: Path, most_steps: int = MOST_EPISODE_STEPS
+    agent: TrainedAgent,
+    episodes: int,
+    seed: int,
+    file: Path,
+    most_steps: int = MOST_EPISODE_STEPS,
+    report: Report = lambda scores: None,
 ) -> list[float]:
     """Write a video of whole episodes at the game's own speed; return their raw scores.
 
@@ -48,6 +56,7 @@ def record(
         seed: seed of the environment.
         file: file to write, .mp4 (H.264) or .gif.
         most_steps: number of agent steps after which an episode is ended.
+        report: called with the scores before the environment is closed, which may hang.
 
     Raises:
         UserError: the file is neither .mp4 nor .gif, or the environment draws no pictures.
@@ -66,12 +75,19 @@ def record(
         try:
             scores = _play(agent, game, episodes, seed, lambda: video.append(_picture(game)))
             video.finish()
+            report(scores)
         finally:
             video.discard()
     return scores
 
 
-def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int = MOST_EPISODE_STEPS) -> list[float]:
+def play_window(
+    agent: TrainedAgent,
+    episodes: int,
+    seed: int,
+    most_steps: int = MOST_EPISODE_STEPS,
+    report: Report = lambda scores: None,
+) -> list[float]:
     """Play whole episodes in a window; return their raw scores.
 
     Args:
@@ -79,6 +95,7 @@ def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int =
         episodes: number of episodes.
         seed: seed of the environment.
         most_steps: number of agent steps after which an episode is ended.
+        report: called with the scores before the environment is closed, which may hang.
 
     Raises:
         UserError: there is no display, the environment has no window, or none can be opened.
@@ -93,7 +110,9 @@ def play_window(agent: TrainedAgent, episodes: int, seed: int, most_steps: int =
     ):
         with users_errors("no window can be opened"):
             game.reset(seed=seed)
-        return _play(agent, game, episodes, seed, lambda: None)
+        scores = _play(agent, game, episodes, seed, lambda: None)
+        report(scores)
+    return scores
 
 
 @contextlib.contextmanager

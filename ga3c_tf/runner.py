@@ -91,7 +91,7 @@ def new_training(
         check_same_scaling(origin, config)
         load_weights(origin, training.session.model)
     elif config.normalize_observations:
-        training.session.model.standardize(*observation_statistics(config))
+        training.session.model.standardize(*observation_statistics(config, say=warn))
     try:
         run.create(list(command), hardware)
         if origin:

@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import os
+import random
 import re
 import shutil
 import signal
@@ -50,9 +51,11 @@ def test_importing_the_package_is_quick_and_loads_nothing_heavy():
 def test_a_resumed_serial_run_has_other_global_random_numbers(tmp_path):
     """Its environment draws the score of each episode from the global generator."""
     settings = {**SMALL, "serial": True, "run_dir": str(tmp_path / "run")}
+    before = random.getstate(), str(np.random.get_state())  # noqa: NPY002
     run = ga3c_tf.train("helpers:Lottery-v0", steps=40, **settings)
     first = run.episodes()["score"]
     both = run.resume(steps=80, progress=False).episodes()["score"]
+    assert (random.getstate(), str(np.random.get_state())) == before  # noqa: NPY002 - this program keeps its own
     assert 40 <= len(first) < len(both) and not set(first) & set(both[len(first) :])
 
 

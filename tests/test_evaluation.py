@@ -1,6 +1,8 @@
 """Evaluation: every episode counts, however long; whole games; the words of the protocol."""
 
 import itertools
+import multiprocessing
+import random
 import signal
 import time
 
@@ -14,6 +16,7 @@ from PIL import Image, ImageSequence
 from ga3c_tf import evaluation as evaluate
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.intervals import mean_interval
 from ga3c_tf.playback import record
 
 
@@ -84,7 +87,8 @@ def test_the_summary_has_spread_interval_and_protocol():
     result = evaluate.summary(agent, evaluate.Evaluation([1.0, 2.0, 6.0], 0, 100), greedy=True, seed=5)
     assert (result["mean"], result["median"], result["episodes"]) == (3.0, 2.0, 3)
     assert result["std"] == pytest.approx(np.sqrt((4 + 1 + 9) / 2))
-    assert 1.0 <= result["interval_95"][0] < 3.0 < result["interval_95"][1] <= 6.0
+    assert result["interval_95"] == list(mean_interval([1.0, 2.0, 6.0]))
+    assert evaluate.interval_in_words(result) == "95 % interval -3.57 to 9.57"
     for words in (
         "3 whole episodes",
         "best (by rolling score)",
@@ -98,6 +102,23 @@ def test_the_summary_has_spread_interval_and_protocol():
     single = evaluate.summary(agent, evaluate.Evaluation([1.0], 1, 1), greedy=True, seed=5)
     assert single["protocol"].startswith("1 whole episode, ") and "at most 30 no-ops" in single["protocol"]
     assert "1 of them ended after 1 step," in single["protocol"]
+
+
+@pytest.mark.parametrize("episodes", [2, 3, 5, 9])
+def test_the_interval_of_few_episodes_holds_the_mean_as_often_as_it_says(episodes):
+    """A bootstrap holds it in 53, 75, 83 and 89 % of cases."""
+    rng = np.random.default_rng(0)
+    agent = RandomAgent("CartPole-v1")
+    held = 0
+    for scores in rng.normal(100, 20, size=(1000, episodes)).tolist():
+        low, high = evaluate.summary(agent, evaluate.Evaluation(scores, 0, 100), False, 0)["interval_95"]
+        held += low <= 100 <= high
+    assert held / 1000 == pytest.approx(0.95, abs=0.02)
+
+
+def test_one_episode_has_no_interval():
+    result = evaluate.summary(RandomAgent("CartPole-v1"), evaluate.Evaluation([9.0], 0, 100), False, 0)
+    assert result["interval_95"] is None and evaluate.interval_in_words(result) == "no interval for one episode"
 
 
 @pytest.mark.parametrize(
@@ -147,8 +168,68 @@ def test_an_evaluation_can_be_interrupted_while_an_environment_hangs(monkeypatch
 
 def test_a_pipe_that_breaks_in_an_environment_is_an_error():
     """The commands take a broken pipe for their output's, whose reader has gone, and end without an error."""
-    with pytest.raises(RuntimeError, match="an environment failed, or its process was killed: BrokenPipeError"):
+    with pytest.raises(RuntimeError, match="an environment failed: BrokenPipeError: the simulator is gone"):
         evaluate.evaluate(RandomAgent("helpers:BrokenPipe-v0"), 20, seed=0)
+
+
+@pytest.mark.parametrize("kind", ["NeverCloses", "LeavesThread", "LeavesProcess", "RaisesAtClose"])
+def test_the_scores_are_kept_however_the_environments_end(monkeypatch, capsys, kind):
+    monkeypatch.setattr(evaluate, "CLOSE_SECONDS", 1.0)
+    before = multiprocessing.active_children()
+    began = time.monotonic()
+    scores = evaluate.evaluate(RandomAgent(f"unruly:{kind}-v0"), 3, seed=3).scores
+    assert scores == evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 3, seed=3).scores
+    assert time.monotonic() - began < 30 and multiprocessing.active_children() == before
+    if kind != "RaisesAtClose":
+        assert "3 of the environments did not end within 1 s and were ended; the scores are complete" in (
+            capsys.readouterr().err
+        )
+
+
+def test_the_scores_are_kept_if_the_wait_for_the_end_is_interrupted(monkeypatch):
+    def interrupted(self, seconds):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluate.EvaluationProcesses, "close", interrupted)
+    assert len(evaluate.evaluate(RandomAgent("unruly:NeverCloses-v0"), 3, seed=3).scores) == 3
+
+
+def test_an_environment_that_has_played_its_episodes_rests():
+    """It could hang or fail, although nothing depends on it."""
+    scores = evaluate.evaluate(RandomAgent("unruly:StuckAfterItsEpisodes-v0", agent_timeout=5.0), 8, seed=3).scores
+    assert len(set(np.round(scores, 6))) == 2  # short and long episodes
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("helpers:Stuck", "an environment was at one step or reset for 0.7 s, the --agent-timeout of this run"),
+        ("unruly:WithoutNumber", "the environment gave the reward nan; it must be finite"),
+    ],
+)
+def test_an_environment_that_cannot_be_scored_is_refused_in_one_line(kind, message):
+    with pytest.raises(UserError, match=f"^{message}$"):
+        evaluate.evaluate(RandomAgent(f"{kind}-v0", agent_timeout=0.7), 2, seed=0)
+
+
+def test_a_process_that_is_killed_is_an_error():
+    class Killing(RandomAgent):
+        def act(self, states):
+            for process in multiprocessing.active_children():
+                process.kill()
+            return super().act(states)
+
+    with pytest.raises(RuntimeError, match=r"an environment failed, or its process was killed: .*exit code -9"):
+        evaluate.evaluate(Killing("helpers:ShortIsBad-v0"), 2, seed=0)
+
+
+def test_the_random_generators_of_the_program_are_left_alone():
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    expected = random.getstate(), str(np.random.get_state())  # noqa: NPY002
+    evaluate.evaluate(RandomAgent("helpers:Lottery-v0"), 2, seed=0)
+    assert (random.getstate(), str(np.random.get_state())) == expected  # noqa: NPY002
 
 
 def test_an_environment_without_pictures_is_refused(tmp_path):
@@ -209,6 +290,14 @@ def test_an_environment_without_a_rate_has_30_pictures_a_second(tmp_path, monkey
     with Image.open(tmp_path / "x.gif") as picture:
         seconds = sum(frame.info["duration"] for frame in ImageSequence.Iterator(picture)) / 1000
     assert seconds == pytest.approx((score + 1) / 30, rel=0.15)  # each in whole hundredths of a second
+
+
+def test_scores_are_reported_before_the_environment_is_closed(tmp_path, monkeypatch):
+    """It may never return from that."""
+    events = []
+    monkeypatch.setattr(CartPoleEnv, "close", lambda self: events.append("closed"))
+    scores = record(RandomAgent("CartPole-v1"), 1, 0, tmp_path / "x.gif", report=events.append)
+    assert events == [scores, "closed"] and (tmp_path / "x.gif").exists()
 
 
 def test_a_trained_agent_plays_whole_games(tmp_path, monkeypatch):

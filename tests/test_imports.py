@@ -20,7 +20,7 @@ def packages_loaded_by(module: str) -> frozenset[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["workers.agent_process", "environments.evaluated_environment", "workers.supervisor", "cli.main"]
+    "name", ["workers.agent_process", "workers.evaluation_processes", "workers.supervisor", "cli.main"]
 )
 def test_importing_it_does_not_load_tensorflow(name):
     loaded = packages_loaded_by(f"ga3c_tf.{name}")

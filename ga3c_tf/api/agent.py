@@ -34,7 +34,8 @@ class Scores:
         mean: mean of the scores.
         std: sample standard deviation of the scores; 0 for one episode.
         median: median of the scores.
-        interval_95: lower and upper end of the 95 % bootstrap interval of the mean.
+        interval_95: lower and upper end of the 95 % interval of the mean, by Student's t for fewer than 10 episodes and
+            by a bootstrap from 10 on; None for one episode.
         scores: raw score of each episode.
         protocol: how the episodes were played, in words.
     """
@@ -42,7 +43,7 @@ class Scores:
     mean: float
     std: float
     median: float
-    interval_95: tuple[float, float]
+    interval_95: tuple[float, float] | None
     scores: list[float]
     protocol: str
 
@@ -114,8 +115,9 @@ class Agent:
         _check_range("max_episode_steps", max_episode_steps, 1)
         self._trained.seed_actions(seed)
         found = summary(self._trained, evaluate(self._trained, episodes, seed, max_episode_steps), self._greedy, seed)
-        low, high = found["interval_95"]
-        return Scores(found["mean"], found["std"], found["median"], (low, high), found["scores"], found["protocol"])
+        ends = found["interval_95"]
+        interval = (ends[0], ends[1]) if ends else None
+        return Scores(found["mean"], found["std"], found["median"], interval, found["scores"], found["protocol"])
 
     def record(self, file: str | Path, episodes: int = 1, seed: int = 0) -> list[float]:
         """Write a video of whole episodes and return their raw scores.

@@ -19,6 +19,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.config.presets import BUDGETS, USUAL_PRESET
 from ga3c_tf.console import say, warn
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.random_states import global_generators_kept
 from ga3c_tf.host.scheduling import scheduling_restored
 from ga3c_tf.plugins import objects_called
 from ga3c_tf.runner import new_training, resumed_training
@@ -104,6 +105,7 @@ class Run:
         return dict(read_columns(self.path / "episodes.csv", EPISODE_COLUMNS))
 
 
+@global_generators_kept()
 def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress: bool = True, **settings: Any) -> Run:
     """Train an agent until its budget is reached, and return the run.
 
@@ -134,6 +136,7 @@ def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress
     return _run(*new_training(config, _command("train"), warn, given=given), progress, trust_code=True)
 
 
+@global_generators_kept()
 def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False, **changes: Any) -> Run:
     """Continue the training of a run folder from its newest checkpoint.
 

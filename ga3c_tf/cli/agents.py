@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shlex
 from pathlib import Path
@@ -17,6 +16,7 @@ from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, tru
 from ga3c_tf.cli.terminal import command_line, exit_on_signals
 from ga3c_tf.console import warn
 from ga3c_tf.errors import UserError
+from ga3c_tf.files import check_writable, json_text, write_aside
 from ga3c_tf.words import counted
 
 MOST_DIGITS = 18
@@ -68,7 +68,7 @@ def evaluate(
     exit_on_signals()
     result = summary(agent, play_episodes(agent, episodes, seed, max_episode_steps), not sample, seed)
     policy = "random policy" if random else f"after {result['agent_steps']:,} agent steps"
-    print(json.dumps(result) if as_json else _in_words(result, policy))
+    print(json_text(result) if as_json else _in_words(result, policy))
     if output:
         _write(output, result)
 
@@ -106,12 +106,15 @@ def play(
 
     agent = _trained_agent(run, checkpoint, sample, seed, device)
     exit_on_signals()
+
+    def report(scores: list[float]) -> None:
+        values = f"score{'s' if len(scores) > 1 else ''} {', '.join(f'{score:g}' for score in scores)}"
+        print(f"{'shown' if video is None else video}: {counted(len(scores), 'episode')}, {values}", flush=True)
+
     if video is None:
-        scores = play_window(agent, episodes, seed, max_episode_steps)
+        play_window(agent, episodes, seed, max_episode_steps, report)
     else:
-        scores = record(agent, episodes, seed, video, max_episode_steps)
-    values = f"score{'s' if len(scores) > 1 else ''} {', '.join(f'{score:g}' for score in scores)}"
-    print(f"{'shown' if video is None else video}: {counted(len(scores), 'episode')}, {values}")
+        record(agent, episodes, seed, video, max_episode_steps, report)
 
 
 @click.command()
@@ -254,10 +257,11 @@ def _in_words(result: dict[str, Any], policy: str) -> str:
         result: summary from `evaluation.summary`.
         policy: description of the policy that was evaluated.
     """
-    low, high = result["interval_95"]
+    from ga3c_tf.evaluation import interval_in_words
+
     return (
         f"{result['env_id']}, {policy}: mean {result['mean']:.2f} "
-        f"(95 % interval {low:.2f} to {high:.2f}), standard deviation {result['std']:.2f}, "
+        f"({interval_in_words(result)}), standard deviation {result['std']:.2f}, "
         f"median {result['median']:.2f}\n"
         f"protocol: {result['protocol']}"
     )
@@ -269,8 +273,6 @@ def _check_output(file: Path) -> None:
     Raises:
         UserError: it cannot be written.
     """
-    from ga3c_tf.files import check_writable
-
     try:
         if not file.exists():
             check_writable(file.parent)
@@ -285,9 +287,7 @@ def _write(file: Path, result: dict[str, Any]) -> None:
 
     A link stays one, and a pipe or device is written to.
     """
-    from ga3c_tf.files import write_aside
-
-    text = json.dumps(result, indent=2) + "\n"
+    text = json_text(result, indent=2) + "\n"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         target = Path(os.path.realpath(file))

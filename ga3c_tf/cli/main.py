@@ -20,12 +20,16 @@ from ga3c_tf.cli import agents, figures, tools, training
 from ga3c_tf.config.elsewhere import setting_called
 from ga3c_tf.console import discard_unwritten, prepare_output, say, warn
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.processes import exit_not_held_up
 from ga3c_tf.host.signals import EndedBySignal
 
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of writing output that are no fault of the command, such as a full disk or a closed terminal."""
+EXIT_SECONDS = 5.0
+"""Seconds that the program may take to end by itself after its command."""
 
 
+@exit_not_held_up(EXIT_SECONDS, warn)
 def main() -> None:
     """Run the command and exit.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import rich_click as click
 
 from ga3c_tf.cli.options import FiniteRange, setting_options
 from ga3c_tf.cli.terminal import exit_on_signals
 from ga3c_tf.config import Config
 from ga3c_tf.console import warn
+from ga3c_tf.files import json_text
 
 BENCH_SETTINGS = (
     "num_agents",
@@ -52,7 +51,7 @@ def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -
         warn(f"{note}; now: {in_words(config)}")
     exit_on_signals()
     result = run_bench(config, device.split(","), seconds, warn)
-    print(json.dumps(result) if as_json else report(result))
+    print(json_text(result) if as_json else report(result))
 
 
 @click.command()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
-import math
 import os
 import secrets
 import signal
@@ -23,6 +21,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
 from ga3c_tf.console import OutputClosed, discard_unwritten, say, warn
 from ga3c_tf.errors import BudgetReached, Diverged, UserError
+from ga3c_tf.files import json_text
 from ga3c_tf.host.signals import ENDING
 from ga3c_tf.plugins import named_code
 from ga3c_tf.runs import outcomes
@@ -151,7 +150,7 @@ def _run(training, run, as_json: bool) -> int:
         run.close()
     for number in ENDING:  # everything is saved, so a late signal must not change the exit code
         signal.signal(number, signal.SIG_IGN)
-    say(_as_json(summary) if as_json else ending(summary, bool(named_code(run.config))))
+    say(json_text(summary) if as_json else ending(summary, bool(named_code(run.config))))
     discard_unwritten()
     return 128 + received[0] if received else 0
 
@@ -159,11 +158,4 @@ def _run(training, run, as_json: bool) -> int:
 def _print_ended(ended: str, as_json: bool) -> None:
     """Print the reason why a training ended early as one JSON object, if `as_json`; a readable message follows."""
     if as_json:
-        say(json.dumps({"ended": ended}))
-
-
-def _as_json(summary: dict) -> str:
-    """Format a summary as one JSON object, with null for not-a-number, which JSON lacks."""
-    return json.dumps(
-        {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in summary.items()}
-    )
+        say(json_text({"ended": ended}))

@@ -11,6 +11,8 @@ Importing this module loads neither OpenCV nor the emulator, so that a CartPole 
 from __future__ import annotations
 
 import contextlib
+import functools
+import multiprocessing
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +21,7 @@ import gymnasium
 from gymnasium import spaces
 
 from ga3c_tf.config import ATARI, SMALLEST_SCREEN, Config, option_of
+from ga3c_tf.console import warn
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.environments.registered import is_made_by_class, make_passed, make_registered
@@ -26,7 +29,7 @@ from ga3c_tf.environments.states import on_one_line, state_reader
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.offspring import offspring_ends_with_program
 from ga3c_tf.host.working_folder import WorkingFolder
-from ga3c_tf.plugins import OBJECT, users_errors
+from ga3c_tf.plugins import OBJECT, one_line, users_errors
 from ga3c_tf.processes import allow_children
 
 
@@ -197,6 +200,19 @@ class StateEnvironment(gymnasium.Wrapper):
             return self.env.render()
         except gymnasium.error.DependencyNotInstalled as error:
             raise UserError(f"cannot draw: {on_one_line(error)}") from None
+
+    def close(self) -> None:
+        """Close the environment. An error is no reason to lose what it was used for, and gives a line at most."""
+        try:
+            self.env.close()
+        except (Exception, SystemExit) as error:  # an environment may raise anything, and may end the program
+            if multiprocessing.parent_process() is None:  # the processes of agents would repeat it
+                _warn_once(f"{self._env_id} cannot be closed: {one_line(error)}; this is ignored")
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    warn(text)
 
 
 def modules_used(config: Config) -> list[str]:

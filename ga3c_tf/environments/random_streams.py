@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ga3c_tf.config import Config
+from ga3c_tf.host.random_states import global_generators_kept
 
 AGENTS = 1
 EVALUATION = 3
@@ -45,10 +46,6 @@ def global_generators_seeded(seed: int | None, *key: int) -> Iterator[None]:
         seed: seed of the run or of the evaluation.
         key: key of the random stream, as for `seed_global_generators`.
     """
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002 - only the legacy generator is global
-    seed_global_generators(seed, *key)
-    try:
+    with global_generators_kept():
+        seed_global_generators(seed, *key)
         yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002

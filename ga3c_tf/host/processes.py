@@ -1,4 +1,4 @@
-"""Process groups and their processor time, and the end of a process with its parent."""
+"""Process groups and their processor time, the end of a process with its parent, and an end that nothing holds up."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import contextlib
 import ctypes
 import os
 import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
 
 import psutil
 
@@ -39,3 +42,34 @@ def end_with_parent() -> None:
     """
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+@contextlib.contextmanager
+def exit_not_held_up(seconds: float, say: Callable[[str], None]) -> Iterator[None]:
+    """End the program at most some seconds after the block, whatever user code has left behind in this process.
+
+    Otherwise Python would wait for ever for threads and processes that an environment has started and not ended.
+
+    Args:
+        seconds: seconds that the program may take to end by itself.
+        say: called with one line if it does not.
+    """
+    code: str | int | None = 1
+    try:
+        yield
+    except SystemExit as ending:
+        code = ending.code
+        raise
+    finally:
+        number = code if isinstance(code, int) else int(code is not None)
+        threading.Thread(target=_exit_after, args=(seconds, number, say), daemon=True).start()
+
+
+def _exit_after(seconds: float, code: int, say: Callable[[str], None]) -> None:
+    time.sleep(seconds)
+    names = [thread.name for thread in threading.enumerate() if not thread.daemon and thread.name != "MainThread"]
+    left = f"threads ({', '.join(names)})" if names else "threads or processes"
+    try:
+        say(f"user code, such as an environment, has left {left} running; the program is ended nevertheless")
+    finally:
+        os._exit(code)

@@ -6,7 +6,6 @@ float32 [B], the same as those of `Model.predict`.
 
 from __future__ import annotations
 
-import json
 import logging
 import warnings
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.files import json_text
 from ga3c_tf.model.model import Model
 from ga3c_tf.model.networks import MOST_DEVIATIONS, Standardize, keras_settings
 from ga3c_tf.model.tensorflow import keras, plain_path, tf
@@ -101,7 +101,7 @@ def _finish_onnx(file: Path, metadata: dict[str, Any]) -> None:
     import onnx
 
     model = onnx.load(file)
-    values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in metadata.items()}
+    values = {name: value if isinstance(value, str) else json_text(value) for name, value in metadata.items()}
     onnx.helper.set_model_props(model, values)
     for tensor in (*model.graph.input, *model.graph.output):
         tensor.type.tensor_type.shape.dim[0].dim_param = "batch"

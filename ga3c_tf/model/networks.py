@@ -16,6 +16,7 @@ import numpy as np
 
 from ga3c_tf.config import SMALLEST_SCREEN, check_name, network_of_record
 from ga3c_tf.errors import UserError
+from ga3c_tf.host.random_states import global_generators_kept
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.plugins import users_errors, users_function
 
@@ -325,6 +326,7 @@ def _draw_he(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.nd
 _INITIALIZERS: dict[str, Draw] = {"fan-in": _draw_fan_in, "orthogonal": _draw_orthogonal, "he": _draw_he}
 
 
+@global_generators_kept()  # Keras draws its seeds from them
 def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, seed: int) -> keras.Model:
     build = users_function(name, f"network {name!r}")
     keras.utils.set_random_seed(seed % 2**32)

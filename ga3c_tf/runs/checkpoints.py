@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 
 from ga3c_tf.errors import Diverged, UserError
-from ga3c_tf.files import sync
+from ga3c_tf.files import json_text, sync
 from ga3c_tf.model.tensorflow import plain_path, tf
 
 KEEP_LAST = 3
@@ -85,10 +85,10 @@ class Checkpoints:
         try:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
-            self._counters.assign(json.dumps(counters))
+            self._counters.assign(json.dumps(counters))  # only read here, as it was: not every number has to be finite
             with plain_path(aside) as plain:
                 self._checkpoint.write(f"{plain}/{FILE}")
-            (aside / "score.json").write_text(json.dumps({"rolling_score": rolling_score}) + "\n")
+            (aside / "score.json").write_text(json_text({"rolling_score": rolling_score}) + "\n")
             for file in aside.iterdir():
                 _sync(file)
         except (OSError, tf.errors.OpError) as error:

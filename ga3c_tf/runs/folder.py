@@ -17,7 +17,7 @@ from typing import IO
 from ga3c_tf.config import Config
 from ga3c_tf.console import warn
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import NO_LOCK, lock, write_aside
+from ga3c_tf.files import NO_LOCK, json_text, lock, write_aside
 from ga3c_tf.host.machine import machine, package_versions, source_version
 
 BEFORE_SETTINGS = ("command.txt", "meta.json", "lock")
@@ -184,7 +184,7 @@ class RunFolder:
                 **hardware,
             }
         )
-        write_aside(file, json.dumps({"sessions": sessions}, indent=2) + "\n")
+        write_aside(file, json_text({"sessions": sessions}, indent=2) + "\n")
 
     def _changes(self) -> dict[str, list]:
         """Return the old and the new value of each setting that has changed since the previous session."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, Divergence, SegmentLag
 
-BOOTSTRAP_ENTRIES = 1_000_000
-"""Maximum number of scores in the resamples held in memory at once."""
 MEASURED = (*Divergence._fields, *SegmentLag._fields)
 """Names of the quantities that each update measures besides the policy lag of its batch."""
 NO_AGENTS = np.empty(0, np.int64)
@@ -213,17 +211,3 @@ def _percentile(counts: np.ndarray, percent: float) -> float:
     place = percent / 100 * (ends[-1] - 1)
     below, above = np.searchsorted(ends, [math.floor(place), math.ceil(place)], side="right")
     return float(below + (above - below) * (place % 1))
-
-
-def bootstrap_interval(scores, confidence: float = 0.95, resamples: int = 10_000) -> tuple[float, float]:
-    """Return the percentile bootstrap interval of the mean of `scores` [n].
-
-    The random generator is seeded, so the same scores give the same interval.
-    """
-    scores = np.asarray(scores, np.float64)
-    rng = np.random.default_rng(0)
-    at_once = max(1, BOOTSTRAP_ENTRIES // len(scores))
-    sizes = [(min(at_once, resamples - start), len(scores)) for start in range(0, resamples, at_once)]
-    means = np.concatenate([scores[rng.integers(len(scores), size=size)].mean(axis=1) for size in sizes])
-    low, high = np.percentile(means, [50 * (1 - confidence), 50 * (1 + confidence)])
-    return float(low), float(high)

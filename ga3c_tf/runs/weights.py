@@ -21,7 +21,7 @@ import numpy as np
 
 from ga3c_tf.config import option_of
 from ga3c_tf.errors import UserError
-from ga3c_tf.files import atomic_write, check_writable
+from ga3c_tf.files import atomic_write, check_writable, json_text
 from ga3c_tf.plugins import one_line
 from ga3c_tf.runs.folder import read_config
 
@@ -109,7 +109,7 @@ def save_weights(folder: Path, content: bytes, config_json: str, score: dict, na
     Raises:
         UserError: the folder cannot be written; existing files are unchanged.
     """
-    score_json = json.dumps(score, indent=2) + "\n"
+    score_json = json_text(score, indent=2) + "\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         contents = {name: content, "config.json": config_json.encode(), SCORE: score_json.encode()}

@@ -110,14 +110,19 @@ class AgentSupervisor:
             return AgentError(text)
         return AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
 
-    def join(self, meanwhile: Callable[[], None]) -> None:
-        """Wait for processes whose pipes are closed; kill those that still run after STOP_SECONDS in all.
+    def join(self, meanwhile: Callable[[], None], seconds: float = STOP_SECONDS) -> int:
+        """Wait for processes whose pipes are closed; kill those that still run after some seconds in all.
 
         Args:
             meanwhile: called repeatedly. It must read what the processes write: a process that waits for room in a full
                 pipe does not notice that its own pipe is closed.
+            seconds: seconds that all processes together may take.
+
+        Returns:
+            The number of processes that were killed.
         """
-        deadline = time.monotonic() + STOP_SECONDS
+        deadline = time.monotonic() + seconds
+        killed = 0
         for process in list(self._processes.values()):
             while process.exitcode is None and time.monotonic() < deadline:
                 process.join(POLL_SECONDS)
@@ -125,7 +130,9 @@ class AgentSupervisor:
             if process.exitcode is None:
                 process.kill()
                 process.join()
+                killed += 1
         end_offspring(self._ids())
+        return killed
 
     def end(self, number: int, why: str) -> None:
         """Kill one process; it then counts as one that has ended unexpectedly, and `why` is its error."""

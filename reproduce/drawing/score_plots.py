@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import LogLocator
 
+from ga3c_tf.intervals import mean_interval
 from ga3c_tf.reproduce.drawing.canvas import (
     COLORS,
     FONT,
@@ -23,7 +24,6 @@ from ga3c_tf.reproduce.drawing.canvas import (
     save,
     short_number,
 )
-from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.runs.curve import Columns
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
 

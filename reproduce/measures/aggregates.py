@@ -15,7 +15,12 @@ ROUNDING = 1e-12
 
 
 def interquartile_mean(values: Sequence[float] | np.ndarray) -> float:
-    """Return the mean of the middle half of the values; values at the quartiles count in part."""
+    """Return the mean of the middle half of the values; not-a-number if there are none, or if one is not-a-number.
+
+    Values at the quartiles count in part, so this is exact for any number of values. rliable (Agarwal et al. 2021)
+    instead leaves out the whole values below a quarter of their number at each end, as `scipy.stats.trim_mean` does.
+    Both agree where the number of values is divisible by 4.
+    """
     return float(_interquartile_means(np.asarray(values, float)[None])[0])
 
 
@@ -51,9 +56,11 @@ def probability_of_improvement(
         confidence: confidence level of the interval.
 
     Returns:
-        Probability, lower end and upper end.
+        Probability, lower end and upper end; all are not-a-number if a group is empty or has a value that is.
     """
     pairs = [(np.asarray(mine, float), np.asarray(theirs, float)) for mine, theirs in zip(ours, others, strict=True)]
+    if not pairs or any(not len(group) or np.isnan(group).any() for pair in pairs for group in pair):
+        return math.nan, math.nan, math.nan
     steps = math.lcm(*(2 * len(mine) * len(theirs) for mine, theirs in pairs))  # steps * share is a whole number
     point = float(np.mean([_wins(mine, theirs).mean() for mine, theirs in pairs]))
     distribution = np.ones(1)
@@ -108,6 +115,8 @@ def _interquartile_means(samples: np.ndarray) -> np.ndarray:
     """Return the interquartile mean of each row of `samples` [m, n]: [m]."""
     ordered = np.sort(samples, axis=1)
     count = ordered.shape[1]
+    if not count:
+        return np.full(len(samples), np.nan)
     edges = np.arange(count + 1)
     weights = np.clip(np.minimum(edges[1:], 0.75 * count) - np.maximum(edges[:-1], 0.25 * count), 0, None)
     return ordered @ (weights / weights.sum())

@@ -38,7 +38,7 @@ def score_by(curve: Curve, place: float, against: str) -> float:
         against: 'agent_steps' or 'time_s'.
     """
     places = curve[against]
-    if not len(places) or places[-1] < place:
+    if not len(places) or not places[-1] >= place:  # the place may be not-a-number
         return math.nan
     return float(curve["rolling_score"][np.searchsorted(places, place)])
 

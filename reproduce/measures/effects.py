@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import t as t_dist
 from scipy.stats import ttest_1samp
 
-from ga3c_tf.reproduce.measures.intervals import student_interval
+from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS
 
 Pair = TypeVar("Pair", bound=Hashable)
@@ -52,7 +52,7 @@ def paired_effect(ours: Mapping[Pair, float], others: Mapping[Pair, float], limi
         limit: difference to test against.
 
     Returns:
-        The effect on `ours` minus `others`; `NOTHING` if there is no pair.
+        The effect on `ours` minus `others`; `NOTHING` if there is no pair. Its numbers are not-a-number if a value is.
     """
     differences = np.array([ours[pair] - others[pair] for pair in ours if pair in others])
     if not len(differences):
@@ -60,11 +60,11 @@ def paired_effect(ours: Mapping[Pair, float], others: Mapping[Pair, float], limi
     low, high = student_interval(differences)
     chance = math.nan
     freedom = math.nan
-    if len(differences) >= LEAST_SEEDS and np.ptp(differences) > ROUNDING:
+    if len(differences) >= LEAST_SEEDS and np.ptp(differences) <= ROUNDING:
+        chance = _sign_test(differences - limit)
+    elif len(differences) >= LEAST_SEEDS and np.isfinite(differences).all():
         chance = float(ttest_1samp(differences, limit).pvalue)
         freedom = len(differences) - 1
-    elif len(differences) >= LEAST_SEEDS:
-        chance = _sign_test(differences - limit)
     return Effect(float(np.mean(differences)), low, high, chance, len(differences), limit, freedom)
 
 

@@ -38,9 +38,9 @@ class OpenTest(NamedTuple):
         slightly fewer runs.
 
         Returns:
-            A number of at least 1; infinity if it would be more than `MOST`.
+            A number of at least 1; infinity if it would be more than `MOST`, or if the test has not-a-number.
         """
-        if self._power(MOST) < POWER:
+        if not self._power(MOST) >= POWER:
             return math.inf
         if self._power(1.0) >= POWER:
             return 1.0

@@ -58,4 +58,5 @@ def has_left_random(seeds: Sequence[float], episodes: int, random: RandomPolicy 
     if random is None or len(seeds) < LEAST_SEEDS:
         return True
     error = random.deviation * math.sqrt(1 / episodes + 1 / random.episodes)
-    return min(seeds) > random.mean + float(norm.ppf(1 - CHANCE)) * error
+    limit = random.mean + float(norm.ppf(1 - CHANCE)) * error
+    return all(seed > limit for seed in seeds)

@@ -10,7 +10,7 @@ from typing import Any
 
 import jinja2
 
-from ga3c_tf.reproduce.measures.intervals import mean_interval
+from ga3c_tf.intervals import mean_interval
 from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS
 
 SINGLE_PRECISION = 1e-7

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ga3c_tf.reproduce.measures.intervals import mean_interval
+from ga3c_tf.intervals import mean_interval
 from ga3c_tf.reproduce.measures.planning import OpenTest
 
 HOLDS = "supported"
@@ -116,9 +116,9 @@ def score_verdict(
     """
     if not seeds:
         return "not run"
-    if paper is None:
-        return "nothing to compare with"
     mean = float(np.mean(seeds))
+    if paper is None or np.isnan(mean):
+        return "nothing to compare with"
     way = 0.0 if random is None else max(0.0, paper - random)
     limit = paper - SCORE_MARGIN * way
     if random is None or not way:
@@ -146,7 +146,7 @@ def share_lost(scores: Scores, steps: Scores, gain: float) -> float:
         gain: gain above which a run counts as having learned; any dip would be a multiple of a smaller gain.
 
     Returns:
-        The share of the agent steps; not-a-number for a run that never learned.
+        The share of the agent steps; not-a-number for a run that never learned or has a score that is.
     """
     places, drops = _drops(scores, gain)
     if not len(drops):
@@ -156,9 +156,9 @@ def share_lost(scores: Scores, steps: Scores, gain: float) -> float:
 
 
 def collapsed(scores: Scores, gain: float) -> float:
-    """Return 1.0 if a run has lost more than half of its gain at the end, else 0.0; not-a-number if it never learned.
+    """Return 1.0 if a run has lost more than half of its gain at the end, else 0.0.
 
-    The gain is defined as for `share_lost`.
+    The gain is defined as for `share_lost`, and so is what is not-a-number.
     """
     _, drops = _drops(scores, gain)
     return float(drops[-1] > COLLAPSED) if len(drops) else float("nan")
@@ -167,7 +167,7 @@ def collapsed(scores: Scores, gain: float) -> float:
 def _drops(scores: Scores, gain: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the drawdowns after a run has learned: their places, and their sizes as shares of the gain so far."""
     values = np.asarray(scores, float)
-    if not len(values):
+    if not len(values) or np.isnan(values).any():
         return np.empty(0, int), np.empty(0)
     best = np.maximum.accumulate(values)
     places = np.flatnonzero(best - values[0] > gain)

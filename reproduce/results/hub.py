@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from ga3c_tf.evaluation import TrainedAgent
-from ga3c_tf.files import write_aside
+from ga3c_tf.files import json_text, write_aside
 from ga3c_tf.metadata import describe_agent
 from ga3c_tf.reproduce.measures.text import lines_of
 
@@ -27,7 +26,7 @@ def card(lines: list[str], agent: TrainedAgent, folder: Path, score: dict) -> li
         score: scores from `evaluation.summary`.
     """
     metadata = describe_agent(agent, score)
-    write_aside(folder / METADATA, json.dumps(metadata, indent=2) + "\n")
+    write_aside(folder / METADATA, json_text(metadata, indent=2) + "\n")
     rows = [[name.replace("_", " "), " ".join(str(value).split())] for name, value in metadata["preprocessing"].items()]
     name = folder.resolve().name
     use = lines_of("hub.md", name=name, file=METADATA, network=metadata["network"], rows=rows)

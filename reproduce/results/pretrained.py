@@ -23,12 +23,17 @@ PAPERS = "GA3C (1 day, GPU)"
 
 
 class Score(NamedTuple):
-    """The mean score of one evaluation, with its 95 % interval over episodes."""
+    """The mean score of one evaluation, with its 95 % interval over episodes: not-a-number for one episode."""
 
     episodes: int
     mean: float
     low: float
     high: float
+
+    @property
+    def interval(self) -> str:
+        """The interval as it stands after the mean; empty where there is none."""
+        return "" if math.isnan(self.low) else f" [{number(self.low)}, {number(self.high)}]"
 
     def text_beside(self, shown: Score) -> str:
         """Return the mean, with the number of episodes if it is not that of the other evaluation."""
@@ -60,7 +65,8 @@ def rows(
     for file in sorted(weights.glob(f"*/{SCORE}")):
         try:
             score = json.loads(file.read_text(encoding="utf-8"))
-            evaluation = Score(score["episodes"], score["mean"], *score["interval_95"])
+            ends = score["interval_95"] or (math.nan, math.nan)  # the score of one episode has no interval
+            evaluation = Score(score["episodes"], score["mean"], *ends)
             env_id = score["env_id"]
             millions = number(score["agent_steps"] / 1e6)
             minutes = number(score["training"]["minutes"]) if "training" in score else "-"
@@ -80,7 +86,7 @@ def rows(
                 env_id,
                 [
                     f"[{name}]({link}/{name})" if (file.parent / CARD).exists() else name,
-                    f"{number(shown.mean)} [{number(shown.low)}, {number(shown.high)}]{below}",
+                    f"{number(shown.mean)}{shown.interval}{below}",
                     str(shown.episodes),
                     *(details if training else []),
                     number(papers.get(game)),

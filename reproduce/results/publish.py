@@ -13,7 +13,7 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.evaluation import TrainedAgent, evaluate, summary
+from ga3c_tf.evaluation import TrainedAgent, evaluate, interval_in_words, summary
 from ga3c_tf.files import write_aside
 from ga3c_tf.playback import record
 from ga3c_tf.reproduce.measures.text import lines_of
@@ -205,6 +205,7 @@ def _card(
         "card.md",
         name=file.parent.resolve().name,
         score=score,
+        interval=interval_in_words(score),
         ended=ended,
         before=before,
         origin=ORIGIN,

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ga3c_tf.files import locked, write_aside
+from ga3c_tf.files import json_text, locked, write_aside
 from ga3c_tf.host.calibration import calibrate
 from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
@@ -104,7 +104,7 @@ def _execute(
         # 3. Train and evaluate; run.json comes last, since it says that the run has ended.
         result = _result(spec, folder, lock.with_suffix(".txt"))
         folder.mkdir(parents=True, exist_ok=True)
-        write_aside(folder / RUN_FILE, json.dumps(result, indent=2) + "\n")
+        write_aside(folder / RUN_FILE, json_text(result, indent=2) + "\n")
 
 
 def _prepare_folder(spec: RunSpec, runs: Path, force: bool, say: Callable[[str], None]) -> None:

@@ -477,6 +477,14 @@ def test_resume_after_kill_9_continues_from_the_last_checkpoint(tmp_path):
     assert episodes == list(range(1, summary["episodes"] + 1))
 
 
+def test_every_json_file_of_a_run_is_valid(run):
+    """The score of the first checkpoint is not a number, which Python would write as NaN."""
+    files = sorted(run[0].rglob("*.json"))
+    assert {file.name for file in files} == {"config.json", "meta.json", "score.json"}
+    for file in files:
+        json.loads(file.read_text(), parse_constant=lambda name: pytest.fail(f"a file has {name}"))
+
+
 def test_evaluate_gives_the_same_scores_for_the_same_seed(run):
     arguments = ("evaluate", run[0], "--episodes", 12, "--checkpoint", "latest", "--json")
     first, again, other = (json.loads(ga3c_tf(*arguments, "--seed", seed).stdout) for seed in (1, 1, 2))
@@ -524,6 +532,35 @@ def test_evaluate_in_words_and_into_a_file(run, tmp_path):
     assert done.stdout.startswith("CartPole-v1, random policy: mean ")
 
 
+def test_a_thread_that_an_environment_leaves_does_not_hold_up_the_end_of_a_command(tmp_path):
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").write_text("")
+    began = time.monotonic()
+    done = ga3c_tf("train", "unruly:LeavesThread-v0", "--run-dir", tmp_path / "taken")
+    assert done.returncode == 2 and time.monotonic() - began < 20
+    refusal, left = done.stderr.splitlines()
+    assert "taken" in refusal
+    assert left == (
+        "ga3c-tf: user code, such as an environment, has left threads (Thread-1 (sleep)) running; the program is ended "
+        "nevertheless"
+    )
+
+
+def test_an_environment_that_cannot_be_closed_gives_one_line(tmp_path):
+    (tmp_path / "config.json").write_text(Config(env_id="unruly:RaisesAtClose-v0").to_json())
+    done = ga3c_tf("evaluate", tmp_path, "--random", "--trust-code")
+    assert done.returncode == 0 and "30 whole episodes" in done.stdout
+    [line] = done.stderr.splitlines()
+    assert line.endswith("unruly:RaisesAtClose-v0 cannot be closed: OSError: the simulator has gone; this is ignored")
+
+
+def test_ctrl_c_while_the_environments_of_an_evaluation_begin_prints_no_tracebacks(tmp_path):
+    """It printed 7 to 20, of the processes that had begun."""
+    (tmp_path / "config.json").write_text(Config(env_id="unruly:InterruptedAtItsStart-v0").to_json())
+    done = ga3c_tf("evaluate", tmp_path, "--random", "--trust-code", process_group=0)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
+
+
 def test_a_result_is_written_through_links_and_into_pipes(tmp_path):
     (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
     agents._write(tmp_path / "link.json", {"mean": 1.0})
@@ -543,7 +580,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_episodes(tmp_path):
 
 def test_scores_are_printed_even_if_the_file_cannot_be_written(run):
     done = ga3c_tf("evaluate", run[0], "--episodes", 1, "--output", "/dev/full")
-    assert done.returncode == 2 and "95 % interval" in done.stdout
+    assert done.returncode == 2 and "(no interval for one episode)" in done.stdout
     assert "cannot write /dev/full: No space left on device" in done.stderr
 
 

@@ -1,11 +1,14 @@
 """The mean and variance of states under the random policy, against NumPy on all states at once."""
 
+import itertools
+
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 from ga3c_tf.config import Config
+from ga3c_tf.environments import statistics
 from ga3c_tf.environments.statistics import observation_statistics
 
 
@@ -52,6 +55,20 @@ def test_they_are_those_of_all_states(config):
 def test_the_seed_decides_them(config):
     first, again, other = (observation_statistics(each, 50)[0] for each in (config, config, config.replace(seed=4)))
     assert np.array_equal(first, again) and not np.array_equal(first, other)
+
+
+def test_a_slow_environment_says_so_and_is_not_measured_for_ever(config, monkeypatch):
+    """Each step of this one takes a second."""
+    seconds = itertools.count()
+    monkeypatch.setattr(statistics.time, "monotonic", lambda: float(next(seconds)))
+    Recorded.shown.clear()
+    lines = []
+    mean, _ = observation_statistics(config, say=lines.append)
+    assert len(lines) == 6 and len(Recorded.shown) < 80
+    assert lines[0].endswith("step 11 of 10,000 of the random policy; the training begins within 50 s")
+    assert "mean and deviation are of 61 steps instead of 10,000" in lines[-1]
+    expected = [state for state in Recorded.shown if state[2] < 7][:61]
+    np.testing.assert_allclose(mean, np.mean(expected, axis=0), rtol=1e-5)
 
 
 class Global(Recorded):

@@ -1,6 +1,7 @@
 """The networks: shapes, the paper's forward pass in NumPy, initial weights, users' networks, and errors."""
 
 import math
+import random
 import subprocess
 import sys
 import textwrap
@@ -325,7 +326,9 @@ def user_module(tmp_path, monkeypatch):
 
 
 def test_a_users_network(user_module):
+    before = random.getstate(), str(np.random.get_state())  # noqa: NPY002
     first, again, other = (build("my_networks:good", seed, observation=((4,), np.float32)) for seed in (1, 1, 2))
+    assert (random.getstate(), str(np.random.get_state())) == before  # noqa: NPY002 - the program keeps its own
     assert [tuple(output.shape) for output in first(np.zeros((6, 4), np.float32))] == [(6, 3), (6,)]
     for a, b in zip(first.weights, again.weights, strict=True):
         assert np.array_equal(np.asarray(a), np.asarray(b))

@@ -1,9 +1,12 @@
 """Aggregates of runs under several conditions: what they are, and how often chance is taken for an improvement."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import trim_mean
 
+from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.figures.lag.corrections import (
     ADDED_SEEDS,
     CLAIM_CONFIDENCE,
@@ -20,7 +23,6 @@ from ga3c_tf.reproduce.measures.aggregates import (
     probability_of_improvement,
     stratified_interquartile_mean,
 )
-from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.verdicts import NO_DIFFERENCE
 
 
@@ -34,6 +36,22 @@ def test_the_interquartile_mean_is_that_of_the_middle_half():
         mean == pytest.approx((trim_mean(values[:20], 0.25) + trim_mean(values[20:], 0.25)) / 2) and low < mean < high
     )
     assert stratified_interquartile_mean([[10] * 5, [0] * 5])[0] == 5  # a condition that fails counts
+
+
+@pytest.mark.parametrize("values", [[], [math.nan], [1.0, math.nan, 2.0, 3.0]])
+def test_what_has_no_values_or_not_a_number_has_no_aggregate(values):
+    """The interquartile mean of nothing was 0, and not-a-number counted as a loss."""
+    assert math.isnan(interquartile_mean(values))
+    assert np.isnan(stratified_interquartile_mean([[1.0, 2.0], values])).all()
+    assert np.isnan(probability_of_improvement([[1.0, 2.0], values], [[1.0], [0.0]])).all()
+    assert np.isnan(probability_of_improvement([[1.0], [0.0]], [[1.0, 2.0], values])).all()
+
+
+def test_rliable_leaves_out_whole_values():
+    """Its mean is that of `scipy.stats.trim_mean`, as the docstring says."""
+    values = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+    assert trim_mean(values, 0.25) == pytest.approx((2 + 4 + 8) / 3)
+    assert interquartile_mean(values) == pytest.approx((0.75 * 2 + 4 + 0.75 * 8) / 2.5)
 
 
 def test_the_probability_of_improvement_counts_pairs_of_runs():

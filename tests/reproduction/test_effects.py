@@ -35,6 +35,23 @@ def test_an_effect_is_the_mean_difference_of_the_seeds_that_both_have():
     assert effect.chance == pytest.approx(0.0742, abs=1e-4)
 
 
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+@pytest.mark.parametrize("place", range(3))
+def test_a_value_that_is_not_finite_leaves_nothing_to_test(wrong, place):
+    """The sign test of equal differences gave p = 0.002 for ten of them, and the verdict 'not supported'."""
+    values = by_seed([1.0, 2.0, 4.0])
+    values[place + 1] = wrong
+    others = by_seed([0.5, 1.0, 1.5])
+    for effect in (
+        paired_effect(values, others),
+        paired_ratio(values, others),
+        welch_effect([*values.values()], [*others.values()]),
+        growth([values, others]),
+    ):
+        assert math.isnan(effect.chance) and math.isnan(effect.low) and math.isnan(effect.freedom)
+        assert judged({"": effect})[""].verdict == NO_DIFFERENCE
+
+
 @pytest.mark.parametrize(
     ("differences", "chance"), [([1] * 5, 0.0625), ([1, 1, 1], 0.25), ([-1] * 6, 0.03125), ([0, 0, 0], 1.0)]
 )

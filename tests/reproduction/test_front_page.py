@@ -94,14 +94,15 @@ def test_of_several_evaluations_the_one_with_most_episodes_is_shown(checkout):
         pretrained.rows(weights, paper, "w", {})
 
 
-def test_weights_that_were_played_here_are_in_the_summary_of_the_users_page(checkout):
+@pytest.mark.parametrize(("interval", "shown"), [([17.0, 20.0], " [17, 20]"), (None, "")])
+def test_weights_that_were_played_here_are_in_the_summary_of_the_users_page(checkout, interval, shown):
     played = checkout / "mine" / "weights" / "pong"
     played.mkdir(parents=True)
     shutil.copytree(ROOT / "results" / "paper", checkout / "mine" / "paper")
-    score = {"env_id": "ALE/Pong-v5", "agent_steps": 18, "mean": 18.6, "interval_95": [17.0, 20.0], "episodes": 5}
+    score = {"env_id": "ALE/Pong-v5", "agent_steps": 18, "mean": 18.6, "interval_95": interval, "episodes": 5}
     (played / "score.json").write_text(json.dumps(score))  # as `evaluate --output` writes it, without a card
     summary, _, _ = write_pages(ResultsFolder(checkout / "mine"), print).read_text().partition("## Limitations")
-    assert "| pong | 18.6 [17, 20] | - | 1.8e-05 | - | - | 18 |" in summary
+    assert f"| pong | 18.6{shown} | - | 1.8e-05 | - | - | 18 |" in summary
 
 
 def test_machines_of_a_kind_are_named_once():

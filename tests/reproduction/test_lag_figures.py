@@ -10,11 +10,11 @@ import pytest
 from invented_runs import SESSION, Drawn, failed, invent, labelled, made, of_session
 from scipy.stats import ttest_ind
 
+from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.drawing import lag_plots
 from ga3c_tf.reproduce.figures.lag import corrections, divergences, lag_boundary, minimum_batch, policy_lag, tolerance
 from ga3c_tf.reproduce.figures.lag.minimum_batch import SHORT, Label
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.verdicts import (
     EQUAL_WIDE,

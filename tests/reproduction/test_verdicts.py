@@ -7,6 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ga3c_tf.reproduce.measures.curves import score_by
+from ga3c_tf.reproduce.measures.planning import OpenTest
+from ga3c_tf.reproduce.measures.random_policy import RandomPolicy, has_left_random
 from ga3c_tf.reproduce.measures.text import mean_ci, number, table
 from ga3c_tf.reproduce.measures.verdicts import (
     NO_DIFFERENCE,
@@ -118,3 +121,13 @@ def test_numbers_as_text():
     assert mean_ci([]) == "-" and mean_ci([3.0]) == "3 (1 seed)"
     assert mean_ci([1.0, 1.0, 1.0]) == "1 [1, 1] (3 seeds)"
     assert table(["a", "b"], [["1", "x|y"]]) == ["| a | b |", "| --- | --- |", "| 1 | x\\|y |"]
+
+
+def test_scores_that_are_not_a_number_decide_nothing():
+    nan = float("nan")
+    assert score_verdict([1.0, nan], 10, 1) == score_verdict([nan] * 3, 10, 1) == "nothing to compare with"
+    for scores in ([nan, 5.0, 1.0], [0.0, 5.0, nan]):
+        assert np.isnan([share_lost(scores, [1, 2, 3], 1), collapsed(scores, 1)]).all()
+    assert not has_left_random([9.0, nan, 9.0], 10, RandomPolicy(1.0, 1.0, 10))
+    assert OpenTest(nan, 1.0, 2.0, 0.05).times_the_runs() == np.inf
+    assert np.isnan(score_by({"agent_steps": np.arange(3.0), "rolling_score": np.ones(3)}, nan, "agent_steps"))

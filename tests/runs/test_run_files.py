@@ -16,7 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import Diverged, UserError
-from ga3c_tf.files import atomic_write, locked, write_aside
+from ga3c_tf.files import atomic_write, json_text, locked, write_aside
 from ga3c_tf.runs import folder
 from ga3c_tf.runs import log as run_log
 from ga3c_tf.runs.checkpoints import Checkpoints
@@ -525,3 +525,8 @@ def test_a_checkpoint_that_was_not_finished_does_not_count(tmp_path, weights):
         checkpoints.restore()
     checkpoints.save(1, {}, 0.0)
     assert checkpoints.steps() == [1]
+
+
+def test_json_has_null_for_numbers_that_are_not_finite():
+    value = {"mean": float("nan"), "scores": [1.5, float("inf")], "more": ({"low": float("-inf"), "n": 2},)}
+    assert json_text(value) == '{"mean": null, "scores": [1.5, null], "more": [{"low": null, "n": 2}]}'

@@ -1,4 +1,4 @@
-"""Rates, policy lag, rolling score and interval against hand-made numbers."""
+"""Rates, policy lag and rolling score against hand-made numbers."""
 
 import math
 import time
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
-from ga3c_tf.runs.stats import Stats, bootstrap_interval
+from ga3c_tf.runs.stats import Stats
 
 
 def test_rates_and_means_of_a_window():
@@ -102,23 +102,6 @@ def test_totals_continue_from_a_stored_state():
     again.episode(6.0)
     assert again.rolling_score == 3.0
     assert (again.episodes, again.predictions, again.updates, again.trained_samples) == (3, 7, 1, 2)
-
-
-def test_the_interval_of_the_mean_is_near_the_normal_one_and_repeats():
-    scores = np.random.default_rng(5).normal(10, 2, size=400)
-    low, high = bootstrap_interval(scores)
-    assert (low, high) == bootstrap_interval(scores)
-    assert low == pytest.approx(scores.mean() - 1.96 * 0.1, abs=0.03)
-    assert high == pytest.approx(scores.mean() + 1.96 * 0.1, abs=0.03)
-    assert bootstrap_interval([3.0, 3.0]) == (3.0, 3.0)
-
-
-def test_the_interval_is_the_same_however_many_resamples_are_held_at_once(monkeypatch):
-    scores = np.random.default_rng(5).normal(size=7)
-    expected = bootstrap_interval(scores)
-    for entries in (1, 50, 10**9):
-        monkeypatch.setattr("ga3c_tf.runs.stats.BOOTSTRAP_ENTRIES", entries)
-        assert bootstrap_interval(scores) == expected
 
 
 def test_what_updates_measure_is_a_mean_over_states_of_those_that_measured_it():

@@ -84,7 +84,9 @@ def test_an_environment_without_pictures_is_published_without_one(published, tmp
 
     monkeypatch.setattr(publish, "record", refuse)
     agent = TrainedAgent(published.parent / "run", "latest", True, 0, "/CPU:0", print)
-    publish.publish(published.parent / "run", tmp_path / "pole", agent, 1, 0, "publish")
+    score = publish.publish(published.parent / "run", tmp_path / "pole", agent, 1, 0, "publish")
+    assert score["interval_95"] is None
+    assert "(no interval for one episode, standard deviation" in (tmp_path / "pole" / "README.md").read_text()
     assert "Mean raw score" in (card := (tmp_path / "pole" / "README.md").read_text()) and weights.EPISODE not in card
     assert not (tmp_path / "pole" / weights.EPISODE).exists()
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.lag.divergences import (
     BOOTSTRAP,
@@ -27,7 +28,6 @@ from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end, score_at_start
 from ga3c_tf.reproduce.measures.effects import welch_effect
-from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, LEAST_SEEDS, RUNS_MISSING, Claim, Finding, interval_verdict

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ga3c_tf.intervals import mean_interval
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, smoke_spec
 from ga3c_tf.reproduce.figures.lag.tolerance import (
     ADAPTIVE,
@@ -25,7 +26,6 @@ from ga3c_tf.reproduce.figures.lag.tolerance import (
 )
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_start
-from ga3c_tf.reproduce.measures.intervals import mean_interval
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import (
     FAILS,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, on_one_machine
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.measures.effects import paired_ratio
-from ga3c_tf.reproduce.measures.intervals import student_interval
 from ga3c_tf.reproduce.measures.judging import effect_verdict
 from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Claim, Finding, interval_verdict
