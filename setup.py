@@ -98,7 +98,7 @@ setup(
             "ipykernel>=6.29,<8",
         ],
     },
-    entry_points={"console_scripts": ["ga3c-tf = ga3c_tf.cli.main:main"]},
+    entry_points={"console_scripts": ["ga3c-tf = ga3c_tf.cli.main:program"]},
     classifiers=[
         "Intended Audience :: Science/Research",
         "Operating System :: POSIX :: Linux",

@@ -30,6 +30,11 @@ EXIT_SECONDS = 5.0
 
 
 @exit_not_held_up(EXIT_SECONDS, warn)
+def program() -> None:
+    """Run the command as a program of its own, which ends soon afterwards whatever user code has left running."""
+    main()
+
+
 def main() -> None:
     """Run the command and exit.
 

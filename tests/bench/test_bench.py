@@ -29,7 +29,7 @@ def test_a_short_bench_prints_one_object_with_everything(tmp_path):
     assert list(tmp_path.iterdir()) == []
     assert {"machine", "commit", "dirty", "versions", "settings", "network", "window_s", "took_s"} <= set(result)
     assert (result["settings"]["num_agents"], result["settings"]["min_training_batch"]) == (4, 10)
-    assert (result["network"], result["window_s"], list(result["devices"])) == ("mlp", 0.1, ["cpu"])
+    assert (result["network"], result["window_s"], list(result["devices"])) == ("mlp-two-trunks", 0.1, ["cpu"])
     device = result["devices"]["cpu"]
     assert len(device["windows"]) == result["windows"] == 20 and len(device["rounds"]) == result["rounds"] == 4
     assert set(device["components"]["update_ms"]) == {"5", "15", "25", "45", "85", "128"}

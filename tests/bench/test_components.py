@@ -106,7 +106,7 @@ def test_a_model_that_cannot_be_is_refused(settings, device, words, monkeypatch)
 def test_predictions_and_updates_are_timed_by_batch():
     with ComponentProcess(model_components, CARTPOLE, "cpu") as model:
         found = model.measure(0.1)
-    assert (model.facts["device"], model.facts["network"]) == ("cpu", "mlp")
+    assert (model.facts["device"], model.facts["network"]) == ("cpu", "mlp-two-trunks")
     assert list(found["prediction_ms"]) == prediction_sizes(CARTPOLE)
     assert list(found["update_ms"]) == training_sizes(CARTPOLE)
     times = [*found["prediction_ms"].values(), *found["update_ms"].values()]
