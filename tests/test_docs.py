@@ -219,6 +219,12 @@ def test_the_table_of_presets_has_their_values():
     assert [row[: row.rindex("|", 0, -1) + 1].rstrip() for row in rows] == expected
 
 
+def test_the_table_beside_stable_baselines3_is_that_of_its_curves():
+    command = [sys.executable, "examples/compare_sb3.py", "--table", "docs/data/vectors.csv"]
+    table = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert table in (ROOT / "docs" / "vectors.md").read_text()
+
+
 def test_the_readme_and_the_page_about_clusters_say_the_same():
     for page in (README, ROOT / "docs" / "scaling.md"):
         text = " ".join(page.read_text().split())
