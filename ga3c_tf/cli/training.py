@@ -27,7 +27,7 @@ from ga3c_tf.plugins import named_code
 from ga3c_tf.runs import outcomes
 
 TUNED = {"small": "tuned", "minatar": "tuned-small", "mlp-two-trunks": "tuned-vector"}
-"""Preset that learns in fewer steps than the default one, by the network that fits the observations."""
+"""Preset that is tuned for some kind of observations, by the network that fits them."""
 
 
 def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
@@ -82,7 +82,7 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
     training, run = new_training(config, command_line(), warn, ray, given)
     by_default = get_current_context().get_parameter_source("preset") == ParameterSource.DEFAULT
     if by_default and (tuned := TUNED.get(run.config.network)):
-        say(f"ga3c-tf: the default preset has the paper's settings; --preset {tuned} learns in far fewer steps")
+        say(f"ga3c-tf: the default preset has the paper's settings; --preset {tuned} is tuned for such observations")
     return _run(training, run, as_json)
 
 

@@ -126,7 +126,7 @@ def test_whoever_starts_with_the_default_preset_is_told_of_the_tuned_one(argumen
     monkeypatch.setattr("ga3c_tf.runner.new_training", new_training)
     monkeypatch.setattr(training_commands, "_run", lambda *_: 0)
     cli.commands["train"].main(arguments, standalone_mode=False)
-    told = f"ga3c-tf: the default preset has the paper's settings; --preset {preset} learns in far fewer steps\n"
+    told = f"ga3c-tf: the default preset has the paper's settings; --preset {preset} is tuned for such observations\n"
     assert capsys.readouterr().out == (told if preset else "")
 
 
