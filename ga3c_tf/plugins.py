@@ -44,9 +44,9 @@ def name_of(function: Callable[..., Any]) -> str:
         UserError: the function cannot be sent to another process.
     """
     called = f"{OBJECT}:{getattr(function, '__name__', type(function).__name__)}"
+    _check_copyable(called, function)
     names = (called if number == 1 else f"{called}-{number}" for number in itertools.count(1))
     name = next(name for name in names if _objects.get(name, function) is function)
-    _check_copyable(name, function)
     _objects[name] = function
     return name
 

@@ -300,6 +300,7 @@ def smoke_spec(game: str, seed: int, system: str = "ga3c", **settings: Any) -> R
         "min_training_batch": 20,
         "steps": 3000,
         "log_seconds": 1.0,
+        "rolling_episodes": 20,
     }
     scores = game in NINE_GAMES or game not in GAMES
     scored: dict[str, Any] = {"evaluation_episodes": 1, "random_play": True} if scores else {}

@@ -56,7 +56,7 @@ def test_the_folder_has_a_video_and_metadata(published):
 def test_the_safetensors_are_the_weights_of_the_run(published):
     agent = TrainedAgent(published.parent / "run", "best", True, 0, "/CPU:0", print)
     named = load_file(published / weights.SAFETENSORS)
-    assert {"0.policy1.kernel", "1.policy1.bias"} <= set(named)
+    assert {"0.value1.kernel", "2.policy1.kernel"} <= set(named)
     own = agent.model.network.get_weights()
     for name, array in named.items():
         np.testing.assert_array_equal(array, own[int(name.split(".")[0])])
