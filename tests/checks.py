@@ -108,8 +108,7 @@ def poisoned(monkeypatch, updates):
         number = next(numbers)
         result = original(self, *args)
         if number in updates:
-            result.value_loss = float("nan")
-            result.applied = False
+            return result._replace(value_loss=float("nan"), applied=False)
         return result
 
     monkeypatch.setattr(helpers.CheckingModel, "train", train)
@@ -142,7 +141,7 @@ class Killed(GA3C):
         if self._killed < self.kills and time.monotonic() >= self._next:
             stepped = self._killed > 0 or steps[self.agents.all()].min() > 10
             processes = self.agents.processes._processes
-            if stepped and len(processes) == self.agents.answers._homes.max() + 1:  # all replaced
+            if stepped:
                 self._next = time.monotonic() + self.pause
                 os.kill(self._random.choice(list(processes.values())).pid, signal.SIGKILL)
                 self._killed += 1
@@ -150,7 +149,7 @@ class Killed(GA3C):
             self._after = steps.copy()
 
     def all_replaced(self):
-        return self.session.lost.count >= self.kills and not self.agents.replacing
+        return self.session.lost.count >= self.kills
 
     def ended(self, by_budget):
         steps = self.session.memory.steps
@@ -263,9 +262,9 @@ class CheckingReplica(helpers.CheckingModel):
         self._copied_version = shared.version
 
     def predict(self, states):
-        policy, values, _ = super().predict(states)
+        prediction = super().predict(states)
         self.chosen.update({helpers.decode(state): self._copied_version for state in states})
-        return policy, values, self._copied_version
+        return prediction._replace(version=self._copied_version)
 
     def train(self, *args):
         super().train(*args)

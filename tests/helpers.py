@@ -8,7 +8,6 @@ import struct
 import subprocess
 import threading
 import time
-from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -17,7 +16,8 @@ from gymnasium import spaces
 import ga3c_tf
 from ga3c_tf.remote.actor import RemoteAgents
 from ga3c_tf.remote.bridge import Bridge
-from ga3c_tf.rollouts.divergence import UNKNOWN
+from ga3c_tf.rollouts.contracts import Prediction, UpdateRecord, UpdateResult
+from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN
 from ga3c_tf.systems.a3c.shared_weights import rmsprop_step
 from ga3c_tf.workers.agent_process import errors_told
 from ga3c_tf.workers.supervisor import DIVERGED
@@ -312,9 +312,15 @@ gymnasium.register("Exiting-v0", ExitingEnvironment)
 
 def update_result(version):
     """What a model's `train` returns, of an update whose numbers nobody looks at."""
-    return SimpleNamespace(
-        policy_loss=0.0, value_loss=0.0, entropy=0.0, divergence=UNKNOWN, version=version, applied=True
-    )
+    return UpdateResult(0.0, 0.0, 0.0, UNKNOWN, version, applied=True)
+
+
+def update_record(lags, policy_loss=0.0, value_loss=0.0, entropy=0.0, agents=None, divergence=UNKNOWN, within=None):
+    """What an observer is told of an update with these lags."""
+    lags = np.asarray(lags)
+    agents = np.zeros(len(lags), np.int64) if agents is None else agents
+    result = UpdateResult(policy_loss, value_loss, entropy, divergence, 1, applied=True)
+    return UpdateRecord(lags, agents, result, NO_SEGMENTS if within is None else within)
 
 
 class CheckingModel:
@@ -334,7 +340,8 @@ class CheckingModel:
         with self._lock:
             self.batch_sizes.append(len(states))
             self.chosen.update(dict.fromkeys(places, self._version))
-            return policy, np.array([value_at(*place) for place in places], np.float32), self._version
+            values = np.array([value_at(*place) for place in places], np.float32)
+            return Prediction(policy, values, self._version)
 
     def train(self, batch, learning_rate, beta):
         rows = [

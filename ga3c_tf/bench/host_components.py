@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing import connection
 from typing import Any
@@ -19,8 +18,10 @@ from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.environment import describe_environment, make_environment
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.contracts import Prediction
 from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, ServerGone
 from ga3c_tf.rollouts.reply_pipes import ReplyPipes
+from ga3c_tf.rollouts.segments import FreeSlots
 from ga3c_tf.workers.agent import Agent
 
 ENVIRONMENT_SHARE = 0.6
@@ -106,7 +107,7 @@ class _Agents:
         self._memory.policy[:] = 1 / spec.num_actions
         self._training_queue = IndexQueue()
         self._episodes = RecordQueue(EPISODE)
-        self._free_slots = {number: deque(self._memory.slots_of(number)) for number in range(group)}
+        self._slots = FreeSlots(self._memory)
         self._runs = [
             Agent(
                 number,
@@ -115,10 +116,10 @@ class _Agents:
                 self._memory,
                 self._training_queue,
                 self._episodes,
-                free_slots,
+                self._slots.of_agent[number],
                 np.random.SeedSequence(config.seed, spawn_key=(number,)),
             ).run()
-            for number, free_slots in self._free_slots.items()
+            for number in range(group)
         ]
 
     def ms_per_step(self, seconds: float) -> float:
@@ -139,8 +140,8 @@ class _Agents:
                 self._take_segments()
 
     def _take_segments(self) -> None:
-        for slot in self._training_queue.get(1000).tolist():
-            self._free_slots[slot // self._memory.slots_per_agent].append(slot)
+        for slot in self._training_queue.get(1000)["index"].tolist():
+            self._slots.released(slot)
         while len(self._episodes):
             self._episodes.get(1000)
 
@@ -163,7 +164,9 @@ class _RoundTrips:
         waiting = self._group
         while waiting:
             requests = self._requests.get(waiting)
-            self._answers.predicted(self._memory.agents_of(requests))
+            rows = len(requests)
+            prediction = Prediction(np.ones((rows, 1), np.float32), np.zeros(rows, np.float32), 0)
+            self._answers.answer(requests, prediction)
             waiting -= len(requests)
 
 

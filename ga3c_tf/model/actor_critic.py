@@ -20,6 +20,7 @@ from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.rmsprop import clip_by_average_norm
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, Batch
+from ga3c_tf.rollouts.contracts import Prediction
 from ga3c_tf.rollouts.divergence import UNKNOWN, Divergence, divergence
 
 COLUMNS = STEP_COLUMNS | SEGMENT_COLUMNS
@@ -118,7 +119,7 @@ class ActorCritic:
             self._check_minibatches()
             self._empty_columns = [tf.zeros((0,), column.dtype) for column in columns]
 
-    def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    def predict(self, states: np.ndarray) -> Prediction:
         """Return policy [B, A] float32, values [B] float32 and version for states [B, *state_shape].
 
         The weights used include every update up to this version. An update still running in another thread may be
@@ -130,7 +131,7 @@ class ActorCritic:
         self._check_states(states)
         with tf.device(self._device):
             policy, values, version = self._predict(tf.constant(states))
-        return policy.numpy(), values.numpy(), int(version.numpy())
+        return Prediction(policy.numpy(), values.numpy(), int(version.numpy()))
 
     def gradients(self, batch: Batch, beta: float) -> Gradients:
         """Compute losses and gradients of one batch.

@@ -6,7 +6,6 @@ B is the number of states in a batch, A the number of actions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,18 +16,7 @@ from ga3c_tf.model.graph_call import direct_call, trace
 from ga3c_tf.model.rmsprop import RMSProp
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.divergence import Divergence
-
-
-class TrainResult(NamedTuple):
-    """Result of one update: the losses before the weights changed, and the version after."""
-
-    policy_loss: float  # -(advantage objective + beta * entropy), summed over the batch
-    value_loss: float  # 0.5 * (R - V)^2, summed over the batch
-    entropy: float  # entropy of the policy in nats, averaged over the batch
-    divergence: Divergence  # divergence of the policy from those that chose the batch's actions
-    version: int  # number of updates done, including this one if it was applied
-    applied: bool  # False for a skipped update, whose loss or gradient was not finite: no weights have changed
+from ga3c_tf.rollouts.contracts import UpdateResult
 
 
 class Model:
@@ -84,7 +72,7 @@ class Model:
             gradients = [tf.TensorSpec(variable.shape, variable.dtype) for variable in variables]
             self._apply = direct_call(trace(self._update_graph, [tf.TensorSpec((), tf.float32), *gradients]))
 
-    def train(self, batch: Batch, learning_rate: float, beta: float) -> TrainResult:
+    def train(self, batch: Batch, learning_rate: float, beta: float) -> UpdateResult:
         """Update the weights on one batch. Skip the update where its losses or gradients are not finite.
 
         Args:
@@ -101,7 +89,7 @@ class Model:
             with tf.device(self._device):
                 [version] = self._apply(tf.constant(learning_rate, tf.float32), *found.tensors)
         losses = (found.policy_loss, found.value_loss, found.entropy)
-        return TrainResult(*losses, found.divergence, int(version.numpy()), found.finite)
+        return UpdateResult(*losses, found.divergence, int(version.numpy()), found.finite)
 
     def standardize(self, mean: np.ndarray, variance: np.ndarray) -> None:
         """Set the mean and variance by which the network standardizes states.

@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 
 from ga3c_tf.config import Config
 from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, SegmentEnd, Step, in_order_of
+from ga3c_tf.rollouts.contracts import Prediction
 from ga3c_tf.rollouts.shared_memory import SharedMemory
 
 
@@ -100,6 +101,12 @@ class RolloutBuffers:
     def agents_of(self, state_indices: np.ndarray) -> np.ndarray:
         """Return the agents to which the states with these indices belong."""
         return state_indices // ((self.t_max + 1) * self.slots_per_agent)
+
+    def write_predictions(self, agents: np.ndarray, prediction: Prediction) -> None:
+        """Write predictions, one for each of these agents (uint32 [n]), to the agents' rows."""
+        self.policy[agents] = prediction.policy
+        self.value[agents] = prediction.value
+        self.version[agents] = prediction.version
 
     def slots_of(self, agent: int) -> range:
         """Return the segment slots that an agent owns."""

@@ -12,19 +12,20 @@ import os
 import struct
 import termios
 import threading
-from collections import deque
 from multiprocessing import connection
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 INDEX = np.dtype(np.uint32)
+MESSAGE = np.dtype([("index", INDEX), ("generation", INDEX)])
+"""Message of an agent process: index of a state or slot, and generation of the process (`ReplyPipes`)."""
 EPISODE = np.dtype([("agent", np.int64), ("length", np.int64), ("score", np.float64)])
 STOP = 0xFFFFFFFF
-"""Record that ends one reader of an index queue."""
-ENDED = 1 << 31
-"""Bit that marks the record after the last segment of a dead agent process in the training queue."""
-PIPE_RECORDS = 16_384
-"""Number of indices that a pipe can hold."""
+"""Index in a message that ends one reader of an index queue."""
+PIPE_MESSAGES = 8_192
+"""Number of messages that a pipe can hold."""
 
 
 class ServerGone(Exception):
@@ -32,6 +33,13 @@ class ServerGone(Exception):
 
     This is not a BrokenPipeError, because an environment may raise that for its own reasons.
     """
+
+
+class Writable(Protocol):
+    """The end of a queue that agents write to."""
+
+    def put(self, record: ArrayLike) -> None:
+        """Write one record, or an array of records."""
 
 
 class RecordQueue:
@@ -53,7 +61,7 @@ class RecordQueue:
         # a process that also held the reading end would never notice that the server has died
         return {"dtype": self.dtype, "writer": self.writer}
 
-    def put(self, record) -> None:
+    def put(self, record: ArrayLike) -> None:
         """Write one record, or an array of records, completely; block only while the pipe is full.
 
         Raises:
@@ -75,56 +83,83 @@ class RecordQueue:
 
 
 class IndexQueue(RecordQueue):
-    """A queue of indices that several threads read. Each STOP record ends one of these threads."""
+    """A queue of messages that several threads read. Each STOP message ends one of these threads.
+
+    Attributes:
+        readers: number of threads that read this queue, as `set_readers` was told.
+    """
 
     def __init__(self):
-        super().__init__(INDEX)
+        super().__init__(MESSAGE)
+        self.readers = 0
         self._reader = threading.local()
 
-    def get(self, maximum: int = 1) -> np.ndarray:
-        """Return indices like `RecordQueue.get`, but none if this reader should end.
+    def put(self, record: ArrayLike, generation: int = 0) -> None:
+        """Write one index, or an array of indices, of a process of this generation, like `RecordQueue.put`."""
+        messages = np.empty(np.size(record), MESSAGE)
+        messages["index"] = record
+        messages["generation"] = generation
+        super().put(messages)
 
-        Indices before a STOP record are returned first.
+    def get(self, maximum: int = 1) -> np.ndarray:
+        """Return messages like `RecordQueue.get`, but none if this reader should end.
+
+        Messages before a STOP are returned first.
         """
         if getattr(self._reader, "ends", False):
             self._reader.ends = False
-            return np.empty(0, INDEX)
-        records = super().get(maximum)
-        stops = int(np.count_nonzero(records == STOP))
+            return np.empty(0, MESSAGE)
+        messages = super().get(maximum)
+        stopping = messages["index"] == STOP
+        stops = int(np.count_nonzero(stopping))
         if stops == 0:
-            return records
-        self.stop(stops - 1)  # put back those that are for other readers
-        indices = records[records != STOP]
-        self._reader.ends = len(indices) > 0
-        return indices
+            return messages
+        self._end(stops - 1)  # put back those that are for other readers
+        messages = messages[~stopping]
+        self._reader.ends = len(messages) > 0
+        return messages
 
-    def stop(self, readers: int = 1) -> None:
-        """End `readers` of the threads that read this queue."""
-        if readers:
+    def set_readers(self, readers: int) -> None:
+        """Note that so many threads read this queue. If there were more, as many as are too many end."""
+        self._end(self.readers - readers)
+        self.readers = readers
+
+    def stop(self) -> None:
+        """End all threads that read this queue."""
+        self._end(self.readers)
+
+    def _end(self, readers: int) -> None:
+        if readers > 0:
             self.put(np.full(readers, STOP, INDEX))
 
 
 class NewestFirstQueue(IndexQueue):
-    """A training queue that returns the newest slot first. Threads that read it must take turns.
-
-    All slots sent before an `ENDED` record are returned before it, so that the process that it names can be replaced.
-    """
+    """A training queue that returns the newest message first. Threads that read it must take turns."""
 
     def __init__(self):
         super().__init__()
-        self._ready: list[int] = []
-        self._later: deque[int] = deque()  # from the first `ENDED` record on
+        self._waiting: list[np.ndarray] = []
 
     def get(self, maximum: int = 1) -> np.ndarray:
-        """Wait for a slot, then return the newest one, or an `ENDED` record; nothing if this reader should end."""
-        if len(self) == 0 or super().__len__():
-            records = super().get(PIPE_RECORDS)
-            if not len(records):
-                return records
-            self._later.extend(records.tolist())
-        while self._later and not self._later[0] & ENDED:
-            self._ready.append(self._later.popleft())
-        return np.array([self._ready.pop() if self._ready else self._later.popleft()], INDEX)
+        """Wait for a message, then return the newest one; none if this reader should end."""
+        if not self._waiting or super().__len__():
+            messages = super().get(PIPE_MESSAGES)
+            if not len(messages):
+                return messages
+            self._waiting.extend(np.split(messages, len(messages)))
+        return self._waiting.pop()
 
     def __len__(self) -> int:
-        return super().__len__() + len(self._ready) + len(self._later)
+        return super().__len__() + len(self._waiting)
+
+
+class Sender:
+    """The queue as one agent process writes to it: each message carries the generation of this process."""
+
+    def __init__(self, queue: IndexQueue, generation: int):
+        self._queue = queue
+        self._generation = generation
+
+    def put(self, record: ArrayLike) -> None:
+        """Write one index, or an array of indices, like `IndexQueue.put`."""
+        self._queue.put(record, self._generation)

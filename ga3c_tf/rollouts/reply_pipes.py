@@ -8,10 +8,10 @@ import threading
 from multiprocessing import connection
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ga3c_tf.config import Config
 from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.contracts import Prediction
 from ga3c_tf.rollouts.queues import INDEX
 
 RELEASED = 1 << 30
@@ -39,7 +39,9 @@ def assigned_processes(config: Config, processes: int) -> np.ndarray:
 class ReplyPipes:
     """Pipes for replies, one per agent process, which tell it of predictions, free slots, and agents to add or remove.
 
-    A process ends when its pipe is closed, or when the server ends for any reason.
+    A process ends when its pipe is closed, or when the server ends for any reason. Its successor is of the next
+    generation. Messages of an older generation are dropped where they are received, so nobody has to wait until those
+    of a dead process have been taken.
 
     Args:
         memory: buffers shared with the agents.
@@ -50,6 +52,7 @@ class ReplyPipes:
         self._memory = memory
         self._homes = homes
         self._writers: dict[int, connection.Connection] = {}
+        self._generations = np.full(int(homes.max()) + 1, -1)  # by process; the first is of generation 0
         self._lock = threading.Lock()  # the descriptor of a closed pipe may soon belong to another file
 
     def process_of(self, agent: int) -> int:
@@ -57,38 +60,74 @@ class ReplyPipes:
         return int(self._homes[agent])
 
     def open(self, process: int) -> connection.Connection:
-        """Open a new pipe for process number `process`; return its reading end."""
-        reader, self._writers[process] = connection.Pipe(duplex=False)
+        """Open a pipe for the next process of this number; return its reading end.
+
+        Messages of the process before it are not valid any more.
+        """
+        reader, writer = connection.Pipe(duplex=False)
+        with self._lock:
+            self._writers[process] = writer
+            self._generations[process] += 1
         return reader
 
     def close(self, process: int) -> None:
-        """End the process that reads this pipe. Records for its agents are dropped until the pipe is opened again."""
+        """End the process that reads this pipe. What is sent to its agents is dropped until a pipe is opened again."""
         with self._lock:
             self._writers.pop(process).close()
 
-    def predicted(self, agents: np.ndarray) -> None:
-        """Tell each of these agents (uint32 [n]) that its prediction is ready."""
-        self._send(agents, agents)
+    def generation_of(self, process: int) -> int:
+        """Return the generation of the process that reads this pipe."""
+        return int(self._generations[process])
 
-    def released(self, slot: int) -> None:
-        """Hand a segment slot back to its agent."""
-        self._send(slot // self._memory.slots_per_agent, slot | RELEASED)
+    def is_valid(self, slot: int, generation: int) -> bool:
+        """Return whether the process that owns a segment slot is still of this generation."""
+        agent = slot // self._memory.slots_per_agent
+        return bool(self._generations[self._homes[agent]] == generation)
+
+    def answer(self, requests: np.ndarray, prediction: Prediction) -> None:
+        """Write predictions to the rows of the agents that asked for them, and tell these agents.
+
+        Requests of a process that has been replaced since are dropped, since its successor may have asked already.
+
+        Args:
+            requests: MESSAGE [n], indices of states in `memory.flat_states`.
+            prediction: the prediction for these states.
+        """
+        agents = self._memory.agents_of(requests["index"])
+        homes = self._homes[agents]
+        with self._lock:
+            valid = self._generations[homes] == requests["generation"]
+            if not valid.all():
+                agents = agents[valid]
+                homes = homes[valid]
+                prediction = prediction.of(valid)
+            self._memory.write_predictions(agents, prediction)
+            self._write(homes, agents)
+
+    def released(self, slot: int, generation: int) -> None:
+        """Hand a segment slot back to its agent, unless the process has been replaced: its successor has all slots."""
+        with self._lock:
+            if self.is_valid(slot, generation):
+                self._send(slot // self._memory.slots_per_agent, slot | RELEASED)
 
     def added(self, agent: int) -> None:
         """Let an agent begin, with its random stream in `memory.streams`."""
-        self._send(agent, agent | ADDED)
+        with self._lock:
+            self._send(agent, agent | ADDED)
 
     def removed(self, agent: int) -> None:
         """Let an agent end; it gives up its segment and episode."""
-        self._send(agent, agent | REMOVED)
-
-    def _send(self, agents: ArrayLike, records: ArrayLike) -> None:
-        """Send each agent's record to its process."""
-        records = np.atleast_1d(np.asarray(records, INDEX))
-        homes = self._homes[np.atleast_1d(agents)]
         with self._lock:
-            for process in set(homes.tolist()):
-                if process in self._writers:
-                    # the system notices by itself when a process has ended
-                    with contextlib.suppress(BrokenPipeError):
-                        os.write(self._writers[process].fileno(), records[homes == process].tobytes())
+            self._send(agent, agent | REMOVED)
+
+    def _send(self, agent: int, record: int) -> None:
+        """Send a record to an agent's process; the caller holds the lock."""
+        self._write(self._homes[[agent]], np.array([record], INDEX))
+
+    def _write(self, homes: np.ndarray, records: np.ndarray) -> None:
+        """Write each record to the pipe of its process; the caller holds the lock."""
+        for process in set(homes.tolist()):
+            if process in self._writers:
+                # the system notices by itself when a process has ended
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(self._writers[process].fileno(), records[homes == process].tobytes())

@@ -8,11 +8,12 @@ from collections import deque
 
 import numpy as np
 
-from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, Divergence, SegmentLag
+from ga3c_tf.rollouts.contracts import UpdateRecord
+from ga3c_tf.rollouts.divergence import UNKNOWN, Divergence, SegmentLag
+from ga3c_tf.runs.failures import FailureBudget
 
 MEASURED = (*Divergence._fields, *SegmentLag._fields)
 """Names of the quantities that each update measures besides the policy lag of its batch."""
-NO_AGENTS = np.empty(0, np.int64)
 
 
 class Sums:
@@ -47,15 +48,18 @@ class Stats:
     Args:
         rolling_episodes: number of episodes in the window of the rolling score.
         by_agent: whether lags are also summed by agent, for `lags_of`.
+        most_skipped: number of skipped updates within a minute that is tolerated.
 
     Attributes:
         predictions: total number of states that predictors answered.
         trained_samples: total number of states trained on.
         updates: total number of model updates.
         episodes: total number of finished episodes.
+        skips: counts the updates that were skipped because a loss or gradient was not finite.
     """
 
-    def __init__(self, rolling_episodes: int, by_agent: bool = False):
+    def __init__(self, rolling_episodes: int, by_agent: bool = False, most_skipped: int = 0):
+        self.skips = FailureBudget(most_skipped)
         self._lock = threading.Lock()
         self._by_agent = by_agent
         self._rolling_episodes = rolling_episodes
@@ -65,44 +69,31 @@ class Stats:
         self._clear_window()
 
     def predicted(self, states: int) -> None:
-        """Count one prediction batch of `states` states."""
+        """Count one prediction for a batch of so many states."""
         with self._lock:
             self.predictions += states
             self._window_predictions += states
             self._window_prediction_batches += 1
 
-    def trained(
-        self,
-        lags: np.ndarray,
-        policy_loss: float,
-        value_loss: float,
-        entropy: float,
-        agents: np.ndarray = NO_AGENTS,
-        divergence: Divergence = UNKNOWN,
-        within: SegmentLag = NO_SEGMENTS,
-    ) -> None:
-        """Count one update of a trainer.
-
-        Args:
-            lags: int64 [batch], the policy lag of each state.
-            policy_loss: policy loss, summed over the batch.
-            value_loss: value loss, summed over the batch.
-            entropy: mean entropy of the policy over the batch, in nats.
-            agents: int64 [batch], the agent of each state, for `lags_of`.
-            divergence: divergence of the policy on the batch.
-            within: lag within the segments of the batch.
-        """
+    def updated(self, update: UpdateRecord) -> None:
+        """Count one update that was applied."""
+        result = update.result
+        states = len(update.lags)
         with self._lock:
             self.updates += 1
-            self.trained_samples += len(lags)
+            self.trained_samples += states
             self._window_updates += 1
-            self._states_of_lag.add(lags)
+            self._states_of_lag.add(update.lags)
             if self._by_agent:
-                self._lags_of_agent.add(agents, lags[: len(agents)])
-                self._states_of_agent.add(agents)
-            self._losses += (policy_loss, value_loss, entropy * len(lags))
-            if divergence is not UNKNOWN:
-                self._add_measured(np.array([*divergence, *within]), len(lags))
+                self._lags_of_agent.add(update.agents, update.lags)
+                self._states_of_agent.add(update.agents)
+            self._losses += (result.policy_loss, result.value_loss, result.entropy * states)
+            if result.divergence is not UNKNOWN:
+                self._add_measured(np.array([*result.divergence, *update.within]), states)
+
+    def skipped(self, error: Exception) -> None:
+        """Count one update that was skipped, and raise `error` if there have been too many within a minute."""
+        self.skips.add(error)
 
     def episode(self, score: float) -> None:
         """Count an episode that ended with this raw score."""

@@ -14,15 +14,14 @@ from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.memory import available_bytes
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.queues import INDEX, IndexQueue
+from ga3c_tf.rollouts.queues import MESSAGE, IndexQueue
 from ga3c_tf.rollouts.reply_pipes import ReplyPipes, assigned_processes
+from ga3c_tf.rollouts.segments import Segments
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.agent_process import AgentQueues, run_agents
 from ga3c_tf.workers.fresh_agents import RoundAgent
-from ga3c_tf.workers.predictor import answer
 from ga3c_tf.workers.supervisor import AgentSupervisor
-from ga3c_tf.workers.trainer import BatchBuilder, train
 
 LAST_ROUND_SECONDS = 1.0
 """Seconds that agents have at the end of a run to send a round whose steps they have already taken."""
@@ -48,15 +47,16 @@ class A2C(System):
         self._num_processes = config.processes(usable_cores())
         self._answers = ReplyPipes(session.memory, assigned_processes(config, self._num_processes))
         round_steps = config.num_agents * config.t_max
-        self._builder = BatchBuilder(session.memory, round_steps - 1)
+        self._segments = Segments(session.memory, session.training_queue, self._answers, round_steps - 1)
         columns = [session.memory.states, *session.memory.step_columns.values()]
         _check_room(config.lag, round_steps * sum(column[0, 0].nbytes for column in columns))
         self._sentinels: dict[int, int] = {}
         self._readers: list[connection.Connection | int] = []
         self._batch: Batch | None = None
         self._waiting: deque[Batch] = deque()  # batches of earlier rounds, with --lag
-        self._asked = np.full(config.num_agents, -1, np.int64)  # each agent's waiting request, -1 without one
-        self._sent = np.zeros(config.num_agents, np.int64)  # steps of this round that are in sent segments
+        self._requests = np.zeros(config.num_agents, MESSAGE)  # each agent's newest request
+        self._waits = np.zeros(config.num_agents, bool)  # whether it waits for an answer
+        self._sent_before = np.zeros(config.num_agents, np.int64)  # steps that each agent had sent before this round
         self._steps_before = np.zeros(config.num_agents, np.int64)  # each agent's steps before this round
 
     def start(self) -> None:
@@ -101,15 +101,15 @@ class A2C(System):
         self._processes.kill()
 
     def counts(self) -> Counts:
-        requests = int(np.count_nonzero(self._asked >= 0))
-        return Counts(agents=self.session.config.num_agents, requests=requests, gathered=self._builder.states)
+        requests = int(np.count_nonzero(self._waits))
+        return Counts(agents=self.session.config.num_agents, requests=requests, gathered=self._segments.gathered)
 
     def _all_have_asked(self, seconds: float) -> bool:
         """Wait up to `seconds` for messages of agents and read them; return whether all agents wait for an answer."""
         for ended in self._sentinels.keys() & set(connection.wait(self._readers, seconds)):
             raise self._processes.error_of(self._sentinels[ended])
         self._take_in()
-        return bool(self._asked.min() >= 0)
+        return bool(self._waits.all())
 
     def _take_in(self) -> None:
         """Note the requests and copy the segments that agents have sent.
@@ -119,12 +119,11 @@ class A2C(System):
         session = self.session
         if len(self._prediction_queue):
             requests = self._prediction_queue.get(session.config.num_agents)
-            self._asked[session.memory.agents_of(requests)] = requests
-        while len(session.training_queue):
-            slot = int(session.training_queue.get(1)[0])
-            self._sent[slot // session.memory.slots_per_agent] += session.memory.lengths[slot]
-            self._batch = self._builder.add(slot)
-            self._answers.released(slot)
+            agents = session.memory.agents_of(requests["index"])
+            self._requests[agents] = requests
+            self._waits[agents] = True
+        for batch in self._segments.waiting():
+            self._batch = batch
 
     def _update(self) -> None:
         """Train if the round is complete."""
@@ -133,10 +132,9 @@ class A2C(System):
             return
         self._waiting.append(self._batch)
         if len(self._waiting) > session.config.lag:
-            for part in session.minibatches.of(self._waiting.popleft()):
-                train(part, session.model, session.stats, session.skipped, *session.rates())
+            session.updater.train_on(self._waiting.popleft())
         self._batch = None
-        self._sent[:] = 0
+        self._sent_before[:] = session.memory.sent
         self._steps_before[:] = session.memory.steps
 
     def _would_step(self) -> bool:
@@ -147,11 +145,11 @@ class A2C(System):
     def _answer(self) -> None:
         """Answer all agents that have not yet sent t_max steps of this round."""
         session = self.session
-        agents = np.flatnonzero(self._sent < session.config.t_max)
-        requests = self._asked[agents].astype(INDEX)
-        self._asked[agents] = -1
-        answer(requests, session.model, session.memory, session.stats)
-        self._answers.predicted(agents)
+        sent = session.memory.sent - self._sent_before
+        agents = np.flatnonzero(sent < session.config.t_max)
+        requests = self._requests[agents]
+        self._waits[agents] = False
+        self._answers.answer(requests, session.inference.predict(requests["index"]))
 
 
 def _check_room(batches: int, batch_bytes: int) -> None:

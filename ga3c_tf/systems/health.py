@@ -44,7 +44,7 @@ class HealthMonitor:
 
     def tell_skipped(self) -> None:
         """Report the number of updates skipped since the last call, if there are any."""
-        count = self._session.skipped.count - self._skipped
+        count = self._session.stats.skips.count - self._skipped
         if count > 0:
             self._skipped += count
             self._session.tell("skipped", f"{counted(count, 'update')} skipped: a loss or gradient was not finite")
@@ -55,7 +55,7 @@ class HealthMonitor:
         counters = {
             "step": session.agent_steps,
             "prediction": session.stats.predictions,
-            "update": session.stats.updates + session.skipped.count + counts.gathered,
+            "update": session.stats.updates + session.stats.skips.count + counts.gathered,
         }
         for stage, seconds in self._stalls.stalled(counters).items():
             segments = len(session.training_queue)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Generator
 
 import numpy as np
@@ -12,11 +11,10 @@ from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.rollouts.queues import INDEX
+from ga3c_tf.rollouts.segments import FreeSlots, Segments
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.agent import Agent
-from ga3c_tf.workers.predictor import answer
-from ga3c_tf.workers.trainer import BatchBuilder, train
 
 COLLECTED = 1_000
 """Number of agents after which ended episodes are collected: a pipe has room for about 2,700 unread episodes."""
@@ -27,9 +25,14 @@ class SerialGA3C(System):
 
     def __init__(self, session: Session):
         super().__init__(session)
-        agents = range(session.config.num_agents)
-        self._free_slots = [deque(session.memory.slots_of(agent)) for agent in agents]
-        self._builder = BatchBuilder(session.memory, session.config.min_training_batch, session.lag_limit.drops)
+        self._slots = FreeSlots(session.memory)
+        self._segments = Segments(
+            session.memory,
+            session.training_queue,
+            self._slots,
+            session.config.min_training_batch,
+            session.lag_limit,
+        )
         self._runs: list[Generator[int | None, None, None]] = []
         self._folder = WorkingFolder()
 
@@ -49,7 +52,7 @@ class SerialGA3C(System):
                 run.close()
 
     def counts(self) -> Counts:
-        return Counts(agents=self.session.config.num_agents, gathered=self._builder.states)
+        return Counts(agents=self.session.config.num_agents, gathered=self._segments.gathered)
 
     def _new_run(self, agent: int) -> Generator[int | None, None, None]:
         session = self.session
@@ -62,7 +65,7 @@ class SerialGA3C(System):
             session.memory,
             session.training_queue,
             session.episode_queue,
-            self._free_slots[agent],
+            self._slots.of_agent[agent],
             random_stream(session.config, stream),
         ).run()
 
@@ -75,19 +78,10 @@ class SerialGA3C(System):
                     requests[number] = request
                 if number % COLLECTED == 0:
                     session.collect_episodes()
-            self._train_on_waiting_segments()
+            for batch in self._segments.waiting():
+                session.updater.train_on(batch)
         states = np.array([requests[number] for number in range(len(self._runs))], INDEX)
         most = session.config.max_prediction_batch
         for start in range(0, len(states), most):
-            answer(states[start : start + most], session.model, session.memory, session.stats)
+            session.inference.answer(states[start : start + most])
         session.collect_episodes()
-
-    def _train_on_waiting_segments(self) -> None:
-        session = self.session
-        while len(session.training_queue):
-            slot = int(session.training_queue.get(1)[0])
-            batch = self._builder.add(slot)
-            self._free_slots[slot // session.memory.slots_per_agent].append(slot)
-            if batch is not None:
-                for part in session.minibatches.of(batch):
-                    train(part, session.model, session.stats, session.skipped, *session.rates())

@@ -10,13 +10,16 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import EnvironmentSpec
 from ga3c_tf.model.model import Model
 from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.lag_limit import LagLimit
 from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, NewestFirstQueue, RecordQueue
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.failures import FailureBudget
 from ga3c_tf.runs.log import RunLog
 from ga3c_tf.runs.stats import Stats
-from ga3c_tf.workers.failures import FailureBudget
-from ga3c_tf.workers.lag_limit import LagLimit
+from ga3c_tf.workers.inference import Inference
 from ga3c_tf.workers.minibatches import Minibatches
+from ga3c_tf.workers.thread import WorkerErrors
+from ga3c_tf.workers.updater import Updater
 
 
 class Session:
@@ -32,11 +35,12 @@ class Session:
         model: model that is trained.
         memory: buffers that the agents and the server share.
         stats: counters of episodes, predictions and updates.
+        inference: predicts for states in the shared buffers, with the model.
+        updater: makes the updates of the model on a batch.
         lost: counts the agent processes that ended unexpectedly and were replaced.
-        skipped: counts the updates that were skipped because a loss or gradient was not finite.
-        minibatches: splits a batch into the minibatches of its updates.
         lag_limit: decides which segments are too old to be trained on.
-        training_queue: slots of the segments that wait for training.
+        training_queue: messages with the slots of the segments that wait for training.
+        errors: errors of the threads.
         episode_queue: ended episodes that `collect_episodes` has not read yet.
         wake: queue whose records wake a system that waits in `poll`; see `wake_up`.
         steps_before: agent steps of earlier sessions.
@@ -58,15 +62,17 @@ class Session:
         self.warn = warn
         self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
         self.memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
-        self.stats = Stats(config.rolling_episodes, by_agent=config.remote_agents > 0)
+        self.stats = Stats(config.rolling_episodes, config.remote_agents > 0, config.max_failures)
         # a machine that dies ends all actors on it
         self.lost = FailureBudget(config.max_failures + len(config.remote_actors))
-        self.skipped = FailureBudget(config.max_failures)
-        self.minibatches = Minibatches(config)
+        self._minibatches = Minibatches(config)
+        self.inference = Inference(self.model, self.memory, self.stats)
+        self.updater = Updater(self.model, self.stats, self._minibatches, self.rates)
         self.lag_limit = LagLimit(config.max_policy_lag, self.memory, self.model)
         self.training_queue = NewestFirstQueue() if config.training_queue_order == "lifo" else IndexQueue()
         self.episode_queue = RecordQueue(EPISODE)
         self.wake = RecordQueue(INDEX)
+        self.errors = WorkerErrors(self.wake)
         self.steps_before = 0
         self.workers_before: list[int] | None = None
         self._time_before = 0.0
@@ -111,7 +117,7 @@ class Session:
         self._agents_started = counters["agents_started"]
         self.workers_before = counters.get("setting")
         self.stats.restore(counters["stats"])
-        self.minibatches = Minibatches(self.config, self.steps_before)
+        self._minibatches.resume(self.steps_before)
 
     def counters(self) -> dict:
         """Return the counters of this session that a checkpoint stores beside the model."""

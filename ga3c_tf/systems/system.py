@@ -51,8 +51,9 @@ class System(abc.ABC):
             Exception: the first error of a worker.
         """
 
-    def check(self) -> None:  # noqa: B027 - a system without workers has none that fail
+    def check(self) -> None:
         """Raise the first error of a worker, and do nothing else: this is also called while the system is paused."""
+        self.session.errors.check()
 
     @abc.abstractmethod
     def stop(self) -> None:

@@ -156,7 +156,7 @@ class Training:
             "trained_steps": stats.trained_samples - before["samples"],
             "dropped_steps": session.lag_limit.dropped_steps,
             "replaced_processes": session.lost.count,
-            "skipped_updates": session.skipped.count,
+            "skipped_updates": stats.skips.count,
             "checkpoint": str(checkpoint),
             "seed": session.config.seed,
         }

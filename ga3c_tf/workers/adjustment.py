@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
 from ga3c_tf.workers.adjustment_rules import Decision, Reading, Search, Window, WorkerCounts, read
-from ga3c_tf.workers.thread import Worker
+from ga3c_tf.workers.thread import Worker, WorkerErrors
 
 WINDOWS = 10
 """Number of windows that a period is divided into: enough to estimate a standard error and to leave some out."""
@@ -30,7 +30,7 @@ class DynamicAdjustment(Worker):
             at the end of the period. `rate` and `noise` are the samples per second (or the unit of `samples`) and their
             standard error within this period. `accepted` is 1 if the row's setting is the accepted one from now on,
             else 0. `why` is the reason, in one line.
-        on_error: called in this thread after `error` has been set.
+        errors: is told of the error that ends this thread.
         clock: returns seconds; measures the windows and gives `time_s` of the rows.
         period: seconds for which a setting runs. The paper uses 60, the authors' code 20.
         warm_up: share of the period, from 0 to below 1, that is not measured after a change, since new agents have to
@@ -46,13 +46,13 @@ class DynamicAdjustment(Worker):
         apply: Callable[[WorkerCounts], None],
         samples: Callable[[], int],
         log: Callable[[dict], None],
-        on_error: Callable[[], None],
+        errors: WorkerErrors,
         *,
         clock: Callable[[], float] = time.monotonic,
         period: float = 20.0,
         warm_up: float = 0.25,
     ):
-        super().__init__("adjustment", on_error)
+        super().__init__("adjustment", errors)
         if not (period > 0 and 0 <= warm_up < 1):
             raise ValueError(f"a period of {period} s with {warm_up} of it as warm-up leaves nothing to measure")
         self.search = search

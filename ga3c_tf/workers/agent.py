@@ -12,7 +12,7 @@ import numpy as np
 from ga3c_tf.config import Config
 from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.columns import NO_VERSION, SegmentEnd, Step
-from ga3c_tf.rollouts.queues import RecordQueue
+from ga3c_tf.rollouts.queues import Writable
 from ga3c_tf.rollouts.segment import Segment
 
 SMALLEST_PROBABILITY = 1e-30
@@ -49,8 +49,8 @@ class Agent:
         config: Config,
         environment: gymnasium.Env,
         memory: RolloutBuffers,
-        training_queue: RecordQueue,
-        episode_queue: RecordQueue,
+        training_queue: Writable,
+        episode_queue: Writable,
         free_slots: deque[int],
         seed: np.random.SeedSequence,
     ):

@@ -19,7 +19,7 @@ from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.queues import INDEX, RecordQueue, ServerGone
+from ga3c_tf.rollouts.queues import INDEX, ServerGone, Writable
 from ga3c_tf.rollouts.reply_pipes import ADDED, KIND, RELEASED, REMOVED
 from ga3c_tf.workers.agent import Agent
 
@@ -28,9 +28,9 @@ from ga3c_tf.workers.agent import Agent
 class AgentQueues:
     """Queues that agents write to (see the picture in docs/architecture.md), and the pipe for an error's traceback."""
 
-    prediction: RecordQueue
-    training: RecordQueue
-    episodes: RecordQueue
+    prediction: Writable
+    training: Writable
+    episodes: Writable
     errors: connection.Connection
 
 

@@ -15,12 +15,16 @@ class Minibatches:
 
     Args:
         config: settings, of which `seed`, `epochs`, `minibatch_size` and `has_minibatches` are used.
-        agent_steps: agent steps of earlier sessions, so that a resumed run does not repeat its shuffles.
     """
 
-    def __init__(self, config: Config, agent_steps: int = 0):
+    def __init__(self, config: Config):
         self._config = config
-        self._random = np.random.default_rng(np.random.SeedSequence(config.seed, spawn_key=(0, 0, agent_steps)))
+        self.resume(0)
+
+    def resume(self, agent_steps: int) -> None:
+        """Continue after so many agent steps of earlier sessions, without repeating their shuffles."""
+        stream = np.random.SeedSequence(self._config.seed, spawn_key=(0, 0, agent_steps))
+        self._random = np.random.default_rng(stream)
 
     def of(self, batch: Batch) -> Iterator[Batch]:
         """Yield the minibatches of a batch: in each epoch its steps are shuffled and split into nearly equal parts.

@@ -73,7 +73,7 @@ def test_the_log_probability_is_that_of_the_action_under_the_policy_that_chose_i
     for count in range(400):
         request = next(run)
         while len(training):
-            slot = int(training.get(1)[0])
+            slot = int(training.get(1)["index"][0])
             for step in range(memory.lengths[slot]):
                 policy = given[memory.states[slot, step].tobytes()]
                 expected = np.log(policy[memory.actions[slot, step]])

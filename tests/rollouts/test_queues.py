@@ -8,14 +8,18 @@ import time
 import numpy as np
 import pytest
 
-from ga3c_tf.rollouts.queues import ENDED, EPISODE, IndexQueue, NewestFirstQueue, RecordQueue, ServerGone
+from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, NewestFirstQueue, RecordQueue, Sender, ServerGone
+
+
+def indices(messages):
+    return messages["index"].tolist()
 
 
 def test_one_record_comes_back():
     queue = IndexQueue()
     queue.put(7)
     assert len(queue) == 1
-    assert queue.get(10).tolist() == [7]
+    assert indices(queue.get(10)) == [7]
     assert len(queue) == 0
 
 
@@ -24,21 +28,21 @@ def test_one_read_returns_all_that_wait_in_order():
     for index in range(5):
         queue.put(index)
     queue.put([5, 6])
-    assert queue.get(100).tolist() == list(range(7))
+    assert indices(queue.get(100)) == list(range(7))
 
 
 def test_a_read_returns_at_most_the_maximum_and_leaves_the_rest():
     queue = IndexQueue()
     queue.put(np.arange(10))
-    assert queue.get(4).tolist() == [0, 1, 2, 3]
+    assert indices(queue.get(4)) == [0, 1, 2, 3]
     assert len(queue) == 6
-    assert queue.get(100).tolist() == [4, 5, 6, 7, 8, 9]
+    assert indices(queue.get(100)) == [4, 5, 6, 7, 8, 9]
 
 
 def test_a_read_waits_for_the_first_record():
     queue = IndexQueue()
     got = []
-    reader = threading.Thread(target=lambda: got.append(queue.get(10).tolist()))
+    reader = threading.Thread(target=lambda: got.append(indices(queue.get(10))))
     reader.start()
     reader.join(0.1)
     assert reader.is_alive() and not got
@@ -50,8 +54,9 @@ def test_a_read_waits_for_the_first_record():
 def test_what_waits_is_handed_out_before_a_stop():
     queue = IndexQueue()
     queue.put([1, 2])
+    queue.set_readers(1)
     queue.stop()
-    assert queue.get(10).tolist() == [1, 2]
+    assert indices(queue.get(10)) == [1, 2]
     assert len(queue.get(10)) == 0
     assert len(queue) == 0
 
@@ -68,13 +73,14 @@ def test_each_stop_ends_one_reader():
     readers = [threading.Thread(target=read, daemon=True) for _ in range(4)]
     for reader in readers:
         reader.start()
-    queue.stop(3)
+    queue.set_readers(4)
+    queue.set_readers(1)
     for _ in range(100):
         if len(ended) == 3:
             break
         time.sleep(0.05)
     assert len(ended) == 3
-    queue.stop(1)
+    queue.set_readers(0)
     for reader in readers:
         reader.join(5)
     assert len(ended) == 4
@@ -85,25 +91,25 @@ def test_the_newest_comes_first():
     queue.put([1, 2])
     queue.put(3)
     assert len(queue) == 3
-    assert queue.get().tolist() == [3]
+    assert indices(queue.get()) == [3]
     queue.put(4)
-    assert [queue.get().item() for _ in range(3)] == [4, 2, 1]
+    assert [indices(queue.get())[0] for _ in range(3)] == [4, 2, 1]
     assert len(queue) == 0
 
 
-def test_what_was_sent_before_the_end_of_a_process_is_handed_out_before_it():
-    queue = NewestFirstQueue()
-    queue.put([1, 2, 7 | ENDED, 3, 8 | ENDED, 4])
-    assert [queue.get().item() for _ in range(4)] == [2, 1, 7 | ENDED, 3]
-    queue.put(5)
-    assert [queue.get().item() for _ in range(3)] == [8 | ENDED, 5, 4]
+def test_a_message_tells_the_generation_of_its_process():
+    queue = IndexQueue()
+    Sender(queue, 3).put([5, 6])
+    queue.put(7)
+    assert queue.get(10).tolist() == [(5, 3), (6, 3), (7, 0)]
 
 
 def test_a_stop_ends_a_reader_of_the_newest_first():
     queue = NewestFirstQueue()
     queue.put(1)
+    queue.set_readers(1)
     queue.stop()
-    assert queue.get().tolist() == [1]
+    assert indices(queue.get()) == [1]
     assert len(queue.get()) == 0
 
 
@@ -111,7 +117,7 @@ def test_a_queue_whose_writers_are_closed_ends_its_readers():
     queue = IndexQueue()
     queue.put(1)
     queue.writer.close()
-    assert queue.get(10).tolist() == [1]
+    assert indices(queue.get(10)) == [1]
     assert len(queue.get(10)) == 0
 
 
@@ -153,7 +159,7 @@ def test_many_processes_write_whole_records_and_each_in_its_order():
         writer.start()
     got: list[int] = []
     while len(got) < 3 * count:
-        got += queue.get(64).tolist()
+        got += indices(queue.get(64))
     for writer in writers:
         writer.join()
     for number in range(3):
@@ -164,8 +170,9 @@ def test_many_processes_write_whole_records_and_each_in_its_order():
 def test_a_reader_ends_though_more_keeps_coming():
     queue = IndexQueue()
     queue.put([1, 2])
+    queue.set_readers(1)
     queue.stop()
-    assert queue.get(10).tolist() == [1, 2]
+    assert indices(queue.get(10)) == [1, 2]
     queue.put([3])
     assert len(queue.get(10)) == 0
-    assert queue.get(10).tolist() == [3]  # another reader's
+    assert indices(queue.get(10)) == [3]  # another reader's

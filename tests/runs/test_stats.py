@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from helpers import update_record
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,8 +18,8 @@ def test_rates_and_means_of_a_window():
     stats = Stats(rolling_episodes=2)
     stats.predicted(10)
     stats.predicted(30)
-    stats.trained(np.array([0, 1, 2, 3]), policy_loss=-4.0, value_loss=8.0, entropy=1.5)
-    stats.trained(np.array([10, 10]), policy_loss=1.0, value_loss=1.0, entropy=0.0)
+    stats.updated(update_record(np.array([0, 1, 2, 3]), policy_loss=-4.0, value_loss=8.0, entropy=1.5))
+    stats.updated(update_record(np.array([10, 10]), policy_loss=1.0, value_loss=1.0, entropy=0.0))
     row = stats.window(4.0)
     assert row["tps"] == 0.5
     assert row["prediction_batch"] == 20 and row["training_batch"] == 3
@@ -31,7 +32,7 @@ def test_rates_and_means_of_a_window():
 def test_a_window_starts_empty_and_the_totals_stay():
     stats = Stats(rolling_episodes=2)
     stats.predicted(10)
-    stats.trained(np.array([5]), 1.0, 1.0, 1.0)
+    stats.updated(update_record(np.array([5]), 1.0, 1.0, 1.0))
     stats.window(1.0)
     row = stats.window(1.0)
     assert row["tps"] == 0
@@ -46,7 +47,7 @@ def test_lags_take_no_more_memory_the_longer_a_window_is():
     tracemalloc.start()
     for _ in range(10):
         for batch in batches:
-            stats.trained(batch[0].copy(), 0.0, 0.0, 0.0, batch[1].copy())
+            stats.updated(update_record(batch[0].copy(), 0.0, 0.0, 0.0, batch[1].copy()))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100_000
@@ -62,7 +63,7 @@ def test_lags_take_no_more_memory_the_longer_a_window_is():
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=30))
 def test_the_percentile_of_the_lags_is_numpys(lags):
     stats = Stats(rolling_episodes=2)
-    stats.trained(np.array(lags), 0.0, 0.0, 0.0)
+    stats.updated(update_record(np.array(lags), 0.0, 0.0, 0.0))
     assert stats.window(1.0)["policy_lag_p95"] == pytest.approx(np.percentile(lags, 95))
 
 
@@ -96,7 +97,7 @@ def test_totals_continue_from_a_stored_state():
     for score in (1.0, 2.0):
         stats.episode(score)
     stats.predicted(7)
-    stats.trained(np.array([1, 2]), 0.0, 0.0, 0.0)
+    stats.updated(update_record(np.array([1, 2]), 0.0, 0.0, 0.0))
     again = Stats(rolling_episodes=3)
     again.restore(stats.state())
     again.episode(6.0)
@@ -109,9 +110,9 @@ def test_what_updates_measure_is_a_mean_over_states_of_those_that_measured_it():
     nan = math.nan
     first = {"divergence": Divergence(4.0, 1.0, 1.0, nan, nan), "within": SegmentLag(2.0, nan)}
     second = {"divergence": Divergence(8.0, 1.0, 0.5, nan, 0.5), "within": SegmentLag(6.0, 3.0)}
-    stats.trained(np.zeros(1, int), 0, 0, 0, **first)
-    stats.trained(np.zeros(3, int), 0, 0, 0, **second)
-    stats.trained(np.zeros(5, int), 0, 0, 0)
+    stats.updated(update_record(np.zeros(1, int), 0, 0, 0, **first))
+    stats.updated(update_record(np.zeros(3, int), 0, 0, 0, **second))
+    stats.updated(update_record(np.zeros(5, int), 0, 0, 0))
     row = stats.window(1.0)
     assert (row["kl"], row["effective_sample_size"], row["version_spread"]) == (7.0, 0.625, 5.0)
     assert (row["floored"], row["bootstrap_lag"]) == (0.5, 3.0) and math.isnan(row["clipped"])

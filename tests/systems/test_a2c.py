@@ -27,7 +27,7 @@ def test_each_update_is_a_round_of_t_max_steps_of_every_agent_without_policy_lag
 ):
     lags = []
     monkeypatch.setattr("ga3c_tf.systems.training.POLL_SECONDS", 0.001)  # so that the last step falls between two looks
-    monkeypatch.setattr("ga3c_tf.runs.stats.Stats.trained", lambda self, lag, *losses: lags.append(lag))
+    monkeypatch.setattr("ga3c_tf.runs.stats.Stats.updated", lambda self, update: lags.append(update.lags))
     model, _, summary = run_counting(tmp_path, monkeypatch, A2C, t_max=t_max, agent_processes=processes, steps=1200)
     assert len(lags) == len(model.batches) > 1200 // (6 * t_max) - 2
     assert max(lag.max() for lag in lags) == 0

@@ -24,7 +24,8 @@ from ga3c_tf.errors import Diverged, UserError
 from ga3c_tf.model.model import Model
 from ga3c_tf.model.rmsprop import RMSProp
 from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
-from ga3c_tf.rollouts.queues import RecordQueue
+from ga3c_tf.rollouts.queues import IndexQueue, RecordQueue
+from ga3c_tf.rollouts.segments import FreeSlots, Segments
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.a3c import system as a3c
@@ -35,9 +36,9 @@ from ga3c_tf.systems.a3c.system import A3C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.training import Training
-from ga3c_tf.workers.failures import FailureBudget
+from ga3c_tf.workers.minibatches import Minibatches
 from ga3c_tf.workers.supervisor import AgentError, AgentSupervisor
-from ga3c_tf.workers.trainer import BatchBuilder, train
+from ga3c_tf.workers.updater import Updater
 
 # the update
 
@@ -105,13 +106,16 @@ def systems_of(config):
     spec = SimpleNamespace(state_shape=(4,), state_dtype="float32", num_actions=3)
     server = GA3C(Session(config, spec, "/CPU:0", print))
     synchronous = A2C(Session(config.replace(system="a2c"), spec, "/CPU:0", print))
+    server.agents.replies.open(0)  # messages of an agent process that never began would not be valid
+    synchronous._answers.open(0)
     model = server.session.model
     replica = checks.replica_of(model, config, (4,), np.float32, 3)
     updates = RecordQueue(UPDATE)
 
     def step_server():
-        session = server.session
-        train(server._builder.add(0), session.model, session.stats, session.skipped, *session.rates())
+        server.session.training_queue.put(0)
+        for batch in server._batches._segments.waiting():
+            server.session.updater.train_on(batch)
 
     def step_synchronous():
         synchronous.session.training_queue.put(0)
@@ -120,8 +124,13 @@ def systems_of(config):
         synchronous._update()
 
     def step_replica():
-        builder = BatchBuilder(server.session.memory, config.min_training_batch)
-        train(builder.add(0), replica, UpdateReport(updates), FailureBudget(0), *config.annealed(0, 0.0))
+        memory = server.session.memory
+        queue = IndexQueue()
+        queue.put(0)
+        segments = Segments(memory, queue, FreeSlots(memory), config.min_training_batch)
+        updater = Updater(replica, UpdateReport(updates, 0), Minibatches(config), lambda: config.annealed(0, 0.0))
+        for batch in segments.waiting():
+            updater.train_on(batch)
 
     memories = {"ga3c": server.session.memory, "a2c": synchronous.session.memory}
     return memories, {
@@ -237,12 +246,12 @@ def test_of_two_processes_that_update_at_once_none_takes_the_steps_of_the_other(
 
 def test_a_report_is_one_record_with_the_predictions_since_the_last():
     queue = RecordQueue(UPDATE)
-    report = UpdateReport(queue)
+    report = UpdateReport(queue, 0)
     for _ in range(3):
         report.predicted(1)
-    report.trained(np.array([7, 7]), -1.0, 2.0, 0.5)
+    report.updated(helpers.update_record(np.array([7, 7]), -1.0, 2.0, 0.5))
     measured = (Divergence(1.0, 2.0, 3.0, 4.0, 5.0), SegmentLag(6.0, 7.0))
-    report.trained(np.array([0]), 0.0, 0.0, 0.0, divergence=measured[0], within=measured[1])
+    report.updated(helpers.update_record(np.array([0]), 0.0, 0.0, 0.0, divergence=measured[0], within=measured[1]))
     (*first, _, _), second = queue.get(10).tolist()
     assert first == [3, 2, 7, -1.0, 2.0, 0.5]
     assert [*second[:6]] == [0, 1, 0, 0.0, 0.0, 0.0]
@@ -278,7 +287,7 @@ def run_checking_a3c(tmp_path, monkeypatch, **settings):
 )
 def test_every_segment_is_trained_on_once_by_its_own_agent(tmp_path, monkeypatch, t_max):
     reported: list[np.ndarray] = []
-    monkeypatch.setattr("ga3c_tf.runs.stats.Stats.trained", lambda self, lags, *losses: reported.append(lags))
+    monkeypatch.setattr("ga3c_tf.runs.stats.Stats.updated", lambda self, update: reported.append(update.lags))
     batches, training, summary = run_checking_a3c(tmp_path, monkeypatch, t_max=t_max, num_agents=4, steps=1500)
     for rows, _ in batches:
         check_segment(rows, t_max)
@@ -329,11 +338,11 @@ def test_the_rates_of_an_agent_follow_the_steps_and_the_time_of_all_agents_and_s
 
 def test_the_server_counts_the_predictions_of_its_agents_one_by_one(tmp_path):
     training = a3c_of(tmp_path)
-    report = UpdateReport(training.system._update_queue)
+    report = UpdateReport(training.system._update_queue, 0)
     for predictions in (3, 4):
         for _ in range(predictions):
             report.predicted(1)
-        report.trained(np.zeros(2, np.int64), 0.0, 0.0, 0.0)
+        report.updated(helpers.update_record(np.zeros(2, np.int64), 0.0, 0.0, 0.0))
     training.system.poll(0.0)
     assert training.session.stats.predictions == 7
     assert training.session.stats.window(1.0)["prediction_batch"] == 1.0
@@ -346,7 +355,7 @@ def test_a_checkpoint_counts_the_updates_that_its_weights_have(tmp_path):
     session = training.session
     system._weights.updates[0] = 3
     for _ in range(3):
-        UpdateReport(system._update_queue).trained(np.zeros(5, np.int64), 0.0, 0.0, 0.0)
+        UpdateReport(system._update_queue, 0).updated(helpers.update_record(np.zeros(5, np.int64), 0.0, 0.0, 0.0))
     with system.paused():
         assert session.counters()["stats"]["updates"] == session.model.version.numpy() == 3
         assert session.stats.trained_samples == 15

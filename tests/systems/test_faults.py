@@ -36,12 +36,12 @@ from ga3c_tf.files import RetryingWriter
 from ga3c_tf.host.signals import ENDING
 from ga3c_tf.model.model import Model
 from ga3c_tf.rollouts.queues import ServerGone
+from ga3c_tf.runs.failures import FailureBudget
 from ga3c_tf.runs.log import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.workers.agent_process import errors_told
-from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.stall_detector import StallDetector
 from ga3c_tf.workers.supervisor import AgentError, AgentSupervisor, Watchdog
 
@@ -65,7 +65,7 @@ def test_a_broken_pipe_of_the_environments_own_is_told_as_its_error(tmp_path):
 def test_a_workers_error_in_its_last_batch_ends_the_run_as_failed(tmp_path, monkeypatch):
     def fail_at_the_end(self):
         stop(self)
-        self._trainers[0].error = RuntimeError("the last batch")
+        self.session.errors.add(RuntimeError("the last batch"))
 
     stop = GA3C.stop
     monkeypatch.setattr(GA3C, "stop", fail_at_the_end)
@@ -223,7 +223,7 @@ class KillsForkserver(GA3C):
             self._forkserver = forkserver._forkserver._forkserver_pid
             os.kill(self._forkserver, signal.SIGKILL)
         all_lost = session.lost.count == len(list(self.agents.processes))
-        if self._before is None and all_lost and not self.agents.replacing:
+        if self._before is None and all_lost:
             self._before = session.memory.steps.copy()
 
     def ended(self, by_budget):
@@ -326,31 +326,6 @@ def test_a_threads_error_ends_the_run_with_a_checkpoint(tmp_path, monkeypatch, m
         run_counting(tmp_path, monkeypatch, GA3C, steps=10**9)
     assert time.monotonic() - started < 20
     assert max(int(path.name) for path in (tmp_path / "run" / "checkpoints").glob("0*")) > 100
-
-
-def test_a_predictor_that_fails_just_before_a_process_is_lost_ends_the_run(tmp_path, monkeypatch):
-    """Predictors are changed for new ones then; with its error lost, the agents would wait for ever."""
-
-    def fail_once(self, *args):
-        if losing.is_set():
-            losing.clear()
-            raise ZeroDivisionError("predict")
-        return original(self, *args)
-
-    class LosesOne(Killed):
-        kills = 1
-
-        def _discard_messages_of(self, number):
-            [predictor] = self._predictors
-            losing.set()
-            predictor.join(20)
-            super()._discard_messages_of(number)
-
-    losing = threading.Event()
-    original = helpers.CheckingModel.predict
-    monkeypatch.setattr(helpers.CheckingModel, "predict", fail_once)
-    with pytest.raises(ZeroDivisionError, match="predict"):
-        run_counting(tmp_path, monkeypatch, LosesOne, num_predictors=1, steps=None, minutes=0.5)
 
 
 # 4. a loss is not finite

@@ -31,17 +31,15 @@ import ga3c_tf.workers.predictor
 from ga3c_tf.config import Config
 from ga3c_tf.errors import Diverged
 from ga3c_tf.host.scheduling import IdleCores, scheduling_restored
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.queues import IndexQueue
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
-from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import AGENT_BYTES, GA3C, updates_at_once
 from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.systems.session import Session
 from ga3c_tf.workers.adjustment_rules import WorkerCounts
+from ga3c_tf.workers.batch_queue import BatchQueue
 from ga3c_tf.workers.predictor import Predictor
-from ga3c_tf.workers.trainer import BatchBuilder, Trainer, UpdateGate
+from ga3c_tf.workers.trainer import Trainer
 
 
 def run_counting(tmp_path, monkeypatch, kind=GA3C, **settings):
@@ -102,7 +100,7 @@ def test_the_minimum_batch_merges_segments_until_it_is_exceeded(tmp_path, monkey
 def test_each_state_is_trained_with_the_lag_of_its_own_prediction(tmp_path, monkeypatch):
     """Where prediction and training take turns, the lag is known: the updates since the state was predicted."""
     lags = []
-    monkeypatch.setattr("ga3c_tf.runs.stats.Stats.trained", lambda self, lag, *losses: lags.append(lag))
+    monkeypatch.setattr("ga3c_tf.runs.stats.Stats.updated", lambda self, update: lags.append(update.lags))
     model, _, _ = run_counting(tmp_path, monkeypatch, SerialGA3C, steps=600)
     for update, (rows, lag) in enumerate(zip(model.batches, lags, strict=True)):
         assert [update - model.chosen[place] for place, _, _ in rows] == lag.tolist()
@@ -114,14 +112,14 @@ def test_workers_come_and_go_without_a_segment_lost_or_mixed(tmp_path, monkeypat
     class Changing(GA3C):
         def start(self):
             super().start()
-            self.threads = {*self._predictors, *self._trainers}
+            self.threads = {*self._workers}
             threading.Thread(target=self.change, daemon=True).start()
 
         def change(self):
             rng = np.random.default_rng(0)
             for setting in [*rng.integers(1, [7, 5, 5], size=(40, 3)).tolist(), (4, 1, 3)]:
                 self.set_workers(*setting)
-                self.threads |= {*self._predictors, *self._trainers}
+                self.threads |= {*self._workers}
                 time.sleep(0.05)
             wait_until(lambda: self.living() == {Predictor: 1, Trainer: 3}, seconds=10)
             self.living_at_the_end = self.living()
@@ -255,7 +253,7 @@ def test_no_update_happens_while_a_checkpoint_is_written(tmp_path, monkeypatch):
 @pytest.mark.parametrize("workers", [{"num_predictors": 17}, {"num_trainers": 17}])
 def test_a_run_may_begin_with_more_threads_than_the_adjustment_goes_up_to(tmp_path, monkeypatch, workers):
     _, training, summary = run_counting(tmp_path, monkeypatch, adjustment="fast", **workers)
-    assert summary["ended"] == "steps" and training.system.adjustment.error is None
+    assert summary["ended"] == "steps" and training.session.errors.first is None
 
 
 @pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
@@ -298,7 +296,7 @@ def test_idle_cores_let_more_trainers_update_at_once(tmp_path, monkeypatch, idle
     monkeypatch.setattr(ga3c_tf.systems.ga3c.system, "usable_cores", lambda: 3)
     monkeypatch.setattr(ga3c_tf.systems.ga3c.system.IdleCores, "share", lambda self: idle)
     _, training, _ = run_counting(tmp_path, monkeypatch, steps=None, minutes=0.06, log_seconds=0.3)
-    assert training.system._gate.permits == most
+    assert training.system._batches.permits == most
 
 
 def test_the_idle_share_is_that_of_the_time_between(monkeypatch):
@@ -313,27 +311,6 @@ def test_the_system_tells_the_times_of_its_cores():
     assert 0 < idle < total
 
 
-@pytest.mark.parametrize("patient", [True, False])
-def test_a_patient_predictor_takes_what_comes_while_it_waits(monkeypatch, patient):
-    config = Config(num_agents=4)
-    memory = RolloutBuffers(config, helpers.SHAPE, "uint8", helpers.NUM_ACTIONS)
-    requests, model = IndexQueue(), helpers.CheckingModel()
-    answers = SimpleNamespace(predicted=lambda agents: requests.stop())
-    first, *later = (memory.state_index(memory.slots_of(agent)[0], 0) for agent in range(4))
-    requests.put(first)
-
-    def sleep(seconds):
-        requests.put(later)
-        later.clear()
-
-    monkeypatch.setattr(ga3c_tf.workers.predictor, "time", SimpleNamespace(sleep=sleep))
-    predictor = Predictor(config, model, memory, requests, answers, Stats(1), lambda: patient, print)
-    predictor.start()
-    predictor.join(30)
-    assert not predictor.is_alive() and predictor.error is None
-    assert model.batch_sizes == [4 if patient else 1]
-
-
 def test_a_slow_update_does_not_hold_up_the_end(tmp_path, monkeypatch):
     slow_updates(monkeypatch, 0.8)
 
@@ -344,15 +321,7 @@ def test_a_slow_update_does_not_hold_up_the_end(tmp_path, monkeypatch):
             self.took = time.monotonic() - started
 
     _, training, _ = run_counting(tmp_path, monkeypatch, Timed, steps=None, minutes=0.05)
-    assert training.system.took < 2 and not any(thread.is_alive() for thread in training.system._trainers)
-
-
-def test_at_the_end_only_batches_that_were_overtaken_are_trained_on():
-    builder = BatchBuilder(RolloutBuffers(Config(num_agents=1), (2,), "float32", 2), 0)
-    first, second, third, fourth = (builder.next_number() for _ in range(4))
-    assert builder.may_start(third)
-    builder.closed = True
-    assert not builder.may_start(fourth) and builder.may_start(first) and builder.may_start(second)
+    assert training.system.took < 2 and not any(worker.is_alive() for worker in training.system._workers)
 
 
 @pytest.fixture
@@ -428,23 +397,10 @@ def test_threads_end_also_when_the_end_is_interrupted(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run_counting(tmp_path, monkeypatch, Interrupted)
     [system] = systems
-    workers = [*system._predictors, *system._trainers]
+    workers = system._workers
     for worker in workers:
         worker.join(10)
     assert workers and not any(worker.is_alive() for worker in workers)
-
-
-def test_a_gate_whose_closing_is_interrupted_is_open_again(monkeypatch):
-    gate = UpdateGate(1)
-
-    def interrupted(predicate):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(gate._changed, "wait_for", interrupted)
-        with gate.closed():
-            pass
-    assert gate._closers == 0
 
 
 @pytest.mark.parametrize(("adjustment", "kept"), [("fast", [6, 1, 2]), ("off", None)])
@@ -489,7 +445,8 @@ def test_the_authors_rule_counts_updates_from_the_first_second_and_the_others_sa
 ):
     adjustment, system = new_adjustment(monkeypatch, (4, 1, 1), room=1000, adjustment=rule, num_agents=4)
     for _ in range(2):
-        system.session.stats.trained(np.zeros(5, np.int64), 0.0, 0.0, 0.0)
+        lags = np.zeros(5, np.int64)
+        system.session.stats.updated(helpers.update_record(lags))
     assert adjustment._samples() == count and adjustment._warm_up == warm_up
 
 
@@ -537,7 +494,7 @@ def test_tuned_agents_wait_for_a_core_and_plain_ones_after_them_have_a_process_e
             self.policies = [os.sched_getscheduler(process) for process in processes]
             super().stop()
 
-    monkeypatch.setattr(Watched, "_trainers_are_behind", lambda self: True)
+    monkeypatch.setattr(BatchQueue, "is_behind", True)
     with scheduling_restored():
         for scheduling, policy, processes in (("tuned", os.SCHED_BATCH, 3), ("plain", os.SCHED_OTHER, 6)):
             (tmp_path / scheduling).mkdir()
@@ -545,5 +502,5 @@ def test_tuned_agents_wait_for_a_core_and_plain_ones_after_them_have_a_process_e
             _, training, summary = run_counting(tmp_path / scheduling, monkeypatch, Watched, **settings)
             assert summary["ended"] == "steps"
             assert training.system.policies == [policy] * (1 + processes)  # of the server and of its agent processes
-            assert training.system._predictors_should_wait() == (scheduling == "tuned")
-            assert (training.system._gate.permits == sys.maxsize) == (scheduling == "plain")
+            assert training.system._requests._is_patient == (scheduling == "tuned")
+            assert (training.system._batches.permits == sys.maxsize) == (scheduling == "plain")

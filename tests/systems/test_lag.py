@@ -20,14 +20,13 @@ from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.systems.training import Training
-from ga3c_tf.workers.trainer import train
 
 
 @pytest.fixture
 def lags(monkeypatch):
     """The policy lags of every update, filled while a training runs."""
     found = []
-    monkeypatch.setattr("ga3c_tf.runs.stats.Stats.trained", lambda self, lag, *losses: found.append(lag))
+    monkeypatch.setattr("ga3c_tf.runs.stats.Stats.updated", lambda self, update: found.append(update.lags))
     return found
 
 
@@ -140,10 +139,9 @@ class WithoutLag(A2C):
     def _update(self):
         session = self.session
         if self._batch is not None:
-            for part in session.minibatches.of(self._batch):
-                train(part, session.model, session.stats, session.skipped, *session.rates())
+            session.updater.train_on(self._batch)
             self._batch = None
-            self._sent[:] = 0
+            self._sent_before[:] = session.memory.sent
             self._steps_before[:] = session.memory.steps
 
 

@@ -1,11 +1,7 @@
 """Batches that are trained on in several epochs, lambda-returns, and a queue that stays below one batch."""
 
 import collections
-import threading
-import time
-from types import SimpleNamespace
 
-import helpers
 import numpy as np
 import pytest
 from checks import (
@@ -13,23 +9,17 @@ from checks import (
     HeldBack,
     KeepingModel,
     Killed,
-    before_updates,
     check_nothing_lost_or_repeated,
     run_counting,
     slow_updates,
 )
 
-import ga3c_tf.workers.predictor
 from ga3c_tf.config import Config
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.queues import IndexQueue
 from ga3c_tf.runner import new_training
-from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C
-from ga3c_tf.workers.predictor import Predictor
 
 EPOCHS = 3
 REUSE = {"epochs": EPOCHS, "clip_ratio": 0.2, "minibatch_size": 15, "t_max": 8, "min_training_batch": 30}
@@ -70,34 +60,12 @@ def test_agents_wait_when_one_batch_waits(tmp_path, monkeypatch):
 
 
 def test_processes_that_die_while_checkpoints_are_written_hold_nothing_up(tmp_path, monkeypatch):
-    """Predictors wait for trainers here, and trainers for the checkpoint: nobody may wait for predictors meanwhile."""
+    """Predictors wait for trainers here, and trainers for the checkpoint."""
     slow_updates(monkeypatch, 0.02)
     monkeypatch.setattr(Killed, "kills", 6)
     settings = {**REUSE, "num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 1.0, "max_failures": 100}
     _, _, summary = run_counting(tmp_path, monkeypatch, Killed, checkpoint_minutes=0.001, **settings)
     assert summary["ended"] == "all again" and summary["replaced_processes"] == 6
-
-
-def test_a_trainer_that_fails_while_a_process_is_lost_ends_the_run(tmp_path, monkeypatch):
-    """The predictors that the loss waits for are held, and nobody trains any more on what holds them."""
-    losing = threading.Event()
-
-    def fail(*_):
-        time.sleep(0.02)
-        if losing.is_set():
-            raise ZeroDivisionError("train")
-
-    class LosesOne(Killed):
-        kills = 1
-
-        def _discard_messages_of(self, number):
-            losing.set()
-            super()._discard_messages_of(number)
-
-    before_updates(monkeypatch, fail)
-    settings = {**REUSE, "num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 1.0}
-    with pytest.raises(ZeroDivisionError):
-        run_counting(tmp_path, monkeypatch, LosesOne, **settings)
 
 
 def test_updates_may_use_the_cores_that_waiting_agents_leave(tmp_path, monkeypatch):
@@ -109,23 +77,3 @@ def test_updates_may_use_the_cores_that_waiting_agents_leave(tmp_path, monkeypat
         _, folder = new_training(config, ["train"], print)
         folder.close()
     assert threads == [None, usable_cores()]
-
-
-def test_a_held_predictor_answers_once_it_is_let_go(monkeypatch):
-    memory = RolloutBuffers(Config(num_agents=1), helpers.SHAPE, "uint8", helpers.NUM_ACTIONS)
-    requests, model = IndexQueue(), helpers.CheckingModel()
-    answers = SimpleNamespace(predicted=lambda agents: requests.stop())
-    looks = iter([True, True, False, False])
-    slept = []
-
-    def sleep(seconds):
-        slept.append(list(model.batch_sizes))
-
-    monkeypatch.setattr(ga3c_tf.workers.predictor, "time", SimpleNamespace(sleep=sleep))
-    requests.put(memory.state_index(0, 0))
-    predictor = Predictor(
-        Config(), model, memory, requests, answers, Stats(1), lambda: False, print, lambda: next(looks)
-    )
-    predictor.start()
-    predictor.join(30)
-    assert predictor.error is None and slept == [[], []] and model.batch_sizes == [1]

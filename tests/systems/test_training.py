@@ -52,7 +52,7 @@ class Steady(System):
     def poll(self, seconds):
         self.session.memory.steps[0] += 100
         for _ in range(10):
-            self.session.stats.trained(np.array([1, 2, 6]), 0.0, 0.0, 0.0)
+            self.session.stats.updated(helpers.update_record(np.array([1, 2, 6]), 0.0, 0.0, 0.0))
         self._clock.now += 4
 
     def stop(self):
@@ -117,7 +117,7 @@ def test_a_resumed_session_shuffles_its_minibatches_anew(clock):
         session = session_of(minibatch_size=10)
         if steps:
             session.restore(counters(agent_steps=steps))
-        return np.concatenate([part.actions for part in session.minibatches.of(batch)]).tolist()
+        return np.concatenate([part.actions for part in session._minibatches.of(batch)]).tolist()
 
     orders = [order_after(steps) for steps in (0, 500, 900)]
     assert order_after(500) == orders[1]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from ga3c_tf.rollouts.queues import INDEX, RecordQueue
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
 from ga3c_tf.workers import adjustment_rules
 from ga3c_tf.workers.adjustment import DynamicAdjustment
@@ -25,12 +26,17 @@ from ga3c_tf.workers.adjustment_rules import (
     WorkerCounts,
     read,
 )
+from ga3c_tf.workers.thread import WorkerErrors
 
 WINDOWS = 10  # in a period
 PERIOD, WARM_UP = 20.0, 5.0  # seconds
 PERIODS = 60  # 20 minutes
 ONE_EACH = WorkerCounts(1, 1, 1)
 WIDE = WorkerCounts(128, 8, 8)
+
+
+def errors_of_threads():
+    return WorkerErrors(RecordQueue(INDEX))
 
 
 class Machine(NamedTuple):
@@ -493,11 +499,12 @@ def run_thread(search: Search, plant: Plant, rows: int, **settings) -> list[dict
         if len(log) == rows:
             thread.stop()
 
-    thread = DynamicAdjustment(search, plant.apply, plant.samples, keep, print, clock=simulated.clock, **settings)
+    errors = errors_of_threads()
+    thread = DynamicAdjustment(search, plant.apply, plant.samples, keep, errors, clock=simulated.clock, **settings)
     thread._stopping = simulated
     thread.start()
     thread.join(30)
-    assert not thread.is_alive() and thread.error is None
+    assert not thread.is_alive() and errors.first is None
     return log
 
 
@@ -567,7 +574,8 @@ def test_the_thread_stops_at_once_whatever_it_waits_for(period, warm_up, counts)
             counted.set()
 
     search = searching(FastSearch)
-    thread = DynamicAdjustment(search, apply, samples, rows.append, print, period=period, warm_up=warm_up)
+    errors = errors_of_threads()
+    thread = DynamicAdjustment(search, apply, samples, rows.append, errors, period=period, warm_up=warm_up)
     thread.start()
     assert counted.wait(30)
     time.sleep(0.05)
@@ -575,26 +583,25 @@ def test_the_thread_stops_at_once_whatever_it_waits_for(period, warm_up, counts)
     thread.stop()
     thread.join(10)
     assert not thread.is_alive() and time.monotonic() - before < 1
-    assert thread.error is None and rows == [], "a part of a period is no row"
+    assert errors.first is None and rows == [], "a part of a period is no row"
     assert search.propose() == search.accepted == (1, 1, 1), "nor is it judged"
 
 
-def test_an_error_of_apply_is_kept_and_told():
-    told = []
-
+def test_an_error_of_apply_is_noted_and_wakes_the_system():
     def fail(setting):
         raise OSError("no process can be started")
 
-    thread = DynamicAdjustment(
-        searching(FastSearch), fail, lambda: 0, print, lambda: told.append(thread.error), period=0.1
-    )
+    wake = RecordQueue(INDEX)
+    errors = WorkerErrors(wake)
+    thread = DynamicAdjustment(searching(FastSearch), fail, lambda: 0, print, errors, period=0.1)
     thread.start()
     thread.join(5)
-    assert not thread.is_alive()
-    assert isinstance(thread.error, OSError) and told == [thread.error]
+    assert not thread.is_alive() and len(wake) == 1
+    with pytest.raises(OSError, match="no process"):
+        errors.check()
 
 
 @pytest.mark.parametrize("settings", [{"period": 0.0}, {"warm_up": 1.0}, {"warm_up": -0.1}])
 def test_a_period_without_time_to_measure_is_refused(settings):
     with pytest.raises(ValueError, match="nothing to measure"):
-        DynamicAdjustment(searching(FastSearch), print, lambda: 0, print, print, **settings)
+        DynamicAdjustment(searching(FastSearch), print, lambda: 0, print, errors_of_threads(), **settings)

@@ -76,7 +76,7 @@ def play_one_episode(config, rewards, actions, values, *, truncated=False, kind=
     segments = []
     for request in agent.run():
         while len(training):
-            slot = int(training.get(1)[0])
+            slot = int(training.get(1)["index"][0])
             length = memory.lengths[slot]
             segments.append(
                 {

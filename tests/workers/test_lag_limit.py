@@ -6,7 +6,7 @@ import pytest
 
 from ga3c_tf.config import Config
 from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.workers.lag_limit import LagLimit
+from ga3c_tf.rollouts.lag_limit import LagLimit
 
 
 def limit_of(most, *segments):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import select
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,16 +18,18 @@ from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_glob
 from ga3c_tf.errors import Diverged
 from ga3c_tf.model.device import configure_device
 from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, Divergence, SegmentLag
+from ga3c_tf.rollouts.contracts import UpdateRecord
+from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
 from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, ServerGone
-from ga3c_tf.runs.stats import NO_AGENTS
+from ga3c_tf.rollouts.segments import FreeSlots, Segments
+from ga3c_tf.runs.failures import FailureBudget
 from ga3c_tf.systems.a3c.replica import Replica
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
-from ga3c_tf.workers.failures import FailureBudget
 from ga3c_tf.workers.fresh_agents import FreshAgent
-from ga3c_tf.workers.predictor import answer
+from ga3c_tf.workers.inference import Inference
+from ga3c_tf.workers.minibatches import Minibatches
 from ga3c_tf.workers.supervisor import DIVERGED
-from ga3c_tf.workers.trainer import BatchBuilder, train
+from ga3c_tf.workers.updater import Updater
 
 UPDATE = np.dtype(
     [
@@ -47,45 +48,35 @@ results of this one. A record with 0 states stands for a skipped update."""
 
 
 class UpdateReport:
-    """Replaces `Stats` in an agent process: sends one UPDATE record per update."""
+    """Observes the updates of one agent, and sends one UPDATE record of each to the server.
 
-    def __init__(self, update_queue: RecordQueue):
+    Args:
+        update_queue: queue of the records.
+        most_skipped: number of skipped updates within a minute that is tolerated.
+    """
+
+    def __init__(self, update_queue: RecordQueue, most_skipped: int):
         self._queue = update_queue
+        self._skips = FailureBudget(most_skipped)
         self._predictions = 0
 
     def predicted(self, states: int) -> None:
-        """Count predictions, like `Stats.predicted`."""
+        """Count predictions, which the next record reports."""
         self._predictions += states
 
-    def trained(
-        self,
-        lags: np.ndarray,
-        policy_loss: float,
-        value_loss: float,
-        entropy: float,
-        agents: np.ndarray = NO_AGENTS,
-        divergence: Divergence = UNKNOWN,
-        within: SegmentLag = NO_SEGMENTS,
-    ) -> None:
-        """Send the record of an update, with the arguments of `Stats.trained`.
-
-        All states of a segment have the same lag, since one copy of the weights chose all its actions.
-        """
-        record = self._predictions, len(lags), lags[0], policy_loss, value_loss, entropy, divergence, within
+    def updated(self, update: UpdateRecord) -> None:
+        """Send the record of an update. All states of a segment have one lag: one replica chose all its actions."""
+        result = update.result
+        lags = update.lags
+        losses = (result.policy_loss, result.value_loss, result.entropy)
+        record = (self._predictions, len(lags), lags[0], *losses, result.divergence, update.within)
         self._queue.put(np.array(record, UPDATE))
         self._predictions = 0
 
-
-class SkippedReport(FailureBudget):
-    """Counts the skipped updates of one agent, and reports each to the server."""
-
-    def __init__(self, most: int, update_queue: RecordQueue):
-        super().__init__(most)
-        self._queue = update_queue
-
-    def add(self, error: Exception) -> None:
+    def skipped(self, error: Exception) -> None:
+        """Send the record of a skipped update, and raise `error` if there have been too many."""
         self._queue.put(np.zeros((), UPDATE))
-        super().add(error)
+        self._skips.add(error)
 
 
 @dataclass(frozen=True)
@@ -109,28 +100,26 @@ def play_and_train(
 ) -> None:
     """Let agent `number` play, and train on each of its segments as soon as it is complete, until `ended`."""
     memory = shared.memory
-    report = UpdateReport(shared.updates)
+    report = UpdateReport(shared.updates, config.max_failures)
+    slots = FreeSlots(memory)
     training_queue = IndexQueue()
-    skipped = SkippedReport(config.max_failures, shared.updates)
-    free_slots = deque(memory.slots_of(number))
-    builder = BatchBuilder(memory, 0)
+    segments = Segments(memory, training_queue, slots, minimum=0)
+    inference = Inference(model, memory, report)
+    updater = Updater(model, report, Minibatches(config), rates)
     stream = int(memory.streams[number])
     seed = random_stream(config, stream)
     seed_global_generators(config.seed, AGENTS, stream)
     environment = make_environment(config)
+    free_slots = slots.of_agent[number]
     agent = FreshAgent(number, config, environment, memory, training_queue, shared.episodes, free_slots, seed)
     with closing(agent.run()) as requests:
         for request in requests:
-            while len(training_queue):
-                slot = int(training_queue.get(1)[0])
-                batch = builder.add(slot)
-                free_slots.append(slot)
-                if batch is not None:
-                    train(batch, model, report, skipped, *rates())  # type: ignore[arg-type]
+            for batch in segments.waiting():
+                updater.train_on(batch)
             if ended():
                 return
             if request is not None:
-                answer(np.array([request], INDEX), model, memory, report)  # type: ignore[arg-type]
+                inference.answer(np.array([request], INDEX))
 
 
 def run_agent(

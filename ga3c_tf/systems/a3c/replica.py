@@ -6,9 +6,9 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.model.actor_critic import ActorCritic
-from ga3c_tf.model.model import TrainResult
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.rollouts.contracts import Prediction, UpdateResult
 from ga3c_tf.rollouts.divergence import UNKNOWN
 from ga3c_tf.systems.a3c.adam import adam_step
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights, rmsprop_step
@@ -61,12 +61,11 @@ class Replica:
         for variable, weight in zip(self._actor_critic.variables, self._shared.groups["weights"], strict=True):
             tf.raw_ops.AssignVariableOp(resource=variable.handle, value=tf.constant(weight))
 
-    def predict(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-        """Return policies, values and the version of the copied weights, like `Model.predict`."""
-        policy, values, _ = self._actor_critic.predict(states)
-        return policy, values, self._copied_version
+    def predict(self, states: np.ndarray) -> Prediction:
+        """Return the prediction of the copied weights, with their version."""
+        return self._actor_critic.predict(states)._replace(version=self._copied_version)
 
-    def train(self, batch: Batch, learning_rate: float, beta: float) -> TrainResult:
+    def train(self, batch: Batch, learning_rate: float, beta: float) -> UpdateResult:
         """Update the shared weights, like `Model.train`, and then copy them, updates of other agents included.
 
         Of the divergence only `floored` is known. The replica is the policy that chose the actions; the policy of the
@@ -83,7 +82,7 @@ class Replica:
         divergence = found.divergence
         if divergence is not UNKNOWN:
             divergence = UNKNOWN._replace(floored=divergence.floored)
-        return TrainResult(*losses, divergence, version, found.finite)
+        return UpdateResult(*losses, divergence, version, found.finite)
 
     def _apply(self, gradients, learning_rate: float) -> None:
         """Apply the gradients to the shared weights."""

@@ -12,15 +12,16 @@ import numpy as np
 from ga3c_tf.environments.environment import modules_used
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.memory import available_bytes
+from ga3c_tf.rollouts.contracts import UpdateRecord, UpdateResult
 from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
 from ga3c_tf.rollouts.queues import RecordQueue
-from ga3c_tf.runs.stats import NO_AGENTS
 from ga3c_tf.systems.a3c.process import UPDATE, A3CShared, run_agent
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.supervisor import AgentSupervisor
 
+NO_AGENTS = np.empty(0, np.int64)
 POLL_SECONDS = 0.05
 UPDATE_BYTES = 2**20
 """Size in bytes of the pipe for UPDATE records. It is read every POLL_SECONDS and so suffices for 200,000 updates per
@@ -129,16 +130,16 @@ class A3C(System):
     def _collect_updates(self) -> None:
         session = self.session
         while len(self._update_queue):
-            for predictions, states, lag, *losses, moved, within in self._update_queue.get(1000).tolist():
+            for record in self._update_queue.get(1000).tolist():
+                predictions, states, lag, policy_loss, value_loss, entropy, moved, within = record
                 if not states:
-                    session.skipped.count += 1  # the agent itself ends the run when there are too many, and says why
+                    session.stats.skips.count += 1  # the agent ends the run when there are too many
                     continue
                 for _ in range(predictions):
                     session.stats.predicted(1)
-                policy_loss, value_loss, entropy = losses
+                result = UpdateResult(policy_loss, value_loss, entropy, Divergence(*moved), version=0, applied=True)
                 lags = np.full(states, lag)
-                measured = (Divergence(*moved), SegmentLag(*within))
-                session.stats.trained(lags, policy_loss, value_loss, entropy, NO_AGENTS, *measured)
+                session.stats.updated(UpdateRecord(lags, NO_AGENTS, result, SegmentLag(*within)))
 
     def _check_memory(self, network_bytes: int) -> None:
         """Raise a UserError if there is too little memory for all processes. Else the kernel would kill one later."""

@@ -8,7 +8,7 @@ import time
 from ga3c_tf.environments.environment import modules_used
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.remote.bridge import run_bridge
-from ga3c_tf.rollouts.queues import IndexQueue
+from ga3c_tf.rollouts.queues import IndexQueue, Sender
 from ga3c_tf.rollouts.reply_pipes import ReplyPipes, assigned_processes
 from ga3c_tf.systems.session import Session
 from ga3c_tf.workers.agent import Agent
@@ -21,32 +21,28 @@ class AgentProcesses:
 
     Args:
         session: session of the training.
-        prediction_queue: queue to which agents write their requests.
         ray: address of the Ray cluster that runs the remote agents.
 
     Attributes:
         count: number of agents on this machine (N_A).
-        answers: pipes through which the agents are answered.
+        replies: pipes through which the agents are answered.
+        prediction_queue: queue to which the agents write their requests.
         processes: supervisor of the processes.
-        replacing: numbers of the processes that have died and have no successor yet.
     """
 
-    def __init__(self, session: Session, prediction_queue: IndexQueue, ray: str):
+    def __init__(self, session: Session, ray: str):
         config = session.config
         self._session = session
         self._ray = ray
         self.count = 0
+        self.prediction_queue = IndexQueue()
         self.processes = AgentSupervisor(["ga3c_tf.workers.agent_process", *modules_used(config)], [config.env_id])
         # Computed only once: the usable cores may change during the run, but the process of an agent may not.
         self._local_processes = config.processes(usable_cores())
-        self.answers = ReplyPipes(session.memory, assigned_processes(config, self._local_processes))
-        self.replacing: set[int] = set()
+        self.replies = ReplyPipes(session.memory, assigned_processes(config, self._local_processes))
         self._stopped = False
         self._starting = threading.Lock()
         """Held while a thread starts a process, so that none is started after `stop` has ended all."""
-        self._queues = AgentQueues(
-            prediction_queue, session.training_queue, session.episode_queue, self.processes.errors
-        )
         self._hung = Watchdog(self._patience)
 
     def all(self) -> list[int]:
@@ -63,7 +59,7 @@ class AgentProcesses:
             self.count += 1
         while self.count > count:
             self.count -= 1
-            self.answers.removed(self.count)
+            self.replies.removed(self.count)
 
     def start_remote(self) -> None:
         """Start the agents on other machines."""
@@ -76,19 +72,20 @@ class AgentProcesses:
         self._stopped = True
         with self._starting:
             for number in self.processes:
-                self.answers.close(number)
+                self.replies.close(number)
         self.processes.join(self._session.collect_episodes)
 
-    def lose(self, number: int) -> None:
-        """Count a process that has died, and stop answering it.
+    def replace(self, number: int) -> None:
+        """Count a process that has died, and start its successor, whose agents get new random streams.
+
+        Of what the dead process has sent, everything that nobody has read by then is dropped on receipt.
 
         Raises:
             AgentError: too many processes have died.
         """
         session = self._session
-        self.replacing.add(number)
         error = self.processes.error_of(number)
-        self.answers.close(number)
+        self.replies.close(number)
         if isinstance(error, AlsoLostWithForkserver):
             session.lost.count += 1
         else:
@@ -96,15 +93,12 @@ class AgentProcesses:
         first, *rest = str(error).splitlines()
         session.tell("lost", f"{first}{f' ({rest[-1]})' if rest else ''}; its agents begin anew")
 
-    def replace(self, number: int) -> None:
-        """Start the successor of a process that has died. Its agents get new random streams."""
-        self.replacing.remove(number)
-        agents = [agent for agent in self.all() if self.answers.process_of(agent) == number]
+        agents = [agent for agent in self.all() if self.replies.process_of(agent) == number]
         if agents:
             self._start(number)
         for agent in agents:
-            self._session.memory.streams[agent] = self._session.new_stream()
-            self.answers.added(agent)
+            session.memory.streams[agent] = session.new_stream()
+            self.replies.added(agent)
 
     def end_hung(self) -> None:
         """Kill the processes whose environments take too long. They are then replaced like processes that died."""
@@ -120,22 +114,32 @@ class AgentProcesses:
 
     def _add(self, agent: int) -> None:
         self._session.memory.streams[agent] = self._session.new_stream()
-        process = self.answers.process_of(agent)
-        if process not in self.processes and process not in self.replacing:
+        process = self.replies.process_of(agent)
+        if process not in self.processes:
             self._start(process)
-        self.answers.added(agent)
+        self.replies.added(agent)
 
     def _start(self, number: int) -> None:
         config = self._session.config
         memory = self._session.memory
-        answers = self.answers.open(number)
+        replies = self.replies.open(number)
         memory.busy_since[number] = time.monotonic()
-        common = (number, config, memory, self._queues)
+        common = (number, config, memory, self._queues_of(number))
         if actor := self._actor_of(number):
             memory.nodes[number] = b"connecting"
-            self.processes.start(number, run_bridge, *common, actor, self._ray, pipe=answers)
+            self.processes.start(number, run_bridge, *common, actor, self._ray, pipe=replies)
         else:
-            self.processes.start(number, run_agents, *common, Agent, pipe=answers)
+            self.processes.start(number, run_agents, *common, Agent, pipe=replies)
+
+    def _queues_of(self, number: int) -> AgentQueues:
+        """Return the queues to which the next process of this number writes."""
+        generation = self.replies.generation_of(number)
+        return AgentQueues(
+            Sender(self.prediction_queue, generation),
+            Sender(self._session.training_queue, generation),
+            self._session.episode_queue,
+            self.processes.errors,
+        )
 
     def _actor_of(self, number: int) -> range | None:
         """Return the remote agents for which an agent process is the bridge, or None if it runs its agents itself."""

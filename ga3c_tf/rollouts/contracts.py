@@ -1,0 +1,115 @@
+"""What the workers agree on: who predicts, who learns, where batches come from, and who is told. NumPy only.
+
+A system is a composition of these parts. GA3C and its serial version have one model as policy and learner; in A3C each
+agent process has one of its own. Every implementation passes the same tests, tests/workers/test_contracts.py.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
+
+
+class Prediction(NamedTuple):
+    """What a policy says of a batch of states.
+
+    Attributes:
+        policy: float32 [B, A], probabilities from which agents sample their actions.
+        value: float32 [B], values of the states.
+        version: number of updates that the weights contain at least.
+    """
+
+    policy: np.ndarray
+    value: np.ndarray
+    version: int
+
+    def of(self, rows: np.ndarray) -> Prediction:
+        """Return the prediction for some of the states, bool [B]."""
+        return Prediction(self.policy[rows], self.value[rows], self.version)
+
+
+class UpdateResult(NamedTuple):
+    """Results of one update.
+
+    Attributes:
+        policy_loss, value_loss: losses summed over the batch, before the update.
+        entropy: mean entropy of the policy over the batch, in nats.
+        divergence: divergence of the policy that is updated from the policies that chose the actions.
+        version: updates done so far, this one included if it was applied.
+        applied: whether the model changed. An update is skipped if a loss or gradient is not finite.
+    """
+
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    divergence: Divergence
+    version: int
+    applied: bool
+
+
+class UpdateRecord(NamedTuple):
+    """An update that was made, as observers are told of it.
+
+    Attributes:
+        lags: int64 [B], policy lag of each state: updates between choosing its action and training on it, not counting
+            the update that trains on it.
+        agents: int64 [B], agent of each state.
+        result: results of the update.
+        within: lag within the segments of the batch.
+    """
+
+    lags: np.ndarray
+    agents: np.ndarray
+    result: UpdateResult
+    within: SegmentLag
+
+
+class Policy(Protocol):
+    """Predicts: the model, or an A3C agent's replica of it."""
+
+    def predict(self, states: np.ndarray) -> Prediction:
+        """Return the prediction for states [B, *state_shape]. Safe to call from several threads."""
+
+
+class Learner(Protocol):
+    """Learns from batches: the model, or an A3C agent's replica of it."""
+
+    def train(self, batch: Batch, learning_rate: float, beta: float) -> UpdateResult:
+        """Make one update on a batch. Safe to call from several threads.
+
+        Args:
+            batch: the batch; see `columns.Batch`.
+            learning_rate: learning rate of this update.
+            beta: coefficient of the entropy bonus in this update.
+        """
+
+
+class Experience(Protocol):
+    """Where the batches of trainers come from: the training queue."""
+
+    def next(self) -> AbstractContextManager[Batch | None]:
+        """Wait for a batch and for the permission to train on it, which lasts as long as the block.
+
+        The batch is None if this trainer should end.
+        """
+
+    def close(self) -> None:
+        """End all trainers. They finish the updates that they have begun, and begin no others."""
+
+
+class Observer(Protocol):
+    """Is told of predictions and updates: the statistics of a run, or the way to them from another process."""
+
+    def predicted(self, states: int) -> None:
+        """Count one prediction for a batch of so many states."""
+
+    def updated(self, update: UpdateRecord) -> None:
+        """Count one update that was applied."""
+
+    def skipped(self, error: Exception) -> None:
+        """Count one update that was skipped, and raise `error` if there have been too many of them."""

@@ -1,0 +1,38 @@
+"""Answers requests of agents with the policy's predictions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.contracts import Observer, Policy, Prediction
+
+
+class Inference:
+    """Predicts for states in the shared memory.
+
+    Args:
+        policy: policy that predicts.
+        memory: buffers shared with the agents.
+        observer: is told of each prediction.
+    """
+
+    def __init__(self, policy: Policy, memory: RolloutBuffers, observer: Observer):
+        self._policy = policy
+        self._memory = memory
+        self._observer = observer
+
+    def predict(self, states: np.ndarray) -> Prediction:
+        """Return the prediction for the states with these indices in `memory.flat_states`, uint32 [n]."""
+        prediction = self._policy.predict(self._memory.flat_states[states])
+        self._observer.predicted(len(states))
+        return prediction
+
+    def answer(self, states: np.ndarray) -> np.ndarray:
+        """Predict for these states, and write the predictions to the rows of their agents; return these agents.
+
+        For systems whose agents are never replaced; others answer by `ReplyPipes.answer`.
+        """
+        agents = self._memory.agents_of(states)
+        self._memory.write_predictions(agents, self.predict(states))
+        return agents

@@ -1,0 +1,52 @@
+"""Requests for GA3C's predictors, from the prediction queue, as soon as they should be answered."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from ga3c_tf.config import Config
+from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.queues import IndexQueue
+from ga3c_tf.workers.batch_queue import BatchQueue
+
+PATIENCE_SECONDS = 0.004
+PATIENT_LOOKS = 4
+"""Number of times, within `PATIENCE_SECONDS`, that predictors look whether all agents wait for them."""
+
+
+class RequestQueue:
+    """Gives requests to all predictors, and decides how long requests gather before they are answered.
+
+    Requests gather for `PATIENCE_SECONDS` while the trainers are behind (with tuned scheduling): fewer and larger
+    predictions cost less per state, and the agents are ahead of the trainers anyway. Nothing is answered while as many
+    segments wait for training as may.
+
+    Args:
+        config: settings of the run; the largest prediction batch and the scheduling are used.
+        messages: the prediction queue, whose messages are indices of states.
+        memory: buffers shared with the agents.
+        batches: tells whether the trainers are behind.
+    """
+
+    def __init__(self, config: Config, messages: IndexQueue, memory: RolloutBuffers, batches: BatchQueue):
+        self._messages = messages
+        self._memory = memory
+        self._batches = batches
+        self._is_patient = config.scheduling == "tuned"
+        self._largest = config.max_prediction_batch
+
+    def next(self) -> np.ndarray:
+        """Wait for requests, and return those that wait, MESSAGE [n]; none if this predictor should end."""
+        if self._is_patient and self._batches.is_behind:
+            self._let_requests_gather()
+        while self._batches.is_full:
+            time.sleep(PATIENCE_SECONDS)
+        return self._messages.get(self._largest)
+
+    def _let_requests_gather(self) -> None:
+        for _ in range(PATIENT_LOOKS):
+            if not self._memory.busy_since.any():  # all agents wait, so no other request can come
+                break
+            time.sleep(PATIENCE_SECONDS / PATIENT_LOOKS)

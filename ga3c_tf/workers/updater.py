@@ -1,0 +1,67 @@
+"""Makes the updates on a training batch: one, or those of several epochs and minibatches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ga3c_tf.errors import Diverged
+from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.rollouts.contracts import Learner, Observer, UpdateRecord, UpdateResult
+from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, segment_lag
+from ga3c_tf.workers.minibatches import Minibatches
+
+
+class Updater:
+    """Trains a learner on batches, and tells the observer of the policy lag and the results. Thread-safe.
+
+    An update whose losses or gradients are infinite or not-a-number is skipped: the learner does not change.
+
+    Args:
+        learner: learner that is trained.
+        observer: is told of each update.
+        minibatches: splits each batch into the minibatches of its updates.
+        rates: returns the current learning rate and beta.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        observer: Observer,
+        minibatches: Minibatches,
+        rates: Callable[[], tuple[float, float]],
+    ):
+        self._learner = learner
+        self._observer = observer
+        self._minibatches = minibatches
+        self._rates = rates
+
+    def train_on(self, batch: Batch) -> None:
+        """Make all updates on a batch.
+
+        Raises:
+            Diverged: too many updates have been skipped.
+        """
+        for part in self._minibatches.of(batch):
+            result = self._learner.train(part, *self._rates())
+            if result.applied:
+                self._observer.updated(_record(part, result))
+            else:
+                self._observer.skipped(_skipped(part, result))
+
+
+def _record(batch: Batch, result: UpdateResult) -> UpdateRecord:
+    """Return the record of an update, with the policy lag of its states."""
+    before = result.version - 1
+    within = NO_SEGMENTS
+    if result.divergence is not UNKNOWN and hasattr(batch, "lengths"):
+        within = segment_lag(batch, before)
+    return UpdateRecord(before - batch.versions, batch.agents, result, within)
+
+
+def _skipped(batch: Batch, result: UpdateResult) -> Diverged:
+    """Return the error that ends a run in which too many updates are skipped."""
+    return Diverged(
+        f"skipped update {result.version + 1}: policy loss {result.policy_loss}, value loss {result.value_loss}, "
+        f"{len(batch.states)} states, returns {batch.returns.min()} to {batch.returns.max()}; a lower --learning-rate "
+        "or --grad-clip-norm may help"
+    )

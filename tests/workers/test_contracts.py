@@ -1,0 +1,134 @@
+"""The contracts of rollouts/contracts.py, tested once for every implementation."""
+
+import numpy as np
+import pytest
+from checks import replica_of
+
+from ga3c_tf.config import Config
+from ga3c_tf.errors import Diverged
+from ga3c_tf.model.model import Model
+from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.rollouts.contracts import UpdateRecord, UpdateResult
+from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN
+from ga3c_tf.rollouts.queues import RecordQueue
+from ga3c_tf.rollouts.reply_pipes import ReplyPipes
+from ga3c_tf.rollouts.segments import FreeSlots
+from ga3c_tf.runs.stats import Stats
+from ga3c_tf.systems.a3c.process import UPDATE, UpdateReport
+
+CONFIG = Config(seed=1, num_agents=2, rmsprop_epsilon=1e-3)
+
+
+def model():
+    return Model(CONFIG, (4,), "float32", 3, seed=1)
+
+
+def replica():
+    return replica_of(model(), CONFIG, (4,), "float32", 3)
+
+
+@pytest.fixture(params=[model, replica])
+def learner(request):
+    """Something that predicts and learns."""
+    return request.param()
+
+
+def batch_of(size, value=1.0):
+    random = np.random.default_rng(0)
+    states = random.normal(size=(size, 4)).astype(np.float32)
+    return Batch(
+        states=states,
+        actions=np.zeros(size, np.int32),
+        rewards=np.ones(size, np.float32),
+        mu_values=np.zeros(size, np.float32),
+        mu_log_probabilities=np.full(size, -1.1, np.float32),
+        versions=np.zeros(size, np.int64),
+        returns=np.full(size, value, np.float32),
+        agents=np.zeros(size, np.int64),
+    )
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_a_policy_gives_probabilities_values_and_the_version_of_its_weights(learner, size):
+    states = batch_of(size).states
+    prediction = learner.predict(states)
+    assert prediction.policy.shape == (size, 3) and prediction.value.shape == (size,)
+    assert prediction.policy.dtype == prediction.value.dtype == np.float32
+    np.testing.assert_allclose(prediction.policy.sum(axis=1), 1, rtol=1e-5)
+    assert prediction.version == 0 and isinstance(prediction.version, int)
+    some = prediction.of(np.arange(size) == 0)
+    np.testing.assert_array_equal(some.policy, prediction.policy[:1])
+
+
+def test_a_learner_makes_the_chosen_action_likelier_and_counts_its_updates(learner):
+    batch = batch_of(20)
+    before = learner.predict(batch.states)
+    for number in range(1, 6):
+        result = learner.train(batch, 0.01, 0.01)
+        assert (result.version, result.applied) == (number, True)
+        assert np.isfinite([result.policy_loss, result.value_loss, result.entropy]).all()
+    after = learner.predict(batch.states)
+    assert after.version == 5
+    assert (after.policy[:, 0] > before.policy[:, 0]).all()
+    assert np.abs(after.value - 1).mean() < np.abs(before.value - 1).mean()
+
+
+def test_a_learner_skips_an_update_that_is_not_finite(learner):
+    weights = [weight.numpy() for weight in learner.network.weights]
+    result = learner.train(batch_of(5, np.nan), 0.01, 0.01)
+    assert (result.version, result.applied) == (0, False)
+    for weight, before in zip(learner.network.weights, weights, strict=True):
+        np.testing.assert_array_equal(weight.numpy(), before)
+
+
+def stats():
+    observer = Stats(10, most_skipped=2)
+    return observer, lambda: (observer.predictions, observer.trained_samples, observer.skips.count)
+
+
+def report():
+    queue = RecordQueue(UPDATE)
+
+    def counts():
+        records = queue.get(100)
+        return records["predictions"].sum(), records["states"].sum(), np.count_nonzero(records["states"] == 0)
+
+    return UpdateReport(queue, 2), counts
+
+
+@pytest.mark.parametrize("implementation", [stats, report])
+def test_an_observer_counts_what_it_is_told_and_ends_after_too_many_skipped_updates(implementation):
+    observer, counts = implementation()
+    observer.predicted(3)
+    observer.predicted(4)
+    result = UpdateResult(1.0, 2.0, 0.5, UNKNOWN, 1, applied=True)
+    observer.updated(UpdateRecord(np.full(5, 2), np.zeros(5, np.int64), result, NO_SEGMENTS))
+    error = Diverged("too many")
+    observer.skipped(error)
+    observer.skipped(error)
+    with pytest.raises(Diverged, match="too many"):
+        observer.skipped(error)
+    assert counts() == (7, 5, 3)
+
+
+def pipes(memory):
+    replies = ReplyPipes(memory, np.array([0, 1]))
+    readers = [replies.open(process) for process in (0, 1)]
+    return replies, lambda agent: readers[agent].poll(0)
+
+
+def own_slots(memory):
+    slots = FreeSlots(memory)
+    free = [len(of_agent) for of_agent in slots.of_agent]
+    return slots, lambda agent: len(slots.of_agent[agent]) > free[agent]
+
+
+@pytest.mark.parametrize("implementation", [pipes, own_slots])
+def test_a_slot_goes_back_to_the_agent_that_fills_it(implementation):
+    memory = RolloutBuffers(CONFIG, (4,), "float32", 3)
+    owners, has_back = implementation(memory)
+    slot = memory.slots_of(1)[0]
+    assert owners.is_valid(slot, 0)
+    owners.released(slot, 0)
+    assert has_back(1) and not has_back(0)

@@ -1,0 +1,173 @@
+"""Requests and batches as predictors and trainers get them: when they wait, in which order, and how they end."""
+
+import threading
+from types import SimpleNamespace
+
+import helpers
+import numpy as np
+import pytest
+
+import ga3c_tf.workers.request_queue
+from ga3c_tf.config import Config
+from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, Sender
+from ga3c_tf.rollouts.reply_pipes import ReplyPipes
+from ga3c_tf.rollouts.segments import FreeSlots, Segments
+from ga3c_tf.workers.batch_queue import BatchQueue
+from ga3c_tf.workers.request_queue import RequestQueue
+from ga3c_tf.workers.thread import WorkerErrors
+
+CONFIG = Config(num_agents=4, t_max=3, min_training_batch=0)
+
+
+def memory_of(config=CONFIG):
+    return RolloutBuffers(config, helpers.SHAPE, "uint8", helpers.NUM_ACTIONS)
+
+
+def batches_of(*slots, permits=9, config=CONFIG):
+    """Batches of one segment each, of these slots, and the errors of their updates."""
+    memory = memory_of(config)
+    memory.lengths[:] = 1
+    messages = IndexQueue()
+    messages.set_readers(1)
+    messages.put(list(slots))
+    errors = WorkerErrors(RecordQueue(INDEX))
+    segments = Segments(memory, messages, FreeSlots(memory), config.min_training_batch)
+    return BatchQueue(config, segments, permits, errors), errors
+
+
+def test_at_the_end_only_batches_that_were_overtaken_are_trained_on():
+    batches, _ = batches_of(0, 1, 2, 3, permits=1)
+    order = []
+    begin = [threading.Event() for _ in range(4)]
+    started = threading.Semaphore(0)
+
+    def train(number):
+        begun = batches._begin
+
+        def begin_late(batch_number):
+            started.release()
+            begin[batch_number - 1].wait(10)
+            return begun(batch_number)
+
+        batches._begin = begin_late
+        with batches.next() as batch:
+            order.append((number, batch is not None))
+        batches._begin = begun
+
+    threads = []
+    for number in range(1, 5):
+        thread = threading.Thread(target=train, args=[number])
+        thread.start()
+        started.acquire(timeout=10)
+        threads.append(thread)
+    for number in (3, "close", 4, 1, 2):
+        if number == "close":
+            batches.close()
+            continue
+        begin[number - 1].set()
+        threads[number - 1].join(10)
+    assert order == [(3, True), (4, False), (1, True), (2, True)]
+
+
+def test_a_pause_that_is_interrupted_is_over(monkeypatch):
+    batches, _ = batches_of(0)
+
+    def interrupted(predicate):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(batches._changed, "wait_for", interrupted)
+        with batches.paused():
+            pass
+    with batches.next() as batch:
+        assert batch is not None
+
+
+def test_an_update_that_fails_is_known_before_anyone_can_save_its_weights():
+    batches, errors = batches_of(0)
+    noted = []
+
+    class Watched(threading.Condition):
+        def notify_all(self):
+            noted.append(errors.first)
+            super().notify_all()
+
+    batches._changed = Watched()
+    with pytest.raises(ZeroDivisionError), batches.next():
+        raise ZeroDivisionError
+    assert noted and isinstance(noted[0], ZeroDivisionError)
+
+
+def test_segments_of_a_dead_process_are_left_out_and_their_slots_are_not_handed_back():
+    memory = memory_of()
+    memory.lengths[:] = 1
+    messages = IndexQueue()
+    replies = ReplyPipes(memory, np.array([0, 1, 0, 1]))
+    readers = [replies.open(process) for process in (0, 1)]
+    for generation in (0, 1):
+        Sender(messages, generation).put([memory.slots_of(0)[generation]])
+    Sender(messages, 0).put(memory.slots_of(1)[0])
+    replies.close(0)
+    successor = replies.open(0)
+    segments = Segments(memory, messages, replies, 0)
+    trained = [batch.agents.tolist() for batch in segments.waiting()]
+    assert trained == [[0], [1]] and segments.gathered == 2
+    assert successor.poll(0) and readers[1].poll(0) and not len(messages)
+
+
+def test_a_segment_whose_slot_is_filled_anew_while_it_is_copied_is_left_out():
+    memory = memory_of()
+    memory.lengths[:] = 1
+    messages = IndexQueue()
+    messages.put(0)
+    valid = iter([True, False])
+    released = []
+    owners = SimpleNamespace(is_valid=lambda *_: next(valid), released=lambda *slot: released.append(slot))
+    assert list(Segments(memory, messages, owners, 0).waiting()) == [] and not released
+
+
+def requests_of(config, batches):
+    memory = memory_of(config)
+    messages = IndexQueue()
+    messages.set_readers(1)
+    memory.busy_since[0] = 1.0
+    return RequestQueue(config, messages, memory, batches), messages, memory
+
+
+@pytest.mark.parametrize(("behind", "answered"), [(True, [0, 1, 2]), (False, [0])])
+def test_requests_gather_while_the_trainers_are_behind(monkeypatch, behind, answered):
+    requests, messages, memory = requests_of(CONFIG, SimpleNamespace(is_behind=behind, is_full=False))
+    messages.put(0)
+    later = iter([1, 2])
+
+    def sleep(seconds):
+        if (index := next(later, None)) is not None:
+            messages.put(index)
+        else:
+            memory.busy_since[0] = 0.0  # all agents wait now
+
+    monkeypatch.setattr(ga3c_tf.workers.request_queue, "time", SimpleNamespace(sleep=sleep))
+    assert requests.next()["index"].tolist() == answered
+
+
+def test_nothing_gathers_once_all_agents_wait(monkeypatch):
+    requests, messages, memory = requests_of(CONFIG, SimpleNamespace(is_behind=True, is_full=False))
+    memory.busy_since[:] = 0.0
+    messages.put(5)
+    monkeypatch.setattr(ga3c_tf.workers.request_queue, "time", SimpleNamespace(sleep=None))  # no call
+    assert requests.next()["index"].tolist() == [5]
+
+
+def test_requests_are_held_as_long_as_the_training_queue_is_full(monkeypatch):
+    looks = iter([True, True, False])
+
+    class Full:
+        is_behind = False
+        is_full = property(lambda self: next(looks))
+
+    requests, messages, _ = requests_of(CONFIG, Full())
+    messages.put(5)
+    slept = []
+    monkeypatch.setattr(ga3c_tf.workers.request_queue, "time", SimpleNamespace(sleep=slept.append))
+    assert requests.next()["index"].tolist() == [5] and len(slept) == 2
