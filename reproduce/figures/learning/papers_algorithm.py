@@ -199,8 +199,7 @@ FIGURE = Figure(
     place=17,
     paper="not in the paper",
     shows="score of the paper's algorithm on nine games after 4 million agent steps, with two epsilons of RMSProp",
-    headline="what does the paper's algorithm score on the nine games of Table 3 after 4 million agent steps, and with "
-    "which epsilon of RMSProp?",
+    headline="what does the paper's algorithm score after 4 million steps, and which epsilon of RMSProp scores more?",
     games={"smoke": ("pong",), "tuned": NINE_GAMES},
     seeds=seeds_by_budget(tuned=LEAST_SEEDS),
     specs=specs,
