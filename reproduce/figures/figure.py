@@ -66,6 +66,7 @@ class Figure:
         answer: returns what the summary says besides the number of findings; otherwise an empty text.
         added_games: games at `quick` of which seeds were added to undecided findings.
         added: returns the runs of added seeds for one of these games, which belong to the default runs.
+        beside: name of a figure whose records at the same budget are shown beside the results.
     """
 
     name: str
@@ -87,9 +88,10 @@ class Figure:
     answer: Callable[[Results], str] = lambda results: ""
     added_games: Sequence[str] = ()
     added: Callable[[str], list[RunSpec]] = lambda game: []
+    beside: str = ""
 
     def all_specs(self, budget: str, seeds: int | None = None, games: Sequence[str] = ()) -> list[RunSpec]:
-        """Return the runs at a budget, seed by seed.
+        """Return the runs at a budget, seed by seed, and those of a seed by their turns.
 
         In this order, an early stop leaves all games and settings with the first seeds.
 
@@ -106,9 +108,11 @@ class Figure:
         chosen = []
         asked = games or self.games[budget]
         for number in range(seeds or max(self.seeds(budget, game) for game in asked)):
+            of_seed = []
             for game in asked:
                 if number < (seeds or self.seeds(budget, game)):
-                    chosen += self.specs(budget, game, self.first_seed + number)
+                    of_seed += self.specs(budget, game, self.first_seed + number)
+            chosen += sorted(of_seed, key=lambda spec: spec.turn)
         if seeds is None and budget == "quick":
             chosen += [spec.as_added() for game in asked if game in self.added_games for spec in self.added(game)]
         return list(dict.fromkeys(chosen))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN, Record
@@ -22,6 +22,7 @@ class Results:
         paper: records of the paper, from all of its tables.
         runs: all runs of the figure, finished or not, in the order of their specifications.
         records: our own records of these runs.
+        beside: our own records of the figure that is shown beside this one, if any.
     """
 
     budget: str
@@ -29,6 +30,7 @@ class Results:
     paper: list[Record]
     runs: list[Run]
     records: list[Record]
+    beside: Sequence[Record] = ()
 
     @functools.cached_property
     def _by_run(self) -> dict[tuple[str, str], Record]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from scipy.stats import rankdata, ttest_1samp
 from scipy.stats import t as t_dist
-from scipy.stats import ttest_1samp
 
 from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS
@@ -165,6 +166,24 @@ def growth(groups: Sequence[Mapping[Pair, float]]) -> Effect:
     places = range(len(groups))
     slopes = {seed: _slope(places, [math.log(group[seed]) for group in groups]) for seed in seeds}
     return paired_effect(slopes, dict.fromkeys(seeds, 0.0))
+
+
+def signed_rank_test(differences: Sequence[float]) -> tuple[float, float]:
+    """Test whether differences are symmetric around 0, by Wilcoxon's signed-rank test.
+
+    The p value counts all ways to flip the signs, so it is exact with ties too. Differences of 0 have ranks, but add
+    nothing to the sum.
+
+    Args:
+        differences: at most about 15 differences, because all 2^n ways are counted.
+
+    Returns:
+        The sum of the signed ranks, and the two-sided p value.
+    """
+    ranks = rankdata(np.abs(differences)) * np.sign(differences)
+    signs = np.array(list(itertools.product((-1, 1), repeat=len(ranks))))
+    total = float(ranks.sum())
+    return total, float(np.mean(np.abs(signs @ ranks) >= abs(total) - ROUNDING))
 
 
 def _slope(places: Sequence[int], values: Sequence[float]) -> float:

@@ -45,6 +45,7 @@ RULES = {
     "queues, gpu": ON_GPU,
     "utilization, gpu": Frozen("8073a10", "2026-11-27T13:05:34+00:00"),
     "lag-boundary": Frozen("f28001c", "2026-11-27T19:29:34+00:00"),
+    "papers-algorithm": Frozen("cb9933c", "2026-11-28T09:10:51+00:00"),
 }
 """The commit for each figure with findings, by name. A name with a comma is for one budget of the figure."""
 

@@ -17,7 +17,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.files import write_aside
 from ga3c_tf.host.calibration import mean
 from ga3c_tf.reproduce.figures.figure import Figure
-from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.learning import papers_algorithm, scores
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import MEASURED
 from ga3c_tf.reproduce.measures.text import lines_of, number
@@ -212,7 +212,7 @@ def _block(
     sources = {f"{(record.commit or 'unknown')[:12]}{' (changed since)' if record.dirty else ''}" for record in records}
     return {
         "title": title,
-        "tuned": results.budget == "tuned",
+        "tuned": results.budget == "tuned" and figure is not papers_algorithm.FIGURE,
         "command": results.command,
         "outcomes": outcomes(folder, results),
         "comparison": compared,

@@ -127,7 +127,10 @@ class ResultsFolder:
 
     def records(self, figure: Figure, budget: str) -> list[Record]:
         """Return our records of a figure at a budget; [] if there is no file."""
-        file = self.measured_file(figure, budget)
+        return self._records(figure.name, budget)
+
+    def _records(self, name: str, budget: str) -> list[Record]:
+        file = self.measured / f"{name}-{budget}.csv"
         return read_records(file, measured=True) if file.exists() else []
 
     def paper(self) -> list[Record]:
@@ -263,7 +266,8 @@ class ResultsFolder:
         runs = self._runs_of(specs)
         ids = {run.spec.id for run in runs if run.path.parent == self.runs}  # superseded ones have another path
         records = [record for record in recorded if record.run_id in ids]
-        return Results(budget, _command(figure, budget, specs, changes), self.paper(), runs, records)
+        beside = self._records(figure.beside, budget) if figure.beside else []
+        return Results(budget, _command(figure, budget, specs, changes), self.paper(), runs, records, beside)
 
     def update(self, figure: Figure, budget: str, games: Sequence[str], seeds: int, say: Callable[[str], None]) -> None:
         """Write the records of a figure from the present state of its runs.

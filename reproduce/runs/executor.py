@@ -38,8 +38,9 @@ class LocalExecutor:
     """Executes one run after another on this machine.
 
     All runs of one seed are made in random order, then those of the next seed. So a change of the machine's speed is
-    not mistaken for an effect of the settings, and an early end leaves complete seeds. Runs that another command is
-    executing come last, so that several commands share the work.
+    not mistaken for an effect of the settings, and an early end leaves complete seeds. A figure may put some runs of a
+    seed before the others, by their turns. Runs that another command is executing come last, so that several commands
+    share the work.
 
     Args:
         say: called with one line of progress at a time.
@@ -91,6 +92,6 @@ class LocalExecutor:
             )
 
 
-def order(spec: RunSpec) -> tuple[int, str]:
-    """Return the sort key of a run: its seed, then a hash of its id, which gives the same random order every time."""
-    return spec.seed, hashlib.sha256(spec.id.encode()).hexdigest()
+def order(spec: RunSpec) -> tuple[int, int, str]:
+    """Return the sort key of a run: seed, turn, and a hash of its id, which gives the same random order every time."""
+    return spec.seed, spec.turn, hashlib.sha256(spec.id.encode()).hexdigest()

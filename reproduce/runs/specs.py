@@ -62,6 +62,7 @@ class RunSpec:
         changes: settings of a method of the user's own, which override `settings`.
         label: name of the run in its figure, in one or more words. It does not affect the run, so it is part of neither
             the id nor the stored JSON.
+        turn: runs of a seed with a lower turn are made first. Like the label, it does not affect the run.
     """
 
     system: str
@@ -73,6 +74,7 @@ class RunSpec:
     checkpoint: str = "best"
     changes: Changes = ()
     label: tuple[str, ...] = field(default=(), compare=False)
+    turn: int = field(default=0, compare=False)
 
     @functools.cached_property
     def config(self) -> Config:
@@ -88,6 +90,10 @@ class RunSpec:
     def called(self, *label: str) -> RunSpec:
         """Return this run with a label."""
         return replace(self, label=label)
+
+    def in_turn(self, turn: int) -> RunSpec:
+        """Return this run with a turn."""
+        return replace(self, turn=turn)
 
     def as_added(self) -> RunSpec:
         """Return this run with the label of an added seed."""

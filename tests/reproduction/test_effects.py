@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import ttest_ind
+from scipy.stats import ttest_ind, wilcoxon
 
 from ga3c_tf.reproduce.measures.effects import (
     Effect,
@@ -15,6 +15,7 @@ from ga3c_tf.reproduce.measures.effects import (
     paired_effect,
     paired_ratio,
     pooled_effect,
+    signed_rank_test,
     welch_effect,
 )
 from ga3c_tf.reproduce.measures.judging import effect_verdict, holm, judged, judged_together
@@ -255,3 +256,15 @@ def test_findings_of_one_figure_are_corrected_for_their_number():
     assert 0.005 < effect.chance < 0.05
     assert judged({"alone": effect})["alone"].verdict == HOLDS
     assert judged(dict.fromkeys(range(12), effect))[3].verdict == NO_DIFFERENCE
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=3, max_size=9, unique=True), st.data())
+def test_the_signed_rank_test_is_scipys(sizes, data):
+    differences = [size * data.draw(st.sampled_from((-1, 1))) for size in sizes]
+    assert math.isclose(signed_rank_test(differences)[1], wilcoxon(differences, method="exact").pvalue)
+
+
+def test_the_signed_rank_test_counts_all_signs_where_ranks_are_tied_or_differences_are_0():
+    assert signed_rank_test([5.0, 5.0, 5.0]) == (6.0, 2 / 8)
+    assert signed_rank_test([0.0, 7.0, 7.0]) == (5.0, 2 / 4)
+    assert signed_rank_test([0.0, 0.0]) == (0.0, 1.0)

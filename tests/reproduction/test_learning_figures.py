@@ -1,6 +1,7 @@
 """Figures of learning made of invented runs, in run folders as training writes them: numbers, findings, reasons."""
 
 import contextlib
+import dataclasses
 import json
 import math
 import shutil
@@ -31,6 +32,7 @@ from ga3c_tf.reproduce.figures.learning import (
     batch_size,
     environments,
     learning_curves,
+    papers_algorithm,
     sample_efficiency,
     speed,
     wall_clock,
@@ -55,9 +57,12 @@ from ga3c_tf.reproduce.measures.verdicts import (
 from ga3c_tf.reproduce.pages.summary import summarize
 from ga3c_tf.reproduce.runs.curve import write_curve
 from ga3c_tf.reproduce.runs.run import Run
-from ga3c_tf.reproduce.runs.specs import ADDED, GAMES
+from ga3c_tf.reproduce.runs.specs import ADDED, GAMES, NINE_GAMES
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
+
+PAPERS_SCORES = (218.0, 92.0, 7386.0, 5643.0, 1978.0, 18.0, 14966.0, 1706.0, 8623.0)
+"""The paper's GA3C on the nine games, in the order of Table 3."""
 
 
 def test_the_games_of_table_3_that_reach_the_papers_score_are_named(folder):
@@ -649,3 +654,68 @@ def test_a_game_with_scattered_seeds_is_not_left_out(folder):
     ended(folder, "minatar_seaquest", {"ga3c": (69.3, 96.7, 17.1), "a2c": (32.9, 6.3, 15.6)})
     found = environments.findings(made(folder, "environments"))["A2C"]
     assert "minatar_seaquest (+70)" in found.because
+
+
+def of_the_papers_algorithm(folder, shares, seeds=(1, 2, 3)):
+    """Runs of `papers-algorithm` of which the smaller epsilon scores so many points of the normalized score more."""
+    for spec in FIGURES["papers-algorithm"].all_specs("tuned"):
+        if spec.seed not in seeds:
+            continue
+        place = NINE_GAMES.index(spec.game)
+        share = shares[place] if spec.label[0] == papers_algorithm.SMALLER else 0.0
+        score = 10.0 + share / 100 * PAPERS_SCORES[place] + spec.seed / 1000
+        random = {"random": played(0.0, 100, 0)} if spec.random_play else {}
+        invent(folder.runs, spec, evaluation=played(score, 100, spec.config.steps), **random)
+    return made(folder, "papers-algorithm", budget="tuned")
+
+
+@pytest.mark.parametrize(
+    ("shares", "verdict"),
+    [
+        ((1, 2, 3, 4, 5, 6, 7, 8, 9), HOLDS),
+        ((1, 2, 3, 4, -5, 6, 7, 8, 900), HOLDS),  # p = 20 / 512
+        ((1, 2, 3, 4, 5, -6, 7, 8, 900), NO_DIFFERENCE),  # p = 28 / 512
+        ((-1, -2, -3, -4, 5, -6, -7, -8, -9), FAILS),
+        ((-900, 2, 3, 4, 5, -6, 7, 8, 1), NO_DIFFERENCE),  # by the ranks, not by the mean
+        ((0, 0, 0, 0, 0, 0, 0, 0, 0), NO_DIFFERENCE),
+    ],
+)
+def test_epsilons_are_compared_by_the_ranks_of_nine_games(folder, shares, verdict):
+    results = of_the_papers_algorithm(folder, shares)
+    found = papers_algorithm.finding(results)
+    assert found.verdict == verdict and f"in {sum(share > 0 for share in shares)} of 9 games" in found.because
+    assert f"amidar ({shares[0]:+.3g})" in found.because and f"up_n_down ({shares[-1]:+.3g})" in found.because
+    [claim] = papers_algorithm.FIGURE.all_claims(results)
+    assert claim.finding == found
+
+
+def test_epsilons_are_not_compared_before_all_runs_of_three_seeds_have_ended(folder):
+    assert papers_algorithm.finding(made(folder, "papers-algorithm", budget="tuned")).verdict == RUNS_MISSING
+    better = range(1, 10)
+    assert papers_algorithm.finding(of_the_papers_algorithm(folder, better, (1, 2))).verdict == RUNS_MISSING
+    results = of_the_papers_algorithm(folder, better, (3,))
+    assert papers_algorithm.finding(results).verdict == HOLDS
+    two = dataclasses.replace(results, runs=[run for run in results.runs if run.spec.seed < 3])
+    assert papers_algorithm.finding(two).verdict == FEW_SEEDS
+    last = results.runs[-1].spec
+    shutil.rmtree(folder.runs / last.id)
+    assert papers_algorithm.finding(made(folder, "papers-algorithm", budget="tuned")).verdict == RUNS_MISSING
+    failed(folder, last, "train: the training diverged", outcomes.DIVERGED)
+    diverged = papers_algorithm.finding(made(folder, "papers-algorithm", budget="tuned"))
+    assert "up_n_down (+5.96)" in diverged.because and diverged.verdict == HOLDS
+
+
+def test_the_papers_algorithm_stands_beside_the_tuned_agents_and_the_papers_score(folder):
+    for seed, score in ((1, 170.0), (2, 190.0)):
+        [spec] = FIGURES["scores"].specs("tuned", "amidar", seed)
+        invent(folder.runs, spec, evaluation=played(score, 100, 4_000_000), random=played(2.0))
+    made(folder, "scores", ("amidar",), seeds=2, budget="tuned")
+    first, *_ = FIGURES["papers-algorithm"].specs("tuned", "amidar", 1)
+    invent(folder.runs, first, evaluation=played(60.0, 100, 4_000_000), random=played(2.0))
+    text = "\n".join(papers_algorithm.FIGURE.section(made(folder, "papers-algorithm", budget="tuned")))
+    [row] = [line for line in text.splitlines() if line.startswith("| amidar |")]
+    assert row.startswith(
+        "| amidar | 2 | 60 [60, 60] (100 episodes), 1 seed | - | 180 [52.9, 307] (2 seeds) | 4 | 218 | "
+    )
+    assert row.endswith("| 5 not run |")
+    assert "about 93 million" in text

@@ -577,7 +577,16 @@ def test_a_damaged_result_is_refused_by_name(tmp_path):
             "the module 'mine' cannot be imported",
         ),
         (
-            ["reproduce", "--all", "--budget", "tuned", "--network", "json:loads"],  # the initialization is another's
+            [
+                "reproduce",
+                "--all",
+                "--budget",
+                "tuned",
+                "--games",
+                "minatar_asterix",
+                "--network",
+                "json:loads",
+            ],  # the initialization is another's
             "no figure at the tuned budget goes with these games",
         ),
         (["reproduce", "--figure", "score"], "unknown figure 'score'; close: scores"),

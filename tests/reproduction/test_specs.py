@@ -20,7 +20,8 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.learning import ladder
 from ga3c_tf.reproduce.figures.registry import FIGURES, figures_with
 from ga3c_tf.reproduce.figures.throughput import adjustment
-from ga3c_tf.reproduce.runs.specs import BUDGETS, GAMES, RunSpec, run_spec
+from ga3c_tf.reproduce.runs.executor import order
+from ga3c_tf.reproduce.runs.specs import BUDGETS, GAMES, NINE_GAMES, RunSpec, run_spec
 
 SETTINGS = st.fixed_dictionaries(
     {"steps": st.integers(1, 10**9)},
@@ -219,6 +220,28 @@ def test_the_tuned_budget_has_the_settings_of_the_presets_and_scores_the_final_w
     assert len(shared & {spec.id for spec in FIGURES["scores"].all_specs("tuned")}) == 5
     with pytest.raises(UserError, match="the figure sample-efficiency is about pong; it does not go with boxing"):
         FIGURES["sample-efficiency"].all_specs("tuned", games=["boxing"])
+
+
+def test_the_papers_algorithm_is_run_seed_by_seed_and_the_authors_epsilon_first():
+    specs = FIGURES["papers-algorithm"].all_specs("tuned")
+    planned = list(itertools.product((1, 2, 3), (0.1, 1e-4), NINE_GAMES))  # 18 runs a seed
+    assert [(spec.seed, spec.config.rmsprop_epsilon, spec.game) for spec in specs] == planned
+    first = [(spec.seed, spec.config.rmsprop_epsilon) for spec in sorted(specs, key=order)]
+    assert first == [(seed, epsilon) for seed, epsilon, _ in planned]
+    settings = {"optimizer": "rmsprop", "t_max": 5, "min_training_batch": 20, "learning_rate": 1e-3, "loss": "paper"}
+    settings |= {"num_agents": 32, "num_predictors": 2, "num_trainers": 2, "network": "small", "steps": 4_000_000}
+    settings |= {"adjustment": "off", "learning_rate_end": None, "advantage": "nstep", "clip_ratio": 0.0, "epochs": 1}
+    for spec in specs:
+        assert {name: getattr(spec.config, name) for name in settings} == settings
+        assert spec.has_papers_algorithm == (spec.config.rmsprop_epsilon == 0.1)
+        assert (spec.checkpoint, spec.evaluation_episodes) == ("latest", 100)
+        assert spec.random_play == (spec.seed == 1 and spec.config.rmsprop_epsilon == 0.1)
+    one, other = FIGURES["papers-algorithm"].specs("tuned", "pong", 1)
+    assert {*other.settings} - {*one.settings} == {("rmsprop_epsilon", 1e-4)}
+    ids = [f"pong-ga3c-32x2x2-small-m20-lr0.001-4000000steps-s1-{hashed}" for hashed in ("23051790", "631649f4")]
+    assert [one.id, other.id] == ids
+    with pytest.raises(UserError, match="is about the games of Table 3; it does not go with breakout"):
+        FIGURES["papers-algorithm"].all_specs("tuned", games=["breakout"])
 
 
 def test_figures_that_share_runs_share_their_ids():

@@ -224,7 +224,7 @@ def details(results: Results) -> list[str]:
         runs_of = [systems.get(name, []) for name in SYSTEMS.values()]
         finals = [mean_ci(results.values(learning_curves.FINAL, runs)) for runs in runs_of]
         minutes = " / ".join(_minutes(runs) for runs in runs_of)
-        rows.append([game, _start(results, game), *finals, minutes, _unfinished(results, systems)])
+        rows.append([game, _start(results, game), *finals, minutes, unfinished(results, systems)])
     return lines_of(
         "environments.md",
         systems=list(SYSTEMS.values()),
@@ -237,7 +237,7 @@ def details(results: Results) -> list[str]:
     )
 
 
-def _unfinished(results: Results, systems: dict[str, list[Run]]) -> str:
+def unfinished(results: Results, systems: dict[str, list[Run]]) -> str:
     """Write the status of each run that was begun but not finished, and how many runs were not begun."""
     statuses = {
         f"{system}, seed {run.spec.seed}": results.status(run)

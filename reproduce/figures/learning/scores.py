@@ -146,7 +146,9 @@ def details(results: Results) -> list[str]:
         ours = scored(results, game)
         random = _mean(results.values(RANDOM, runs))
         compared = _normalized(results, game), verdict(results, game)
-        rows.append([game, *_printed(results, game), number(random), _ours(ours, runs), _millions(runs), *compared])
+        rows.append(
+            [game, *_printed(results, game), number(random), with_interval(ours, runs), millions(runs), *compared]
+        )
         repeated += _repeated(game, episodes(runs)) if len(ours) == 1 else []
     measured = [record for record in results.records if record.metric == SCORE]
     return lines_of(
@@ -172,7 +174,7 @@ def _published(results: Results) -> list[list[str]]:
         if ours:
             found = [results.papers("published", game=game, method=method) for method in PUBLISHED]
             theirs = [number(record.value if record else None) for record in found]
-            rows.append([game, _ours(ours, runs_of(results, game)), *theirs])
+            rows.append([game, with_interval(ours, runs_of(results, game)), *theirs])
     return rows
 
 
@@ -251,13 +253,13 @@ def _repeated(game: str, scores: list[float]) -> list[tuple[str, int, int, str]]
     ]
 
 
-def _ours(seeds: list[float], runs: list[Run]) -> str:
+def with_interval(seeds: list[float], runs: list[Run]) -> str:
     """Write the mean and interval over the seeds, or over the episodes of a single seed."""
     played = episodes(runs)
     return f"{mean_ci(played, 'episode')}, 1 seed" if len(seeds) == 1 and played else mean_ci(seeds)
 
 
-def _millions(runs: list[Run]) -> str:
+def millions(runs: list[Run]) -> str:
     """Write the mean number of agent steps behind the evaluated checkpoints, in millions."""
     steps = [run.result["evaluation"]["agent_steps"] / 1e6 for run in runs if run.result.get("evaluation")]
     return number(_mean(steps))
