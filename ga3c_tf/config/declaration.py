@@ -41,7 +41,6 @@ def declare(
     choices=None,
     option=None,
     systems=SYSTEMS,
-    recorded_above=None,
 ):
     """Declare a setting as a dataclass field.
 
@@ -54,7 +53,6 @@ def declare(
         choices: allowed values; None where they are not restricted to a list.
         option: command-line option (without dashes); None where it follows from the setting's name.
         systems: systems on which the setting has an effect.
-        recorded_above: exclusive lower bound in earlier versions, whose runs stay readable; None where it is the same.
     """
     metadata = {
         "group": group,
@@ -65,16 +63,8 @@ def declare(
         "choices": choices,
         "option": option,
         "systems": systems,
-        "recorded_above": recorded_above,
     }
     return dataclasses.field(default=default, metadata=metadata)
-
-
-def recorded(setting: dataclasses.Field, value: Any) -> Any:
-    """Return a value that a run has recorded; one that only earlier versions allowed becomes the lowest of today."""
-    before = setting.metadata["recorded_above"]
-    is_older = before is not None and isinstance(value, int | float) and before < value < setting.metadata["low"]
-    return setting.metadata["low"] if is_older else value
 
 
 def option_name(setting: dataclasses.Field) -> str:

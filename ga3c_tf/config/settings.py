@@ -387,7 +387,7 @@ class Settings:
         "end the run earlier.",
     )
     run_dir: str | None = declare(None, "run", "Folder of the run (default: runs/<env>-<time>).")
-    log_seconds: float = declare(5.0, "run", "Seconds between two rows of metrics.csv.", low=0.01, recorded_above=0)
+    log_seconds: float = declare(5.0, "run", "Seconds between two rows of metrics.csv.", low=0.01)
     track: str | None = declare(
         None,
         "run",
