@@ -19,10 +19,12 @@ from ga3c_tf.model.graph_call import direct_call, inputs_read, trace
 from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.rmsprop import clip_by_average_norm
 from ga3c_tf.model.tensorflow import keras, tf
-from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, Batch
+from ga3c_tf.rollouts.columns import SCHEMA, Batch
 from ga3c_tf.rollouts.divergence import UNKNOWN, Divergence, divergence
 
-COLUMNS = STEP_COLUMNS | SEGMENT_COLUMNS
+COLUMNS = {column.name: column.dtype for column in SCHEMA.columns}
+STEP_COLUMNS = {column.name for column in SCHEMA.along("step")}
+SEGMENT_COLUMNS = {column.name for column in SCHEMA.along("segment")}
 
 
 MEASURED_EVERY = 11

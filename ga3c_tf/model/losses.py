@@ -15,7 +15,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.model import corrections
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.plugins import users_errors, users_function
-from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, Batch
+from ga3c_tf.rollouts.columns import SCHEMA, Batch
 
 NORMALIZATION_EPSILON = 1e-8
 """Added to the standard deviation of advantages, as in Stable-Baselines3."""
@@ -56,8 +56,8 @@ def find_loss(config: Config, num_actions: int) -> LossFunction:
     found: list = []
 
     def on_a_blank_batch():
-        columns = {name: tf.zeros(2, tf.as_dtype(dtype)) for name, dtype in STEP_COLUMNS.items()}
-        columns |= {name: tf.zeros(1, tf.as_dtype(dtype)) for name, dtype in SEGMENT_COLUMNS.items()}
+        columns = {column.name: tf.zeros(2, tf.as_dtype(column.dtype)) for column in SCHEMA.along("step")}
+        columns |= {column.name: tf.zeros(1, tf.as_dtype(column.dtype)) for column in SCHEMA.along("segment")}
         outputs = {"logits": tf.zeros((2, num_actions)), "values": tf.zeros(2)}
         scalars = {"beta": tf.constant(config.beta), "version": tf.constant(0, tf.int64)}
         found.extend(function(Batch(**outputs, **scalars, **columns), config))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ga3c_tf.errors import Diverged
 from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, Batch
+from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, segment_lag
 from ga3c_tf.rollouts.queues import ENDED, IndexQueue
 from ga3c_tf.rollouts.reply_pipes import ReplyPipes
@@ -46,8 +46,13 @@ class BatchBuilder:
         self._memory = memory
         self._minimum = minimum
         self._drops = drops
-        self._most = minimum + memory.t_max
         self._of_steps = {"states": memory.states, **memory.step_columns}
+        most = minimum + memory.t_max  # steps, and so segments: each has a step
+        self._layout = {name: ((most, *source.shape[2:]), source.dtype) for name, source in self._of_steps.items()}
+        self._layout["agents"] = ((most,), np.dtype(np.int64))
+        self._segment_layout = {
+            name: ((most, *source.shape[1:]), source.dtype) for name, source in memory.segment_columns.items()
+        }
         self._begin()
 
     def add(self, slot: int) -> Batch | None:
@@ -57,20 +62,22 @@ class BatchBuilder:
         start = self._size
         length = int(self._memory.lengths[slot])
         self._size += length
+        end = self._size
         self.states += length
+        steps, segments = self._steps, self._segments
         for name, source in self._of_steps.items():
-            self._steps[name][start : self._size] = source[slot, :length]
-        self._steps["agents"][start : self._size] = slot // self._memory.slots_per_agent
+            steps[name][start:end] = source[slot, :length]
+        steps["agents"][start:end] = slot // self._memory.slots_per_agent
+        count = self._count
         for name, source in self._memory.segment_columns.items():
-            self._segments[name].append(source[slot])
-        if self._size <= self._minimum:
+            segments[name][count] = source[slot]
+        self._count += 1
+        if end <= self._minimum:
             return None
-        steps = {name: column[: self._size] for name, column in self._steps.items()}
-        segments: dict[str, np.ndarray] = {
-            name: np.array(values, SEGMENT_COLUMNS[name]) for name, values in self._segments.items()
-        }
+        columns = {name: column[:end] for name, column in steps.items()}
+        columns |= {name: column[: self._count] for name, column in segments.items()}
         self._begin()
-        return Batch(**steps, **segments)
+        return Batch(self._memory.schema, **columns)
 
     def next_number(self) -> int:
         """Count the batch that `add` has just returned, and return its number. The caller must hold `turn`."""
@@ -90,12 +97,13 @@ class BatchBuilder:
             return True
 
     def _begin(self) -> None:
-        self._size = 0
-        self._steps = {
-            name: np.empty((self._most, *source.shape[2:]), source.dtype) for name, source in self._of_steps.items()
+        self._size = self._count = 0  # steps and segments in the batch so far
+        self._steps: dict[str, np.ndarray] = {
+            name: np.empty(shape, dtype) for name, (shape, dtype) in self._layout.items()
         }
-        self._steps["agents"] = np.empty(self._most, np.int64)
-        self._segments: dict[str, list] = {name: [] for name in SEGMENT_COLUMNS}
+        self._segments: dict[str, np.ndarray] = {
+            name: np.empty(shape, dtype) for name, (shape, dtype) in self._segment_layout.items()
+        }
 
 
 def train(batch: Batch, model, stats: Stats, skipped: FailureBudget, learning_rate: float, beta: float) -> None:
