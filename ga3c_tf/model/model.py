@@ -16,8 +16,8 @@ from ga3c_tf.model.adam import Adam
 from ga3c_tf.model.graph_call import direct_call, trace
 from ga3c_tf.model.rmsprop import RMSProp
 from ga3c_tf.model.tensorflow import keras, tf
-from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.divergence import Divergence
+from ga3c_tf.rollouts.columns import SCHEMA, Batch, Schema
+from ga3c_tf.rollouts.divergence import Divergence, DivergenceSampler
 
 
 class TrainResult(NamedTuple):
@@ -42,6 +42,7 @@ class Model:
         seed: Seed of the initial weights.
         network: Network to use instead of building `config.network`.
         device: TensorFlow device, as `configure_device` returns it; None leaves the choice to TensorFlow.
+        schema: Columns of the trajectory that a batch may have.
 
     Attributes:
         network: keras.Model from states [B, *state_shape] to (logits [B, A], values [B]).
@@ -63,13 +64,15 @@ class Model:
         seed: int,
         network: keras.Model | None = None,
         device: str | None = None,
+        schema: Schema = SCHEMA,
     ):
         self._device = device
         with tf.device("/CPU:0"):  # where the kernel that counts updates (ResourceCountUpTo) runs
             self.version = tf.Variable(0, dtype=tf.int64, trainable=False, name="version")
         self._actor_critic = ActorCritic(
-            config, state_shape, state_dtype, num_actions, seed, self.version, network, device
+            config, state_shape, state_dtype, num_actions, seed, self.version, network, device, schema
         )
+        self._divergence = DivergenceSampler(self._actor_critic.loss.bounds)
         self.network = self._actor_critic.network
         self.dtype_policy = self._actor_critic.dtype_policy
         self.states = self._actor_critic.states
@@ -95,13 +98,14 @@ class Model:
         Raises:
             ValueError: an error of `ActorCritic.gradients`.
         """
-        found = self._actor_critic.gradients(batch, beta)
+        gradients = self._actor_critic.gradients(batch, beta)
+        divergence = self._divergence.sample(batch, gradients.log_pi)
         version = self.version
-        if found.finite:
+        if gradients.finite:
             with tf.device(self._device):
-                [version] = self._apply(tf.constant(learning_rate, tf.float32), *found.tensors)
-        losses = (found.policy_loss, found.value_loss, found.entropy)
-        return TrainResult(*losses, found.divergence, int(version.numpy()), found.finite)
+                [version] = self._apply(tf.constant(learning_rate, tf.float32), *gradients.tensors)
+        losses = (gradients.policy_loss, gradients.value_loss, gradients.entropy)
+        return TrainResult(*losses, divergence, int(version.numpy()), gradients.finite)
 
     def standardize(self, mean: np.ndarray, variance: np.ndarray) -> None:
         """Set the mean and variance by which the network standardizes states.

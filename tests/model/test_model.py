@@ -193,9 +193,8 @@ def by_hand(copy, batch, beta, clip):
             logits, values = copy.network(states)
             policy = losses.policy(logits)
             log_policy = losses.log_policy(logits)
-            objective = losses.advantage_objective(log_policy, values, actions, returns) + beta * losses.entropy(
-                policy, log_policy
-            )
+            taken = losses.log_taken(log_policy, actions) * (returns - tf.stop_gradient(values))
+            objective = tf.reduce_sum(taken) + beta * losses.entropy(policy, log_policy)
             loss = losses.value_loss(values, returns) if which else -objective
         found = tape.gradient(loss, variables)
         gradients.append([g if g is None or clip is None else clipped(g.numpy(), clip) for g in found])

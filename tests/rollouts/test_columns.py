@@ -11,10 +11,13 @@ from checks import KeepingModel, batch_of, run_counting
 
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS
+from ga3c_tf.errors import UserError
+from ga3c_tf.model import losses
 from ga3c_tf.model.model import Model
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.columns import COLUMNS, NO_VERSION, SCHEMA, Batch, Column, Schema, SegmentEnd, Step
+from ga3c_tf.rollouts.divergence import Bounds
 from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue
 from ga3c_tf.rollouts.segment import Segment
 from ga3c_tf.systems.a2c import A2C
@@ -118,6 +121,39 @@ def test_a_loss_is_handed_every_column_and_pays_for_those_it_reads():
         paper.train(Batch(states=batch.states, actions=batch.actions), 0.01, 0.25)
 
 
+def reads_a_copy(batch, config):
+    copy = Batch(**{**vars(batch), "returns": batch.rewards})
+    return tf.reduce_sum(copy.returns * copy.values), tf.reduce_sum(copy.logits), tf.cast(copy.version, tf.float32)
+
+
+def test_the_columns_of_a_users_loss_are_those_that_its_numbers_depend_on():
+    loss = losses.find_loss(Config(loss="test_columns:reads_a_copy"), 2, SCHEMA)
+    assert (loss.columns, loss.reads_version, loss.bounds) == ({"rewards"}, True, Bounds())
+    assert not losses.find_loss(Config(loss="test_columns:everything"), 2, SCHEMA).reads_version
+    _, batch = a_batch()
+    model = Model(Config(network="mlp", loss="test_columns:reads_a_copy"), (4,), np.float32, 2, seed=0)
+    with pytest.raises(AttributeError, match="a batch has no column 'rewards'"):
+        model.train(batch_of(batch.states, batch.actions, batch.returns), 0.01, 0.25)
+    assert model.train(batch, 0.01, 0.25).applied
+
+
+calls = []
+
+
+def reads_more_and_more(batch, config):
+    calls.append(1)
+    columns = [batch.returns, batch.rewards, batch.mu_values]
+    total = tf.add_n(columns[: len(calls)]) * batch.values
+    return [tf.reduce_sum(total)] * 3
+
+
+def test_a_loss_that_reads_other_columns_later_is_an_error():
+    """The columns that it did not read at first are blank."""
+    calls.clear()
+    with pytest.raises(UserError, match="loss 'test_columns:reads_more_and_more' reads rewards in one call and not in"):
+        Model(Config(network="mlp", loss="test_columns:reads_more_and_more"), (4,), np.float32, 2, seed=0)
+
+
 # the state of a recurrent network: a column of segments, by declaration alone
 
 H = 3
@@ -126,8 +162,13 @@ RECURRENT = Schema((*COLUMNS, STATE), end_fields=(*SegmentEnd._fields, STATE.nam
 RecurrentEnd = collections.namedtuple("RecurrentEnd", RECURRENT.end_fields)
 
 
+def state_sum(batch, config):
+    total = tf.reduce_sum(batch.initial_states[:, 0]) + tf.reduce_sum(10 * batch.initial_states[:, 2])
+    return total + 0 * tf.reduce_sum(batch.logits), 0 * tf.reduce_sum(batch.values), tf.zeros(())
+
+
 def test_a_recurrent_state_is_a_column_of_segments():
-    config = Config(num_agents=2, t_max=2)
+    config = Config(num_agents=2, t_max=2, network="mlp", loss="test_columns:state_sum")
     memory = RolloutBuffers(config, (4,), "float32", 2, RECURRENT)
     assert memory.initial_states.shape == (len(memory.lengths), H)
     builder = BatchBuilder(memory, 4)
@@ -144,6 +185,14 @@ def test_a_recurrent_state_is_a_column_of_segments():
     np.testing.assert_array_equal(batch.initial_states, written)
     assert batch.lengths.tolist() == [2, 1, 2] and len(batch) == 5
     assert not hasattr(batch.minibatch(np.array([0, 3])), "initial_states")
+
+    model = Model(config, (4,), np.float32, 2, seed=0, schema=RECURRENT)
+    expected = sum(state[0] + 10 * state[2] for state in written)
+    assert model.train(batch, 0.01, 0.0).policy_loss == pytest.approx(expected)
+    for wrong in (np.zeros((3, H + 1), np.float32), np.zeros(3, np.float32)):
+        batch.initial_states = wrong
+        with pytest.raises(ValueError, match="initial_states have shape"):
+            model.train(batch, 0.01, 0.0)
 
 
 def test_buffers_in_another_process_have_the_same_columns():

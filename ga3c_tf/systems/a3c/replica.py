@@ -9,7 +9,7 @@ from ga3c_tf.model.actor_critic import ActorCritic
 from ga3c_tf.model.model import TrainResult
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.divergence import UNKNOWN
+from ga3c_tf.rollouts.divergence import UNKNOWN, DivergenceSampler
 from ga3c_tf.systems.a3c.adam import adam_step
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights, rmsprop_step
 
@@ -49,6 +49,7 @@ class Replica:
         self._actor_critic = ActorCritic(
             config, state_shape, state_dtype, num_actions, seed, self._version, device="/CPU:0"
         )
+        self._divergence = DivergenceSampler(self._actor_critic.loss.bounds)
         self.network = self._actor_critic.network
         self.synchronise()
 
@@ -72,7 +73,7 @@ class Replica:
         Of the divergence only `floored` is known. The replica is the policy that chose the actions; the policy of the
         shared weights, which are updated, is a different one.
         """
-        if self._actor_critic.reads_version:
+        if self._actor_critic.loss.reads_version:
             self._version.assign(self._shared.version)
         found = self._actor_critic.gradients(batch, beta)
         version = self._shared.version + found.finite
@@ -80,7 +81,7 @@ class Replica:
             self._apply(found.tensors, learning_rate)
         self.synchronise()
         losses = (found.policy_loss, found.value_loss, found.entropy)
-        divergence = found.divergence
+        divergence = self._divergence.sample(batch, found.log_pi)
         if divergence is not UNKNOWN:
             divergence = UNKNOWN._replace(floored=divergence.floored)
         return TrainResult(*losses, divergence, version, found.finite)
