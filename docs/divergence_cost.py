@@ -23,8 +23,6 @@ from ga3c_tf.host.machine import machine, source_version
 from ga3c_tf.host.onednn import enable_onednn
 
 WARM_UP = 20.0
-ALWAYS = 1
-NEVER = 2**62
 KINDS = ("measured", "prepared", "neither")
 SETTINGS = {
     "MinAtar Breakout, minimum 20": {"env_id": "MinAtar/Breakout-v1", "min_training_batch": 20},
@@ -35,15 +33,11 @@ SETTINGS = {
 
 def without_divergence(actor_critic):
     """Compile the gradients again, without the logarithms of the policy that only the divergence reads."""
-    from ga3c_tf.model.actor_critic import COLUMNS
-    from ga3c_tf.model.graph_call import direct_call, trace
+    from ga3c_tf.model.graph_call import direct_call
     from ga3c_tf.model.tensorflow import tf
 
     actor_critic._log_taken = lambda logits, actions: tf.zeros((0,))
-    columns = [tf.TensorSpec((None,), tf.as_dtype(dtype)) for dtype in COLUMNS.values()]
-    return direct_call(
-        trace(actor_critic._gradient_graph, [actor_critic.states, tf.TensorSpec((), tf.float32), *columns])
-    )
+    return direct_call(actor_critic.trace_gradients())
 
 
 def processor_seconds() -> float:
@@ -54,16 +48,17 @@ def processor_seconds() -> float:
 
 def measure(config: Config, minutes: float) -> dict[str, float]:
     """Train for so long; return the milliseconds of updates by kind and of all work, and the cost in percent."""
-    from ga3c_tf.model import actor_critic
+    from ga3c_tf.rollouts.divergence import MEASURED_EVERY, UNKNOWN, DivergenceSampler
     from ga3c_tf.runner import new_training
     from ga3c_tf.workers import trainer
 
     training, folder = new_training(config, sys.argv, print)
     stats = training.session.stats
-    model = training.session.model._actor_critic
-    every = actor_critic.MEASURED_EVERY
+    model = training.session.model
+    network = model._actor_critic
     train = trainer.train
-    computed = {"measured": model._compute, "prepared": model._compute, "neither": without_divergence(model)}
+    always = DivergenceSampler(network.loss.bounds, 1).sample
+    computed = {"measured": network._compute, "prepared": network._compute, "neither": without_divergence(network)}
     times: dict[str, list[float]] = {kind: [] for kind in KINDS}
     total = {}
     turn = threading.Lock()
@@ -71,9 +66,8 @@ def measure(config: Config, minutes: float) -> dict[str, float]:
     def timed(*arguments) -> None:
         with turn:
             kind = random.choice(KINDS)
-            model._compute = computed[kind]
-            actor_critic.MEASURED_EVERY = ALWAYS if kind == "measured" else NEVER
-            model._batches = iter(range(1, 9))
+            network._compute = computed[kind]
+            model._divergence.sample = always if kind == "measured" else lambda batch, log_pi: UNKNOWN
             start = time.thread_time()
             train(*arguments)
             times[kind].append(1000 * (time.thread_time() - start))
@@ -96,11 +90,11 @@ def measure(config: Config, minutes: float) -> dict[str, float]:
     training.run()
     thread.join()
     folder.close()
-    actor_critic.MEASURED_EVERY = every
     trainer.train = train
 
     mean = {kind: statistics.mean(each) for kind, each in times.items()}
     error = {kind: statistics.stdev(each) / math.sqrt(len(each)) for kind, each in times.items()}
+    every = MEASURED_EVERY
     cost = mean["measured"] / every + mean["prepared"] * (1 - 1 / every) - mean["neither"]
     scatter = math.hypot(error["measured"] / every, error["prepared"] * (1 - 1 / every), error["neither"])
     return {

@@ -4,7 +4,6 @@ Every file keeps its path, so that the links between pages lead to the same plac
 """
 
 import dataclasses
-import inspect
 import json
 import posixpath
 import re
@@ -16,7 +15,7 @@ from mkdocs.structure.files import File, Files
 from ga3c_tf.config import Config, option_of
 from ga3c_tf.config.declaration import SYSTEMS, plain_text
 from ga3c_tf.config.presets import USUAL_PRESET
-from ga3c_tf.rollouts import columns
+from ga3c_tf.rollouts.columns import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTENT = (
@@ -147,15 +146,13 @@ def _limits(rule) -> str:
 
 
 def _columns() -> str:
-    """Return the tables of the columns of steps and of segments, with the comments beside them."""
-    source = inspect.getsource(columns)
-    meaning = dict(re.findall(r'^    "(\w+)": np\.\w+,  # (.*)$', source, re.MULTILINE))
+    """Return the tables of the columns of steps and of segments."""
     parts = []
-    for title, shape, schema in (
-        ("Columns of steps", "B", columns.STEP_COLUMNS),
-        ("Columns of segments", "S", columns.SEGMENT_COLUMNS),
-    ):
-        rows = [(f"`{name}`", f"{kind.__name__} [{shape}]", meaning[name]) for name, kind in schema.items()]
+    for title, size, axis in (("Columns of steps", "B", "step"), ("Columns of segments", "S", "segment")):
+        rows = []
+        for column in SCHEMA.along(axis):
+            shape = ", ".join(map(str, (size, *column.shape)))
+            rows.append((f"`{column.name}`", f"{column.dtype.__name__} [{shape}]", column.meaning))
         parts.append(f"## {title}\n\n{_table(('column', 'type', 'meaning'), rows)}")
     return "\n\n".join(parts)
 

@@ -26,7 +26,7 @@ from ga3c_tf.host.processes import process_group
 from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a3c import process as a3c_process
-from ga3c_tf.systems.a3c.replica import Replica
+from ga3c_tf.systems.a3c.replica import replica
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.training import Training
@@ -248,7 +248,7 @@ def shared_weights_of(model, agents=1):
 
 def replica_of(model, config, state_shape, state_dtype, num_actions):
     """An A3C agent's replica that begins with the model's weights and statistics."""
-    return Replica(config, state_shape, state_dtype, num_actions, shared_weights_of(model), agent=0)
+    return replica(config, state_shape, state_dtype, num_actions, shared_weights_of(model), agent=0)
 
 
 class CheckingReplica(helpers.CheckingModel):
@@ -279,7 +279,7 @@ class CheckingReplica(helpers.CheckingModel):
 
 def run_checking_agent(*args):
     """The A3C agent process with a checking replica."""
-    a3c_process.Replica = CheckingReplica
+    a3c_process.replica = CheckingReplica
     a3c_process.run_agent(*args)
 
 

@@ -16,7 +16,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.model import losses
 from ga3c_tf.model.model import Model
-from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.rollouts.columns import SCHEMA, Batch
 from ga3c_tf.runs.log import EPISODE_COLUMNS, read_rows
 
 ROOT = Path(__file__).parents[1]
@@ -148,4 +148,10 @@ def test_what_is_wrong_with_a_loss_is_said_in_one_line(folder, name, words):
 
 
 def test_the_default_is_the_papers():
-    assert Config().loss == "paper" and losses.find_loss(Config(), 2) is losses.actor_critic
+    """With other settings of the loss it would be another one, and a user's function gets the same."""
+    config = Config(min_policy=0.1, log_epsilon=1e-3)
+    assert config.loss == "paper"
+    columns = {"logits": [[0.5, -8.0], [1.0, 0.0]], "values": [0.3, -1.0], "returns": [1.0, 2.0], "beta": 0.5}
+    batch = Batch(actions=tf.constant([1, 0]), **{name: tf.constant(values) for name, values in columns.items()})
+    found = losses.find_loss(config, 2, SCHEMA).compute(batch)
+    assert found == losses.actor_critic(batch, config) != losses.actor_critic(batch, Config())

@@ -5,9 +5,8 @@ B is the number of states in a batch, S the number of its segments, A the number
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,34 +14,47 @@ from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.model import losses
 from ga3c_tf.model.device import resolve_dtype_policy
-from ga3c_tf.model.graph_call import direct_call, inputs_read, trace
+from ga3c_tf.model.graph_call import direct_call, trace
 from ga3c_tf.model.networks import build_network
+from ga3c_tf.model.probabilities import log_policy, log_taken, policy
 from ga3c_tf.model.rmsprop import clip_by_average_norm
 from ga3c_tf.model.tensorflow import keras, tf
-from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, Batch
+from ga3c_tf.rollouts.columns import SCHEMA, Batch, Column, Schema
 from ga3c_tf.rollouts.contracts import Prediction
-from ga3c_tf.rollouts.divergence import UNKNOWN, Divergence, divergence
-
-COLUMNS = STEP_COLUMNS | SEGMENT_COLUMNS
-
-
-MEASURED_EVERY = 11
-"""The divergence is measured for one in this many batches.
-
-Measured for all batches, it cost GA3C on MinAtar 8 % of its speed, and for one in seven up to 2 %.
-The number is prime, so that with epochs of 4 or 8 minibatches it is not always the same minibatch.
-"""
 
 
 class Gradients(NamedTuple):
-    """Gradients and losses of one batch, before any update."""
+    """Gradients and losses of one batch, before any update.
+
+    The graph packs all but the gradients into one tensor, because a copy from a device to Python costs time.
+    """
 
     tensors: Sequence[tf.Tensor]  # clipped gradients, in the order of `ActorCritic.gradients_of`
-    policy_loss: float  # -(advantage objective + beta * entropy), summed over the batch
+    policy_loss: float  # -(objective + beta * entropy), summed over the batch
     value_loss: float  # 0.5 * (R - V)^2, summed over the batch
     entropy: float  # entropy of the policy in nats, averaged over the batch
-    divergence: Divergence  # measured for one in `MEASURED_EVERY` batches; for the others `UNKNOWN`
     finite: bool  # whether losses and gradients are finite numbers
+    log_pi: np.ndarray  # [B] float32, log-probability of each action taken
+
+    @staticmethod
+    def packed(
+        policy_loss: tf.Tensor, value_loss: tf.Tensor, entropy: tf.Tensor, finite: tf.Tensor, log_pi: tf.Tensor
+    ) -> tf.Tensor:
+        """Return all fields but the gradients in one float32 tensor [4 + B]."""
+        return tf.concat([tf.stack([policy_loss, value_loss, entropy, tf.cast(finite, tf.float32)]), log_pi], 0)
+
+    @classmethod
+    def unpacked(cls, tensors: Sequence[tf.Tensor], numbers: np.ndarray) -> Gradients:
+        """Return the fields from the gradients and what `packed` returned."""
+        policy_loss, value_loss, entropy, finite = numbers[:4].tolist()
+        return cls(tensors, policy_loss, value_loss, entropy, bool(finite), numbers[4:])
+
+
+class GraphOutputs(NamedTuple):
+    """Outputs of the graph that computes gradients."""
+
+    gradients: list[list[tf.Tensor | None]]  # by optimizer and variable; None for a variable without one
+    numbers: tf.Tensor  # what `Gradients.packed` returns
 
 
 class ActorCritic:
@@ -58,15 +70,16 @@ class ActorCritic:
             were read, and a loss may read it.
         network: network to use instead of building `config.network`.
         device: TensorFlow device; None leaves the choice to TensorFlow.
+        schema: columns of the trajectory that a batch may have.
 
     Attributes:
         network: keras.Model from states [B, *state_shape] to (logits [B, A], values [B]).
         states: tf.TensorSpec of a batch of states.
         dtype_policy: Keras's name of the dtype policy of the hidden layers.
         variables: trainable variables of the network.
+        loss: the loss, with the columns that it reads and its bounds.
         gradients_of: for each gradient, the index of its optimizer (0; with `dual_rmsprop`, 0 or 1) and the index of
             its variable.
-        reads_version: whether the loss reads `version`.
 
     Raises:
         UserError: the network cannot be built or does not fit the states; the loss fails, or needs whole segments where
@@ -83,17 +96,19 @@ class ActorCritic:
         version: tf.Variable,
         network: keras.Model | None = None,
         device: str | None = None,
+        schema: Schema = SCHEMA,
     ):
         self._config = config
         self._device = device
         self._version = version
         self._state_shape = tuple(state_shape)
         self._state_dtype = np.dtype(state_dtype)
-        self._batches = itertools.count()
-        self.gradients_of: list[tuple[int, int]] = []  # set when the gradients are traced
-        self.reads_version = False  # set when the gradients are traced
         with tf.device(device):
-            self._loss = losses.find_loss(config, num_actions)
+            self.loss = losses.find_loss(config, num_actions, schema)
+            # Each column passed to the graph costs an update some 0.01 ms, so only those that are read are passed.
+            self._columns = _columns_read(schema, self.loss)
+            self._dtypes = [tf.as_dtype(column.dtype) for column in self._columns]
+            self._check_minibatches()
             self.dtype_policy = resolve_dtype_policy(config.dtype_policy, device)
             self.network = network or build_network(
                 config.network,
@@ -107,17 +122,25 @@ class ActorCritic:
                 self.dtype_policy,
             )
             self.variables = [variable.value for variable in self.network.trainable_variables]
-            states = self.states = tf.TensorSpec((None, *self._state_shape), self._state_dtype)
-            self._predict = direct_call(trace(self._prediction_graph, [states]))
-            columns = [tf.TensorSpec((None,), tf.as_dtype(dtype)) for dtype in COLUMNS.values()]
-            gradients = trace(self._gradient_graph, [states, tf.TensorSpec((), tf.float32), *columns])
+            self.states = tf.TensorSpec((None, *self._state_shape), self._state_dtype)
+            self._predict = direct_call(trace(self._prediction_graph, [self.states]))
+            gradients = self.trace_gradients()
             self._compute = direct_call(gradients)
-            # Each column passed to the graph costs an update some 0.01 ms, so only columns that the loss reads are.
-            _, _, *read = inputs_read(gradients, 2 + len(COLUMNS))
-            self._places = {name: place for place, name in enumerate(COLUMNS) if read[place]}
-            self._read = list(self._places)
-            self._check_minibatches()
-            self._empty_columns = [tf.zeros((0,), column.dtype) for column in columns]
+            outputs: GraphOutputs = gradients.structured_outputs
+            self.gradients_of = [
+                (optimizer, variable)
+                for optimizer, by_variable in enumerate(outputs.gradients)
+                for variable, gradient in enumerate(by_variable)
+                if gradient is not None
+            ]
+
+    def trace_gradients(self) -> Any:
+        """Return TensorFlow's ConcreteFunction from states, beta and columns to `GraphOutputs`."""
+        columns = [
+            tf.TensorSpec((None, *column.shape), dtype)
+            for column, dtype in zip(self._columns, self._dtypes, strict=True)
+        ]
+        return trace(self._gradient_graph, [self.states, tf.TensorSpec((), tf.float32), *columns])
 
     def predict(self, states: np.ndarray) -> Prediction:
         """Return policy [B, A] float32, values [B] float32 and version for states [B, *state_shape].
@@ -147,21 +170,16 @@ class ActorCritic:
         self._check_states(batch.states)
         self._check_columns(batch)
         with tf.device(self._device):
-            columns = self._empty_columns.copy()
-            for name, place in self._places.items():
-                columns[place] = tf.constant(getattr(batch, name), columns[place].dtype)
-            inputs = (tf.constant(batch.states), tf.constant(beta, tf.float32), *columns)
-            *tensors, summary = self._compute(*inputs)
-        numbers = summary.numpy()
-        policy_loss, value_loss, entropy, finite = numbers[:4].tolist()
-        moved = UNKNOWN
-        if next(self._batches) % MEASURED_EVERY == 0 and hasattr(batch, "mu_log_probabilities"):
-            moved = divergence(numbers[4:], batch.mu_log_probabilities, self._config)
-        return Gradients(tensors, policy_loss, value_loss, entropy, moved, bool(finite))
+            columns = [
+                tf.constant(getattr(batch, column.name), dtype)
+                for column, dtype in zip(self._columns, self._dtypes, strict=True)
+            ]
+            *tensors, numbers = self._compute(tf.constant(batch.states), tf.constant(beta, tf.float32), *columns)
+        return Gradients.unpacked(tensors, numbers.numpy())
 
     def _check_minibatches(self) -> None:
         """Refuse a loss that reads columns of whole segments where updates use shuffled steps."""
-        of_segments = [name for name in self._read if name in SEGMENT_COLUMNS]
+        of_segments = [column.name for column in self._columns if column.axis == "segment"]
         if of_segments and self._config.has_minibatches:
             raise UserError(
                 f"loss {self._config.loss!r} reads {of_segments[0]}, of whole segments; it goes with --epochs 1 and "
@@ -169,15 +187,18 @@ class ActorCritic:
             )
 
     def _check_columns(self, batch: Batch) -> None:
-        """Refuse columns of a wrong length among those that the loss reads: TensorFlow would broadcast or cut them."""
-        shapes = {name: np.shape(getattr(batch, name)) for name in self._read}
+        """Refuse columns of a wrong shape: TensorFlow would broadcast or cut them."""
         steps = len(batch.states)
-        of_segments = [shape for name, shape in shapes.items() if name in SEGMENT_COLUMNS]
-        for name, shape in shapes.items():
-            if name in STEP_COLUMNS and shape != (steps,):
-                raise ValueError(f"{steps} states need as many {name}, not {name} of shape {shape}")
-            if name in SEGMENT_COLUMNS and (shape != of_segments[0] or len(shape) != 1):
-                raise ValueError(f"{name} have shape {shape}, and other columns of segments {of_segments[0]}")
+        segments: int | None = None
+        for column in self._columns:
+            shape = np.shape(getattr(batch, column.name))
+            if column.axis == "step":
+                if shape != (steps, *column.shape):
+                    raise ValueError(f"{steps} states need as many {column.name}, not {column.name} of shape {shape}")
+                continue
+            segments = shape[0] if segments is None and shape else segments
+            if shape != (segments, *column.shape):
+                raise ValueError(f"{column.name} have shape {shape}, and other columns of segments {(segments,)}")
 
     def _check_states(self, states: np.ndarray) -> None:
         if states.shape[1:] != self._state_shape or states.dtype != self._state_dtype:
@@ -191,47 +212,39 @@ class ActorCritic:
         # The weights must be read after the version, so that they are at least as new as it says.
         with tf.control_dependencies([version]):
             logits, values = self.network(states)
-        return losses.policy(logits, self._config.min_policy), values, version
+        return policy(logits, self._config.min_policy), values, version
 
-    def _gradient_graph(self, states: tf.Tensor, beta: tf.Tensor, *columns: tf.Tensor) -> list[tf.Tensor]:
-        """Return the clipped gradients, without those that are None, and last the summary [4 + B].
+    def _gradient_graph(self, states: tf.Tensor, beta: tf.Tensor, *columns: tf.Tensor) -> GraphOutputs:
+        """Return the clipped gradients and the packed numbers of a batch.
 
-        The summary is [policy loss, value loss, mean entropy, finite] followed by log pi of each action taken.
-        `finite` is 1 where losses and gradients are finite, else 0. Only the gradients of logits and values are checked
-        for this. All others are sums of products with them, and checking each would cost a pass over memory.
+        Losses and gradients are finite where those of logits and values are. All other gradients are sums of
+        products with them, and checking each would cost a pass over memory.
         """
         # 1. The losses of the batch.
         with tf.GradientTape(persistent=True) as tape:
             logits, values = self.network(states, training=True)
-            version = self._version.read_value()
-            given = {"logits": logits, "values": values, "beta": beta, "version": version}
-            batch = Batch(**given, **dict(zip(COLUMNS, columns, strict=True)))
-            policy_loss, value_loss, entropy = self._loss(batch, self._config)
+            outputs = {"logits": logits, "values": values, "beta": beta, "version": self._version.read_value()}
+            names = [column.name for column in self._columns]
+            batch = Batch(**outputs, **dict(zip(names, columns, strict=True)))
+            policy_loss, value_loss, entropy = self.loss.compute(batch)
             objectives = self._objectives(policy_loss, value_loss, values)
-        self.reads_version = bool(version.consumers())
         # 2. The gradients of each objective. Those of the network's outputs show whether all are finite.
-        looked_at = [policy_loss, value_loss]
-        found: dict[tuple[int, int], tf.Tensor] = {}
-        for number, objective in enumerate(objectives):
-            *of_heads, of_weights = tape.gradient(objective, [logits, values, self.variables])
-            looked_at += [gradient for gradient in of_heads if gradient is not None]
-            found |= {
-                (number, variable): tf.convert_to_tensor(gradient)  # the gradient of an embedding is sparse
-                for variable, gradient in enumerate(of_weights)
-                if gradient is not None
-            }
-        self.gradients_of = list(found)
-        # 3. All numbers that Python needs, in one tensor: the summary.
-        finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(each)) for each in looked_at])
+        checked = [policy_loss, value_loss]
+        gradients = []
+        for objective in objectives:
+            *of_outputs, of_weights = tape.gradient(objective, [logits, values, self.variables])
+            checked += [gradient for gradient in of_outputs if gradient is not None]
+            gradients.append(self._clipped(of_weights))
+        # 3. All numbers that Python needs.
+        finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(tensor)) for tensor in checked])
         mean_entropy = entropy / tf.cast(tf.size(values), tf.float32)
-        summary = tf.stack([policy_loss, value_loss, mean_entropy, tf.cast(finite, tf.float32)])
         log_pi = self._log_taken(logits, batch.actions)
-        return [*self._clipped(list(found.values())), tf.concat([summary, log_pi], 0)]
+        return GraphOutputs(gradients, Gradients.packed(policy_loss, value_loss, mean_entropy, finite, log_pi))
 
     def _log_taken(self, logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
         """Return log pi of the actions taken, [B]. Without `min_policy` this is a single operation."""
         if self._config.min_policy:
-            return losses.log_taken(losses.log_policy(logits, self._config.min_policy, None), actions)
+            return log_taken(log_policy(logits, self._config.min_policy, None), actions)
         return -tf.nn.sparse_softmax_cross_entropy_with_logits(actions, logits)
 
     def _objectives(self, policy_loss: tf.Tensor, value_loss: tf.Tensor, values: tf.Tensor) -> list[tf.Tensor]:
@@ -244,15 +257,22 @@ class ActorCritic:
             parts = [part / tf.cast(tf.size(values), tf.float32) for part in parts]
         return parts if config.dual_rmsprop else [parts[0] + parts[1]]
 
-    def _clipped(self, gradients: list[tf.Tensor]) -> list[tf.Tensor]:
-        """Clip the gradients by their global norm, or each by itself as the authors do.
+    def _clipped(self, gradients: list[Any]) -> list[tf.Tensor | None]:
+        """Clip the gradients of one objective by their global norm, or each by itself as the authors do.
 
-        The authors clip by the average norm with one optimizer, and by the norm with two.
+        The authors clip by the average norm with one optimizer, and by the norm with two. With a global norm
+        there is one objective. The gradient of an embedding is sparse.
         """
         config = self._config
+        dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
         if config.grad_clip_global:
-            return tf.clip_by_global_norm(gradients, config.grad_clip_global)[0]
+            return tf.clip_by_global_norm(dense, config.grad_clip_global)[0]
         if config.grad_clip_norm is None:
-            return gradients
+            return dense
         clip = tf.clip_by_norm if config.dual_rmsprop else clip_by_average_norm
-        return [clip(gradient, config.grad_clip_norm) for gradient in gradients]
+        return [None if gradient is None else clip(gradient, config.grad_clip_norm) for gradient in dense]
+
+
+def _columns_read(schema: Schema, loss: losses.Loss) -> list[Column]:
+    """Return the columns that the gradients need: the actions and those that the loss reads."""
+    return [column for column in schema.columns if column.name == "actions" or column.name in loss.columns]

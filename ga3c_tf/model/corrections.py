@@ -1,25 +1,207 @@
-"""Policy-lag corrections of advantages and value targets by importance ratios, as pure functions.
+"""Corrections of policy lag: what each makes of a batch, what it reads, and what it clips or floors.
 
-An importance ratio is pi(action) / mu(action): the probability of the action under the current policy, divided by that
-under the policy that chose it. Where both policies are the same, every ratio is 1, and each correction whose bounds are
-at least 1 gives exactly the uncorrected gradient.
+`CORRECTIONS` has one entry for each choice of the setting `correction`. An importance ratio is
+pi(action) / mu(action): the probability of the action under the current policy, divided by that under the policy
+that chose it. Where both policies are the same, every ratio is 1, and each correction whose bounds are at least 1
+gives exactly the uncorrected gradient.
 
-B is the number of states in a batch, S the number of its segments.
+B is the number of states in a batch and A the number of actions.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from ga3c_tf.config import Config
+from ga3c_tf.model.advantages import Advantages, normalized
+from ga3c_tf.model.probabilities import log_policy, log_taken
 from ga3c_tf.model.tensorflow import tf
+from ga3c_tf.model.v_trace import v_trace
 from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.rollouts.divergence import Bounds
 
 
-class VTrace(NamedTuple):
-    """V-trace's estimates. No gradient flows into them."""
+class Estimate(NamedTuple):
+    """What a correction makes of a batch."""
 
+    objective: tf.Tensor  # scalar float32 to be maximized, summed over the batch, without the entropy
     targets: tf.Tensor  # [B] float32, targets of the values
-    advantages: tf.Tensor  # [B] float32, r + gamma * next target - V, not yet weighted by min(rho_bar, ratio)
+
+
+class Correction(ABC):
+    """How policy and values learn from actions that an older policy chose.
+
+    Attributes:
+        floor: smallest probability inside a logarithm; None for no floor. It also holds for the entropy.
+    """
+
+    floor: float | None = None
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the trajectory that `estimate` reads, besides the actions."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> Bounds:
+        """What is clipped or floored."""
+
+    @abstractmethod
+    def estimate(self, batch: Batch, logarithms: tf.Tensor) -> Estimate:
+        """Return the objective of the policy and the targets of the values.
+
+        Args:
+            batch: training batch with `logits`, `values`, `actions` and the columns that the correction reads.
+            logarithms: [B, A] float32, log pi, with the correction's floor.
+        """
+
+
+@dataclass(frozen=True)
+class Uncorrected(Correction):
+    """The paper's objective (section 3): log pi(action) * (R - V). With a floor, the authors' epsilon.
+
+    The floor stops the gradient of actions that have become unlikely.
+    """
+
+    advantages: Advantages
+    floor: float | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.advantages.columns
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(lowest_probability=self.floor)
+
+    def estimate(self, batch: Batch, logarithms: tf.Tensor) -> Estimate:
+        log_pi = log_taken(logarithms, batch.actions)
+        return Estimate(tf.reduce_sum(log_pi * self.advantages.of(batch)), batch.returns)
+
+
+@dataclass(frozen=True)
+class ImportanceSampling(Correction):
+    """Advantages weighted by importance ratios of at most `most`."""
+
+    advantages: Advantages
+    most: float
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.advantages.columns, "mu_log_probabilities")
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds.of_ratio(self.most)
+
+    def estimate(self, batch: Batch, logarithms: tf.Tensor) -> Estimate:
+        log_pi = log_taken(logarithms, batch.actions)
+        weights = importance_ratios(log_pi, batch.mu_log_probabilities, self.most)
+        weighted = weights * self.advantages.of(batch)
+        return Estimate(tf.reduce_sum(log_pi * weighted), batch.returns)
+
+
+@dataclass(frozen=True)
+class VTrace(Correction):
+    """V-trace (Espeholt et al. 2018), with advantages and value targets of its own. It needs whole segments.
+
+    Args:
+        gamma, rho_bar, c_bar, t_max: as in `v_trace`.
+        normalize: whether advantages are normalized before the ratios weight them.
+    """
+
+    gamma: float
+    rho_bar: float
+    c_bar: float
+    t_max: int
+    normalize: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("rewards", "mu_log_probabilities", "lengths", "bootstrap_values")
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds.of_ratio(self.rho_bar)
+
+    def estimate(self, batch: Batch, logarithms: tf.Tensor) -> Estimate:
+        log_pi = log_taken(logarithms, batch.actions)
+        ratios = importance_ratios(log_pi, batch.mu_log_probabilities, float("inf"))
+        returns = v_trace(batch, ratios, self.gamma, self.rho_bar, self.c_bar, self.t_max)
+        advantages = normalized(returns.advantages) if self.normalize else returns.advantages
+        weighted = tf.minimum(ratios, self.rho_bar) * advantages
+        return Estimate(tf.reduce_sum(log_pi * weighted), returns.targets)
+
+
+@dataclass(frozen=True)
+class ClippedSurrogate(Correction):
+    """PPO's clipped surrogate objective (Schulman et al. 2017).
+
+    A batch may be trained on several times. Its advantages stay the same in every epoch if their baseline is the
+    value from the time when the action was chosen.
+
+    Args:
+        advantages: advantages with that baseline.
+        clip_ratio: half the width of the clip range around 1.
+        min_policy: as in `probabilities.policy`.
+        floor: as in `Correction`; it holds for the entropy only.
+    """
+
+    advantages: Advantages
+    clip_ratio: float
+    min_policy: float = 0.0
+    floor: float | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.advantages.columns, "mu_log_probabilities")
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(lowest_ratio=1 - self.clip_ratio, highest_ratio=1 + self.clip_ratio)
+
+    def estimate(self, batch: Batch, logarithms: tf.Tensor) -> Estimate:
+        # Without the floor, which would make the ratio of a rare action wrong and stop its gradient.
+        log_pi = log_taken(log_policy(batch.logits, self.min_policy, None), batch.actions)
+        advantages = self.advantages.of(batch)
+        objective = clipped_objective(log_pi, batch.mu_log_probabilities, advantages, self.clip_ratio)
+        return Estimate(objective, batch.returns)
+
+
+CORRECTIONS: dict[str, Callable[[Config], Correction]] = {
+    "none": lambda config: Uncorrected(_advantages(config)),
+    "epsilon": lambda config: Uncorrected(_advantages(config), config.log_epsilon),
+    "clipped-is": lambda config: ImportanceSampling(_advantages(config), config.importance_clip),
+    "one-step": lambda config: ImportanceSampling(_advantages(config), config.rho_bar),
+    "v-trace": lambda config: VTrace(
+        config.gamma, config.rho_bar, config.c_bar, config.t_max, config.normalize_advantages
+    ),
+    "ppo": lambda config: ClippedSurrogate(
+        Advantages("mu_values", config.normalize_advantages),
+        config.clip_ratio,
+        config.min_policy,
+        None if config.log_softmax else config.log_epsilon,
+    ),
+}
+"""Each correction by its name in the settings: made from the few numbers of the settings that it reads."""
+
+
+def correction_of(config: Config) -> Correction:
+    """Return the correction that the settings choose, or imply."""
+    return CORRECTIONS[config.correction_used](config)
+
+
+def _advantages(config: Config) -> Advantages:
+    """Return the advantages of a correction that trains on a batch once.
+
+    With GAE, V is the value from the time when the action was chosen, so that lambda-return minus V is the
+    generalized advantage estimate.
+    """
+    return Advantages("mu_values" if config.advantage == "gae" else "values", config.normalize_advantages)
 
 
 def importance_ratios(log_pi: tf.Tensor, log_mu: tf.Tensor, most: float) -> tf.Tensor:
@@ -39,53 +221,22 @@ def importance_ratios(log_pi: tf.Tensor, log_mu: tf.Tensor, most: float) -> tf.T
     return tf.minimum(tf.exp(tf.stop_gradient(log_pi) - log_mu), most)
 
 
-def v_trace(batch: Batch, ratios: tf.Tensor, gamma: float, rho_bar: float, c_bar: float, t_max: int) -> VTrace:
-    """Return V-trace targets and advantages (Espeholt et al. 2018, arXiv 1802.01561, equation 1 and section 4.2).
+def clipped_objective(log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tensor, clip_ratio: float) -> tf.Tensor:
+    """Compute the sum over the batch of PPO's objective (Schulman et al. 2017, arXiv 1707.06347, equation 7).
 
-    The values are those of the current network. The bootstrap value of a segment is the one that its agent received,
-    because a batch does not hold the state after a segment.
-
-    Args:
-        batch: training batch; its `values`, `rewards`, `lengths` and `bootstrap_values` are used.
-        ratios: [B] float32, importance ratios pi / mu, not yet clipped.
-        gamma: discount factor.
-        rho_bar: upper bound of a ratio in a one-step error. It determines the policy whose values are learned.
-        c_bar: upper bound of a ratio in the trace coefficients. It determines how fast the values are learned.
-        t_max: maximum number of steps in a segment.
-    """
-    values = tf.stop_gradient(batch.values)
-    last = tf.cumsum(batch.lengths) - 1  # the last step of each segment
-    is_last = tf.scatter_nd(last[:, None], tf.ones_like(last, tf.float32), tf.shape(values))
-
-    def following(of_steps, after_segments):
-        """Return for each step the value of the next step; for a segment's last step, the value given after it."""
-        return tf.tensor_scatter_nd_update(tf.roll(of_steps, -1, 0), last[:, None], after_segments)
-
-    errors = tf.minimum(ratios, rho_bar) * (batch.rewards + gamma * following(values, batch.bootstrap_values) - values)
-    reach = gamma * tf.minimum(ratios, c_bar) * (1.0 - is_last)
-    targets = values + backward_sums(errors, reach, t_max)
-    return VTrace(targets, batch.rewards + gamma * following(targets, batch.bootstrap_values) - values)
-
-
-def backward_sums(terms: tf.Tensor, factors: tf.Tensor, most: int) -> tf.Tensor:
-    """Return x [B] with x[i] = terms[i] + factors[i] * x[i + 1].
-
-    This is computed by doubling, in log2(`most`) rounds over all steps at once: after n rounds, x[i] includes the terms
-    of 2^n steps.
+    For each action it is the smaller of ratio * advantage and clipped ratio * advantage. The ratio is
+    pi(action) / mu(action), and it is clipped to 1 +- `clip_ratio`. A policy change beyond the clip range therefore
+    does not increase the objective.
 
     Args:
-        terms: [B] float32.
-        factors: [B] float32, 0 at the last step of each segment.
-        most: number of steps in the longest segment.
+        log_pi: [B] float32, log-probability of the action taken under the current policy.
+        log_mu: [B] float32, log-probability of the action taken under the policy that chose it.
+        advantages: [B] float32.
+        clip_ratio: half the width of the clip range around 1.
+
+    Returns:
+        Scalar float32, to be maximized.
     """
-    shift = 1
-    while shift < most:
-        terms += factors * _shifted(terms, shift)
-        factors *= _shifted(factors, shift)
-        shift *= 2
-    return terms
-
-
-def _shifted(values: tf.Tensor, places: int) -> tf.Tensor:
-    """Return for each element the value `places` positions later, and 0 where there is none."""
-    return tf.pad(values[places:], [[0, tf.minimum(places, tf.size(values))]])
+    ratio = tf.exp(log_pi - log_mu)
+    clipped = tf.clip_by_value(ratio, 1 - clip_ratio, 1 + clip_ratio)
+    return tf.reduce_sum(tf.minimum(ratio * advantages, clipped * advantages))

@@ -5,22 +5,22 @@ B is the number of states in a batch, A the number of actions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.model.actor_critic import ActorCritic
-from ga3c_tf.model.adam import Adam
-from ga3c_tf.model.graph_call import direct_call, trace
-from ga3c_tf.model.rmsprop import RMSProp
+from ga3c_tf.model.device_weights import DeviceWeights
 from ga3c_tf.model.tensorflow import keras, tf
-from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.model.weight_store import WeightStore
+from ga3c_tf.rollouts.columns import SCHEMA, Batch, Schema
 from ga3c_tf.rollouts.contracts import UpdateResult
+from ga3c_tf.rollouts.divergence import DivergenceSampler
 
 
 class Model:
-    """The network and its optimizer.
+    """The network and the weights that it trains: policy and learner at once.
 
     Args:
         config: Settings of the run; those for the network, the loss and the optimizer are used.
@@ -30,6 +30,9 @@ class Model:
         seed: Seed of the initial weights.
         network: Network to use instead of building `config.network`.
         device: TensorFlow device, as `configure_device` returns it; None leaves the choice to TensorFlow.
+        schema: Columns of the trajectory that a batch may have.
+        store: Makes the store of the weights, from the network's `ActorCritic` and the version; None for the network's
+            own variables on the device.
 
     Attributes:
         network: keras.Model from states [B, *state_shape] to (logits [B, A], values [B]).
@@ -51,26 +54,26 @@ class Model:
         seed: int,
         network: keras.Model | None = None,
         device: str | None = None,
+        schema: Schema = SCHEMA,
+        store: Callable[[ActorCritic, tf.Variable], WeightStore] | None = None,
     ):
-        self._device = device
         with tf.device("/CPU:0"):  # where the kernel that counts updates (ResourceCountUpTo) runs
             self.version = tf.Variable(0, dtype=tf.int64, trainable=False, name="version")
-        self._actor_critic = ActorCritic(
-            config, state_shape, state_dtype, num_actions, seed, self.version, network, device
+        actor_critic = ActorCritic(
+            config, state_shape, state_dtype, num_actions, seed, self.version, network, device, schema
         )
-        self.network = self._actor_critic.network
-        self.dtype_policy = self._actor_critic.dtype_policy
-        self.states = self._actor_critic.states
-        self.predict = self._actor_critic.predict
-        with tf.device(device):
-            count = 2 if config.dual_rmsprop else 1  # one optimizer for each loss, or one for their sum
-            self._optimizers = [self._new_optimizer(config) for _ in range(count)]
-            # The update is a separate call, made only where the gradients are finite. On a CPU (2-core EPYC) this
-            # costs 0.05 ms. A `tf.cond` around the update, in one graph with the gradients, costs 0.5 ms, a third of an
-            # update of 5 states. Neither was measured on a GPU.
-            variables = [self._actor_critic.variables[variable] for _, variable in self._actor_critic.gradients_of]
-            gradients = [tf.TensorSpec(variable.shape, variable.dtype) for variable in variables]
-            self._apply = direct_call(trace(self._update_graph, [tf.TensorSpec((), tf.float32), *gradients]))
+        self._actor_critic = actor_critic
+        self.network = actor_critic.network
+        self.dtype_policy = actor_critic.dtype_policy
+        self.states = actor_critic.states
+        self.predict = actor_critic.predict
+        self._store: WeightStore
+        if store is None:
+            self._store = DeviceWeights(config, actor_critic, self.version, device)
+        else:
+            self._store = store(actor_critic, self.version)
+        # Where the weights are a copy, the model is the policy that chose the actions, and not the one that is updated.
+        self._divergence = DivergenceSampler(actor_critic.loss.bounds, is_behavior=store is not None)
 
     def train(self, batch: Batch, learning_rate: float, beta: float) -> UpdateResult:
         """Update the weights on one batch. Skip the update where its losses or gradients are not finite.
@@ -83,13 +86,19 @@ class Model:
         Raises:
             ValueError: an error of `ActorCritic.gradients`.
         """
-        found = self._actor_critic.gradients(batch, beta)
-        version = self.version
-        if found.finite:
-            with tf.device(self._device):
-                [version] = self._apply(tf.constant(learning_rate, tf.float32), *found.tensors)
-        losses = (found.policy_loss, found.value_loss, found.entropy)
-        return UpdateResult(*losses, found.divergence, int(version.numpy()), found.finite)
+        actor_critic = self._actor_critic
+        store = self._store
+        if actor_critic.loss.reads_version:
+            store.version()
+        gradients = actor_critic.gradients(batch, beta)
+        divergence = self._divergence.sample(batch, gradients.log_pi)
+        if gradients.finite:
+            version = store.push(gradients.tensors, learning_rate)
+        else:
+            version = store.version()
+        store.pull()
+        losses = (gradients.policy_loss, gradients.value_loss, gradients.entropy)
+        return UpdateResult(*losses, divergence, version, gradients.finite)
 
     def standardize(self, mean: np.ndarray, variance: np.ndarray) -> None:
         """Set the mean and variance by which the network standardizes states.
@@ -109,23 +118,5 @@ class Model:
         Variables are identified by position. Their names are not stable, because Keras names unnamed layers by what the
         process has built before.
         """
-        objects = {"weights": [variable.value for variable in self.network.weights], "version": [self.version]}
-        for prefix, optimizer in zip(("", "value_"), self._optimizers, strict=False):
-            objects |= {prefix + name: list(slots) for name, slots in optimizer.slots.items()}
-        return objects
-
-    def _new_optimizer(self, config: Config) -> RMSProp | Adam:
-        variables = self._actor_critic.variables
-        if config.optimizer == "adam":
-            return Adam(variables, self.version, config.adam_epsilon)
-        return RMSProp(variables, config.rmsprop_decay, config.rmsprop_momentum, config.rmsprop_epsilon)
-
-    def _update_graph(self, learning_rate: tf.Tensor, *gradients: tf.Tensor) -> list[tf.Tensor]:
-        by_place = dict(zip(self._actor_critic.gradients_of, gradients, strict=True))
-        updates = []
-        for number, optimizer in enumerate(self._optimizers):
-            own = [by_place.get((number, variable)) for variable in range(len(self._actor_critic.variables))]
-            updates += optimizer.apply(own, learning_rate)
-        with tf.control_dependencies(updates), tf.device(self.version.device):
-            # assign_add reads the sum back in a second step, and another trainer's update may come in between.
-            return [tf.raw_ops.ResourceCountUpTo(resource=self.version.handle, limit=tf.int64.max, T=tf.int64) + 1]
+        weights = [variable.value for variable in self.network.weights]
+        return {"weights": weights, "version": [self.version], **self._store.slots()}

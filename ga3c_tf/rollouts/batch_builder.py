@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, Batch
+from ga3c_tf.rollouts.columns import Batch
 
 
 class BatchBuilder:
@@ -26,8 +26,13 @@ class BatchBuilder:
         self.states = 0
         self._memory = memory
         self._minimum = minimum
-        self._most = minimum + memory.t_max
         self._of_steps = {"states": memory.states, **memory.step_columns}
+        most = minimum + memory.t_max  # steps, and so segments: each has a step
+        self._layout = {name: ((most, *source.shape[2:]), source.dtype) for name, source in self._of_steps.items()}
+        self._layout["agents"] = ((most,), np.dtype(np.int64))
+        self._segment_layout = {
+            name: ((most, *source.shape[1:]), source.dtype) for name, source in memory.segment_columns.items()
+        }
         self._begin()
 
     def copy(self, slot: int) -> int:
@@ -35,30 +40,31 @@ class BatchBuilder:
         start = self._size
         length = int(self._memory.lengths[slot])
         end = start + length
+        steps = self._steps
         for name, source in self._of_steps.items():
-            self._steps[name][start:end] = source[slot, :length]
-        self._steps["agents"][start:end] = slot // self._memory.slots_per_agent
+            steps[name][start:end] = source[slot, :length]
+        steps["agents"][start:end] = slot // self._memory.slots_per_agent
+        for name, source in self._memory.segment_columns.items():
+            self._segments[name][self._count] = source[slot]
         return length
 
-    def add(self, slot: int, length: int) -> Batch | None:
+    def add(self, length: int) -> Batch | None:
         """Add the segment that was copied last; return the batch if it now exceeds the minimum, else None."""
         self._size += length
+        self._count += 1
         self.states += length
-        for name, source in self._memory.segment_columns.items():
-            self._segments[name].append(source[slot])
         if self._size <= self._minimum:
             return None
-        steps = {name: column[: self._size] for name, column in self._steps.items()}
-        segments: dict[str, np.ndarray] = {
-            name: np.array(values, SEGMENT_COLUMNS[name]) for name, values in self._segments.items()
-        }
+        columns = {name: column[: self._size] for name, column in self._steps.items()}
+        columns |= {name: column[: self._count] for name, column in self._segments.items()}
         self._begin()
-        return Batch(**steps, **segments)
+        return Batch(self._memory.schema, **columns)
 
     def _begin(self) -> None:
-        self._size = 0
-        self._steps = {
-            name: np.empty((self._most, *source.shape[2:]), source.dtype) for name, source in self._of_steps.items()
+        self._size = self._count = 0  # steps and segments in the batch so far
+        self._steps: dict[str, np.ndarray] = {
+            name: np.empty(shape, dtype) for name, (shape, dtype) in self._layout.items()
         }
-        self._steps["agents"] = np.empty(self._most, np.int64)
-        self._segments: dict[str, list] = {name: [] for name in SEGMENT_COLUMNS}
+        self._segments: dict[str, np.ndarray] = {
+            name: np.empty(shape, dtype) for name, (shape, dtype) in self._segment_layout.items()
+        }

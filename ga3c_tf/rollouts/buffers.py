@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.columns import SEGMENT_COLUMNS, STEP_COLUMNS, SegmentEnd, Step, in_order_of
+from ga3c_tf.rollouts.columns import SCHEMA, Schema
 from ga3c_tf.rollouts.contracts import Prediction
 from ga3c_tf.rollouts.shared_memory import SharedMemory
 
@@ -18,11 +18,18 @@ class RolloutBuffers:
     segment slots: it fills one of them while the others wait for training. A state is written into its segment's slot,
     from which both predictions and training read it.
 
+    Args:
+        config: settings of the run; those for the numbers of agents, segments and steps are used.
+        state_shape: shape of one state.
+        state_dtype: type of states.
+        num_actions: number of actions.
+        schema: columns that are stored for each step and each segment.
+
     Attributes:
         states: [slots, t_max + 1, *state_shape]; the last state is the one from which a full segment bootstraps.
         flat_states: [slots * (t_max + 1), *state_shape], the same memory; requests for predictions are indices into it.
-        step_columns: [slots, t_max] each, by the names of `STEP_COLUMNS`; also attributes, such as `actions`.
-        segment_columns: [slots] each, by the names of `SEGMENT_COLUMNS`; also attributes, such as `lengths`.
+        step_columns: by name, [slots, t_max, *shape]; also attributes, such as `actions`.
+        segment_columns: by name, [slots, *shape]; also attributes, such as `lengths`.
         columns: step columns and segment columns together.
         of_step: the step columns that a `Step` fills, in the order of its fields.
         of_end: the segment columns that a `SegmentEnd` fills, in the order of its fields.
@@ -52,7 +59,15 @@ class RolloutBuffers:
     nodes: np.ndarray
     round_trips: np.ndarray
 
-    def __init__(self, config: Config, state_shape: tuple[int, ...], state_dtype: str, num_actions: int):
+    def __init__(
+        self,
+        config: Config,
+        state_shape: tuple[int, ...],
+        state_dtype: str,
+        num_actions: int,
+        schema: Schema = SCHEMA,
+    ):
+        self.schema = schema
         self.num_agents = config.most_agents + config.remote_agents
         self.t_max = config.t_max
         self.slots_per_agent = config.segments_per_agent + 1
@@ -67,16 +82,16 @@ class RolloutBuffers:
             "version": ((self.num_agents,), np.int64),
             "policy": ((self.num_agents, num_actions), np.float32),
             "value": ((self.num_agents,), np.float32),
-            **{name: ((slots, self.t_max), dtype) for name, dtype in STEP_COLUMNS.items()},
-            **{name: ((slots,), dtype) for name, dtype in SEGMENT_COLUMNS.items()},
+            **{column.name: ((slots, self.t_max, *column.shape), column.dtype) for column in schema.along("step")},
+            **{column.name: ((slots, *column.shape), column.dtype) for column in schema.along("segment")},
             "states": ((slots, self.t_max + 1, *state_shape), np.dtype(state_dtype)),
         }
         self._memory = SharedMemory(sum(_nbytes(*entry) for entry in self._layout.values()), _smaller(config))
         self._map()
 
     def __getstate__(self):
-        kept = ("num_agents", "t_max", "slots_per_agent", "_layout", "_memory")
-        return {name: self.__dict__[name] for name in kept}
+        pickled = ("num_agents", "t_max", "slots_per_agent", "schema", "_layout", "_memory")
+        return {name: self.__dict__[name] for name in pickled}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
@@ -88,11 +103,11 @@ class RolloutBuffers:
             setattr(self, name, np.ndarray(shape, dtype, self._memory.buffer, offset))
             offset += _nbytes(shape, dtype)
         self.flat_states = self.states.reshape(-1, *self.states.shape[2:])
-        self.step_columns = {name: getattr(self, name) for name in STEP_COLUMNS}
-        self.segment_columns = {name: getattr(self, name) for name in SEGMENT_COLUMNS}
+        self.step_columns = {column.name: getattr(self, column.name) for column in self.schema.along("step")}
+        self.segment_columns = {column.name: getattr(self, column.name) for column in self.schema.along("segment")}
         self.columns = self.step_columns | self.segment_columns
-        self.of_step = in_order_of(Step, self.step_columns, "returns")
-        self.of_end = in_order_of(SegmentEnd, self.segment_columns, "lengths")
+        self.of_step = [self.step_columns[name] for name in self.schema.step_fields]
+        self.of_end = [self.segment_columns[name] for name in self.schema.end_fields]
 
     def state_index(self, slot: int, step: int) -> int:
         """Return the index of a slot's state in `flat_states`, as used in the prediction queue."""

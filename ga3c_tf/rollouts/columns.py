@@ -1,38 +1,70 @@
 """The schema of a trajectory: the columns stored for each step and each segment, declared once.
 
-Shared memory, segments, training batches, remote actors and the model's training function all iterate over these
-columns. mu is the policy that chose the action, as given by the prediction for the step's state.
+Shared memory, segments, training batches and the model's training function all follow this declaration. mu is
+the policy that chose the action, as given by the prediction for the step's state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-T = TypeVar("T")
-
-STEP_COLUMNS: dict[str, type] = {
-    "actions": np.int32,  # the action taken
-    "rewards": np.float32,  # its reward, clipped if `clip_rewards` is set
-    "mu_values": np.float32,  # V of the state, from the prediction that chose the action
-    "mu_log_probabilities": np.float32,  # log mu(action | state), in nats
-    "versions": np.int64,  # version of the model that made that prediction
-    "returns": np.float32,  # discounted return from this step on: n-step, or lambda-return with --advantage gae
-}
-SEGMENT_COLUMNS: dict[str, type] = {
-    "lengths": np.int32,  # steps in the segment
-    "terminated": np.bool_,  # whether its last step ended the episode
-    "truncated": np.bool_,  # whether its last step reached a time limit
-    "bootstrap_values": np.float32,  # V of the state after its last step; 0 if the segment does not bootstrap
-    "bootstrap_versions": np.int64,  # version of the model that gave that value; -1 if none did
-}
+Axis = Literal["step", "segment"]
 NO_VERSION = -1
 
 
+@dataclass(frozen=True)
+class Column:
+    """A column of a trajectory: one value for each step, or one for each segment.
+
+    Args:
+        name: name of the column; `RolloutBuffers` and `Batch` have an attribute of this name.
+        dtype: type of the numbers.
+        meaning: what a value is, with its unit.
+        shape: shape of one value: () for a number, (H,) for the state of a recurrent network.
+        axis: what a value belongs to.
+    """
+
+    name: str
+    dtype: type[np.generic]
+    meaning: str
+    shape: tuple[int, ...] = ()
+    axis: Axis = "step"
+
+
+COLUMNS = (
+    Column("actions", np.int32, "the action taken"),
+    Column("rewards", np.float32, "its reward, clipped if `clip_rewards` is set"),
+    Column("mu_values", np.float32, "V of the state, from the prediction that chose the action"),
+    Column("mu_log_probabilities", np.float32, "log mu(action | state), in nats"),
+    Column("versions", np.int64, "version of the model that made that prediction"),
+    Column(
+        "returns",
+        np.float32,
+        "discounted return from this step on: n-step, or lambda-return with --advantage gae",
+    ),
+    Column("lengths", np.int32, "steps in the segment", axis="segment"),
+    Column("terminated", np.bool_, "whether its last step ended the episode", axis="segment"),
+    Column("truncated", np.bool_, "whether its last step reached a time limit", axis="segment"),
+    Column(
+        "bootstrap_values",
+        np.float32,
+        "V of the state after its last step; 0 if the segment does not bootstrap",
+        axis="segment",
+    ),
+    Column(
+        "bootstrap_versions",
+        np.int64,
+        "version of the model that gave that value; -1 if none did",
+        axis="segment",
+    ),
+)
+
+
 class Step(NamedTuple):
-    """One step as an agent appends it: all `STEP_COLUMNS` except the returns, which are known at the segment's end."""
+    """One step as an agent appends it: all columns of steps except the returns, known at the segment's end."""
 
     actions: int
     rewards: float
@@ -42,7 +74,7 @@ class Step(NamedTuple):
 
 
 class SegmentEnd(NamedTuple):
-    """How a segment ends: all `SEGMENT_COLUMNS` except the length, which the segment knows."""
+    """How a segment ends: all columns of segments except the length, which the segment knows."""
 
     terminated: bool
     truncated: bool
@@ -50,21 +82,43 @@ class SegmentEnd(NamedTuple):
     bootstrap_versions: int
 
 
-def in_order_of(record: type[Step] | type[SegmentEnd], columns: Mapping[str, T], not_in_it: str) -> list[T]:
-    """Return columns in the order of the fields of a record.
+COMPUTED: dict[Axis, str] = {"step": "returns", "segment": "lengths"}
+"""The columns that a segment computes by itself; an agent gives all others."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a trajectory, and the records in which agents give their values.
 
     Args:
-        record: type of record, whose fields have the names of the columns.
-        columns: all step columns, or all segment columns, by name.
-        not_in_it: name of the one column that the record does not have.
+        columns: all columns.
+        step_fields: fields of the record that is appended for each step.
+        end_fields: fields of the record with which a segment is closed.
 
     Raises:
-        TypeError: the fields of the record do not match the columns.
+        TypeError: an axis has columns that its record does not fill, or the record has fields without a column.
     """
-    fields = record._fields
-    if {*fields, not_in_it} != columns.keys():
-        raise TypeError(f"{record.__name__} has {', '.join(fields)}; with {not_in_it}, the columns are {[*columns]}")
-    return [columns[name] for name in fields]
+
+    columns: tuple[Column, ...] = COLUMNS
+    step_fields: tuple[str, ...] = Step._fields
+    end_fields: tuple[str, ...] = SegmentEnd._fields
+
+    def __post_init__(self):
+        records: dict[Axis, tuple[str, ...]] = {"step": self.step_fields, "segment": self.end_fields}
+        for axis, fields in records.items():
+            names = [column.name for column in self.along(axis)]
+            if sorted(names) != sorted((*fields, COMPUTED[axis])):
+                raise TypeError(
+                    f"agents give {', '.join(fields)} for a {axis}; with {COMPUTED[axis]}, the columns are {names}"
+                )
+
+    def along(self, axis: Axis) -> tuple[Column, ...]:
+        """Return the columns of one axis."""
+        return tuple(column for column in self.columns if column.axis == axis)
+
+
+SCHEMA = Schema()
+"""The columns of actor-critics without memory."""
 
 
 class Batch:
@@ -72,17 +126,25 @@ class Batch:
 
     In the server the columns are NumPy arrays; a loss gets tensors of the same names.
 
+    Args:
+        schema: declares which columns belong to segments.
+        columns: values of the columns by name.
+
     Attributes:
         states: [B, *state_shape] (not in a loss).
         agents: int64 [B], agent of each state, for statistics (not in a loss).
         logits, values: float32 [B, A] and [B], current outputs of the network for the states (in a loss only).
         beta: float32 scalar, current weight of the entropy (in a loss only).
-        version: int64 scalar, updates done before this one; `version - versions` is the policy lag (in a loss only).
-        actions, rewards, mu_values, mu_log_probabilities, versions, returns: [B], see `STEP_COLUMNS`.
-        lengths, terminated, truncated, bootstrap_values, bootstrap_versions: [S], see `SEGMENT_COLUMNS`.
+        version: int64 scalar, updates done before this one; `version - versions` is the policy lag (in a loss
+            only).
+        actions, rewards, mu_values, mu_log_probabilities, versions, returns: [B], see `COLUMNS`.
+        lengths, terminated, truncated, bootstrap_values, bootstrap_versions: [S], see `COLUMNS`.
     """
 
-    def __init__(self, **columns: Any):
+    __slots__ = ("__dict__", "schema")  # the schema is not among the columns, which are vars(batch)
+
+    def __init__(self, schema: Schema = SCHEMA, /, **columns: Any):
+        self.schema = schema
         self.__dict__.update(columns)
 
     def __getattr__(self, name: str) -> Any:
@@ -97,5 +159,6 @@ class Batch:
         Args:
             steps: int64 [n], indices of the steps.
         """
-        of_steps = {name: column for name, column in self.__dict__.items() if name not in SEGMENT_COLUMNS}
-        return Batch(**{name: column[steps] for name, column in of_steps.items()})
+        of_segments = {column.name for column in self.schema.along("segment")}
+        parts = {name: values[steps] for name, values in vars(self).items() if name not in of_segments}
+        return Batch(self.schema, **parts)

@@ -98,6 +98,6 @@ class Segments:
             length = self._builder.copy(slot)
             if not self._owners.is_valid(slot, generation):  # the successor may have written into the copy
                 return None
-            batch = self._builder.add(slot, length)
+            batch = self._builder.add(length)
         self._owners.released(slot, generation)
         return batch

@@ -8,7 +8,10 @@ from reference import SEGMENTS
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.model import corrections, losses
-from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.model.corrections import CORRECTIONS
+from ga3c_tf.model.graph_call import inputs_read, trace
+from ga3c_tf.model.v_trace import backward_sums, v_trace
+from ga3c_tf.rollouts.columns import SCHEMA, Batch
 from ga3c_tf.rollouts.returns import nstep_returns
 
 LENGTHS = (3, 1, 5, 2, 5)
@@ -28,7 +31,7 @@ def test_the_estimates_are_those_of_the_reference(segment):
         lengths=tf.constant([steps]),
         bootstrap_values=tf.constant([segment["bootstrap"]], tf.float32),
     )
-    found = corrections.v_trace(batch, ratios, segment["gamma"], segment["rho_bar"], segment["c_bar"], steps)
+    found = v_trace(batch, ratios, segment["gamma"], segment["rho_bar"], segment["c_bar"], steps)
     np.testing.assert_allclose(found.targets, segment["vtrace_targets"], rtol=1e-5, atol=1e-5)
     weighted = tf.minimum(ratios, segment["rho_bar"]) * found.advantages
     np.testing.assert_allclose(weighted, segment["vtrace_pg_advantages"], rtol=1e-5, atol=1e-5)
@@ -200,8 +203,59 @@ def test_backward_sums_are_the_recursion(most):
     expected = np.zeros(24)
     for i in reversed(range(23)):
         expected[i] = terms[i] + factors[i] * expected[i + 1]
-    found = corrections.backward_sums(tf.constant(terms), tf.constant(factors), most)
+    found = backward_sums(tf.constant(terms), tf.constant(factors), most)
     np.testing.assert_allclose(found, expected[:-1], rtol=1e-9, atol=1e-12)
+
+
+# the table
+
+
+class Recording:
+    """Settings that note which of them are read."""
+
+    def __init__(self, config):
+        self.config = config
+        self.read = set()
+
+    def __getattr__(self, name):
+        self.read.add(name)
+        return getattr(self.config, name)
+
+
+def test_the_table_has_the_choices_of_the_setting():
+    assert tuple(CORRECTIONS) == Config.__dataclass_fields__["correction"].metadata["choices"]
+
+
+@pytest.mark.parametrize("name", CORRECTIONS)
+def test_a_setting_has_an_effect_where_the_correction_reads_it(name):
+    config = Config(**settings_of(name))
+    recording = Recording(config)
+    CORRECTIONS[name](recording)
+    for setting in ("importance_clip", "log_epsilon", "rho_bar", "c_bar"):
+        if setting in recording.read:
+            config.check_effect([setting])
+        else:
+            with pytest.raises(UserError, match="does nothing without"):
+                config.check_effect([setting])
+
+
+@pytest.mark.parametrize(
+    ("name", "advantage"),
+    [*((name, "nstep") for name in CORRECTIONS), *((name, "gae") for name in CORRECTIONS if name != "v-trace")],
+)
+def test_a_correction_reads_the_columns_that_it_declares(name, advantage):
+    """The inputs of its graph that no operation reads are those that it does not declare."""
+    config = Config(advantage=advantage, **settings_of(name))
+    specs = {column.name: tf.TensorSpec((None,), column.dtype) for column in SCHEMA.columns}
+
+    def graph(logits, values, *columns):
+        batch = Batch(logits=logits, values=values, beta=0.1, **dict(zip(specs, columns, strict=True)))
+        return losses.actor_critic(batch, config)
+
+    outputs = [tf.TensorSpec((None, A)), tf.TensorSpec((None,))]
+    _, _, *read = inputs_read(trace(graph, [*outputs, *specs.values()]), 2 + len(specs))
+    expected = {column for column, is_read in zip(specs, read, strict=True) if is_read}
+    assert losses.find_loss(config, A, SCHEMA).columns == expected
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from reference import SEGMENTS
 
 from ga3c_tf.config import Config
 from ga3c_tf.model import losses
+from ga3c_tf.model.advantages import Advantages, normalized
+from ga3c_tf.model.corrections import Uncorrected, clipped_objective
 from ga3c_tf.rollouts.columns import Batch
 
 B, A, BETA = 7, 5, 0.3
@@ -38,7 +40,8 @@ def tf_losses(batch, min_policy, log_epsilon):
         tape.watch([logits, values])
         policy = losses.policy(logits, min_policy)
         log_policy = losses.log_policy(logits, min_policy, log_epsilon)
-        objective = losses.advantage_objective(log_policy, values, actions, returns)
+        given = Batch(logits=logits, values=values, actions=actions, returns=returns)
+        objective = Uncorrected(Advantages(), log_epsilon).estimate(given, log_policy).objective
         entropy = losses.entropy(policy, log_policy)
         policy_loss = -(objective + BETA * entropy)
         value_loss = losses.value_loss(values, returns)
@@ -130,7 +133,7 @@ def test_losses_are_summed_over_the_batch(batch):
 def test_the_clipped_objective_is_that_of_the_reference(segment):
     def summed(steps):
         columns = (tf.constant(segment[name][steps], tf.float32) for name in ("log_pi", "log_mu", "gae"))
-        return float(losses.clipped_objective(*columns, segment["ppo_clip"]))
+        return float(clipped_objective(*columns, segment["ppo_clip"]))
 
     expected = segment["ppo_policy_losses"]
     np.testing.assert_allclose(summed(slice(None)), -sum(expected), rtol=1e-5, atol=1e-4)
@@ -177,30 +180,27 @@ def test_the_policy_loss_and_its_gradient_with_the_options_are_the_slow_ones(bat
     np.testing.assert_allclose(found.value_loss, 0.5 * ((returns - values) ** 2).sum(), rtol=1e-5)
 
 
-NORMALIZED = Config(normalize_advantages=True)
-
-
 @pytest.mark.parametrize("size", [2, 5, 20, 128, 1023, 4096])
 def test_equal_advantages_become_zeros(size):
     """Rounding gives some of them a mean that differs from all of them."""
     constants = np.random.default_rng(size).normal(0, 3, 500).astype(np.float32)
-    normalized = tf.function(lambda advantages: losses.normalized(advantages, NORMALIZED))
+    as_graph = tf.function(normalized)
     for constant in (*constants, np.float32(0), np.float32(1e30)):
-        assert not normalized(tf.fill([size], constant)).numpy().any()
+        assert not as_graph(tf.fill([size], constant)).numpy().any()
 
 
 @pytest.mark.parametrize("mean", [0, 1, -1e4])
 def test_advantages_that_differ_little_are_normalized_still(mean):
     advantages = (mean + np.array([-1, 0, 1, 2]) * max(1e-5, 1e-4 * abs(mean))).astype(np.float32)
-    found = losses.normalized(tf.constant(advantages), NORMALIZED).numpy()
+    found = normalized(tf.constant(advantages)).numpy()
     np.testing.assert_allclose([found.mean(), found.std()], [0, 1], atol=5e-3)
 
 
 def test_a_single_advantage_stays_as_it_is():
     """Minus the mean it would be 0, and the policy would never be trained."""
-    assert losses.normalized(tf.constant([-0.7]), NORMALIZED).numpy() == np.float32(-0.7)
+    assert normalized(tf.constant([-0.7])).numpy() == np.float32(-0.7)
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_advantages_that_are_not_finite_stay_so(wrong):
-    assert not np.isfinite(losses.normalized(tf.constant([1, wrong, 2], tf.float32), NORMALIZED)).any()
+    assert not np.isfinite(normalized(tf.constant([1, wrong, 2], tf.float32))).any()

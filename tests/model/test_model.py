@@ -193,9 +193,8 @@ def by_hand(copy, batch, beta, clip):
             logits, values = copy.network(states)
             policy = losses.policy(logits)
             log_policy = losses.log_policy(logits)
-            objective = losses.advantage_objective(log_policy, values, actions, returns) + beta * losses.entropy(
-                policy, log_policy
-            )
+            taken = losses.log_taken(log_policy, actions) * (returns - tf.stop_gradient(values))
+            objective = tf.reduce_sum(taken) + beta * losses.entropy(policy, log_policy)
             loss = losses.value_loss(values, returns) if which else -objective
         found = tape.gradient(loss, variables)
         gradients.append([g if g is None or clip is None else clipped(g.numpy(), clip) for g in found])
@@ -352,7 +351,7 @@ def test_the_graphs_count_after_the_update_and_read_before_the_weights(dual):
         tf.TensorSpec(trained._actor_critic.variables[number].shape) for _, number in trained._actor_critic.gradients_of
     ]
     training = (
-        tf.function(trained._update_graph)
+        tf.function(trained._store._update_graph)
         .get_concrete_function(tf.TensorSpec((), tf.float32), *gradients)
         .graph.get_operations()
     )

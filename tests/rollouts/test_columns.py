@@ -1,5 +1,7 @@
 """Every column of a trajectory, from the agent to the loss."""
 
+import collections
+import pickle
 from collections import deque
 
 import helpers
@@ -9,12 +11,16 @@ from checks import KeepingModel, batch_of, run_counting
 
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS
+from ga3c_tf.errors import UserError
 from ga3c_tf.model import losses
 from ga3c_tf.model.model import Model
 from ga3c_tf.model.tensorflow import tf
+from ga3c_tf.rollouts.batch_builder import BatchBuilder
 from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.columns import NO_VERSION, SEGMENT_COLUMNS, STEP_COLUMNS, Batch
+from ga3c_tf.rollouts.columns import COLUMNS, NO_VERSION, SCHEMA, Batch, Column, Schema, SegmentEnd, Step
+from ga3c_tf.rollouts.divergence import Bounds
 from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue
+from ga3c_tf.rollouts.segment import Segment
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C
@@ -87,25 +93,112 @@ def test_the_log_probability_is_that_of_the_action_under_the_policy_that_chose_i
     assert len(given) > 300
 
 
-def test_a_loss_is_handed_every_column_and_pays_for_those_it_reads(monkeypatch):
-    columns = {name: np.arange(1, 4).astype(dtype) for name, dtype in STEP_COLUMNS.items()}
-    columns |= {name: np.array([2, 1]).astype(dtype) for name, dtype in SEGMENT_COLUMNS.items()}
+def everything(batch, config):
+    total = tf.add_n([tf.reduce_sum(tf.cast(getattr(batch, name), tf.float32)) for name in NAMES])
+    zero = 0.0 * (tf.reduce_sum(batch.logits) + tf.reduce_sum(batch.values))
+    return total + zero, batch.beta + zero, zero
+
+
+NAMES = [column.name for column in COLUMNS]
+
+
+def a_batch():
+    columns = {column.name: np.arange(1, 4).astype(column.dtype) for column in SCHEMA.along("step")}
+    columns |= {column.name: np.array([2, 1]).astype(column.dtype) for column in SCHEMA.along("segment")}
     columns["actions"] %= 2
-    batch = Batch(states=np.ones((3, 4), np.float32), **columns)
+    return columns, Batch(states=np.ones((3, 4), np.float32), **columns)
 
-    def everything(batch, config):
-        seen = [getattr(batch, name) for name in (*STEP_COLUMNS, *SEGMENT_COLUMNS)]
-        total = tf.add_n([tf.reduce_sum(tf.cast(column, tf.float32)) for column in seen])
-        zero = 0.0 * (tf.reduce_sum(batch.logits) + tf.reduce_sum(batch.values))
-        return total + zero, batch.beta + zero, zero
 
-    monkeypatch.setattr(losses, "find_loss", lambda config, num_actions: everything)
-    model = Model(Config(network="mlp"), (4,), np.float32, 2, seed=0)
+def test_a_loss_is_handed_every_column_and_pays_for_those_it_reads():
+    columns, batch = a_batch()
+    model = Model(Config(network="mlp", loss="test_columns:everything"), (4,), np.float32, 2, seed=0)
     result = model.train(batch, 0.01, 0.25)
     assert result.policy_loss == sum(float(column.astype(np.float32).sum()) for column in columns.values())
     assert result.value_loss == 0.25
-    monkeypatch.undo()
     paper = Model(Config(network="mlp"), (4,), np.float32, 2, seed=0)
     assert paper.train(batch_of(batch.states, batch.actions, batch.returns), 0.01, 0.25).applied
     with pytest.raises(AttributeError, match="a batch has no column 'returns'"):
         paper.train(Batch(states=batch.states, actions=batch.actions), 0.01, 0.25)
+
+
+def reads_a_copy(batch, config):
+    copy = Batch(**{**vars(batch), "returns": batch.rewards})
+    return tf.reduce_sum(copy.returns * copy.values), tf.reduce_sum(copy.logits), tf.cast(copy.version, tf.float32)
+
+
+def test_the_columns_of_a_users_loss_are_those_that_its_numbers_depend_on():
+    loss = losses.find_loss(Config(loss="test_columns:reads_a_copy"), 2, SCHEMA)
+    assert (loss.columns, loss.reads_version, loss.bounds) == ({"rewards"}, True, Bounds())
+    assert not losses.find_loss(Config(loss="test_columns:everything"), 2, SCHEMA).reads_version
+    _, batch = a_batch()
+    model = Model(Config(network="mlp", loss="test_columns:reads_a_copy"), (4,), np.float32, 2, seed=0)
+    with pytest.raises(AttributeError, match="a batch has no column 'rewards'"):
+        model.train(batch_of(batch.states, batch.actions, batch.returns), 0.01, 0.25)
+    assert model.train(batch, 0.01, 0.25).applied
+
+
+calls = []
+
+
+def reads_more_and_more(batch, config):
+    calls.append(1)
+    columns = [batch.returns, batch.rewards, batch.mu_values]
+    total = tf.add_n(columns[: len(calls)]) * batch.values
+    return [tf.reduce_sum(total)] * 3
+
+
+def test_a_loss_that_reads_other_columns_later_is_an_error():
+    """The columns that it did not read at first are blank."""
+    calls.clear()
+    with pytest.raises(UserError, match="loss 'test_columns:reads_more_and_more' reads rewards in one call and not in"):
+        Model(Config(network="mlp", loss="test_columns:reads_more_and_more"), (4,), np.float32, 2, seed=0)
+
+
+# the state of a recurrent network: a column of segments, by declaration alone
+
+H = 3
+STATE = Column("initial_states", np.float32, "state of the network before the first step", (H,), axis="segment")
+RECURRENT = Schema((*COLUMNS, STATE), end_fields=(*SegmentEnd._fields, STATE.name))
+RecurrentEnd = collections.namedtuple("RecurrentEnd", RECURRENT.end_fields)
+
+
+def state_sum(batch, config):
+    total = tf.reduce_sum(batch.initial_states[:, 0]) + tf.reduce_sum(10 * batch.initial_states[:, 2])
+    return total + 0 * tf.reduce_sum(batch.logits), 0 * tf.reduce_sum(batch.values), tf.zeros(())
+
+
+def test_a_recurrent_state_is_a_column_of_segments():
+    config = Config(num_agents=2, t_max=2, network="mlp", loss="test_columns:state_sum")
+    memory = RolloutBuffers(config, (4,), "float32", 2, RECURRENT)
+    assert memory.initial_states.shape == (len(memory.lengths), H)
+    builder = BatchBuilder(memory, 4)
+    batch, written = None, []
+    for number, length in enumerate((2, 1, 2)):
+        segment = Segment(memory, 0, np.zeros(4, np.float32))  # always the same slot, which must be copied at once
+        for _ in range(length):
+            segment.append(Step(1, 0.5, 0.0, -0.7, 3), np.ones(4, np.float32))
+        state = np.arange(H, dtype=np.float32) + 10 * number
+        segment.close(RecurrentEnd(False, False, 0.0, 3, state), config)
+        written.append(state)
+        assert batch is None
+        batch = builder.add(builder.copy(0))
+    np.testing.assert_array_equal(batch.initial_states, written)
+    assert batch.lengths.tolist() == [2, 1, 2] and len(batch) == 5
+    assert not hasattr(batch.minibatch(np.array([0, 3])), "initial_states")
+
+    model = Model(config, (4,), np.float32, 2, seed=0, schema=RECURRENT)
+    expected = sum(state[0] + 10 * state[2] for state in written)
+    assert model.train(batch, 0.01, 0.0).policy_loss == pytest.approx(expected)
+    for wrong in (np.zeros((3, H + 1), np.float32), np.zeros(3, np.float32)):
+        batch.initial_states = wrong
+        with pytest.raises(ValueError, match="initial_states have shape"):
+            model.train(batch, 0.01, 0.0)
+
+
+def test_buffers_in_another_process_have_the_same_columns():
+    memory = RolloutBuffers(Config(num_agents=1), (4,), "float32", 2, RECURRENT)
+    state = {name: value for name, value in memory.__getstate__().items() if name != "_memory"}
+    copy = RolloutBuffers.__new__(RolloutBuffers)
+    copy.__setstate__({**pickle.loads(pickle.dumps(state)), "_memory": memory._memory})
+    copy.initial_states[1] = 7
+    assert (memory.initial_states[1] == 7).all() and not memory.initial_states[0].any()

@@ -4,16 +4,26 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from reference import SEGMENTS
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.columns import NO_VERSION, Batch
-from ga3c_tf.rollouts.divergence import divergence, segment_lag
+from ga3c_tf.model.losses import find_loss
+from ga3c_tf.rollouts.columns import NO_VERSION, SCHEMA, Batch
+from ga3c_tf.rollouts.divergence import UNKNOWN, Bounds, DivergenceSampler, divergence, segment_lag
+
+
+def bounds_of(**settings):
+    return find_loss(Config(**settings), 3, SCHEMA).bounds
+
+
+def a_loss(batch, config):
+    return [tf.reduce_sum(batch.logits)] * 3
 
 
 @pytest.mark.parametrize("segment", SEGMENTS, ids=lambda segment: str(segment["seed"]))
 def test_it_is_that_of_the_reference(segment):
-    found = divergence(np.array(segment["log_pi"]), np.array(segment["log_mu"]), Config())
+    found = divergence(np.array(segment["log_pi"]), np.array(segment["log_mu"]), Bounds())
     assert found.kl == pytest.approx(segment["log_ratio_mean"], rel=1e-5)
     steps = len(segment["rewards"])
     assert found.effective_sample_size * steps == pytest.approx(segment["effective_sample_size"], rel=1e-5)
@@ -23,7 +33,7 @@ def test_over_many_actions_it_is_the_divergence_of_the_policies():
     rng = np.random.default_rng(0)
     mu, pi = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.2, 0.6])
     actions = rng.choice(3, 200_000, p=mu)
-    found = divergence(np.log(pi)[actions], np.log(mu)[actions], Config())
+    found = divergence(np.log(pi)[actions], np.log(mu)[actions], Bounds())
     assert found.kl == pytest.approx((mu * np.log(mu / pi)).sum(), rel=0.02)
     assert found.total_variation == pytest.approx(0.5 * np.abs(mu - pi).sum(), rel=0.02)
     assert found.effective_sample_size == pytest.approx(1 / (pi**2 / mu).sum(), rel=0.02)
@@ -31,7 +41,7 @@ def test_over_many_actions_it_is_the_divergence_of_the_policies():
 
 def test_without_lag_it_is_nothing():
     log_pi = np.log(np.array([0.1, 0.5, 0.9], np.float32))
-    assert divergence(log_pi, log_pi, Config(correction="none"))[:3] == (0.0, 0.0, 1.0)
+    assert divergence(log_pi, log_pi, bounds_of(correction="none"))[:3] == (0.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("correction", ["one-step", "v-trace", "clipped-is"])
@@ -39,7 +49,7 @@ def test_rounding_is_not_taken_for_lag(correction):
     log_pi = np.log(np.random.default_rng(0).random(1000).astype(np.float32))
     log_mu = np.log(np.exp(log_pi.astype(np.float64)).astype(np.float32))
     assert (log_pi > log_mu).any()
-    assert divergence(log_pi, log_mu, Config(correction=correction)).clipped == 0.0
+    assert divergence(log_pi, log_mu, bounds_of(correction=correction)).clipped == 0.0
 
 
 @pytest.mark.parametrize(
@@ -47,7 +57,7 @@ def test_rounding_is_not_taken_for_lag(correction):
     [
         ({}, math.nan),
         ({"correction": "none"}, math.nan),
-        ({"loss": "mine:huber", "clip_ratio": 0.2}, math.nan),
+        ({"loss": "test_divergence:a_loss", "clip_ratio": 0.2}, math.nan),
         ({"clip_ratio": 0.2}, 0.75),
         ({"correction": "one-step", "rho_bar": 1.5}, 0.25),
         ({"correction": "v-trace", "rho_bar": 1.05}, 0.5),
@@ -56,18 +66,43 @@ def test_rounding_is_not_taken_for_lag(correction):
 )
 def test_the_share_of_ratios_that_the_correction_clips(settings, share):
     log_ratios = np.log([0.5, 1.0, 1.3, 2.0])
-    assert divergence(log_ratios, np.zeros(4), Config(**settings)).clipped == pytest.approx(share, nan_ok=True)
+    assert divergence(log_ratios, np.zeros(4), bounds_of(**settings)).clipped == pytest.approx(share, nan_ok=True)
 
 
 def test_the_share_of_actions_below_the_floor():
     log_pi = np.log([0.5, 1e-3, 1e-5, 1e-7])
-    assert divergence(log_pi, log_pi, Config(log_epsilon=1e-4)).floored == 0.5
-    assert math.isnan(divergence(log_pi, log_pi, Config(correction="none")).floored)
-    assert math.isnan(divergence(log_pi, log_pi, Config(loss="mine:huber")).floored)
+    assert divergence(log_pi, log_pi, bounds_of(log_epsilon=1e-4)).floored == 0.5
+    assert math.isnan(divergence(log_pi, log_pi, bounds_of(correction="none")).floored)
+    assert math.isnan(divergence(log_pi, log_pi, bounds_of(loss="test_divergence:a_loss")).floored)
+
+
+def test_the_bounds_of_ratios_are_those_given():
+    ratios = np.array([0.79, 0.81, 1.19, 1.21, 1.22])
+    bounds = Bounds(lowest_ratio=0.8, highest_ratio=1.2, lowest_probability=0.5)
+    found = divergence(np.log(ratios), np.zeros(5), bounds)
+    assert (found.clipped, found.floored) == (3 / 5, 0.0)
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_sampler_measures_the_first_of_so_many_batches(every):
+    log_pi, log_mu = np.log([0.5, 0.2]), np.log([0.4, 0.4])
+    batch = Batch(mu_log_probabilities=log_mu)
+    sampler = DivergenceSampler(Bounds(), every)
+    found = [sampler.sample(batch, log_pi) for _ in range(2 * every)]
+    expected = divergence(log_pi, log_mu, Bounds())
+    for place, measured in enumerate(found):
+        if place % every:
+            assert measured is UNKNOWN
+        else:
+            np.testing.assert_equal(measured, expected)
+
+
+def test_a_batch_without_the_probabilities_of_its_actions_has_no_divergence():
+    assert DivergenceSampler(Bounds(), 1).sample(Batch(), np.zeros(2)) is UNKNOWN
 
 
 def test_ratios_beyond_floats_are_no_error():
-    found = divergence(np.array([0.0, 0.0]), np.array([-1000.0, 0.0]), Config())
+    found = divergence(np.array([0.0, 0.0]), np.array([-1000.0, 0.0]), Bounds())
     assert math.isinf(found.total_variation)
 
 

@@ -30,7 +30,7 @@ from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.a3c import system as a3c
 from ga3c_tf.systems.a3c.process import UPDATE, UpdateReport
-from ga3c_tf.systems.a3c.replica import Replica
+from ga3c_tf.systems.a3c.replica import replica
 from ga3c_tf.systems.a3c.shared_weights import BLOCK, SharedWeights, rmsprop_step
 from ga3c_tf.systems.a3c.system import A3C
 from ga3c_tf.systems.ga3c.system import GA3C
@@ -160,7 +160,7 @@ def test_the_three_systems_make_the_same_updates_of_the_same_data(options):
             movement = np.abs(right - before).max()
             assert movement > 1e-5 and np.abs(found - right).max() < 1e-7 + 1e-3 * movement
     statistics = systems["ga3c"][1].checkpoint_objects()
-    for group, arrays in systems["a3c"][1]._shared.groups.items():
+    for group, arrays in systems["a3c"][1]._store._shared.groups.items():
         if "momentum" in group and not config.rmsprop_momentum:
             continue
         for found, right in zip(arrays, statistics[group], strict=True):
@@ -171,14 +171,14 @@ def mlp(agents=1, **settings):
     config = Config(network="mlp", **settings)
     model = Model(config, (4,), np.float32, 3, seed=0)
     shared = shared_weights_of(model, agents)
-    return config, shared, [Replica(config, (4,), np.float32, 3, shared, agent) for agent in range(agents)]
+    return config, shared, [replica(config, (4,), np.float32, 3, shared, agent) for agent in range(agents)]
 
 
 def test_the_policy_lag_is_the_updates_of_all_agents_since_the_copy_that_chose(tmp_path):
     config, shared, (one, other) = mlp(agents=2)
     shared.updates[-1] = 100  # of an earlier session
-    one.synchronise()
-    other.synchronise()
+    one._store.pull()
+    other._store.pull()
     *_, chosen_by = one.predict(batch(config, 0)[0])
     before = one.predict(batch(config, 0)[0])[0].copy()
     for number in range(3):
@@ -201,11 +201,11 @@ def noisy_network(shape, dtype, num_actions):
 def test_replicas_begin_with_the_shared_weights_and_draw_noise_of_their_own():
     config = Config(network="test_a3c:noisy_network", seed=1)
     shared = shared_weights_of(Model(config, (4,), np.float32, 3, seed=1), agents=2)
-    replicas = [Replica(config, (4,), np.float32, 3, shared, agent) for agent in range(2)]
-    for replica in replicas:
-        for found, weight in zip(weights_of(replica), shared.groups["weights"], strict=True):
+    replicas = [replica(config, (4,), np.float32, 3, shared, agent) for agent in range(2)]
+    for model in replicas:
+        for found, weight in zip(weights_of(model), shared.groups["weights"], strict=True):
             np.testing.assert_array_equal(found, weight)
-    found = [replica._actor_critic.gradients(batch_of(*batch(config, 0)), 0.1) for replica in replicas]
+    found = [model._actor_critic.gradients(batch_of(*batch(config, 0)), 0.1) for model in replicas]
     assert found[0].value_loss != found[1].value_loss
 
 

@@ -17,13 +17,14 @@ from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.errors import Diverged
 from ga3c_tf.model.device import configure_device
+from ga3c_tf.model.model import Model
 from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.contracts import UpdateRecord
 from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
 from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, ServerGone
 from ga3c_tf.rollouts.segments import FreeSlots, Segments
 from ga3c_tf.runs.failures import FailureBudget
-from ga3c_tf.systems.a3c.replica import Replica
+from ga3c_tf.systems.a3c.replica import replica
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
 from ga3c_tf.workers.fresh_agents import FreshAgent
 from ga3c_tf.workers.inference import Inference
@@ -94,7 +95,7 @@ def play_and_train(
     config: Config,
     number: int,
     shared: A3CShared,
-    model: Replica,
+    model: Model,
     rates: Callable[[], tuple[float, float]],
     ended: Callable[[], bool],
 ) -> None:
@@ -150,7 +151,7 @@ def run_agent(
         configure_device("cpu", 1, 1)
         states = memory.states
         actions = memory.policy.shape[-1]
-        model = Replica(config, states.shape[2:], states.dtype, actions, shared.weights, number)
+        model = replica(config, states.shape[2:], states.dtype, actions, shared.weights, number)
         play_and_train(
             config,
             number,

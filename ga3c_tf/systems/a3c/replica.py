@@ -2,90 +2,65 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+
 import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.model.actor_critic import ActorCritic
+from ga3c_tf.model.model import Model
 from ga3c_tf.model.tensorflow import tf
-from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.contracts import Prediction, UpdateResult
-from ga3c_tf.rollouts.divergence import UNKNOWN
 from ga3c_tf.systems.a3c.adam import adam_step
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights, rmsprop_step
 
 
-class Replica:
-    """Replaces the model in the process of an A3C agent; only that agent uses it.
+class AgentWeights:
+    """The shared weights as one agent sees them: a copy for its network, theta' in Mnih et al. 2016, algorithm S3.
 
-    Its weights are a copy of the shared weights, taken at the start and after each of its updates (theta' in Mnih et
-    al. 2016, algorithm S3). Its version is the number of updates, by all agents, that the copy contains at least. Each
-    replica has its own seed for the noise that a user's network draws during training.
+    The copy is taken at the start and after each of the agent's updates. A `WeightStore`, for one thread.
 
     Args:
-        config: Settings of the run.
-        state_shape, state_dtype, num_actions: As in `Model`.
-        shared: Shared weights and optimizer statistics of the run.
-        agent: Number of the agent, an index into `shared.updates`.
-
-    Attributes:
-        network: keras.Model, as in `Model`.
+        config: settings of the run; those for the optimizer are used.
+        shared: shared weights and optimizer statistics of the run.
+        agent: number of the agent, an index into `shared.updates`.
+        actor_critic: network of the agent.
+        version: number of updates, by all agents, that the copy contains at least.
     """
 
     def __init__(
         self,
         config: Config,
-        state_shape: tuple[int, ...],
-        state_dtype: np.dtype | str,
-        num_actions: int,
         shared: SharedWeights,
         agent: int,
+        actor_critic: ActorCritic,
+        version: tf.Variable,
     ):
         self._config = config
         self._shared = shared
         self._agent = agent
-        self._version = tf.Variable(0, dtype=tf.int64, trainable=False)
-        stream = np.random.SeedSequence(config.seed, spawn_key=(2, agent, int(shared.updates[-1])))
-        seed = int(stream.generate_state(1)[0])
-        self._actor_critic = ActorCritic(
-            config, state_shape, state_dtype, num_actions, seed, self._version, device="/CPU:0"
-        )
-        self.network = self._actor_critic.network
-        self.synchronise()
+        self._actor_critic = actor_critic
+        self._version = version
+        self.pull()
 
-    def synchronise(self) -> None:
+    def pull(self) -> None:
         """Copy the shared weights into the network.
 
         The raw operation takes a quarter of the time of `variable.assign`, which checks shape and type each time.
         """
-        self._copied_version = self._shared.version
+        self.version()
         for variable, weight in zip(self._actor_critic.variables, self._shared.groups["weights"], strict=True):
             tf.raw_ops.AssignVariableOp(resource=variable.handle, value=tf.constant(weight))
 
-    def predict(self, states: np.ndarray) -> Prediction:
-        """Return the prediction of the copied weights, with their version."""
-        return self._actor_critic.predict(states)._replace(version=self._copied_version)
+    def version(self) -> int:
+        updates = self._shared.version
+        tf.raw_ops.AssignVariableOp(resource=self._version.handle, value=tf.constant(updates, tf.int64))
+        return updates
 
-    def train(self, batch: Batch, learning_rate: float, beta: float) -> UpdateResult:
-        """Update the shared weights, like `Model.train`, and then copy them, updates of other agents included.
+    def slots(self) -> dict[str, list[tf.Variable]]:
+        return {}  # they are in the shared memory, and in the checkpoint of the server's model
 
-        Of the divergence only `floored` is known. The replica is the policy that chose the actions; the policy of the
-        shared weights, which are updated, is a different one.
-        """
-        if self._actor_critic.reads_version:
-            self._version.assign(self._shared.version)
-        found = self._actor_critic.gradients(batch, beta)
-        version = self._shared.version + found.finite
-        if found.finite:
-            self._apply(found.tensors, learning_rate)
-        self.synchronise()
-        losses = (found.policy_loss, found.value_loss, found.entropy)
-        divergence = found.divergence
-        if divergence is not UNKNOWN:
-            divergence = UNKNOWN._replace(floored=divergence.floored)
-        return UpdateResult(*losses, divergence, version, found.finite)
-
-    def _apply(self, gradients, learning_rate: float) -> None:
-        """Apply the gradients to the shared weights."""
+    def push(self, gradients: Sequence[tf.Tensor], learning_rate: float) -> int:
         config = self._config
         groups = self._shared.groups
         step = self._shared.version + 1
@@ -109,3 +84,28 @@ class Replica:
                 config.rmsprop_epsilon,
             )
         self._shared.updates[self._agent] += 1
+        return step
+
+
+def replica(
+    config: Config,
+    state_shape: tuple[int, ...],
+    state_dtype: np.dtype | str,
+    num_actions: int,
+    shared: SharedWeights,
+    agent: int,
+) -> Model:
+    """Return the model of an A3C agent, which only that agent uses.
+
+    Each replica has its own seed for the noise that a user's network draws during training.
+
+    Args:
+        config: settings of the run.
+        state_shape, state_dtype, num_actions: as in `Model`.
+        shared: shared weights and optimizer statistics of the run.
+        agent: number of the agent.
+    """
+    stream = np.random.SeedSequence(config.seed, spawn_key=(2, agent, int(shared.updates[-1])))
+    seed = int(stream.generate_state(1)[0])
+    store = functools.partial(AgentWeights, config, shared, agent)
+    return Model(config, state_shape, state_dtype, num_actions, seed, device="/CPU:0", store=store)

@@ -1,0 +1,24 @@
+"""The contract of the weights that a model trains: on its device, or in memory that several processes share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ga3c_tf.model.tensorflow import tf
+
+
+class WeightStore(Protocol):
+    """Holds the weights and the statistics of the optimizer. Safe to use from several threads."""
+
+    def push(self, gradients: Sequence[tf.Tensor], learning_rate: float) -> int:
+        """Apply gradients, in the order of `ActorCritic.gradients_of`; return the updates done, this one included."""
+
+    def pull(self) -> None:
+        """Bring the network's variables up to date. Called after every update."""
+
+    def version(self) -> int:
+        """Return the number of updates done now, and let the model's version variable have it."""
+
+    def slots(self) -> dict[str, list[tf.Variable]]:
+        """Return the optimizer's variables in a checkpoint, by the name of their group."""
