@@ -19,6 +19,7 @@ from ga3c_tf.console import warn
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import NO_LOCK, json_text, lock, write_aside
 from ga3c_tf.host.machine import machine, package_versions, source_version
+from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
 
 BEFORE_SETTINGS = ("command.txt", "meta.json", "lock")
 """Files that `RunFolder.create` writes before config.json."""
@@ -228,7 +229,7 @@ def _digest(text: str) -> str:
 
 def has_checkpoint(path: Path) -> bool:
     """Return whether a run folder has a checkpoint, whole or damaged."""
-    return any((path / "checkpoints").glob("*[0-9]"))
+    return bool(checkpoint_folders(path))
 
 
 def check_no_links(path: Path) -> None:

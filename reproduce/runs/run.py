@@ -22,6 +22,7 @@ from ga3c_tf.reproduce.runs.curve import Columns, read_curve
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.reproduce.runs.steady import steady_rates
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.folder import has_checkpoint
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, read_columns
 
 FINISHED = "finished"
@@ -83,12 +84,8 @@ class Run:
 
     @property
     def resumable(self) -> bool:
-        """Whether the run folder has a checkpoint from which the training can continue.
-
-        After a kill, this may be a checkpoint that was about to be replaced: 'replaced-<agent steps>'.
-        """
-        names = (path.name.removeprefix("replaced-") for path in (self.path / "checkpoints").glob("*"))
-        return any(name.isdigit() for name in names)
+        """Whether the run folder has a checkpoint from which the training can continue."""
+        return has_checkpoint(self.path)
 
     @property
     def outcome(self) -> str:

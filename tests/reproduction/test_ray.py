@@ -477,6 +477,24 @@ def test_a_run_that_has_come_further_here_than_in_the_storage_is_told(tmp_path):
     assert len(said) == 1
 
 
+def test_a_checkpoint_that_was_about_to_be_replaced_is_stored(tmp_path):
+    """A kill between two renames leaves it under another name, which is the only checkpoint of this run."""
+    run = LiveRun(tmp_path / "here")
+    storage = Storage(str(tmp_path / "storage"))
+    mirror = Mirror(storage, tmp_path / "here", "x")
+    run.save()
+    mirror.push()
+    checkpoint = run.folder / "checkpoints" / f"{1:012d}"
+    checkpoint.rename(checkpoint.with_name(f"replaced-{checkpoint.name}"))
+    mirror.push()
+    assert list(mirror.checkpoints()) == [1] and not mirror.is_ahead()
+    elsewhere = Mirror(storage, tmp_path / "elsewhere", "x")
+    elsewhere.pull()
+    assert list(elsewhere.checkpoints()) == [1]
+    run.save()
+    assert mirror.is_ahead()
+
+
 @pytest.mark.parametrize("kind", ["folder", "memory"])
 def test_a_node_that_dies_while_it_stores_leaves_what_was_there(tmp_path, kind):
     for ends_after in range(1, 9):
