@@ -21,7 +21,7 @@ from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, ServerGone
 from ga3c_tf.rollouts.reply_pipes import ReplyPipes
-from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.agent import TrainingAgent
 
 ENVIRONMENT_SHARE = 0.6
 BARE_SHARE = 0.2
@@ -108,7 +108,7 @@ class _Agents:
         self._episodes = RecordQueue(EPISODE)
         self._free_slots = {number: deque(self._memory.slots_of(number)) for number in range(group)}
         self._runs = [
-            Agent(
+            TrainingAgent(
                 number,
                 config,
                 make_environment(config),

@@ -14,7 +14,7 @@ from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.rollouts.queues import INDEX
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
-from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.agent import TrainingAgent
 from ga3c_tf.workers.predictor import answer
 from ga3c_tf.workers.trainer import BatchBuilder, train
 
@@ -55,7 +55,7 @@ class SerialGA3C(System):
         session = self.session
         stream = session.new_stream()
         seed_global_generators(session.config.seed, AGENTS, stream)
-        return Agent(
+        return TrainingAgent(
             agent,
             session.config,
             make_environment(session.config),

@@ -44,7 +44,7 @@ LEAST_CPU = 0.5
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """A run and its outcome.
 
     Attributes:
@@ -58,12 +58,12 @@ class Run:
     result: dict
 
     @classmethod
-    def of(cls, spec: RunSpec, runs: Path) -> Run:
+    def of(cls, spec: RunSpec, runs: Path) -> RecordedRun:
         """Return the run of this specification in the folder `runs`."""
         return cls(spec, runs / spec.id, read_run(runs / spec.id))
 
     @classmethod
-    def not_made(cls, spec: RunSpec, runs: Path) -> Run:
+    def not_made(cls, spec: RunSpec, runs: Path) -> RecordedRun:
         """Return the run of this specification as one that was never made, with a folder that does not exist."""
         return cls(spec, runs / "not made" / spec.id, {})
 
@@ -230,12 +230,12 @@ class Run:
         return steady_rates(self.metrics, starts, after_s)
 
 
-def comparable(runs: Iterable[Run]) -> bool:
+def comparable(runs: Iterable[RecordedRun]) -> bool:
     """Return whether the speeds of finished runs may be compared: all known calibrations of their machines agree."""
     return agree(calibration for run in runs for calibration in run.calibrations)
 
 
-def make_a_pair(one: Run, other: Run) -> bool:
+def make_a_pair(one: RecordedRun, other: RecordedRun) -> bool:
     """Return whether the speeds of two finished runs may be compared as a pair.
 
     They must have the same seed and machine, and calibrations that agree or starts within `AT_ONE_TIME_S`.
@@ -245,7 +245,7 @@ def make_a_pair(one: Run, other: Run) -> bool:
     return comparable([one, other]) or abs(one.started_s - other.started_s) <= AT_ONE_TIME_S
 
 
-def seeds_have_one_machine(runs: Iterable[Run]) -> bool:
+def seeds_have_one_machine(runs: Iterable[RecordedRun]) -> bool:
     """Return whether the finished runs of each seed were made on one machine, so that its speed favors none of them."""
     machines: dict[int, set[str]] = {}
     for run in runs:
@@ -254,7 +254,7 @@ def seeds_have_one_machine(runs: Iterable[Run]) -> bool:
     return all(len(each) == 1 for each in machines.values())
 
 
-def a3c_has_few_agents(runs: Iterable[Run]) -> bool:
+def a3c_has_few_agents(runs: Iterable[RecordedRun]) -> bool:
     """Return whether a finished run of A3C had fewer agents than cores, so that it could not use the whole machine."""
     return any(
         run.spec.config.num_agents < session["cores"]
@@ -264,13 +264,13 @@ def a3c_has_few_agents(runs: Iterable[Run]) -> bool:
     )
 
 
-def a3c_lacked_processor(runs: Iterable[Run]) -> bool:
+def a3c_lacked_processor(runs: Iterable[RecordedRun]) -> bool:
     """Return whether a finished run of A3C is known to have used less than `LEAST_CPU` of the cores."""
     used = [run.result.get("cpu_utilization") for run in runs if run.finished and run.spec.system == "a3c"]
     return any(share is not None and share < LEAST_CPU for share in used)
 
 
-def made_together(runs: Iterable[Run]) -> bool:
+def made_together(runs: Iterable[RecordedRun]) -> bool:
     """Return whether some finished runs trained at the same time, which makes their times longer than alone.
 
     Runs that were resumed are left out, since their pauses are not recorded.

@@ -11,7 +11,7 @@ from ga3c_tf.remote.bridge import run_bridge
 from ga3c_tf.rollouts.queues import IndexQueue
 from ga3c_tf.rollouts.reply_pipes import ReplyPipes, assigned_processes
 from ga3c_tf.systems.session import Session
-from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.agent import TrainingAgent
 from ga3c_tf.workers.agent_process import AgentQueues, run_agents
 from ga3c_tf.workers.supervisor import AgentSupervisor, AlsoLostWithForkserver, Watchdog
 
@@ -135,7 +135,7 @@ class AgentProcesses:
             memory.nodes[number] = b"connecting"
             self.processes.start(number, run_bridge, *common, actor, self._ray, pipe=answers)
         else:
-            self.processes.start(number, run_agents, *common, Agent, pipe=answers)
+            self.processes.start(number, run_agents, *common, TrainingAgent, pipe=answers)
 
     def _actor_of(self, number: int) -> range | None:
         """Return the remote agents for which an agent process is the bridge, or None if it runs its agents itself."""
