@@ -32,19 +32,20 @@ setup(
     packages=[
         *find_packages(include=["ga3c_tf", "ga3c_tf.*"]),  # ga3c_tf/reproduce is a link to ../reproduce
         "ga3c_tf.reproduce.paper",
-        "ga3c_tf.reproduce.weights",
+        "ga3c_tf.trained.published",
     ],
     # the paper's records, which `reproduce` compares with, and the published weights
-    package_dir={"ga3c_tf.reproduce.paper": "results/paper", "ga3c_tf.reproduce.weights": "results/weights"},
+    package_dir={"ga3c_tf.reproduce.paper": "results/paper", "ga3c_tf.trained.published": "results/weights"},
     package_data={
         "ga3c_tf": ["py.typed"],
         "ga3c_tf.reproduce.paper": ["*"],
         # The wheel must stay below 30 MB: it has no pictures, and of the Atari games only the weights of Pong.
-        "ga3c_tf.reproduce.weights": [
+        "ga3c_tf.trained.published": [
             "registry.txt",
             *(f"**/*.{kind}" for kind in ("json", "csv", "md")),
             *("pong/weights.npz", "minatar_*/weights.npz"),
         ],
+        "ga3c_tf.trained.publishing": ["templates/*"],
         "ga3c_tf.reproduce.pages": ["templates/*"],
     },
     python_requires=">=3.11,<3.14",

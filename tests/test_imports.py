@@ -19,9 +19,7 @@ def packages_loaded_by(module: str) -> frozenset[str]:
     return frozenset(done.stdout.split())
 
 
-@pytest.mark.parametrize(
-    "name", ["workers.agent_process", "workers.evaluation_processes", "workers.supervisor", "cli.main"]
-)
+@pytest.mark.parametrize("name", ["workers.agent_process", "trained.environments", "workers.supervisor", "cli.main"])
 def test_importing_it_does_not_load_tensorflow(name):
     loaded = packages_loaded_by(f"ga3c_tf.{name}")
     assert "ga3c_tf" in loaded

@@ -120,7 +120,7 @@ def canonical(requirement):
 
 
 def test_weights_that_the_wheel_does_not_have_are_fetched(fresh, outside):
-    program = "from ga3c_tf.runs.published import published_folder; print(published_folder('boxing'))"
+    program = "from ga3c_tf.trained.pretrained import published_folder; print(published_folder('boxing'))"
     settings = os.environ | {"XDG_CACHE_HOME": str(outside), "GA3C_TF_WEIGHTS": ""}
     command = [fresh / "ga3c-tf", "evaluate", "--pretrained", "boxing"]
     refused = subprocess.run(command, capture_output=True, text=True, env=settings)

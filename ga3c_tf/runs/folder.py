@@ -223,6 +223,17 @@ def commit_of(session: dict) -> str:
     return f"{str(session.get('commit') or 'unknown')[:12]}{', changed' if session.get('dirty') else ''}"
 
 
+def machine_of(session: dict) -> str:
+    """Return the machine of a session in meta.json, in words."""
+    gpus = ", ".join(session["gpus"]) if "GPU" in session["device"].upper() else "no GPU used"
+    return f"{cores_of(session)}, {gpus}"
+
+
+def cores_of(session: dict) -> str:
+    """Return the number of cores and the processor of a session, in words."""
+    return f"{session['cores']} core{'' if session['cores'] == 1 else 's'} of {session['cpu']}"
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 

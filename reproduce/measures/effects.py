@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import t as t_dist
 from scipy.stats import ttest_1samp
 
-from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS
+from ga3c_tf.trained.intervals import student_interval
 
 Pair = TypeVar("Pair", bound=Hashable)
 LOOKS = 2

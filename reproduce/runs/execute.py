@@ -22,10 +22,10 @@ from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import end_with_parent, process_group
 from ga3c_tf.host.signals import ENDING
-from ga3c_tf.reproduce.runs.curve import curve_of, write_curve
 from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RUN_FILE, RecordedRun, read_run, remove_run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.curve import curve_of, write_curve
 from ga3c_tf.runs.folder import read_sessions
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_last_rows
 

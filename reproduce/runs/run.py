@@ -18,11 +18,11 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration, agree
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
-from ga3c_tf.reproduce.runs.curve import Columns, read_curve
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.reproduce.runs.steady import steady_rates
 from ga3c_tf.runs import outcomes
-from ga3c_tf.runs.folder import has_checkpoint
+from ga3c_tf.runs.curve import Columns, read_curve
+from ga3c_tf.runs.folder import cores_of, has_checkpoint, machine_of
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, read_columns
 
 FINISHED = "finished"
@@ -170,7 +170,7 @@ class RecordedRun:
 
         It does not depend on whether a GPU was used: on one machine, GA3C may use the GPU and A3C not.
         """
-        cores = [f"{_cores_of(each)} {json.dumps(each.get('processor'), sort_keys=True)}" for each in self.sessions]
+        cores = [f"{cores_of(each)} {json.dumps(each.get('processor'), sort_keys=True)}" for each in self.sessions]
         return "; ".join(dict.fromkeys(cores))
 
     @property
@@ -322,13 +322,3 @@ def remove_run(folder: Path) -> None:
 
 def _last(values: np.ndarray) -> float:
     return float(values[-1]) if len(values) else 0.0
-
-
-def machine_of(session: dict) -> str:
-    """Return the machine of a session, in words."""
-    gpus = ", ".join(session["gpus"]) if "GPU" in session["device"].upper() else "no GPU used"
-    return f"{_cores_of(session)}, {gpus}"
-
-
-def _cores_of(session: dict) -> str:
-    return f"{session['cores']} core{'' if session['cores'] == 1 else 's'} of {session['cpu']}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ga3c_tf.reproduce.runs.curve import Columns
+from ga3c_tf.runs.curve import Columns
 
 AVERAGED = (
     "prediction_batch",

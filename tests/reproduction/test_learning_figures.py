@@ -53,10 +53,10 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Finding,
 )
 from ga3c_tf.reproduce.pages.summary import summarize
-from ga3c_tf.reproduce.runs.curve import write_curve
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, GAMES
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.curve import write_curve
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
 
 

@@ -541,7 +541,7 @@ def test_a_result_that_cannot_be_written_ends_neither_the_rest_nor_the_run(tmp_p
 
     monkeypatch.setattr(execute, "_call", call)
     monkeypatch.setattr(execute, "write_aside", write)
-    monkeypatch.setattr("ga3c_tf.reproduce.runs.curve.write_aside", write)
+    monkeypatch.setattr("ga3c_tf.runs.curve.write_aside", write)
     first, second = LocalExecutor(said.append).execute(specs, runs, False)
     assert not first.finished and second.finished
     assert any("No space left on device; the same command again goes on" in line for line in said)

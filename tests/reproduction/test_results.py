@@ -27,7 +27,7 @@ from ga3c_tf.reproduce.pages.summary import summarize
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
 from ga3c_tf.reproduce.runs.run import RecordedRun, read_run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec
-from ga3c_tf.runs.weights import FILE, MOST_BYTES
+from ga3c_tf.trained.weights import FILE, MOST_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ResultsFolder(ROOT / "results")

@@ -8,9 +8,9 @@ from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce.figures.learning import wall_clock
 from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.runs import execute
-from ga3c_tf.reproduce.runs.curve import curve_of, write_curve
 from ga3c_tf.reproduce.runs.run import RecordedRun, made_together
 from ga3c_tf.reproduce.runs.specs import run_spec
+from ga3c_tf.runs.curve import curve_of, write_curve
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.lag.divergences import (
     BOOTSTRAP,
@@ -33,6 +32,7 @@ from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, LEAST_SEEDS, RUNS_MISSING, Claim, Finding, interval_verdict
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
+from ga3c_tf.trained.intervals import student_interval
 
 CORRECTIONS = ("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo")
 LAGS = (1, 16, 256)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.intervals import mean_interval
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, smoke_spec
 from ga3c_tf.reproduce.figures.lag.tolerance import (
     ADAPTIVE,
@@ -40,6 +39,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 )
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
+from ga3c_tf.trained.intervals import mean_interval
 
 T_MAX = 5
 STEPS = 200_000

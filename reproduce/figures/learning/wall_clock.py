@@ -30,9 +30,9 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Finding,
 )
 from ga3c_tf.reproduce.measures.wording import described_ratio
-from ga3c_tf.reproduce.runs.curve import Columns
 from ga3c_tf.reproduce.runs.run import RecordedRun, make_a_pair, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, is_atari, run_spec
+from ga3c_tf.runs.curve import Columns
 
 
 class Goal(NamedTuple):

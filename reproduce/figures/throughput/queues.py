@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, on_one_machine
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import tps
@@ -18,6 +17,7 @@ from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Claim, Finding, interval_verdict
 from ga3c_tf.reproduce.measures.wording import described_ratio
 from ga3c_tf.reproduce.runs.run import RecordedRun
+from ga3c_tf.trained.intervals import student_interval
 
 FINDINGS = 2
 CONFIDENCE = 1 - 0.05 / FINDINGS
