@@ -487,7 +487,7 @@ def test_a_checkpoint_that_was_about_to_be_replaced_is_stored(tmp_path):
     checkpoint = run.folder / "checkpoints" / f"{1:012d}"
     checkpoint.rename(checkpoint.with_name(f"replaced-{checkpoint.name}"))
     mirror.push()
-    assert list(mirror.checkpoints()) == [1] and not mirror.is_ahead()
+    assert storage.names("runs/x/checkpoints") and not mirror.is_ahead()
     elsewhere = Mirror(storage, tmp_path / "elsewhere", "x")
     elsewhere.pull()
     assert list(elsewhere.checkpoints()) == [1]
