@@ -30,7 +30,10 @@ def copied_into_the_image():
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The folder with the source distribution, and the wheel that was built from it, of what the Dockerfile copies."""
+    """The folder with the source distribution, and the wheel that was built from it, of what the Dockerfile copies.
+
+    As in an archive that pip has unpacked, the link is a file.
+    """
     copy = tmp_path_factory.mktemp("build") / "checkout"
     for name in copied_into_the_image():
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
@@ -38,6 +41,10 @@ def built(tmp_path_factory):
             shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / name, copy)
+    link = copy / "ga3c_tf" / "reproduce"
+    target = link.readlink()
+    link.unlink()
+    link.write_text(str(target))
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", copy.parent / "dist", copy)
     shutil.rmtree(copy)
     return copy.parent / "dist"
