@@ -1,4 +1,4 @@
-"""The commands about figures and curves, `reproduce`, `report` and `plot`: the only module that knows reproduce."""
+"""The commands about figures and curves: `reproduce`, `report` and `plot`. Only they import reproduce."""
 
 from __future__ import annotations
 

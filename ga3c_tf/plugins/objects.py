@@ -1,4 +1,4 @@
-"""Functions and environments that a Python program passes as objects, by name, and the processes that need them.
+"""Functions and environments that a Python program passes as objects, for the processes that it starts.
 
 The settings of the run hold only their names, `object:NAME`, so they must be passed again to resume such a run.
 """

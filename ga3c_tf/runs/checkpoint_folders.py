@@ -1,4 +1,4 @@
-"""The folders of a run's checkpoints: their names, without TensorFlow, which reads and writes their content."""
+"""The names of the folders of a run's checkpoints. Reading their content needs TensorFlow, this does not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def checkpoint_name(agent_steps: int) -> str:
 
 
 def steps_of(name: str) -> int | None:
-    """Return the agent steps of the checkpoint in a folder of this name; None if it has no complete checkpoint.
+    """Return the agent steps of the checkpoint in a folder; None if the name is not that of a complete one.
 
     A kill between two renames leaves the checkpoint that was to be replaced, as 'replaced-<agent steps>'.
     """
@@ -31,7 +31,8 @@ def checkpoint_folders(run: Path) -> dict[int, Path]:
         run: the run folder.
     """
     folders: dict[int, Path] = {}
-    for path in sorted((run / FOLDER).glob("*")):  # digits sort before `REPLACED`, so what replaced it takes precedence
+    # Digits sort before `REPLACED`: a checkpoint takes precedence over the one that it has replaced.
+    for path in sorted((run / FOLDER).glob("*")):
         steps = steps_of(path.name)
         if steps is not None and path.is_dir():
             folders.setdefault(steps, path)
