@@ -30,21 +30,29 @@ setup(
     author="The ga3c_tf authors",
     license="BSD-3-Clause",
     packages=[
-        *find_packages(include=["ga3c_tf", "ga3c_tf.*"]),  # ga3c_tf/reproduce is a link to ../reproduce
+        # ga3c_tf/reproduce, a link, is for checkouts and static tools; what is installed comes from the folder itself,
+        # since programs that unpack archives, pip among them, may write a link as a file.
+        *find_packages(include=["ga3c_tf", "ga3c_tf.*"], exclude=["ga3c_tf.reproduce*"]),
+        *(f"ga3c_tf.{package}" for package in find_packages(include=["reproduce", "reproduce.*"])),
         "ga3c_tf.reproduce.paper",
-        "ga3c_tf.reproduce.weights",
+        "ga3c_tf.trained.published",
     ],
     # the paper's records, which `reproduce` compares with, and the published weights
-    package_dir={"ga3c_tf.reproduce.paper": "results/paper", "ga3c_tf.reproduce.weights": "results/weights"},
+    package_dir={
+        "ga3c_tf.reproduce": "reproduce",
+        "ga3c_tf.reproduce.paper": "results/paper",
+        "ga3c_tf.trained.published": "results/weights",
+    },
     package_data={
         "ga3c_tf": ["py.typed"],
         "ga3c_tf.reproduce.paper": ["*"],
         # The wheel must stay below 30 MB: it has no pictures, and of the Atari games only the weights of Pong.
-        "ga3c_tf.reproduce.weights": [
+        "ga3c_tf.trained.published": [
             "registry.txt",
             *(f"**/*.{kind}" for kind in ("json", "csv", "md")),
             *("pong/weights.npz", "minatar_*/weights.npz"),
         ],
+        "ga3c_tf.trained.publishing": ["templates/*"],
         "ga3c_tf.reproduce.pages": ["templates/*"],
     },
     python_requires=">=3.11,<3.14",

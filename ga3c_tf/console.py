@@ -68,6 +68,12 @@ def say(text: str, stream: TextIO | None = None) -> None:
         print(text, file=stream or sys.stdout, flush=True)
 
 
+def counted(number: float, noun: str) -> str:
+    """Return a number with its noun, such as '1 episode', '1,000 episodes' or '1.5 minutes'."""
+    text = f"{number:,}" if isinstance(number, int) else f"{number:g}"
+    return f"{text} {noun}" if number == 1 else f"{text} {noun}s"
+
+
 def warn(text: str) -> None:
     """Print one line, prefixed with 'ga3c-tf:', to standard error."""
     say(f"ga3c-tf: {text}", sys.stderr)

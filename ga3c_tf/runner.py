@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ga3c_tf.config import SMALLEST_SCREEN, Config, network_for, network_of_record
 from ga3c_tf.config.declaration import SYSTEM_CLASSES
+from ga3c_tf.console import counted
 from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, check_separate, describe_environment
 from ga3c_tf.environments.ids import in_words, resolve_env_id
 from ga3c_tf.environments.statistics import observation_statistics
@@ -24,10 +25,9 @@ from ga3c_tf.plugins import check_trust, installer
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.folder import RunFolder, read_config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, read_rows
-from ga3c_tf.runs.published import weights_called
 from ga3c_tf.runs.trackers import check_tracker
-from ga3c_tf.runs.weights import check_same_scaling, keep_origin, load_weights
-from ga3c_tf.words import counted
+from ga3c_tf.trained.pretrained import weights_called
+from ga3c_tf.trained.weights import check_same_scaling, keep_origin, load_weights
 
 if TYPE_CHECKING:
     from ga3c_tf.systems.session import Session

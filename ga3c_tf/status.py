@@ -10,8 +10,7 @@ from types import TracebackType
 
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import BUDGETS
-from ga3c_tf.console import say, write_errors_ignored
-from ga3c_tf.words import counted
+from ga3c_tf.console import counted, say, write_errors_ignored
 
 
 def line(row: dict) -> str:

@@ -15,7 +15,7 @@ from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.pages.report import write_pages
 from ga3c_tf.reproduce.results.folder import DEFAULT, ResultsFolder
 from ga3c_tf.reproduce.runs.executor import Executor
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, check_games
 
 
@@ -51,7 +51,7 @@ def reproduce(
     force: bool,
     executor: Executor,
     say: Callable[[str], None],
-) -> list[Run]:
+) -> list[RecordedRun]:
     """Make what is missing of these figures: runs, records, pictures and the page.
 
     Args:
@@ -112,7 +112,7 @@ def warn_of_changed_code(
         folder: the results folder.
         say: called with one line for each file.
     """
-    own = [Run.of(spec, folder.runs) for spec in specs if spec.changes]
+    own = [RecordedRun.of(spec, folder.runs) for spec in specs if spec.changes]
     made = [run.started_s for run in own if run.result.get("sessions")]
     for value in changes.values():
         module = sys.modules.get(value.partition(":")[0])
@@ -140,7 +140,7 @@ def commands(
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.check_kind(budget)
     specs = specs_of(figures, budget, seeds, games, changes)
-    runs = [Run.not_made(spec, folder.runs) for spec in specs] if force else folder.left(specs)
+    runs = [RecordedRun.not_made(spec, folder.runs) for spec in specs] if force else folder.left(specs)
     lines = []
     for run in runs:
         path = folder.runs / run.spec.id

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from ga3c_tf.reproduce.figures.registry import FIGURES
-from ga3c_tf.reproduce.runs.curve import CURVE_POINTS, write_curve
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
+from ga3c_tf.runs.curve import CURVE_POINTS, write_curve
 from ga3c_tf.runs.log import METRIC_COLUMNS
 
 SESSION = {
@@ -68,7 +68,7 @@ def invent(
     write_curve(folder, invented_curve(scores, 60 * minutes, rate, spec.config.rolling_episodes))
     result = {"cpu_utilization": 0.5, "gpu_utilization": None} | result
     write_run(folder, spec, status="finished", sessions=list(sessions), **result)
-    return Run.of(spec, runs)
+    return RecordedRun.of(spec, runs)
 
 
 def invented_curve(scores, seconds, rate, rolling_episodes):

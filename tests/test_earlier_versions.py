@@ -12,7 +12,7 @@ from ga3c_tf.config import Config, migrations
 from ga3c_tf.config.migrations import SCHEMA, Removed, schema_version
 from ga3c_tf.reproduce.runs.run import read_run
 from ga3c_tf.runs.folder import read_config
-from ga3c_tf.runs.published import PUBLISHED, published_names
+from ga3c_tf.trained.pretrained import PUBLISHED, published_names
 
 TESTS = Path(__file__).parent
 RUN_OF_0_2_0 = TESTS / "data" / "run-0.2.0"

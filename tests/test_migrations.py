@@ -8,8 +8,8 @@ import pytest
 from ga3c_tf.config import Config, migrations
 from ga3c_tf.config.migrations import SCHEMA, Changed, Removed, Renamed, first_form, migrated, schema_version
 from ga3c_tf.errors import UserError
-from ga3c_tf.evaluation import RandomAgent
 from ga3c_tf.runs.folder import RunFolder, read_config, read_sessions
+from ga3c_tf.trained.evaluation import RandomAgent
 
 
 def replacing(name, before, after):

@@ -30,7 +30,10 @@ def copied_into_the_image():
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The folder with the source distribution, and the wheel that was built from it, of what the Dockerfile copies."""
+    """The folder with the source distribution, and the wheel that was built from it, of what the Dockerfile copies.
+
+    As in an archive that pip has unpacked, the link is a file.
+    """
     copy = tmp_path_factory.mktemp("build") / "checkout"
     for name in copied_into_the_image():
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
@@ -38,6 +41,10 @@ def built(tmp_path_factory):
             shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / name, copy)
+    link = copy / "ga3c_tf" / "reproduce"
+    target = link.readlink()
+    link.unlink()
+    link.write_text(str(target))
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", copy.parent / "dist", copy)
     shutil.rmtree(copy)
     return copy.parent / "dist"
@@ -120,7 +127,7 @@ def canonical(requirement):
 
 
 def test_weights_that_the_wheel_does_not_have_are_fetched(fresh, outside):
-    program = "from ga3c_tf.runs.published import published_folder; print(published_folder('boxing'))"
+    program = "from ga3c_tf.trained.pretrained import published_folder; print(published_folder('boxing'))"
     settings = os.environ | {"XDG_CACHE_HOME": str(outside), "GA3C_TF_WEIGHTS": ""}
     command = [fresh / "ga3c-tf", "evaluate", "--pretrained", "boxing"]
     refused = subprocess.run(command, capture_output=True, text=True, env=settings)

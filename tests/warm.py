@@ -26,13 +26,12 @@ PRELOADED = (
     "ga3c_tf.systems.a3c.system",
     "ga3c_tf.bench.run",
     "ga3c_tf.cli.main",
-    "ga3c_tf.evaluation",
-    "ga3c_tf.metadata",
-    "ga3c_tf.model.export",
+    "ga3c_tf.trained.metadata",
+    "ga3c_tf.trained.network_files",
     "ga3c_tf.systems.serial",
     "ga3c_tf.systems.ga3c.system",
     "ga3c_tf.reproduce.command",
-    "ga3c_tf.reproduce.results.publish",
+    "ga3c_tf.trained.publishing.publish",
     "ga3c_tf.reproduce.drawing.run_plots",
 )
 LARGEST_REQUEST = 2**20

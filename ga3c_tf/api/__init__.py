@@ -8,7 +8,7 @@ print(run.evaluate(episodes=20).mean)
 ```
 """
 
-from ga3c_tf.api.agent import Agent, Scores, load_agent
 from ga3c_tf.api.run import Run, resume, train
+from ga3c_tf.trained.agent import Agent, Scores, load_agent
 
 __all__ = ["Agent", "Run", "Scores", "load_agent", "resume", "train"]

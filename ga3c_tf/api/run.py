@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ga3c_tf.api.agent import Agent, Scores, load_agent
-from ga3c_tf.api.functions import SETTING_OF, by_config_name, split_functions
 from ga3c_tf.api.interrupts import stopped_by_interrupt
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import BUDGETS, USUAL_PRESET
@@ -22,9 +20,11 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.random_states import global_generators_kept
 from ga3c_tf.host.scheduling import scheduling_restored
 from ga3c_tf.plugins import objects_called
+from ga3c_tf.plugins.arguments import SETTING_OF, by_config_name, split_functions
 from ga3c_tf.runner import new_training, resumed_training
 from ga3c_tf.runs.folder import RunFolder, read_config
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
+from ga3c_tf.trained.agent import Agent, Scores, load_agent
 
 if TYPE_CHECKING:
     from ga3c_tf.systems.training import Training

@@ -22,7 +22,7 @@ from ga3c_tf.rollouts.contracts import Prediction
 from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, ServerGone
 from ga3c_tf.rollouts.reply_pipes import ReplyPipes
 from ga3c_tf.rollouts.segments import FreeSlots
-from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.agent import TrainingAgent
 
 ENVIRONMENT_SHARE = 0.6
 BARE_SHARE = 0.2
@@ -109,7 +109,7 @@ class _Agents:
         self._episodes = RecordQueue(EPISODE)
         self._slots = FreeSlots(self._memory)
         self._runs = [
-            Agent(
+            TrainingAgent(
                 number,
                 config,
                 make_environment(config),

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from ga3c_tf.bench.advice import advice
 from ga3c_tf.config import Config
+from ga3c_tf.console import counted
 from ga3c_tf.host.calibration import TOLERANCE
-from ga3c_tf.words import counted
 
 CELL = 27  # characters
 DISTURBED = 0.05  # share of the cores' time

@@ -21,7 +21,7 @@ from ga3c_tf.bench.component_process import ComponentProcess
 from ga3c_tf.bench.host_components import host_components
 from ga3c_tf.bench.model_components import model_components
 from ga3c_tf.bench.physical import against_the_machine
-from ga3c_tf.bench.system import START_SECONDS, System
+from ga3c_tf.bench.system import START_SECONDS, TrainingProcess
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.host import calibration
@@ -98,7 +98,7 @@ def _measure(
     say(f"{kind}: starting the system")
     with (
         tempfile.TemporaryDirectory() as folder,
-        System(config.replace(device=device), Path(folder), window_s, minutes) as system,
+        TrainingProcess(config.replace(device=device), Path(folder), window_s, minutes) as system,
     ):
         system.warm_up(WARM_UP_SHARE * seconds)
         for number in range(ROUNDS):
@@ -152,7 +152,7 @@ def summarize(
         kind: 'cpu' or 'gpu'.
         group: number of requests in a queue's round trip.
         rounds: measurements of the components, one dict per round.
-        phases: results of `System.measure`, one per round.
+        phases: results of `TrainingProcess.measure`, one per round.
         cores: number of cores of the host.
 
     Raises:

@@ -35,7 +35,7 @@ COPIED = (  # columns of metrics.csv that a window has too
 )
 
 
-class System:
+class TrainingProcess:
     """`ga3c-tf train` in a folder of its own, running only during `warm_up` and `measure`.
 
     Its processes form a process group of this session. If this process dies, the kernel ends them, stopped or not.
@@ -64,7 +64,7 @@ class System:
                 preexec_fn=end_with_parent,
             )
 
-    def __enter__(self) -> System:
+    def __enter__(self) -> TrainingProcess:
         return self
 
     def __exit__(self, *_: Any) -> None:

@@ -14,10 +14,9 @@ from click.globals import get_current_context
 
 from ga3c_tf.cli.options import agent_argument, agent_options, run_argument, trust_option
 from ga3c_tf.cli.terminal import command_line, exit_on_signals
-from ga3c_tf.console import warn
+from ga3c_tf.console import counted, warn
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import check_writable, json_text, write_aside
-from ga3c_tf.words import counted
 
 MOST_DIGITS = 18
 """Maximum number of digits in the agent steps of a checkpoint."""
@@ -61,8 +60,9 @@ def evaluate(
     run = _agent_folder(run, pretrained, fetch=not random)
     _check_agent(run, checkpoint, trust_code)
 
-    from ga3c_tf.evaluation import RandomAgent, summary
-    from ga3c_tf.evaluation import evaluate as play_episodes
+    from ga3c_tf.trained.evaluation import evaluate as play_episodes
+    from ga3c_tf.trained.evaluation import summary
+    from ga3c_tf.trained.policies import RandomAgent
 
     agent = RandomAgent(run, seed) if random else _trained_agent(run, checkpoint, sample, seed, device)
     exit_on_signals()
@@ -102,7 +102,7 @@ def play(
     run = _agent_folder(run, pretrained)
     _check_agent(run, checkpoint, trust_code)
 
-    from ga3c_tf.playback import play_window, record
+    from ga3c_tf.trained.playback import play_window, record
 
     agent = _trained_agent(run, checkpoint, sample, seed, device)
     exit_on_signals()
@@ -136,8 +136,8 @@ def play(
 @trust_option
 def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, trust_code: bool) -> None:
     """Score the run RUN, and write its weights, settings, scores and a model card to FOLDER."""
-    from ga3c_tf.export import check_packages
-    from ga3c_tf.runs.weights import check_free
+    from ga3c_tf.trained.export import check_packages
+    from ga3c_tf.trained.weights import check_free
 
     for_hub = form == "huggingface"
     if for_hub:
@@ -145,11 +145,12 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
     _check_agent(run, checkpoint, trust_code)
     check_free(folder)
 
-    from ga3c_tf.reproduce.results.publish import publish as write
+    from ga3c_tf.cli.figures import draw_learning_curve
+    from ga3c_tf.trained.publishing.publish import publish as write
 
     agent = _trained_agent(run, checkpoint, True, 0, "cpu")
     exit_on_signals()
-    score = write(run, folder, agent, episodes, 0, shlex.join(command_line()), for_hub)
+    score = write(run, folder, agent, episodes, 0, shlex.join(command_line()), draw_learning_curve, for_hub)
     print(f"{folder}: {score['env_id']}, mean {score['mean']:.2f} of {counted(episodes, 'episode')}")
     if for_hub:
         print(f"to upload it: hf upload USER/{folder.resolve().name} {shlex.quote(str(folder))}")
@@ -189,15 +190,15 @@ def export(
     trust_code: bool,
 ) -> None:
     """Export the network of the trained agent of RUN for use without this package, with a JSON file of metadata."""
-    from ga3c_tf.export import check_export, default_file, export_agent, metadata_of
+    from ga3c_tf.trained.export import check_export, default_file, export_agent, metadata_of
 
     run = _agent_folder(run, pretrained)
     file = output or default_file(run, form)
     check_export(file, form)
     _check_agent(run, checkpoint, trust_code)
 
-    from ga3c_tf.evaluation import evaluate as play_episodes
-    from ga3c_tf.evaluation import summary
+    from ga3c_tf.trained.evaluation import evaluate as play_episodes
+    from ga3c_tf.trained.evaluation import summary
 
     agent = _trained_agent(run, checkpoint, True, 0, "cpu")
     exit_on_signals()
@@ -214,7 +215,7 @@ def _agent_folder(run: Path | None, pretrained: str | None, fetch: bool = True) 
         pretrained: name of published weights.
         fetch: whether published weights that are not here are fetched; otherwise the folder may only have their card.
     """
-    from ga3c_tf.runs.published import agent_folder, published_card, published_folder
+    from ga3c_tf.trained.pretrained import agent_folder, published_card, published_folder
 
     if run is not None and pretrained is None:
         return agent_folder(run, fetch)
@@ -243,8 +244,8 @@ def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
 
 
 def _trained_agent(run: Path, checkpoint: str, sample: bool, seed: int, device: str):
-    from ga3c_tf.evaluation import TrainedAgent
     from ga3c_tf.model.device import configure_device
+    from ga3c_tf.trained.policies import TrainedAgent
 
     which = int(checkpoint) if checkpoint.isdecimal() else checkpoint
     return TrainedAgent(run, which, not sample, seed, configure_device(device), warn)
@@ -257,7 +258,7 @@ def _in_words(result: dict[str, Any], policy: str) -> str:
         result: summary from `evaluation.summary`.
         policy: description of the policy that was evaluated.
     """
-    from ga3c_tf.evaluation import interval_in_words
+    from ga3c_tf.trained.evaluation import interval_in_words
 
     return (
         f"{result['env_id']}, {policy}: mean {result['mean']:.2f} "

@@ -1,8 +1,9 @@
-"""The commands about figures and curves: `reproduce`, `report` and `plot`."""
+"""The commands about figures and curves: `reproduce`, `report` and `plot`. Only they import reproduce."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 
@@ -10,6 +11,10 @@ from ga3c_tf.cli.options import cluster_options
 from ga3c_tf.cli.terminal import exit_on_signals
 from ga3c_tf.console import say, warn
 from ga3c_tf.errors import UserError
+
+if TYPE_CHECKING:
+    from ga3c_tf.config import Config
+    from ga3c_tf.runs.curve import Columns
 
 
 @click.command()
@@ -134,6 +139,14 @@ def plot(runs: tuple[Path, ...], output: Path | None) -> None:
         output = runs[0] / "curves.png"
     plot_runs(list(runs), output)
     print(output)
+
+
+def draw_learning_curve(curve: Columns, config: Config, stem: Path) -> None:
+    """Draw the learning curve of a run, as `publishing.Draw` describes."""
+    from ga3c_tf.reproduce.drawing.score_plots import score_curves
+
+    label = f"mean of the last {config.rolling_episodes} episodes of training, seed {config.seed}"
+    score_curves({config.env_id: {label: [curve]}}, stem)
 
 
 def _games_of(given: list[str]) -> list[str]:

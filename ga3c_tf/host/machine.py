@@ -44,7 +44,7 @@ def package_versions() -> dict[str, str]:
 def source_version() -> dict:
     """Return the git commit of this package's source ('commit') and whether files have changed since ('dirty').
 
-    Both are None where the source is not in a git checkout.
+    The source is this package and the packages beside it. Both are None where it is not in a git checkout.
     """
 
     def git(*arguments):
@@ -54,9 +54,10 @@ def source_version() -> dict:
 
     try:
         git("ls-files", "--error-unmatch", "host/machine.py")  # fails where the surrounding checkout is another project
+        packages = [str(file.parent) for file in PACKAGE.parent.glob("*/__init__.py")]
         return {
             "commit": git("rev-parse", "HEAD"),
-            "dirty": bool(git("status", "--porcelain", "--", ".", "../reproduce")),
+            "dirty": bool(git("status", "--porcelain", "--", *packages)),
         }
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}

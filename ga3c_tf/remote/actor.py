@@ -11,7 +11,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.queues import EPISODE, INDEX, RecordQueue
 from ga3c_tf.rollouts.reply_pipes import ADDED, KIND
-from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.agent import TrainingAgent
 from ga3c_tf.workers.agent_process import AgentQueues, AgentRunner
 
 
@@ -71,7 +71,7 @@ class RemoteAgents:
         self._episodes = _Sent(EPISODE)
         nowhere, _ = connection.Pipe()
         queues = AgentQueues(_Sent(INDEX), self._segments, self._episodes, nowhere)
-        self._process = AgentRunner(0, own, self._memory, queues, Agent)
+        self._process = AgentRunner(0, own, self._memory, queues, TrainingAgent)
 
     def step(self, orders: Orders) -> Outcome:
         """Resume the agents that `orders` concern, each until it needs another prediction or slot."""

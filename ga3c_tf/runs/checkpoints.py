@@ -17,12 +17,11 @@ import numpy as np
 from ga3c_tf.errors import Diverged, UserError
 from ga3c_tf.files import json_text, sync
 from ga3c_tf.model.tensorflow import plain_path, tf
+from ga3c_tf.runs.checkpoint_folders import FOLDER, REPLACED, checkpoint_folders, checkpoint_name
 
 KEEP_LAST = 3
 FILE = "checkpoint"
 """Beginning of the names of the files that TensorFlow writes: `.index` and `.data-...` follow."""
-REPLACED = "replaced-"
-"""Prefix of the folder of a checkpoint that is being replaced by another one of the same agent steps."""
 DAMAGE = (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError, LookupError, ValueError)
 """What TensorFlow raises, besides OpError itself, if files of a checkpoint are truncated, overwritten or missing."""
 
@@ -39,7 +38,8 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, objects: dict[str, list[tf.Variable]], warn: Callable[[str], None] = print):
-        self._folder = folder / "checkpoints"
+        self._run = folder
+        self._folder = folder / FOLDER
         self._warn = warn
         self._damaged: list[int] = []
         self._counters = tf.Variable("", dtype=tf.string)
@@ -53,8 +53,7 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """Return the agent steps of all checkpoints in ascending order."""
-        names = {path.name.removeprefix(REPLACED) for path in self._folder.glob("*") if path.is_dir()}
-        return sorted(int(name) for name in names if name.isdecimal())
+        return list(checkpoint_folders(self._run))
 
     def best(self) -> int | None:
         """Return the agent steps of the checkpoint with the highest rolling score, or None if none has a score.
@@ -80,7 +79,7 @@ class Checkpoints:
             OSError: the checkpoint cannot be written, such as on a full disk; existing checkpoints are unchanged.
         """
         self._check_finite()
-        path = self._folder / _name(agent_steps)
+        path = self._folder / checkpoint_name(agent_steps)
         aside = self._folder / "being-written"
         try:
             shutil.rmtree(aside, ignore_errors=True)
@@ -243,9 +242,7 @@ class Checkpoints:
 
     def _path(self, step: int) -> Path:
         """Return the folder of a step's checkpoint; after a kill it may still have the name with `REPLACED`."""
-        path = self._folder / _name(step)
-        replaced = path.with_name(REPLACED + path.name)
-        return replaced if replaced.exists() and not path.exists() else path
+        return checkpoint_folders(self._run).get(step, self._folder / checkpoint_name(step))
 
     def _score(self, step: int) -> float | None:
         try:
@@ -253,10 +250,6 @@ class Checkpoints:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return score if isinstance(score, float) and score == score else None
-
-
-def _name(step: int) -> str:
-    return f"{step:012d}"
 
 
 def _checked(which: str | int) -> str | int:

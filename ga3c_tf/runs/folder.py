@@ -21,6 +21,7 @@ from ga3c_tf.console import warn
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import NO_LOCK, json_text, lock, write_aside
 from ga3c_tf.host.machine import machine, package_versions, source_version
+from ga3c_tf.runs.checkpoint_folders import checkpoint_folders
 
 BEFORE_SETTINGS = ("command.txt", "meta.json", "lock")
 """Files that `RunFolder.create` writes before config.json."""
@@ -234,13 +235,24 @@ def commit_of(session: dict) -> str:
     return f"{str(session.get('commit') or 'unknown')[:12]}{', changed' if session.get('dirty') else ''}"
 
 
+def machine_of(session: dict) -> str:
+    """Return the machine of a session in meta.json, in words."""
+    gpus = ", ".join(session["gpus"]) if "GPU" in session["device"].upper() else "no GPU used"
+    return f"{cores_of(session)}, {gpus}"
+
+
+def cores_of(session: dict) -> str:
+    """Return the number of cores and the processor of a session, in words."""
+    return f"{session['cores']} core{'' if session['cores'] == 1 else 's'} of {session['cpu']}"
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def has_checkpoint(path: Path) -> bool:
     """Return whether a run folder has a checkpoint, whole or damaged."""
-    return any((path / "checkpoints").glob("*[0-9]"))
+    return bool(checkpoint_folders(path))
 
 
 def check_no_links(path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
+from ga3c_tf.console import counted
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import System
-from ga3c_tf.words import counted
 from ga3c_tf.workers.stall_detector import StallDetector
 
 LOOK_SECONDS = 0.25

@@ -14,7 +14,7 @@ from ga3c_tf.rollouts.queues import INDEX
 from ga3c_tf.rollouts.segments import FreeSlots, Segments
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
-from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.agent import TrainingAgent
 
 COLLECTED = 1_000
 """Number of agents after which ended episodes are collected: a pipe has room for about 2,700 unread episodes."""
@@ -58,7 +58,7 @@ class SerialGA3C(System):
         session = self.session
         stream = session.new_stream()
         seed_global_generators(session.config.seed, AGENTS, stream)
-        return Agent(
+        return TrainingAgent(
             agent,
             session.config,
             make_environment(session.config),

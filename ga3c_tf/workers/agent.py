@@ -25,7 +25,7 @@ def sample_action(policy: np.ndarray, rng: np.random.Generator) -> int:
     return min(int(cumulative.searchsorted(rng.random() * cumulative[-1], side="right")), len(policy) - 1)
 
 
-class Agent:
+class TrainingAgent:
     """One agent with its own environment, episode and random numbers.
 
     `run` is a generator, so that one process can drive several agents, and the serial mode all of them. It yields the

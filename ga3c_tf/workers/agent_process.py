@@ -21,7 +21,7 @@ from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.rollouts.buffers import RolloutBuffers
 from ga3c_tf.rollouts.queues import INDEX, ServerGone, Writable
 from ga3c_tf.rollouts.reply_pipes import ADDED, KIND, RELEASED, REMOVED
-from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.agent import TrainingAgent
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,9 @@ class AgentQueues:
 class AgentRunner:
     """Drives the agents of one process, according to the records on its pipe (`queues.ReplyPipes`)."""
 
-    def __init__(self, number: int, config: Config, memory: RolloutBuffers, queues: AgentQueues, kind: type[Agent]):
+    def __init__(
+        self, number: int, config: Config, memory: RolloutBuffers, queues: AgentQueues, kind: type[TrainingAgent]
+    ):
         self._number = number
         self._kind = kind
         self._config = config
@@ -120,7 +122,7 @@ def run_agents(
     config: Config,
     memory: RolloutBuffers,
     queues: AgentQueues,
-    kind: type[Agent],
+    kind: type[TrainingAgent],
     answers: connection.Connection,
 ) -> None:
     """Run agent process `number`, with agents of class `kind`. Target of a Process.

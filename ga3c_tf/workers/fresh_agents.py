@@ -6,10 +6,10 @@ from collections.abc import Generator
 
 from ga3c_tf.rollouts.columns import SegmentEnd
 from ga3c_tf.rollouts.segment import Segment
-from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.agent import TrainingAgent
 
 
-class FreshAgent(Agent):
+class FreshAgent(TrainingAgent):
     """Requests a new prediction for the last state of a segment, after sending the segment.
 
     The segment bootstraps from the value of that state under the weights before the update. The next action is chosen

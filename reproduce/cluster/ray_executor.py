@@ -22,7 +22,7 @@ from ga3c_tf.reproduce.cluster.ray_task import MARKER, Job
 from ga3c_tf.reproduce.cluster.scheduler import RUNNING, WAITING, News, State, scheduler_of
 from ga3c_tf.reproduce.cluster.storage import Mirror, Storage
 from ga3c_tf.reproduce.runs.executor import order
-from ga3c_tf.reproduce.runs.run import RUN_FILE, Run, has_ended
+from ga3c_tf.reproduce.runs.run import RUN_FILE, RecordedRun, has_ended
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
 LOCAL = "local"
@@ -65,7 +65,7 @@ class RayExecutor:
         self._detach = detach
         self._say = say
 
-    def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
+    def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[RecordedRun]:
         """Execute the runs as described for `Executor.execute`.
 
         Raises:
@@ -77,13 +77,13 @@ class RayExecutor:
         except OSError as error:
             raise UserError(f"--storage {url} or {runs.parent}: {error}") from None
 
-    def _execute(self, specs: Sequence[RunSpec], runs: Path, force: bool, url: str) -> list[Run]:
+    def _execute(self, specs: Sequence[RunSpec], runs: Path, force: bool, url: str) -> list[RecordedRun]:
         folder = runs.parent.absolute()
         storage = Storage(url)
-        left = [spec for spec in specs if force or not Run.of(spec, runs).ended]
+        left = [spec for spec in specs if force or not RecordedRun.of(spec, runs).ended]
         self._say(f"{len(specs) - len(left)} of {len(specs)} runs have ended")
         if not left:
-            return [Run.of(spec, runs) for spec in specs]
+            return [RecordedRun.of(spec, runs) for spec in specs]
         with self._cluster():
             jobs = [
                 job for job in jobs_for(sorted(specs, key=order), self._cpus, self._gpus, _nodes()) if job.spec in left
@@ -103,7 +103,7 @@ class RayExecutor:
                         _collect(mirrors, self._say)
                     raise
                 _collect(mirrors, self._say)
-        return [Run.of(spec, runs) for spec in specs]
+        return [RecordedRun.of(spec, runs) for spec in specs]
 
     @contextlib.contextmanager
     def _cluster(self) -> Iterator[None]:

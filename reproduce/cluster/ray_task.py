@@ -176,7 +176,7 @@ def _scratch() -> Iterator[Path]:
 
 
 def _saved_steps(mirror: Mirror) -> int:
-    return max((int(path.name) for path in mirror.checkpoints()), default=-1)
+    return max(mirror.checkpoints(), default=-1)
 
 
 def _progress(config: Config, folder: Path, mirror: Mirror) -> Progress:

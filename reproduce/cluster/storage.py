@@ -16,6 +16,7 @@ from fsspec.implementations.local import LocalFileSystem
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import atomic_write
 from ga3c_tf.reproduce.runs.run import RUN_FILE
+from ga3c_tf.runs.checkpoint_folders import FOLDER, checkpoint_folders, steps_of
 
 Stamp = tuple[int, int]
 """Size in bytes, and time of the last change in ns."""
@@ -140,7 +141,7 @@ class Mirror:
         if self._own is not None and self._storage.read(self._holder) != self._own:
             raise TakenOver("another try of this run has taken over")
         stamps: dict[str, Stamp] = {}
-        checkpoints = [sorted(map(self._name, folder.glob("*"))) for folder in self.checkpoints()]
+        checkpoints = [sorted(map(self._name, folder.glob("*"))) for folder in self.checkpoints().values()]
         contents = [file for names in checkpoints for file in self._changed(names, stamps)]
         others = sorted(self._other_files(), key=_place)
 
@@ -158,25 +159,24 @@ class Mirror:
 
     def is_ahead(self) -> bool:
         """Return whether the storage has checkpoints, and this machine has a newer one than all of them."""
-        folders = {PurePosixPath(name).parent.name for name in self._storage.names(f"{self._run}/checkpoints")}
-        stored = [int(name) for name in folders if name.isdigit()]
-        here = [int(path.name) for path in self.checkpoints()]
-        return bool(stored) and max(here, default=-1) > max(stored)
+        names = self._storage.names(f"{self._run}/{FOLDER}")
+        stored = [steps for name in names if (steps := steps_of(PurePosixPath(name).parent.name)) is not None]
+        return bool(stored) and max(self.checkpoints(), default=-1) > max(stored)
 
     def set_aside(self) -> Path:
         """Rename the run folder on this machine, and return its new path."""
         folder = self._folder / self._run
         return folder.rename(folder.with_name(f"{folder.name}.kept-{time.time_ns()}"))
 
-    def checkpoints(self) -> list[Path]:
-        """Return the folders of the complete checkpoints on this machine, sorted by name."""
-        return sorted(path for path in (self._folder / self._run / "checkpoints").glob("*") if path.name.isdigit())
+    def checkpoints(self) -> dict[int, Path]:
+        """Return the folders of the complete checkpoints on this machine by their agent steps, in ascending order."""
+        return checkpoint_folders(self._folder / self._run)
 
     def _other_files(self) -> Iterator[str]:
         """Yield the names of all files except those of checkpoints."""
         run = self._folder / self._run
         log = self._folder / self._log
-        checkpoints = run / "checkpoints"
+        checkpoints = run / FOLDER
         for path in [log, *run.rglob("*")]:
             if path.is_file() and _is_copied(path) and checkpoints not in path.parents:
                 yield self._name(path)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ga3c_tf.reproduce.drawing.canvas import COLORS, canvas, handles, legend_above, save
 from ga3c_tf.reproduce.drawing.score_plots import color_of, draw_curves, draw_random_policy
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 
 SHOWN = (0.0, 1.5)
 """Lowest and highest share of the gain that is shown; shares outside this range are drawn at its edge."""
@@ -17,7 +17,7 @@ OFFSET = 0.09
 """Distance between the marks at one lag, so that their bars do not overlap; 1 is the distance between two lags."""
 
 
-def lag_picture(rates: dict[str, dict[str, list[Run]]], random: float | None, stem: Path) -> None:
+def lag_picture(rates: dict[str, dict[str, list[RecordedRun]]], random: float | None, stem: Path) -> None:
     """Draw learning curves against time and agent steps, a row for each learning rate, and the measured lag below.
 
     The lag of a setting is drawn as its distribution over the windows of metrics.csv: a box from the first to the third

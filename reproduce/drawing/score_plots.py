@@ -12,7 +12,6 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.ticker import LogLocator
 
-from ga3c_tf.intervals import mean_interval
 from ga3c_tf.reproduce.drawing.canvas import (
     COLORS,
     FONT,
@@ -24,8 +23,9 @@ from ga3c_tf.reproduce.drawing.canvas import (
     save,
     short_number,
 )
-from ga3c_tf.reproduce.runs.curve import Columns
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
+from ga3c_tf.runs.curve import Columns
+from ga3c_tf.trained.intervals import mean_interval
 
 MARKS = {  # marker and color of each method in Table 3; the marks of the paper are open
     "random": ("o", NO_SYSTEM),

@@ -18,7 +18,7 @@ from ga3c_tf.reproduce.drawing.canvas import (
     save,
     short_number,
 )
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
 
 
@@ -189,7 +189,7 @@ def against_speed(rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[s
     save(figure, stem)
 
 
-def adjustment_courses(runs: list[Run], stem: Path) -> None:
+def adjustment_courses(runs: list[RecordedRun], stem: Path) -> None:
     """Draw the accepted numbers of workers and the TPS over time, a column for each game, a line for each seed."""
     games = list(dict.fromkeys(run.spec.game for run in runs)) or [""]
     figure, axes = canvas(2, len(games), 2.6, sharex=True)

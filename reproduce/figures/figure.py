@@ -22,7 +22,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Claim,
     Finding,
 )
-from ga3c_tf.reproduce.runs.run import Run, a3c_has_few_agents, a3c_lacked_processor, seeds_have_one_machine
+from ga3c_tf.reproduce.runs.run import RecordedRun, a3c_has_few_agents, a3c_lacked_processor, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
 Item = TypeVar("Item")
@@ -77,7 +77,7 @@ class Figure:
     games: dict[str, tuple[str, ...]]
     seeds: Callable[[str, str], int]
     specs: Callable[[str, str, int], list[RunSpec]]
-    measures: Callable[[Run], list[Measure]]
+    measures: Callable[[RecordedRun], list[Measure]]
     main: tuple[str, str]
     details: Callable[[Results], list[str]]
     plot: Callable[[Results, Path], None]
@@ -198,17 +198,17 @@ class Figure:
         parts = {game: results.of_game(game) for game in games}
         return {game: part for game, part in parts.items() if part.begun or len(parts) == 1}
 
-    def records(self, runs: Sequence[Run]) -> list[Record]:
+    def records(self, runs: Sequence[RecordedRun]) -> list[Record]:
         """Return the records of these runs. A run that is not finished has one record, with the reason."""
         return [record for run in runs for record in self._records_of(run)]
 
-    def _records_of(self, run: Run) -> list[Record]:
+    def _records_of(self, run: RecordedRun) -> list[Record]:
         if run.finished:
             return [self._record(run, each) for each in self.measures(run)]
         metric, unit = self.main
         return [self._record(run, Measure(metric, float("nan"), unit, "", run.status_text))]
 
-    def _record(self, run: Run, measure: Measure) -> Record:
+    def _record(self, run: RecordedRun, measure: Measure) -> Record:
         spec = run.spec
         measured = not math.isnan(measure.value)
         record = Record(
@@ -244,22 +244,22 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     return found
 
 
-def planned(groups: Mapping[Key, list[Run]]) -> dict[Key, list[Run]]:
+def planned(groups: Mapping[Key, list[RecordedRun]]) -> dict[Key, list[RecordedRun]]:
     """Return the groups without those of added seeds."""
     return {key: runs for key, runs in groups.items() if not any(run.spec.is_added for run in runs)}
 
 
-def once_ended(finding: Finding, runs: Iterable[Run]) -> Finding:
+def once_ended(finding: Finding, runs: Iterable[RecordedRun]) -> Finding:
     """Return the finding, or 'runs missing' with the same numbers if one of the runs has not ended."""
     return finding if all(run.ended for run in runs) else Finding(RUNS_MISSING, finding.because)
 
 
-def on_one_machine(finding: Finding, runs: Iterable[Run]) -> Finding:
+def on_one_machine(finding: Finding, runs: Iterable[RecordedRun]) -> Finding:
     """Return the finding, or 'several machines' with the same numbers if a seed has runs on more than one machine."""
     return finding if seeds_have_one_machine(runs) else Finding(SEVERAL_MACHINES, finding.because)
 
 
-def fair_to_a3c(finding: Finding, runs: Sequence[Run]) -> Finding:
+def fair_to_a3c(finding: Finding, runs: Sequence[RecordedRun]) -> Finding:
     """Return the finding, or undecided if it favors GA3C and a run of A3C could not use all cores.
 
     That is so if it had fewer agents than the machine has cores, or if other processes used the machine.

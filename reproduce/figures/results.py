@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN, Record
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Results:
     budget: str
     command: str
     paper: list[Record]
-    runs: list[Run]
+    runs: list[RecordedRun]
     records: list[Record]
     beside: Sequence[Record] = ()
 
@@ -50,12 +50,12 @@ class Results:
         runs = [run for run in self.runs if run.spec.game == game]
         return dataclasses.replace(self, runs=runs, records=[each for each in self.records if each.game == game])
 
-    def value(self, run: Run, metric: str) -> float | None:
+    def value(self, run: RecordedRun, metric: str) -> float | None:
         """Return the value of a metric of this run, or None if it has none."""
         record = self._by_run.get((run.spec.id, metric))
         return record.value if record else None
 
-    def status(self, run: Run) -> str:
+    def status(self, run: RecordedRun) -> str:
         """Return 'measured', or the recorded reason why a value is missing; 'not run' without a record."""
         return self._statuses.get(run.spec.id, NOT_RUN)
 
@@ -74,28 +74,28 @@ class Results:
         """Whether claims that need a GPU are judged: always, but at `quick` only if a finished run used a GPU."""
         return self.budget != "quick" or any(run.on_gpu for run in self.runs if run.finished)
 
-    def values(self, metric: str, runs: Iterable[Run]) -> list[float]:
+    def values(self, metric: str, runs: Iterable[RecordedRun]) -> list[float]:
         """Return the values of a metric of these runs, leaving out runs without one."""
         return [value for run in runs if (value := self.value(run, metric)) is not None]
 
-    def score(self, run: Run, metric: str, random: float | None = None) -> float | None:
+    def score(self, run: RecordedRun, metric: str, random: float | None = None) -> float | None:
         """Return the score of this run, or None if it has none. A run that diverged scores as the random policy.
 
         Args:
             run: run whose score is returned.
             metric: name of a score in points.
-            random: score of the random policy; None for `Run.random_score`.
+            random: score of the random policy; None for `RecordedRun.random_score`.
         """
         if not run.diverged:
             return self.value(run, metric)
         counted = run.random_score if random is None else random
         return None if math.isnan(counted) else counted
 
-    def scores(self, metric: str, runs: Iterable[Run], random: float | None = None) -> list[float]:
+    def scores(self, metric: str, runs: Iterable[RecordedRun], random: float | None = None) -> list[float]:
         """Return the scores of these runs as `score` gives them, leaving out runs without one."""
         return [score for run in runs if (score := self.score(run, metric, random)) is not None]
 
-    def unfinished(self, runs: Iterable[Run]) -> str:
+    def unfinished(self, runs: Iterable[RecordedRun]) -> str:
         """Return the seed and status of each of these runs that is not finished, as the text of one table cell."""
         return "; ".join(f"seed {run.spec.seed}: {self.status(run)}" for run in runs if not run.finished)
 

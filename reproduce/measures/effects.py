@@ -11,8 +11,8 @@ import numpy as np
 from scipy.stats import rankdata, ttest_1samp
 from scipy.stats import t as t_dist
 
-from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS
+from ga3c_tf.trained.intervals import student_interval
 
 Pair = TypeVar("Pair", bound=Hashable)
 LOOKS = 2

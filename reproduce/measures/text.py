@@ -1,68 +1,24 @@
-"""Numbers, tables and pages as Markdown."""
+"""Numbers and pages of the results as Markdown."""
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
-from ga3c_tf.intervals import mean_interval
 from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS
+from ga3c_tf.trained.intervals import mean_interval
+from ga3c_tf.trained.publishing import markdown
+from ga3c_tf.trained.publishing.markdown import number, table
 
-SINGLE_PRECISION = 1e-7
+__all__ = ["duration", "lines_of", "mean_and_interval", "mean_ci", "number", "table"]
 TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
-"""Folder with the text of the pages, as Jinja2 templates."""
+"""Folder with the text of the pages."""
 
 
 def lines_of(template: str, **values: Any) -> list[str]:
-    """Render a template of `TEMPLATES`, which can use `table`, `number` and `least_seeds`.
-
-    Args:
-        template: file name of the template.
-        values: values of the template's variables.
-
-    Returns:
-        The lines, without empty lines at the start and the end; several empty lines in a row are reduced to one.
-    """
-    text = _environment().get_template(template).render(values)
-    return re.sub(r"\n{3,}", "\n\n", text).strip("\n").split("\n")
-
-
-@functools.cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals["number"] = number
-    environment.globals["least_seeds"] = LEAST_SEEDS
-    environment.globals["table"] = lambda header, rows: "\n".join(table(header, rows))
-    return environment
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table."""
-    cells = [list(header), ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return [f"| {' | '.join(row)} |" for row in cells]
-
-
-def number(value: float | None) -> str:
-    """Format a number with three significant digits; '-' for None.
-
-    From 1000 on, it is a whole number with grouped thousands. A number closer to 0 than `SINGLE_PRECISION` is 0.
-    """
-    if value is None:
-        return "-"
-    if abs(value) < SINGLE_PRECISION:
-        return "0"
-    rounded = float(f"{value:.3g}")
-    return f"{value:,.0f}" if abs(rounded) >= 1000 else f"{value:.3g}"
+    """Return the lines of a template of `TEMPLATES`, which can also use `least_seeds`; see `markdown.lines_of`."""
+    return markdown.lines_of(template, TEMPLATES, least_seeds=LEAST_SEEDS, **values)
 
 
 def duration(seconds: float) -> str:

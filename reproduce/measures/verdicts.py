@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ga3c_tf.intervals import mean_interval
 from ga3c_tf.reproduce.measures.planning import OpenTest
+from ga3c_tf.trained.intervals import mean_interval
 
 HOLDS = "supported"
 FAILS = "not supported"

@@ -12,7 +12,7 @@ from ga3c_tf.reproduce.pages.summary import Summary, counted
 from ga3c_tf.reproduce.results import pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES
-from ga3c_tf.runs.weights import EPISODE
+from ga3c_tf.trained.weights import EPISODE
 
 PRETRAINED = "pong"
 NO_GPU = "no GPU used"

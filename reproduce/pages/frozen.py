@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ga3c_tf.reproduce.measures.verdicts import Claim
 from ga3c_tf.reproduce.pages.changes import CHANGES, Changed
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 
 
 class Frozen(NamedTuple):
@@ -50,7 +50,7 @@ RULES = {
 """The commit for each figure with findings, by name. A name with a comma is for one budget of the figure."""
 
 
-def row(name: str, budget: str, runs: Iterable[Run]) -> list[str] | None:
+def row(name: str, budget: str, runs: Iterable[RecordedRun]) -> list[str] | None:
     """Return a table row: name, commit, day, and the number of finished runs that began before and after the commit.
 
     Args:
@@ -70,7 +70,7 @@ def row(name: str, budget: str, runs: Iterable[Run]) -> list[str] | None:
     return [name, rule.commit, rule.date[:10], str(before), str(len(finished) - before)]
 
 
-def changes(name: str, claims: Iterable[Claim], runs: Iterable[Run]) -> list[tuple[Claim, Changed]]:
+def changes(name: str, claims: Iterable[Claim], runs: Iterable[RecordedRun]) -> list[tuple[Claim, Changed]]:
     """Return the claims whose verdict a change of rules has altered, each with the change.
 
     There are none if all finished runs began after the figure's rules were committed.
@@ -91,7 +91,7 @@ def _rule(name: str) -> Frozen | None:
     return RULES.get(name) or RULES.get(name.split(",")[0])
 
 
-def _began_before(rule: Frozen, run: Run) -> bool:
+def _began_before(rule: Frozen, run: RecordedRun) -> bool:
     return datetime.fromisoformat(run.sessions[0]["started"]) < datetime.fromisoformat(rule.date)
 
 

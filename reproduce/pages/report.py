@@ -28,7 +28,7 @@ from ga3c_tf.reproduce.results import comparison, pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import comparable
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, described
-from ga3c_tf.runs.published import REGISTRY
+from ga3c_tf.trained.pretrained import REGISTRY, registry_of
 
 PAGE = "README.md"
 HISTORY = "HISTORY.md"
@@ -117,7 +117,7 @@ def _texts(folder: ResultsFolder) -> dict[Path, str]:
     if folder.published:
         history = lines_of("history.md", changes=summary.changes, verdicts=_by_word(summary))
         texts[folder.path / HISTORY] = "\n".join(history) + "\n"
-        if registry := pretrained.registry(folder.path / "weights"):
+        if registry := registry_of(folder.path / "weights"):
             texts[folder.path / "weights" / REGISTRY] = registry
     return texts | front_page.texts(folder, summary)
 

@@ -30,7 +30,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 )
 from ga3c_tf.reproduce.pages import frozen
 from ga3c_tf.reproduce.results.folder import ResultsFolder
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import BUDGETS, is_atari
 
 NOTHING = "not run"
@@ -253,7 +253,7 @@ def _more_seeds(results: Results) -> str:
     return f"at least {least} seeds ({duration(missing + further)} more)" if missing + further else "not estimated"
 
 
-def _seconds(run: Run) -> float:
+def _seconds(run: RecordedRun) -> float:
     """Return the seconds that a run has trained, or is estimated to take if it has not ended."""
     return 3600 * run.hours if run.ended else run.spec.seconds
 
@@ -291,7 +291,7 @@ def outcomes(folder: ResultsFolder, results: Results) -> str:
     return ", ".join(f"{count} {status}" for status, count in statuses.items())
 
 
-def _kind(results: Results, run: Run) -> str:
+def _kind(results: Results, run: RecordedRun) -> str:
     """Return the outcome that `outcomes` counts the run under, unless it is superseded."""
     recorded = results.status(run)
     if not run.finished:

@@ -12,11 +12,11 @@ from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.effects import Effect, paired_effect, welch_effect
 from ga3c_tf.reproduce.measures.judging import judged
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.runs.run import Run, comparable
+from ga3c_tf.reproduce.runs.run import RecordedRun, comparable
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
 
 
-def by_setting(runs: Iterable[Run]) -> dict[RunSpec, list[Run]]:
+def by_setting(runs: Iterable[RecordedRun]) -> dict[RunSpec, list[RecordedRun]]:
     """Group runs by setting: runs of a group differ only in seed, method and random play."""
     return grouped(runs, lambda run: replace(run.spec.plain, seed=0, random_play=False))
 
@@ -72,7 +72,7 @@ def _effect(setting: RunSpec, ours: Mapping[int, float], theirs: Mapping[int, fl
     return welch_effect([*ours.values()], [*theirs.values()])
 
 
-def _changed_speed(runs: Iterable[Run]) -> set[int]:
+def _changed_speed(runs: Iterable[RecordedRun]) -> set[int]:
     """Return the seeds between whose runs the speed of the machine changed, by their calibrations."""
     seeds = grouped((run for run in runs if run.finished), lambda run: run.spec.seed)
     return {seed for seed, each in seeds.items() if not comparable(each)}
@@ -91,7 +91,7 @@ def _names(settings: Iterable[RunSpec]) -> dict[RunSpec, str]:
     return names
 
 
-def _values(results: Results, figure: Figure, runs: Iterable[Run]) -> dict[int, float]:
+def _values(results: Results, figure: Figure, runs: Iterable[RecordedRun]) -> dict[int, float]:
     """Return the main number of each seed; if it is a score, a diverged run scores as the random policy."""
     metric, unit = figure.main
     number_of = results.score if unit == "points" else results.value

@@ -24,7 +24,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, read_paper
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import Record, read_records, write_records
 from ga3c_tf.reproduce.results import comparison
-from ga3c_tf.reproduce.runs.run import Run, remove_run
+from ga3c_tf.reproduce.runs.run import RecordedRun, remove_run
 from ga3c_tf.reproduce.runs.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
 
 DEFAULT = {**dict.fromkeys(BUDGETS, Path("results")), "smoke": Path("runs/smoke")}
@@ -178,7 +178,7 @@ class ResultsFolder:
             return {}
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
-        commits = {spec: run.commit for spec in specs if (run := Run.of(spec, self.runs)).finished}
+        commits = {spec: run.commit for spec in specs if (run := RecordedRun.of(spec, self.runs)).finished}
         found: dict[str, list[RunSpec]] = {}
         for reason, falsified in entries:
             of_entry = [spec for spec, commit in commits.items() if (spec.id, commit) in falsified.items()]
@@ -200,15 +200,18 @@ class ResultsFolder:
         if falsified:
             say(f"{len(falsified)} of the runs are superseded: removed, to be measured again")
 
-    def left(self, specs: Iterable[RunSpec]) -> list[Run]:
+    def left(self, specs: Iterable[RunSpec]) -> list[RecordedRun]:
         """Return the runs that are still to be made or resumed; superseded runs count as not made."""
         runs = self._runs_of(list(specs))
         return [run for run in runs if not run.ended]
 
-    def _runs_of(self, specs: Sequence[RunSpec]) -> list[Run]:
+    def _runs_of(self, specs: Sequence[RunSpec]) -> list[RecordedRun]:
         """Return the runs of these specifications; superseded runs count as not made."""
         falsified = self._superseded_specs(specs)
-        return [Run.not_made(spec, self.runs) if spec in falsified else Run.of(spec, self.runs) for spec in specs]
+        return [
+            RecordedRun.not_made(spec, self.runs) if spec in falsified else RecordedRun.of(spec, self.runs)
+            for spec in specs
+        ]
 
     def _superseded_specs(self, specs: Iterable[RunSpec]) -> set[RunSpec]:
         return {spec for falsified in self.superseded(specs).values() for spec in falsified}

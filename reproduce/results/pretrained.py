@@ -1,9 +1,8 @@
-"""The table of the published weights, with their scores beside the paper's, and the list of their files."""
+"""The table of the published weights, with their scores beside the paper's."""
 
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -14,9 +13,8 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.measures.records import Record
 from ga3c_tf.reproduce.measures.text import number, table
 from ga3c_tf.reproduce.runs.specs import GAMES
-from ga3c_tf.runs.weights import FILE, SCORE
+from ga3c_tf.trained.weights import CARD, SCORE
 
-CARD = "README.md"
 AGAIN = "again.csv"
 """File with further evaluations of the weights beside it, with other seeds than those of their cards."""
 PAPERS = "GA3C (1 day, GPU)"
@@ -124,13 +122,3 @@ def _again(file: Path) -> dict[str, list[Score]]:
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{file} is damaged; it needs the columns weights, episodes, mean, low and high") from None
     return evaluations
-
-
-def registry(weights: Path) -> str:
-    """Return the text of registry.txt: the path of each file of weights, and its SHA-256.
-
-    Args:
-        weights: folder with one folder for each set of weights.
-    """
-    files = sorted(weights.glob(f"*/{FILE}"))
-    return "".join(f"{file.relative_to(weights)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n" for file in files)

@@ -22,10 +22,10 @@ from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import end_with_parent, process_group
 from ga3c_tf.host.signals import ENDING
-from ga3c_tf.reproduce.runs.curve import curve_of, write_curve
-from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RUN_FILE, Run, read_run, remove_run
+from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RUN_FILE, RecordedRun, read_run, remove_run
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.curve import curve_of, write_curve
 from ga3c_tf.runs.folder import read_sessions
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_last_rows
 
@@ -58,7 +58,7 @@ def execute_run(
     say: Callable[[str], None] = print,
     wait: bool = True,
     begin: Callable[[], None] = lambda: None,
-) -> Run:
+) -> RecordedRun:
     """Execute a run in the folder `runs`/<id of the run>, or continue it there.
 
     A run that is finished is left alone, and so is a run that diverged, since this is a result. Any other run is
@@ -83,7 +83,7 @@ def execute_run(
         _execute(spec, runs, force, say, wait, begin)
     except OSError as error:
         say(f"{spec.id}: {error.filename or runs}: {error.strerror or error}; the same command again goes on from here")
-    return Run.of(spec, runs)
+    return RecordedRun.of(spec, runs)
 
 
 def _execute(
@@ -94,7 +94,7 @@ def _execute(
     lock.parent.mkdir(parents=True, exist_ok=True)
     with locked(lock, say, wait):
         # 1. Leave a finished or diverged run alone.
-        if not force and Run.of(spec, runs).ended:
+        if not force and RecordedRun.of(spec, runs).ended:
             return
         begin()
         # 2. Prepare what an earlier try left for resuming, set it aside or remove it.
@@ -112,7 +112,7 @@ def _prepare_folder(spec: RunSpec, runs: Path, force: bool, say: Callable[[str],
     folder = runs / spec.id
     if force:
         remove_run(folder)
-    elif Run.of(spec, runs).resumable:
+    elif RecordedRun.of(spec, runs).resumable:
         (folder / RUN_FILE).unlink(missing_ok=True)
     elif (folder / "config.json").exists() and read_run(folder).get("status") == FAILED:
         aside = folder.with_name(f"{folder.name}.failed-{time.time_ns()}")

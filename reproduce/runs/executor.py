@@ -14,14 +14,14 @@ from ga3c_tf.files import Locked
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.runs.execute import execute_run
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
 
 class Executor(Protocol):
     """Executes runs, each by `execute_run`, which is safe to repeat."""
 
-    def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
+    def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[RecordedRun]:
         """Execute all runs; a run that fails does not end the others.
 
         Args:
@@ -49,15 +49,15 @@ class LocalExecutor:
     def __init__(self, say: Callable[[str], None]):
         self._say = say
 
-    def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[Run]:
+    def execute(self, specs: Sequence[RunSpec], runs: Path, force: bool) -> list[RecordedRun]:
         """Execute the runs as described for `Executor.execute`."""
-        done = {spec: not force and Run.of(spec, runs).ended for spec in specs}
+        done = {spec: not force and RecordedRun.of(spec, runs).ended for spec in specs}
         left = sum(spec.seconds for spec in specs if not done[spec])
         self._say(f"{sum(done.values())} of {len(specs)} runs have ended; about {duration(left)} left")
         self._warn_of_idle_cores([spec for spec in specs if not done[spec]])
         estimated = 0.0
         start = time.monotonic()
-        results: dict[RunSpec, Run] = {}
+        results: dict[RunSpec, RecordedRun] = {}
         waiting = deque(sorted(specs, key=order))
         busy_in_a_row = 0
         while waiting:

@@ -18,10 +18,11 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration, agree
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
-from ga3c_tf.reproduce.runs.curve import Columns, read_curve
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.reproduce.runs.steady import steady_rates
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.curve import Columns, read_curve
+from ga3c_tf.runs.folder import cores_of, has_checkpoint, machine_of
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, read_columns
 
 FINISHED = "finished"
@@ -43,7 +44,7 @@ LEAST_CPU = 0.5
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """A run and its outcome.
 
     Attributes:
@@ -57,12 +58,12 @@ class Run:
     result: dict
 
     @classmethod
-    def of(cls, spec: RunSpec, runs: Path) -> Run:
+    def of(cls, spec: RunSpec, runs: Path) -> RecordedRun:
         """Return the run of this specification in the folder `runs`."""
         return cls(spec, runs / spec.id, read_run(runs / spec.id))
 
     @classmethod
-    def not_made(cls, spec: RunSpec, runs: Path) -> Run:
+    def not_made(cls, spec: RunSpec, runs: Path) -> RecordedRun:
         """Return the run of this specification as one that was never made, with a folder that does not exist."""
         return cls(spec, runs / "not made" / spec.id, {})
 
@@ -83,12 +84,8 @@ class Run:
 
     @property
     def resumable(self) -> bool:
-        """Whether the run folder has a checkpoint from which the training can continue.
-
-        After a kill, this may be a checkpoint that was about to be replaced: 'replaced-<agent steps>'.
-        """
-        names = (path.name.removeprefix("replaced-") for path in (self.path / "checkpoints").glob("*"))
-        return any(name.isdigit() for name in names)
+        """Whether the run folder has a checkpoint from which the training can continue."""
+        return has_checkpoint(self.path)
 
     @property
     def outcome(self) -> str:
@@ -173,7 +170,7 @@ class Run:
 
         It does not depend on whether a GPU was used: on one machine, GA3C may use the GPU and A3C not.
         """
-        cores = [f"{_cores_of(each)} {json.dumps(each.get('processor'), sort_keys=True)}" for each in self.sessions]
+        cores = [f"{cores_of(each)} {json.dumps(each.get('processor'), sort_keys=True)}" for each in self.sessions]
         return "; ".join(dict.fromkeys(cores))
 
     @property
@@ -233,12 +230,12 @@ class Run:
         return steady_rates(self.metrics, starts, after_s)
 
 
-def comparable(runs: Iterable[Run]) -> bool:
+def comparable(runs: Iterable[RecordedRun]) -> bool:
     """Return whether the speeds of finished runs may be compared: all known calibrations of their machines agree."""
     return agree(calibration for run in runs for calibration in run.calibrations)
 
 
-def make_a_pair(one: Run, other: Run) -> bool:
+def make_a_pair(one: RecordedRun, other: RecordedRun) -> bool:
     """Return whether the speeds of two finished runs may be compared as a pair.
 
     They must have the same seed and machine, and calibrations that agree or starts within `AT_ONE_TIME_S`.
@@ -248,7 +245,7 @@ def make_a_pair(one: Run, other: Run) -> bool:
     return comparable([one, other]) or abs(one.started_s - other.started_s) <= AT_ONE_TIME_S
 
 
-def seeds_have_one_machine(runs: Iterable[Run]) -> bool:
+def seeds_have_one_machine(runs: Iterable[RecordedRun]) -> bool:
     """Return whether the finished runs of each seed were made on one machine, so that its speed favors none of them."""
     machines: dict[int, set[str]] = {}
     for run in runs:
@@ -257,7 +254,7 @@ def seeds_have_one_machine(runs: Iterable[Run]) -> bool:
     return all(len(each) == 1 for each in machines.values())
 
 
-def a3c_has_few_agents(runs: Iterable[Run]) -> bool:
+def a3c_has_few_agents(runs: Iterable[RecordedRun]) -> bool:
     """Return whether a finished run of A3C had fewer agents than cores, so that it could not use the whole machine."""
     return any(
         run.spec.config.num_agents < session["cores"]
@@ -267,13 +264,13 @@ def a3c_has_few_agents(runs: Iterable[Run]) -> bool:
     )
 
 
-def a3c_lacked_processor(runs: Iterable[Run]) -> bool:
+def a3c_lacked_processor(runs: Iterable[RecordedRun]) -> bool:
     """Return whether a finished run of A3C is known to have used less than `LEAST_CPU` of the cores."""
     used = [run.result.get("cpu_utilization") for run in runs if run.finished and run.spec.system == "a3c"]
     return any(share is not None and share < LEAST_CPU for share in used)
 
 
-def made_together(runs: Iterable[Run]) -> bool:
+def made_together(runs: Iterable[RecordedRun]) -> bool:
     """Return whether some finished runs trained at the same time, which makes their times longer than alone.
 
     Runs that were resumed are left out, since their pauses are not recorded.
@@ -325,13 +322,3 @@ def remove_run(folder: Path) -> None:
 
 def _last(values: np.ndarray) -> float:
     return float(values[-1]) if len(values) else 0.0
-
-
-def machine_of(session: dict) -> str:
-    """Return the machine of a session, in words."""
-    gpus = ", ".join(session["gpus"]) if "GPU" in session["device"].upper() else "no GPU used"
-    return f"{_cores_of(session)}, {gpus}"
-
-
-def _cores_of(session: dict) -> str:
-    return f"{session['cores']} core{'' if session['cores'] == 1 else 's'} of {session['cpu']}"

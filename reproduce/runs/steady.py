@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ga3c_tf.reproduce.runs.curve import Columns
+from ga3c_tf.runs.curve import Columns
 
 AVERAGED = (
     "prediction_batch",
@@ -28,7 +28,7 @@ AVERAGED = (
 
 
 def steady_rates(metrics: Columns, starts: Sequence[float], after_s: float) -> dict[str, float]:
-    """Return the rates and means that `Run.steady` describes.
+    """Return the rates and means that `RecordedRun.steady` describes.
 
     Args:
         metrics: the columns of metrics.csv.

@@ -66,7 +66,7 @@ def stopped(group):
 def test_the_system_works_only_while_it_is_measured_and_leaves_nothing(tmp_path):
     with (
         children_of(bench),
-        bench.System(CARTPOLE.replace(device="cpu"), tmp_path, window_s=0.2, minutes=2) as system,
+        bench.TrainingProcess(CARTPOLE.replace(device="cpu"), tmp_path, window_s=0.2, minutes=2) as system,
     ):
         group = system._process.pid
         system.warm_up(0.2)
@@ -100,7 +100,7 @@ def test_no_window_covers_a_stop(times, seconds):
 
 
 def test_a_system_is_warm_once_it_has_made_an_update(monkeypatch):
-    system = object.__new__(bench.System)
+    system = object.__new__(bench.TrainingProcess)
     course = []
     rows = iter([[], [{"agent_steps": "640", "updates": "0"}], [{"agent_steps": "645", "updates": "1"}]])
     monkeypatch.setattr(system, "_rows", lambda: next(rows))
@@ -114,14 +114,14 @@ def test_a_system_that_ends_tells_why(tmp_path):
     with (
         children_of(bench),
         pytest.raises(UserError, match="unknown environment 'Nowhere-v0'"),
-        bench.System(CARTPOLE.replace(env_id="Nowhere-v0"), tmp_path, 0.2, 1) as system,
+        bench.TrainingProcess(CARTPOLE.replace(env_id="Nowhere-v0"), tmp_path, 0.2, 1) as system,
     ):
         system.warm_up(0.1)
     budget = CARTPOLE.replace(device="cpu", steps=100)
     with (
         children_of(bench),
         pytest.raises(RuntimeError, match=r"the system ended, exit code 0(.|\n)*budget reached"),
-        bench.System(budget, tmp_path, 0.2, 1) as system,
+        bench.TrainingProcess(budget, tmp_path, 0.2, 1) as system,
     ):
         system.warm_up(1)
         system.measure(1)
@@ -133,7 +133,7 @@ from ga3c_tf.bench import system as bench
 from ga3c_tf.config import Config
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 config = Config(env_id="CartPole-v1", seed=0, num_agents=2, device="cpu")
-system = bench.System(config, pathlib.Path(sys.argv[1]), 0.2, minutes=60)
+system = bench.TrainingProcess(config, pathlib.Path(sys.argv[1]), 0.2, minutes=60)
 system.warm_up(0.1)
 if sys.argv[2] == "working":
     system._signal(signal.SIGCONT)

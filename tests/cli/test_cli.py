@@ -498,7 +498,7 @@ def test_evaluate_gives_the_same_scores_for_the_same_seed(run):
 @pytest.mark.parametrize("option", ["--sample", "--greedy"])
 def test_the_evaluated_agent_samples_its_actions_unless_it_is_greedy(handlers, monkeypatch, option):
     """In many copies of one state a greedy agent takes one action only."""
-    from ga3c_tf.evaluation import Evaluation
+    from ga3c_tf.trained.evaluation import Evaluation
 
     evaluated = []
 
@@ -506,7 +506,7 @@ def test_the_evaluated_agent_samples_its_actions_unless_it_is_greedy(handlers, m
         evaluated.append(agent)
         return Evaluation([0.0] * episodes, 0, most_steps)
 
-    monkeypatch.setattr("ga3c_tf.evaluation.evaluate", play)
+    monkeypatch.setattr("ga3c_tf.trained.evaluation.evaluate", play)
     cli.main(["evaluate", "minatar_breakout", "--episodes", "1", option], standalone_mode=False)
     [agent] = evaluated
     actions = agent.act(np.zeros((200, 10, 10, 4), np.uint8))

@@ -187,3 +187,28 @@ def test_the_limit_of_open_files_is_raised_as_far_as_needed(monkeypatch, limits,
     monkeypatch.setattr(resource, "setrlimit", lambda kind, values: set_limits.append(values))
     assert open_files_allowed(2000) == allowed
     assert set_limits == ([set_to] if set_to else [])
+
+
+@pytest.mark.parametrize(
+    ("changed", "dirty"),
+    [("ga3c_tf/host/machine.py", True), ("beside/templates/page.md", True), ("docs/page.md", False)],
+)
+def test_a_changed_source_is_noticed_also_in_a_package_beside_this_one(tmp_path, monkeypatch, changed, dirty):
+    """Runs are recorded as dirty if the source that made them is not what was committed."""
+
+    def git(*words):
+        identity = ("-c", "user.name=x", "-c", "user.email=x@x")
+        subprocess.run(["git", "-C", tmp_path, *identity, *words], check=True, capture_output=True)
+
+    for name in ("ga3c_tf/host/machine.py", "ga3c_tf/__init__.py", "beside/__init__.py", "docs/page.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("before")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "all")
+    monkeypatch.setattr(machine, "PACKAGE", tmp_path / "ga3c_tf")
+    before = machine.source_version()
+    assert len(before["commit"]) == 40 and before["dirty"] is False
+    (tmp_path / changed).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / changed).write_text("after")
+    assert machine.source_version() == {"commit": before["commit"], "dirty": dirty}

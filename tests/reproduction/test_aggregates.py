@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import trim_mean
 
-from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.figures.lag.corrections import (
     ADDED_SEEDS,
     CLAIM_CONFIDENCE,
@@ -24,6 +23,7 @@ from ga3c_tf.reproduce.measures.aggregates import (
     stratified_interquartile_mean,
 )
 from ga3c_tf.reproduce.measures.verdicts import NO_DIFFERENCE
+from ga3c_tf.trained.intervals import student_interval
 
 
 def test_the_interquartile_mean_is_that_of_the_middle_half():

@@ -15,7 +15,7 @@ from invented_runs import Drawn
 from ga3c_tf.reproduce.figures.learning import learning_curves, sample_efficiency, speed, wall_clock
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.throughput import fixed_numbers, pps, queues
-from ga3c_tf.reproduce.figures.throughput.fixed_numbers import NUMBERS, Conditions
+from ga3c_tf.reproduce.figures.throughput.fixed_numbers import NUMBERS, WorkersAndSeed
 from ga3c_tf.reproduce.measures.effects import judged_again, paired_effect, welch_effect
 from ga3c_tf.reproduce.measures.judging import effect_verdict
 from ga3c_tf.reproduce.measures.random_policy import RandomPolicy
@@ -242,7 +242,7 @@ def games_drawn(rng, effects, scatter=0.04):
         for seed, workers in product((1, 2, 3, 4), product(*NUMBERS)):
             more = [count == large for count, (_, large) in zip(workers, NUMBERS, strict=True)]
             tps = 90 * np.prod(np.where(more, factors, 1.0)) * math.exp(scatter * rng.normal())
-            speeds[Conditions(workers, seed)] = tps
+            speeds[WorkersAndSeed(workers, seed)] = tps
         known[game] = speeds
     return fixed_numbers.different(known).verdict
 

@@ -11,7 +11,7 @@ from ga3c_tf.reproduce.figures.throughput import pps, utilization
 from ga3c_tf.reproduce.measures.effects import paired_effect
 from ga3c_tf.reproduce.measures.judging import holm
 from ga3c_tf.reproduce.results.folder import ResultsFolder
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 
 ROOT = Path(__file__).parents[2]
 STARTED_S = 11.0
@@ -113,7 +113,7 @@ def effect_of_all(specs, folder, name):
     """Return the effect on the slopes of a share over the networks, for each seed over those that were run."""
     slopes = {}
     for seed in {spec.seed for spec in specs}:
-        runs = [Run.of(spec, folder.runs) for spec in specs if spec.seed == seed]
+        runs = [RecordedRun.of(spec, folder.runs) for spec in specs if spec.seed == seed]
         shares = {place: run.result[name] for place, run in enumerate(runs) if run.finished}
         slopes[seed], _ = np.polyfit(list(shares), np.log(list(shares.values())), 1)
     assert sorted(slopes) == [1, 2, 3, 4, 5]

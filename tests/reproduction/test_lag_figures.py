@@ -10,7 +10,6 @@ import pytest
 from invented_runs import SESSION, Drawn, failed, invent, labelled, made, of_session
 from scipy.stats import ttest_ind
 
-from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.drawing import lag_plots
 from ga3c_tf.reproduce.figures.lag import corrections, divergences, lag_boundary, minimum_batch, policy_lag, tolerance
 from ga3c_tf.reproduce.figures.lag.minimum_batch import SHORT, Label
@@ -26,9 +25,10 @@ from ga3c_tf.reproduce.measures.verdicts import (
     SEVERAL_MACHINES,
     TOO_SHORT,
 )
-from ga3c_tf.reproduce.runs.curve import write_curve
 from ga3c_tf.reproduce.runs.specs import ADDED
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.curve import write_curve
+from ga3c_tf.trained.intervals import student_interval
 
 GAME = "minatar_breakout"
 

@@ -55,10 +55,10 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Finding,
 )
 from ga3c_tf.reproduce.pages.summary import summarize
-from ga3c_tf.reproduce.runs.curve import write_curve
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, GAMES, NINE_GAMES
 from ga3c_tf.runs import outcomes
+from ga3c_tf.runs.curve import write_curve
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
 
 PAPERS_SCORES = (218.0, 92.0, 7386.0, 5643.0, 1978.0, 18.0, 14966.0, 1706.0, 8623.0)
@@ -502,11 +502,11 @@ def test_the_start_of_later_sessions_does_not_count_in_a_race(folder):
     times = [1.0, 5.0, 10.0, 16.0, 20.0]
     curve = {"time_s": times, "agent_steps": times, "episodes": [100] * 5, "rolling_score": [1, 50, 90, 100, 160]}
     write_curve(run.path, curve)
-    [seconds, *_] = wall_clock.measures(Run.of(spec, folder.runs))
+    [seconds, *_] = wall_clock.measures(RecordedRun.of(spec, folder.runs))
     assert seconds.value == 20.0 - 1.0 - 6.0
     sessions = [SESSION, *({**SESSION, "time_s": start} for start in (10.0, 12.0, 12.0))]  # two ended before an episode
     (run.path / "run.json").write_text(json.dumps({**run.result, "sessions": sessions}))
-    [seconds, *_] = wall_clock.measures(Run.of(spec, folder.runs))
+    [seconds, *_] = wall_clock.measures(RecordedRun.of(spec, folder.runs))
     assert seconds.value == 20.0 - 1.0 - 6.0
 
 

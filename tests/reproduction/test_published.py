@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ga3c_tf.reproduce.results.publish import without_places
+from ga3c_tf.trained.publishing.card import without_places
 
 RESULTS = Path(__file__).parents[2] / "results"
 CARDS = sorted((RESULTS / "weights").glob("*/README.md"))

@@ -21,7 +21,7 @@ from tiny_runs import quiet, saved_steps, tiny
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.runs.executor import LocalExecutor, order
-from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run
+from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 
@@ -179,8 +179,8 @@ def test_a_run_that_fails_for_its_own_reason_is_recorded_and_not_repeated(cluste
     assert execute(cluster, [good], tmp_path / "runs")[0].finished  # finished: left alone
     assert before == {path: path.stat().st_mtime_ns for path in done[1].path.rglob("*")}
     execute(cluster, [good], tmp_path / "runs", force=True)
-    assert before.keys() != set(done[1].path.rglob("*")) and Run.of(good, tmp_path / "runs").finished
-    assert len(Run.of(good, tmp_path / "runs").sessions) == 1
+    assert before.keys() != set(done[1].path.rglob("*")) and RecordedRun.of(good, tmp_path / "runs").finished
+    assert len(RecordedRun.of(good, tmp_path / "runs").sessions) == 1
 
 
 def test_what_the_cluster_can_never_meet_is_refused_at_once(cluster, tmp_path):
@@ -224,7 +224,7 @@ def test_a_signal_has_every_run_saved_and_ended(cluster, tmp_path):
     assert saved_steps(stored) == 0
     assert "saves a checkpoint" in interrupt(process, signal.SIGTERM)
     assert not processes_of(spec)
-    run = Run.of(spec, tmp_path / "out" / "runs")
+    run = RecordedRun.of(spec, tmp_path / "out" / "runs")
     assert saved_steps(run.path) == saved_steps(stored) > 0
     assert run.status_text == "not finished"
 
@@ -254,7 +254,7 @@ def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
     assert processes_of(spec)
     said = start(cluster, tmp_path / "runs", spec).communicate(timeout=120)[0]
     assert said.count(f"{spec.id}: on ") == 1 and said.splitlines()[-1] == FINISHED
-    run = Run.of(spec, tmp_path / "runs")
+    run = RecordedRun.of(spec, tmp_path / "runs")
     assert len(run.sessions) == 1
     check_curves(run)
 
@@ -293,7 +293,7 @@ def test_tries_without_progress_come_to_an_end(tmp_path, monkeypatch):
     lost = (INTERRUPTED, "WorkerCrashedError: it died", 0)
     status, lines, left, _ = lead(tmp_path, [lost] * 9)
     assert (status, left) == (INTERRUPTED, 6) and "it died; tried again" in lines[0]
-    run = Run.of(tiny(1), tmp_path / "runs")
+    run = RecordedRun.of(tiny(1), tmp_path / "runs")
     assert run.status_text.startswith(
         "interrupted: 3 tries in a row were lost without a new checkpoint; the last one: Worker"
     )
@@ -475,6 +475,24 @@ def test_a_run_that_has_come_further_here_than_in_the_storage_is_told(tmp_path):
     assert [path.name for path in run.folder.glob("checkpoints/*")] == [f"{1:012d}"]
     _collect([mirror], said.append)
     assert len(said) == 1
+
+
+def test_a_checkpoint_that_was_about_to_be_replaced_is_stored(tmp_path):
+    """A kill between two renames leaves it under another name, which is the only checkpoint of this run."""
+    run = LiveRun(tmp_path / "here")
+    storage = Storage(str(tmp_path / "storage"))
+    mirror = Mirror(storage, tmp_path / "here", "x")
+    run.save()
+    mirror.push()
+    checkpoint = run.folder / "checkpoints" / f"{1:012d}"
+    checkpoint.rename(checkpoint.with_name(f"replaced-{checkpoint.name}"))
+    mirror.push()
+    assert storage.names("runs/x/checkpoints") and not mirror.is_ahead()
+    elsewhere = Mirror(storage, tmp_path / "elsewhere", "x")
+    elsewhere.pull()
+    assert list(elsewhere.checkpoints()) == [1]
+    run.save()
+    assert mirror.is_ahead()
 
 
 @pytest.mark.parametrize("kind", ["folder", "memory"])

@@ -29,7 +29,7 @@ from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs import execute, executor, specs
 from ga3c_tf.reproduce.runs.executor import LocalExecutor
-from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, Run
+from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RecordedRun
 from ga3c_tf.reproduce.runs.specs import run_spec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_rows
@@ -182,7 +182,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
     process.wait()
     while any(map(alive, training)):  # the kernel has told it to end
         time.sleep(0.05)
-    assert Run.of(first, runs).finished and Run.of(endless, runs).status_text.startswith("not finished")
+    assert RecordedRun.of(first, runs).finished and RecordedRun.of(endless, runs).status_text.startswith("not finished")
     untouched = mtimes(runs / first.id)
     before = saved_steps(folder)
     assert before > 0
@@ -194,7 +194,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
 
     assert "finished finished" in start(runs, [first, endless]).communicate()[0]
     assert mtimes(runs / first.id) == untouched
-    run = Run.of(endless, runs)
+    run = RecordedRun.of(endless, runs)
     assert run.finished and len(run.sessions) == 2 and "resume" in run.sessions[1]["command"]
     assert run.agent_steps >= before + 200
     assert (run.metrics["agent_steps"][1:] >= run.metrics["agent_steps"][:-1]).all()
@@ -353,7 +353,7 @@ def test_two_at_once_run_it_once(tmp_path):
     spec = tiny(1, steps=2000)
     both = [start(runs, [spec]) for _ in range(2)]
     assert all("finished" in process.communicate()[0].splitlines()[-1] for process in both)
-    assert len(Run.of(spec, runs).sessions) == 1
+    assert len(RecordedRun.of(spec, runs).sessions) == 1
 
 
 # failures
@@ -370,7 +370,7 @@ def test_a_failed_run_is_recorded_and_the_rest_go_on(tmp_path, monkeypatch):
     assert [run.result["ended"] for run in runs] == [outcomes.BAD_INPUT, outcomes.STEPS]
     assert runs[0].status_text.startswith("failed: train: unknown environment 'ALE/Gone-v5'")
     assert f"[1/2] {runs[0].status_text}; about" in said[2] and "0 s left" in said[-1]
-    records = FIGURES["tps"].records([*runs, Run.of(tiny(3), tmp_path / "runs")])
+    records = FIGURES["tps"].records([*runs, RecordedRun.of(tiny(3), tmp_path / "runs")])
     statuses = [record.status for record in records if record.metric == "tps"]
     assert statuses == [runs[0].status_text, MEASURED, NOT_RUN]
     assert [record.value is None for record in records if record.metric == "tps"] == [True, False, True]
@@ -386,7 +386,7 @@ def test_a_failed_run_is_recorded_and_the_rest_go_on(tmp_path, monkeypatch):
     ],
 )
 def test_the_exit_code_is_1_where_a_run_has_no_result(tmp_path, monkeypatch, capsys, results, code, said):
-    runs = [Run(tiny(seed), tmp_path, result) for seed, result in enumerate(results)]
+    runs = [RecordedRun(tiny(seed), tmp_path, result) for seed, result in enumerate(results)]
     monkeypatch.setattr(command, "reproduce", lambda *arguments: runs)
     monkeypatch.setattr("ga3c_tf.cli.figures.exit_on_signals", lambda: None)
     monkeypatch.setattr(sys, "argv", ["ga3c-tf", "reproduce", "--figure", "scores", "--budget", "smoke"])
@@ -541,7 +541,7 @@ def test_a_result_that_cannot_be_written_ends_neither_the_rest_nor_the_run(tmp_p
 
     monkeypatch.setattr(execute, "_call", call)
     monkeypatch.setattr(execute, "write_aside", write)
-    monkeypatch.setattr("ga3c_tf.reproduce.runs.curve.write_aside", write)
+    monkeypatch.setattr("ga3c_tf.runs.curve.write_aside", write)
     first, second = LocalExecutor(said.append).execute(specs, runs, False)
     assert not first.finished and second.finished
     assert any("No space left on device; the same command again goes on" in line for line in said)
@@ -561,7 +561,7 @@ def test_a_damaged_result_is_refused_by_name(tmp_path):
     (tmp_path / spec.id).mkdir()
     (tmp_path / spec.id / "run.json").write_text('{"status": "finished"}')
     with pytest.raises(UserError, match=r"run\.json is damaged: it lacks"):
-        Run.of(spec, tmp_path)
+        RecordedRun.of(spec, tmp_path)
 
 
 # the command
@@ -699,7 +699,7 @@ def test_runs_of_one_seed_come_together_in_random_order(monkeypatch, tmp_path):
 
     def made_up(spec, runs, *options):
         made.append(spec)
-        return Run(spec, runs / spec.id, {"status": "finished", "reason": "", "ended": "", "spec": {}})
+        return RecordedRun(spec, runs / spec.id, {"status": "finished", "reason": "", "ended": "", "spec": {}})
 
     monkeypatch.setattr(executor, "execute_run", made_up)
     asked = [run_spec("cartpole", seed, learning_rate=rate / 1e4, steps=10) for rate in range(1, 11) for seed in (1, 2)]

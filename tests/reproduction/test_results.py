@@ -25,9 +25,9 @@ from ga3c_tf.reproduce.pages.changes import CHANGES
 from ga3c_tf.reproduce.pages.report import stale_pages
 from ga3c_tf.reproduce.pages.summary import summarize
 from ga3c_tf.reproduce.results.folder import NONE, ResultsFolder
-from ga3c_tf.reproduce.runs.run import Run, read_run
+from ga3c_tf.reproduce.runs.run import RecordedRun, read_run
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec
-from ga3c_tf.runs.weights import FILE, MOST_BYTES
+from ga3c_tf.trained.weights import FILE, MOST_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ResultsFolder(ROOT / "results")
@@ -103,7 +103,7 @@ def test_every_file_of_records_belongs_to_a_figure():
 @functools.cache
 def run_called(name):
     """The run with this id, read once for all of its records."""
-    return Run.of(RunSpec.from_values(read_run(RESULTS.runs / name)["spec"]), RESULTS.runs)
+    return RecordedRun.of(RunSpec.from_values(read_run(RESULTS.runs / name)["spec"]), RESULTS.runs)
 
 
 @pytest.mark.parametrize("file", MEASURED_FILES, ids=lambda file: file.stem)

@@ -27,7 +27,7 @@ from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.pages.summary import summarize
 from ga3c_tf.reproduce.results import comparison
 from ga3c_tf.reproduce.results.folder import METHODS, ResultsFolder
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 
 
 def test_what_failed_and_what_was_not_run_stays_on_the_page(folder):
@@ -82,8 +82,8 @@ def test_what_is_superseded_is_run_again_and_nothing_else(folder):
 
     class Executor:
         def execute(self, specs, runs, force):
-            missing.extend(spec for spec in specs if not Run.of(spec, runs).finished)
-            return [Run.of(spec, runs) for spec in specs]
+            missing.extend(spec for spec in specs if not RecordedRun.of(spec, runs).finished)
+            return [RecordedRun.of(spec, runs) for spec in specs]
 
     command.reproduce(figures, "quick", 1, ["cartpole"], {}, folder.path, False, Executor(), said.append)
     assert missing == [falsified.spec] and len(sound) == len(specs) - 1 > 0
@@ -263,7 +263,7 @@ def test_recorded_games_that_a_figure_no_longer_takes_are_left_out(folder):
     figure = FIGURES["pps"]
     [spec, *_] = figure.specs("quick", "pong", 1)
     failed(folder, spec, "no such thing")
-    [record] = figure.records([Run.of(spec, folder.runs)])
+    [record] = figure.records([RecordedRun.of(spec, folder.runs)])
     write_records(folder.measured_file(figure, "quick"), [record, replace(record, game="cartpole")])
     assert {run.spec.game for run in folder.results(figure, "quick").runs} == {"pong"}
 

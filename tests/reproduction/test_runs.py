@@ -8,9 +8,9 @@ from ga3c_tf.host.calibration import Calibration
 from ga3c_tf.reproduce.figures.learning import wall_clock
 from ga3c_tf.reproduce.figures.throughput import tps
 from ga3c_tf.reproduce.runs import execute
-from ga3c_tf.reproduce.runs.curve import curve_of, write_curve
-from ga3c_tf.reproduce.runs.run import Run, made_together
+from ga3c_tf.reproduce.runs.run import RecordedRun, made_together
 from ga3c_tf.reproduce.runs.specs import run_spec
+from ga3c_tf.runs.curve import curve_of, write_curve
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS
 
 
@@ -31,7 +31,7 @@ def test_the_start_of_a_resumed_session_is_left_out_too(tmp_path):
         for time, count in steps.items()
     ]
     write_table(run.path / "metrics.csv", METRIC_COLUMNS, rows)
-    steady = Run.of(spec, tmp_path).steady(10.0)
+    steady = RecordedRun.of(spec, tmp_path).steady(10.0)
     assert steady["pps"] == 100 and steady["tps"] == 25 and steady["training_batch"] == 4
     assert steady["seconds"] == 15 + 15
 
@@ -41,7 +41,7 @@ def test_a_run_with_one_row_is_taken_as_a_whole(tmp_path):
     run = invent(tmp_path, spec)
     row = {"time_s": 10.0, "agent_steps": 500, "updates": 100, "training_batch": ""}
     write_table(run.path / "metrics.csv", METRIC_COLUMNS, [row])
-    steady = Run.of(spec, tmp_path).steady(15.0)
+    steady = RecordedRun.of(spec, tmp_path).steady(15.0)
     assert (steady["seconds"], steady["pps"], steady["tps"]) == (10.0, 50.0, 10.0)
     assert np.isnan(steady["training_batch"])
 
@@ -57,7 +57,7 @@ def test_the_curve_is_the_rolling_mean(tmp_path):
     write_table(tmp_path / "episodes.csv", EPISODE_COLUMNS, rows)
     write_curve(tmp_path, curve_of(tmp_path, 100))
     [spec, *_] = tps.specs("quick", "pong", 1)
-    curve = Run(spec, tmp_path, {}).curve
+    curve = RecordedRun(spec, tmp_path, {}).curve
     assert 100 < len(curve["time_s"]) <= 300 and (np.diff(curve["episodes"]) > 0).all()
     assert curve["episodes"][-1] == 700 and curve["agent_steps"][-1] == 7000
     for count, score in zip(curve["episodes"].astype(int), curve["rolling_score"], strict=True):
@@ -163,7 +163,7 @@ def test_runs_that_shared_the_machine_are_noticed(folder):
     ("name", "resumable"), [("000000000100", True), ("replaced-000000000100", True), ("being-written", False)]
 )
 def test_a_run_is_resumed_if_a_kill_has_left_a_checkpoint(tmp_path, name, resumable):
-    run = Run.of(run_spec("cartpole", 1, steps=200), tmp_path)
+    run = RecordedRun.of(run_spec("cartpole", 1, steps=200), tmp_path)
     assert not run.resumable
     (run.path / "checkpoints" / name).mkdir(parents=True)
     assert run.resumable is resumable

@@ -29,7 +29,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
 )
 from ga3c_tf.reproduce.pages.report import page
 from ga3c_tf.reproduce.runs.execute import FIRST_UPDATE
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
 
 
@@ -141,7 +141,7 @@ def sweep(tps_of, scatter=0.0, rng=None):
 
 @functools.cache
 def settings():
-    return [tps.setting_of(Run(spec, None, {})) for spec in tps.specs("quick", "pong", 1)]
+    return [tps.setting_of(RecordedRun(spec, None, {})) for spec in tps.specs("quick", "pong", 1)]
 
 
 def verdicts_of(known, planned=96):
@@ -235,7 +235,9 @@ def test_shares_of_busy_time_are_judged_on_a_gpu_once_all_runs_are_made(folder):
 def test_queues_are_judged_by_the_room_of_each_setting(folder, session, queue, share, verdict):
     for spec in FIGURES["tps"].specs("quick", "pong", 1):
         invent(folder.runs, spec, sessions=[session], queue=queue)
-        assert queues.room_of(Run.of(spec, folder.runs)) == {8: 96, 16: 96, 32: 96, 64: 64}[spec.config.num_agents]
+        assert (
+            queues.room_of(RecordedRun.of(spec, folder.runs)) == {8: 96, 16: 96, 32: 96, 64: 64}[spec.config.num_agents]
+        )
     text = "\n".join(queues.FIGURE.section(made(folder, "queues")))
     finding = f"far below its maximum: **{verdict}** - {share}% of"
     assert finding in text if verdict else "far below its maximum: **" not in text and "at the `gpu` budget" in text
@@ -273,9 +275,9 @@ def test_short_runs_on_a_gpu_are_measured_once_their_agents_have_started(folder)
     assert len(specs) == 30 and {spec.system for spec in specs} == {"ga3c", "a3c"}
     for spec in (specs[0], FIGURES["queues"].all_specs("gpu")[0]):
         invent(folder.runs, spec, sessions=[ON_GPU])
-    (speed,) = pps.measures(Run.of(specs[0], folder.runs))
+    (speed,) = pps.measures(RecordedRun.of(specs[0], folder.runs))
     assert "over the last 10 s, 128 agents" in speed.protocol
-    queue, *_ = queues.measures(Run.of(FIGURES["queues"].all_specs("gpu")[0], folder.runs))
+    queue, *_ = queues.measures(RecordedRun.of(FIGURES["queues"].all_specs("gpu")[0], folder.runs))
     assert "of the last 9 s" in queue.protocol
 
 
@@ -323,7 +325,7 @@ def test_games_are_judged_by_runs_with_fixed_numbers(folder, factor, verdict):
 
 def test_games_need_three_seeds_each():
     every = itertools.product(itertools.product(*fixed_numbers.NUMBERS), (1, 2, 3))
-    seeds = {fixed_numbers.Conditions(workers, seed): 90.0 + seed * workers[1] for workers, seed in every}
+    seeds = {fixed_numbers.WorkersAndSeed(workers, seed): 90.0 + seed * workers[1] for workers, seed in every}
     others = {run: tps + 0.1 * sum(run.workers) * run.seed for run, tps in seeds.items()}
     two = {run: tps for run, tps in seeds.items() if run.seed < 3}
     assert fixed_numbers.different({"pong": seeds}).verdict == fixed_numbers.different({}).verdict == RUNS_MISSING

@@ -24,7 +24,7 @@ from ga3c_tf.rollouts.segment import Segment
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C
-from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.agent import TrainingAgent
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,9 @@ def test_the_log_probability_is_that_of_the_action_under_the_policy_that_chose_i
     memory = RolloutBuffers(config, (4,), "float32", 2)
     training, free_slots = IndexQueue(), deque(memory.slots_of(0))
     environment = helpers.gymnasium.make("CartPole-v1")
-    agent = Agent(0, config, environment, memory, training, RecordQueue(EPISODE), free_slots, np.random.SeedSequence(1))
+    agent = TrainingAgent(
+        0, config, environment, memory, training, RecordQueue(EPISODE), free_slots, np.random.SeedSequence(1)
+    )
     given = {}
     run = agent.run()
     for count in range(400):

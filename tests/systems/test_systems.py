@@ -10,8 +10,9 @@ import pytest
 from checks import freeze_agents, start_training, wait_for_the_end_of
 from commands import output_of
 
-from ga3c_tf.evaluation import TrainedAgent, evaluate
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
+from ga3c_tf.trained.evaluation import evaluate
+from ga3c_tf.trained.policies import TrainedAgent
 
 
 @pytest.mark.timeout(300)

@@ -18,7 +18,7 @@ from ga3c_tf.rollouts.columns import COLUMNS, Column, Schema, SegmentEnd, Step
 from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue
 from ga3c_tf.rollouts.reply_pipes import ADDED
 from ga3c_tf.rollouts.segment import Segment
-from ga3c_tf.workers.agent import Agent, sample_action
+from ga3c_tf.workers.agent import TrainingAgent, sample_action
 from ga3c_tf.workers.agent_process import AgentQueues, AgentRunner
 
 ROLLOUTS = json.loads((Path(__file__).parents[1] / "data" / "rollouts.json").read_text())["cases"]
@@ -72,7 +72,7 @@ def play_one_episode(config, rewards, actions, values, *, truncated=False, kind=
     episodes = RecordQueue(EPISODE)
     free_slots = deque(memory.slots_of(0))
     seed = np.random.SeedSequence(0)
-    agent = Agent(0, config, kind(rewards, truncated), memory, training, episodes, free_slots, seed)
+    agent = TrainingAgent(0, config, kind(rewards, truncated), memory, training, episodes, free_slots, seed)
     segments = []
     for request in agent.run():
         while len(training):
@@ -190,7 +190,7 @@ def global_draws(seed, stream):
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 - as processes that are copies of one
     queues = AgentQueues(IndexQueue(), IndexQueue(), RecordQueue(EPISODE), errors)
-    AgentRunner(0, config, memory, queues, Agent).handle([ADDED])
+    AgentRunner(0, config, memory, queues, TrainingAgent).handle([ADDED])
     return random.random(), np.random.random()  # noqa: NPY002
 
 

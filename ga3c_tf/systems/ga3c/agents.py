@@ -11,7 +11,7 @@ from ga3c_tf.remote.bridge import run_bridge
 from ga3c_tf.rollouts.queues import IndexQueue, Sender
 from ga3c_tf.rollouts.reply_pipes import ReplyPipes, assigned_processes
 from ga3c_tf.systems.session import Session
-from ga3c_tf.workers.agent import Agent
+from ga3c_tf.workers.agent import TrainingAgent
 from ga3c_tf.workers.agent_process import AgentQueues, run_agents
 from ga3c_tf.workers.supervisor import AgentSupervisor, AlsoLostWithForkserver, Watchdog
 
@@ -129,7 +129,7 @@ class AgentProcesses:
             memory.nodes[number] = b"connecting"
             self.processes.start(number, run_bridge, *common, actor, self._ray, pipe=replies)
         else:
-            self.processes.start(number, run_agents, *common, Agent, pipe=replies)
+            self.processes.start(number, run_agents, *common, TrainingAgent, pipe=replies)
 
     def _queues_of(self, number: int) -> AgentQueues:
         """Return the queues to which the next process of this number writes."""

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, once_ended, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.lag.divergences import (
     BOOTSTRAP,
@@ -31,8 +30,9 @@ from ga3c_tf.reproduce.measures.effects import welch_effect
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, LEAST_SEEDS, RUNS_MISSING, Claim, Finding, interval_verdict
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
+from ga3c_tf.trained.intervals import student_interval
 
 CORRECTIONS = ("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo")
 LAGS = (1, 16, 256)
@@ -112,7 +112,7 @@ def added(game: str) -> list[RunSpec]:
     return [spec for spec in runs if spec.label in (("none", WITHOUT_LAG), ("none", AS_IT_RUNS))]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the scores over the run, at its end and at its start, and the measures of policy lag."""
     config = run.spec.config
     protocol = f"mean of {config.rolling_episodes} episodes of training"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ga3c_tf.reproduce.figures.figure import Measure
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 
 LAG = "policy lag, mean"
 LAG_P95 = "policy lag, 95th percentile"
@@ -33,7 +33,7 @@ OPTIONAL = (CLIPPED, FLOORED)
 """Measures that a run may lack, because some corrections neither clip nor floor anything."""
 
 
-def lag_measures(run: Run) -> list[Measure]:
+def lag_measures(run: RecordedRun) -> list[Measure]:
     """Return the policy lag and divergences of a run, without the measures that do not apply to its correction."""
     steady = run.steady(0.1 * 3600 * run.hours)
     rows = "mean over the rows of metrics.csv after the first tenth"

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.intervals import mean_interval
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, smoke_spec
 from ga3c_tf.reproduce.figures.lag.tolerance import (
     ADAPTIVE,
@@ -38,8 +37,9 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Claim,
     Finding,
 )
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
+from ga3c_tf.trained.intervals import mean_interval
 
 T_MAX = 5
 STEPS = 200_000
@@ -96,7 +96,7 @@ def seeds(budget: str, game: str) -> int:
     return {"smoke": 1, "quick": MORE_SEEDS if game == EXTENDED else SEEDS}[budget]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the mean score from the first update on, and the score at the start."""
     config = run.spec.config
     protocol = f"mean of {config.rolling_episodes} episodes of training"

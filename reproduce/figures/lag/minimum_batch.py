@@ -34,7 +34,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     holds_if,
 )
 from ga3c_tf.reproduce.measures.wording import described, described_ratio
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED
 
 RATES = {"normal": 1e-3, "large": 4e-3}
@@ -120,18 +120,18 @@ class Tested(NamedTuple):
     equal: float = math.nan  # p value of a ratio within `WIDE_MARGIN`
 
 
-def groups(results: Results) -> dict[Label, list[Run]]:
+def groups(results: Results) -> dict[Label, list[RecordedRun]]:
     """Group the runs of one game by label; those of added seeds have labels of their own."""
     return grouped(results.runs, lambda run: Label(*run.spec.label))
 
 
-def failed_to_learn(results: Results, runs: Iterable[Run]) -> int:
+def failed_to_learn(results: Results, runs: Iterable[RecordedRun]) -> int:
     """Count the runs that collapsed, diverged or never improved."""
     known = [run for run in runs if results.status(run) != NOT_RUN]
     return sum(run.diverged or (run.finished and results.value(run, COLLAPSED) != 0) for run in known)
 
 
-def findings(results: Results, game: str, runs: dict[Label, list[Run]]) -> dict[str, Finding]:
+def findings(results: Results, game: str, runs: dict[Label, list[RecordedRun]]) -> dict[str, Finding]:
     """Judge the findings about the minimum batch, for one game.
 
     Nothing is judged before all runs have ended, because the other seeds could still change a verdict. Added seeds
@@ -233,7 +233,7 @@ def _welch(ours: Mapping[int, float], others: Mapping[int, float], again: bool) 
     return judged_again(effect) if again else effect
 
 
-def _finding(planned: list[Run], metric: str, effect: Effect, corrected: float, level: float) -> Finding:
+def _finding(planned: list[RecordedRun], metric: str, effect: Effect, corrected: float, level: float) -> Finding:
     because = (described_ratio if metric == PPS else described)(effect, corrected)
     finding = finding_of(effect, corrected, level, because)
     return on_one_machine(finding, planned) if metric in OF_TIME else finding
@@ -241,7 +241,7 @@ def _finding(planned: list[Run], metric: str, effect: Effect, corrected: float, 
 
 def values(
     results: Results,
-    runs: dict[Label, list[Run]],
+    runs: dict[Label, list[RecordedRun]],
     metric: str,
     *settings: str,
     rate: str = "normal",
@@ -271,12 +271,12 @@ def values(
     return {seed: sum(each) / len(each) for seed, each in by_seed.items() if len(each) == len(settings)}
 
 
-def _learned_nothing(run: Run) -> bool:
+def _learned_nothing(run: RecordedRun) -> bool:
     """Return whether a run without a value of `LOST` diverged, or learned nothing within `EQUAL_STEPS`."""
     return run.diverged or (run.finished and run.agent_steps >= EQUAL_STEPS)
 
 
-def _large_rate(results: Results, harms: bool, runs: dict[Label, list[Run]]) -> Finding:
+def _large_rate(results: Results, harms: bool, runs: dict[Label, list[RecordedRun]]) -> Finding:
     """Judge whether runs without a minimum batch fail to learn at a large learning rate, as the paper says of the game.
 
     Args:

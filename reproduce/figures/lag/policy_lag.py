@@ -47,7 +47,7 @@ from ga3c_tf.reproduce.measures.curves import mean_score
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_and_interval, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import EQUAL_WIDE, collapsed, share_lost
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MINIMA = (0, 20, 40, 160)
@@ -134,7 +134,7 @@ def seeds(budget: str, game: str) -> int:
     return {"smoke": 1, "quick": 5 if game.startswith("minatar") else 1, "paper": 3}[budget]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return scores, instability, speed, and policy lag in updates, in states and as a divergence."""
     curve = run.curve
     rolling = run.spec.config.rolling_episodes
@@ -196,7 +196,7 @@ def details(results: Results) -> list[str]:
 
 
 def _cells(
-    results: Results, runs: dict[Label, list[Run]], label: Label, metrics: dict[str, str], ended: int
+    results: Results, runs: dict[Label, list[RecordedRun]], label: Label, metrics: dict[str, str], ended: int
 ) -> list[str]:
     """Write the mean of each metric over seeds, with the number of seeds if it is not `ended`, that of the row."""
     cells = []
@@ -216,7 +216,7 @@ def plot(results: Results, stem: Path) -> None:
     """Draw learning curves at both learning rates, and the distribution of the measured lag, without added seeds."""
     from ga3c_tf.reproduce.drawing import lag_plots
 
-    rates: dict[str, dict[str, list[Run]]] = {}
+    rates: dict[str, dict[str, list[RecordedRun]]] = {}
     for label, runs in planned(groups(results)).items():
         rates.setdefault(f"{label.rate} learning rate", {})[label.setting] = [run for run in runs if run.finished]
     lag_plots.lag_picture(rates, RANDOM_SCORES.get(results.runs[0].spec.game), stem)

@@ -18,7 +18,7 @@ from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import FAILS, TOO_SHORT, Claim, Finding
 from ga3c_tf.reproduce.measures.wording import described_ratio
-from ga3c_tf.reproduce.runs.run import Run, made_together
+from ga3c_tf.reproduce.runs.run import RecordedRun, made_together
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 T_MAX = 5
@@ -46,7 +46,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     ]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the mean score over all agent steps, and over the last tenth."""
     protocol = f"mean of {run.spec.config.rolling_episodes} episodes of training"
     reason = "no episode ended"
@@ -56,7 +56,7 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def groups(results: Results) -> dict[int, list[Run]]:
+def groups(results: Results) -> dict[int, list[RecordedRun]]:
     """Group the runs by batch size, in states."""
     return grouped(results.runs, lambda run: int(run.spec.label[0]))
 
@@ -101,7 +101,7 @@ def as_much(scores: Mapping[int, Mapping[int, float]]) -> dict[int, Finding]:
     return judged(ratios, described_ratio)
 
 
-def _by_seed(results: Results, runs: list[Run]) -> dict[int, float]:
+def _by_seed(results: Results, runs: list[RecordedRun]) -> dict[int, float]:
     """Return the scores above 0 by seed, because ratios need positive scores."""
     return {run.spec.seed: value for run in runs if (value := results.value(run, SCORE) or 0.0) > 0}
 

@@ -20,7 +20,7 @@ from ga3c_tf.reproduce.measures.random_policy import RANDOM_POLICY, RandomPolicy
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Claim, Finding
-from ga3c_tf.reproduce.runs.run import Run, made_together
+from ga3c_tf.reproduce.runs.run import RecordedRun, made_together
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, run_spec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
@@ -81,7 +81,7 @@ def added(game: str) -> list[RunSpec]:
     return [spec for spec in runs if spec.system in ("ga3c", "a3c")]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the rolling score at the end, at its best, and at the start, and the scores of an evaluation.
 
     At the start, little has been learned yet.
@@ -100,7 +100,7 @@ def measures(run: Run) -> list[Measure]:
     return [*learning_curves.measures(run), start, *scores.measures(run)]
 
 
-def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
+def groups(results: Results) -> dict[str, dict[str, list[RecordedRun]]]:
     """Group the runs by game and system, without those of added seeds."""
     games = grouped(_planned(results), lambda run: run.spec.game)
     return {game: grouped(runs, lambda run: SYSTEMS[run.spec.system]) for game, runs in games.items()}
@@ -158,11 +158,11 @@ def _missing(results: Results, other: str) -> bool:
     return False
 
 
-def _planned(results: Results) -> list[Run]:
+def _planned(results: Results) -> list[RecordedRun]:
     return [run for run in results.runs if not run.spec.is_added]
 
 
-def _added(results: Results, game: str, other: str) -> list[Run]:
+def _added(results: Results, game: str, other: str) -> list[RecordedRun]:
     """Return the runs of the added seeds of a game; none in the comparison with A2C, which had been decided."""
     return [run for run in results.runs if run.spec.game == game and run.spec.is_added and other == "A3C"]
 
@@ -172,7 +172,7 @@ def _others(results: Results) -> list[str]:
     return list(dict.fromkeys(name for systems in groups(results).values() for name in systems if name != "GA3C"))
 
 
-def _ends(results: Results, game: str, system: str, added: Sequence[Run] = ()) -> list[float]:
+def _ends(results: Results, game: str, system: str, added: Sequence[RecordedRun] = ()) -> list[float]:
     """Return the scores of the final weights if any run was evaluated, otherwise the last rolling scores.
 
     A run that diverged scores as the random policy.
@@ -206,7 +206,7 @@ def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[
     return first, second
 
 
-def _runs_of(results: Results, game: str) -> list[Run]:
+def _runs_of(results: Results, game: str) -> list[RecordedRun]:
     return [run for run in _planned(results) if run.spec.game == game]
 
 
@@ -237,7 +237,7 @@ def details(results: Results) -> list[str]:
     )
 
 
-def unfinished(results: Results, systems: dict[str, list[Run]]) -> str:
+def unfinished(results: Results, systems: dict[str, list[RecordedRun]]) -> str:
     """Write the status of each run that was begun but not finished, and how many runs were not begun."""
     statuses = {
         f"{system}, seed {run.spec.seed}": results.status(run)
@@ -292,7 +292,7 @@ def _policy_at_start(results: Results, game: str) -> RandomPolicy | None:
     return RandomPolicy(of_means.mean, of_means.deviation * math.sqrt(window), window * len(starts))
 
 
-def _minutes(runs: list[Run]) -> str:
+def _minutes(runs: list[RecordedRun]) -> str:
     minutes = [60 * run.hours for run in runs if run.finished]
     return number(float(np.mean(minutes))) if minutes else "-"
 

@@ -17,7 +17,7 @@ from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
 MEAN = "mean score of the run"
@@ -116,7 +116,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     ]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the score over the last tenth of the steps, and over the whole run, which tells how soon it learned."""
     final = score_at_end(run.curve)
     whole = mean_score(run.curve)
@@ -127,20 +127,20 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
+def groups(results: Results) -> dict[str, dict[str, list[RecordedRun]]]:
     """Group the runs by game, then by rung and learning rate."""
     games = grouped(results.runs, lambda run: run.spec.game)
     return {game: grouped(runs, lambda run: ", ".join(run.spec.label)) for game, runs in games.items()}
 
 
-def best_rates(by_name: dict[str, list[Run]], results: Results) -> dict[str, list[Run]]:
+def best_rates(by_name: dict[str, list[RecordedRun]], results: Results) -> dict[str, list[RecordedRun]]:
     """Return for each rung of a game the runs at the learning rate with the highest mean score of the run.
 
     Args:
         by_name: runs by rung and learning rate, as `groups` returns them.
         results: results that have these runs.
     """
-    at_rates: dict[str, list[list[Run]]] = {}
+    at_rates: dict[str, list[list[RecordedRun]]] = {}
     for runs in by_name.values():
         at_rates.setdefault(runs[0].spec.label[0], []).append(runs)
     return {
@@ -156,7 +156,7 @@ def details(results: Results) -> list[str]:
     return lines_of("ladder.md", best=_rows(best, results), rows=_rows(games, results))
 
 
-def _rows(games: dict[str, dict[str, list[Run]]], results: Results) -> list[list[str]]:
+def _rows(games: dict[str, dict[str, list[RecordedRun]]], results: Results) -> list[list[str]]:
     """Return a row of the table for each group of runs of which one has begun."""
     return [
         [
@@ -174,7 +174,7 @@ def _rows(games: dict[str, dict[str, list[Run]]], results: Results) -> list[list
     ]
 
 
-def _minutes(runs: list[Run]) -> str:
+def _minutes(runs: list[RecordedRun]) -> str:
     minutes = [60 * run.hours for run in runs if run.finished]
     return f"{np.mean(minutes):.0f}" if minutes else "-"
 

@@ -27,7 +27,7 @@ from ga3c_tf.reproduce.measures.judging import judged
 from ga3c_tf.reproduce.measures.random_policy import RandomPolicy, has_left_random, random_policy_of
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Claim, Finding
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, network_of, run_spec
 
 FINAL = "final rolling score"
@@ -71,7 +71,7 @@ def _quick(game: str, seed: int, system: str) -> RunSpec:
     )
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the rolling score at the end and at its best."""
     window = run.spec.config.rolling_episodes
     rolling = run.curve["rolling_score"]
@@ -85,13 +85,13 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
+def groups(results: Results) -> dict[str, dict[str, list[RecordedRun]]]:
     """Group the runs by game, then by system and learning rate in words."""
     games = grouped(results.runs, lambda run: run.spec.game)
     return {game: grouped(runs, lambda run: run.spec.label[0]) for game, runs in games.items()}
 
 
-def random_of(rates: dict[str, list[Run]]) -> RandomPolicy | None:
+def random_of(rates: dict[str, list[RecordedRun]]) -> RandomPolicy | None:
     """Return the scores of the random policy if one of the runs of a game measured them, or None.
 
     Args:
@@ -102,13 +102,13 @@ def random_of(rates: dict[str, list[Run]]) -> RandomPolicy | None:
     return None if scores is None else random_policy_of(scores)
 
 
-def random_score(rates: dict[str, list[Run]]) -> float | None:
+def random_score(rates: dict[str, list[RecordedRun]]) -> float | None:
     """Return the mean score of the random policy, or None."""
     random = random_of(rates)
     return None if random is None else random.mean
 
 
-def fewest_episodes(runs: list[Run]) -> int:
+def fewest_episodes(runs: list[RecordedRun]) -> int:
     """Return the smallest number of episodes that the final rolling score of one of these runs is the mean of."""
     ended = [int(run.curve["episodes"][-1]) for run in runs if len(run.curve["episodes"])]
     return max(1, min([*ended, *(run.spec.config.rolling_episodes for run in runs)]))
@@ -147,7 +147,7 @@ def claims(results: Results) -> list[Claim]:
     ]
 
 
-def _ends(results: Results, rates: dict[str, list[Run]], system: str) -> dict[int, float]:
+def _ends(results: Results, rates: dict[str, list[RecordedRun]], system: str) -> dict[int, float]:
     """Return the final scores of a system at its first learning rate, by seed.
 
     A run that diverged scores as the random policy.

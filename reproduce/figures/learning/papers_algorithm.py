@@ -26,7 +26,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Finding,
     holds_if,
 )
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, network_of, run_spec
 from ga3c_tf.reproduce.runs.tuned import EVALUATION_EPISODES
 
@@ -80,7 +80,7 @@ def _training(game: str, seed: int, name: str, turn: int) -> RunSpec:
     )
 
 
-def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
+def groups(results: Results) -> dict[str, dict[str, list[RecordedRun]]]:
     """Group the runs by game, then by epsilon in words."""
     games = grouped(results.runs, lambda run: run.spec.game)
     return {game: grouped(runs, lambda run: run.spec.label[0]) for game, runs in games.items()}

@@ -14,7 +14,7 @@ from ga3c_tf.reproduce.measures.effects import judged_again, paired_effect
 from ga3c_tf.reproduce.measures.judging import judged
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import Claim, Finding
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
@@ -57,7 +57,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     return [sticky, noops] if seed <= NOOPS_SEEDS else [sticky]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the scores of the evaluation, the training score early in the run, and how soon `GOOD` was reached."""
     window = run.spec.config.rolling_episodes
     protocol = f"mean of {window} episodes of training"
@@ -71,7 +71,7 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def groups(results: Results) -> dict[str, list[Run]]:
+def groups(results: Results) -> dict[str, list[RecordedRun]]:
     """Group the runs by protocol."""
     return grouped(results.runs, lambda run: run.spec.label[0])
 

@@ -13,7 +13,7 @@ from ga3c_tf.reproduce.measures.effects import LOOKS
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import CHANCE, INCONCLUSIVE, LEAST_SEEDS, RUNS_MISSING, score_verdict
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, network_of, run_spec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
 
@@ -75,7 +75,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     return [training(budget, game, seed)]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the mean scores of the evaluated checkpoint and of the random policy, over equally many whole episodes."""
     played = {SCORE: run.result.get("evaluation"), RANDOM: run.result.get("random")}
     return [
@@ -213,12 +213,12 @@ def _share(results: Results, game: str) -> float | None:
     return (float(np.mean(ours)) - random) / (paper - random)
 
 
-def runs_of(results: Results, game: str) -> list[Run]:
+def runs_of(results: Results, game: str) -> list[RecordedRun]:
     """Return the runs of a game."""
     return [run for run in results.runs if run.spec.game == game]
 
 
-def episodes(runs: list[Run]) -> list[float]:
+def episodes(runs: list[RecordedRun]) -> list[float]:
     """Return the scores of the episodes of the first run that was evaluated, or an empty list."""
     return next((run.result["evaluation"]["scores"] for run in runs if run.finished and "evaluation" in run.result), [])
 
@@ -253,13 +253,13 @@ def _repeated(game: str, scores: list[float]) -> list[tuple[str, int, int, str]]
     ]
 
 
-def with_interval(seeds: list[float], runs: list[Run]) -> str:
+def with_interval(seeds: list[float], runs: list[RecordedRun]) -> str:
     """Write the mean and interval over the seeds, or over the episodes of a single seed."""
     played = episodes(runs)
     return f"{mean_ci(played, 'episode')}, 1 seed" if len(seeds) == 1 and played else mean_ci(seeds)
 
 
-def millions(runs: list[Run]) -> str:
+def millions(runs: list[RecordedRun]) -> str:
     """Write the mean number of agent steps behind the evaluated checkpoints, in millions."""
     steps = [run.result["evaluation"]["agent_steps"] / 1e6 for run in runs if run.result.get("evaluation")]
     return number(_mean(steps))

@@ -22,7 +22,7 @@ from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import FEW_PERIODS, RUNS_MISSING, Claim, Finding
 from ga3c_tf.reproduce.measures.wording import described, described_ratio
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
 
 MINUTES = {"quick": 7.0, "paper": 24 * 60.0}
@@ -71,7 +71,7 @@ def added(game: str) -> list[RunSpec]:
     return [run for smallest, _, best, _ in seeds for run in (smallest, best)]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the mean of the rolling score over the whole time and over its last tenth, and the frames seen."""
     config = run.spec.config
     rolling = f"mean of the rolling score (training, {config.rolling_episodes} episodes) over"
@@ -84,12 +84,12 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def groups(results: Results) -> dict[str, list[Run]]:
+def groups(results: Results) -> dict[str, list[RecordedRun]]:
     """Group the runs by setting, and those of added seeds apart."""
     return grouped(results.runs, lambda run: run.spec.label[0])
 
 
-def findings(results: Results, runs: dict[str, list[Run]]) -> dict[str, Finding]:
+def findings(results: Results, runs: dict[str, list[RecordedRun]]) -> dict[str, Finding]:
     """Judge the paper's claims about frames, and about dynamic adjustment relative to the best fixed setting.
 
     A run that diverged scores as the random policy.
@@ -141,13 +141,13 @@ def claims(results: Results) -> list[Claim]:
     ]
 
 
-def _scores(results: Results, runs: dict[str, list[Run]], label: str) -> dict[int, float]:
+def _scores(results: Results, runs: dict[str, list[RecordedRun]], label: str) -> dict[int, float]:
     """Return the mean scores of a setting by seed, with those of added seeds."""
     every = [*runs[label], *runs.get(f"{label}{ADDED}", [])]
     return {run.spec.seed: score for run in every if (score := results.score(run, MEAN)) is not None}
 
 
-def _by_machine(results: Results, runs: list[Run]) -> dict[tuple[int, str], float]:
+def _by_machine(results: Results, runs: list[RecordedRun]) -> dict[tuple[int, str], float]:
     """Return the frames by seed and machine, because only runs on the same machine are compared."""
     return {(run.spec.seed, run.machine): value for run in runs if (value := results.value(run, FRAMES))}
 

@@ -30,9 +30,9 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Finding,
 )
 from ga3c_tf.reproduce.measures.wording import described_ratio
-from ga3c_tf.reproduce.runs.curve import Columns
-from ga3c_tf.reproduce.runs.run import Run, make_a_pair, seeds_have_one_machine
+from ga3c_tf.reproduce.runs.run import RecordedRun, make_a_pair, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, is_atari, run_spec
+from ga3c_tf.runs.curve import Columns
 
 
 class Goal(NamedTuple):
@@ -83,7 +83,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     ]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the time and agent steps to the score, and 60 divided by the time, which is 0 if it is not reached.
 
     The time of each session counts from the end of its first episode.
@@ -104,7 +104,7 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def groups(results: Results) -> dict[str, dict[str, list[Run]]]:
+def groups(results: Results) -> dict[str, dict[str, list[RecordedRun]]]:
     """Group the runs by game and system."""
     games = grouped(results.runs, lambda run: run.spec.game)
     return {game: grouped(runs, lambda run: run.spec.system) for game, runs in games.items()}
@@ -154,14 +154,14 @@ def claims(results: Results) -> list[Claim]:
     ]
 
 
-def _steady_seeds(by_system: dict[str, list[Run]]) -> list[int]:
+def _steady_seeds(by_system: dict[str, list[RecordedRun]]) -> list[int]:
     """Return the seeds of a game whose two runs are not known to differ in the speed of the machine."""
     first, second = ({run.spec.seed: run for run in by_system.get(system, [])} for system in COMPARED)
     pairs = {seed: (run, second[seed]) for seed, run in first.items() if seed in second}
     return [seed for seed, pair in pairs.items() if not all(run.finished for run in pair) or make_a_pair(*pair)]
 
 
-def _times(results: Results, runs: list[Run], steady: list[int]) -> dict[int, float]:
+def _times(results: Results, runs: list[RecordedRun], steady: list[int]) -> dict[int, float]:
     """Return the seconds to the score by seed, or the length of the run if it does not reach the score.
 
     Args:
@@ -174,7 +174,7 @@ def _times(results: Results, runs: list[Run], steady: list[int]) -> dict[int, fl
     return {run.spec.seed: results.value(run, TIME) or _length(run) for run in counted}
 
 
-def _length(run: Run) -> float:
+def _length(run: RecordedRun) -> float:
     """Return the length of a run that has not reached the score, in seconds.
 
     Each session counts from the end of its first episode, and the run counts up to the end of its last episode. A run
@@ -186,7 +186,7 @@ def _length(run: Run) -> float:
     return float(ends[-1]) - _starting_s(run, float(ends[-1]))
 
 
-def _starting_s(run: Run, until: float) -> float:
+def _starting_s(run: RecordedRun, until: float) -> float:
     """Return the seconds before `until` during which a session was running but none of its episodes had ended."""
     ends = run.curve["time_s"]
     starts = sorted({float(session.get("time_s", 0.0)) for session in run.sessions})
@@ -196,7 +196,7 @@ def _starting_s(run: Run, until: float) -> float:
     return sum(min(first, after) - start for start, first, after in zip(before, firsts, nexts, strict=True))
 
 
-def _timed_curve(run: Run) -> Columns:
+def _timed_curve(run: RecordedRun) -> Columns:
     """Return the curve of a run against the time that the findings use, which leaves out the start of each session."""
     curve = run.curve
     return {**curve, "time_s": np.array([time_s - _starting_s(run, time_s) for time_s in curve["time_s"]])}
@@ -211,7 +211,7 @@ def _missed(results: Results, game: str) -> list[str]:
     ]
 
 
-def _verdict(runs: list[Run], missed: list[str], verdict: str, steady: list[int]) -> str:
+def _verdict(runs: list[RecordedRun], missed: list[str], verdict: str, steady: list[int]) -> str:
     """Return the verdict of the t test, or the reason why the runs of a game cannot decide.
 
     Args:

@@ -21,11 +21,11 @@ from ga3c_tf.reproduce.figures.figure import (
 )
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import fixed_numbers
-from ga3c_tf.reproduce.figures.throughput.fixed_numbers import WORKERS, Conditions
+from ga3c_tf.reproduce.figures.throughput.fixed_numbers import WORKERS, WorkersAndSeed
 from ga3c_tf.reproduce.figures.throughput.pps import with_or_without_gpu
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import EQUAL_WIDE, Claim
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, network_of, run_spec, workers_of
 
 MINUTES = {"quick": 20.0, "paper": 240.0}
@@ -76,7 +76,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     return [*([dynamic(budget, game, seed)] if seed == 1 else []), *fixed_numbers.specs(game, seed)]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the TPS; with dynamic adjustment, also the last accepted setting and the rates of the first and the last.
 
     The rates are means over all periods with that setting.
@@ -105,20 +105,20 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def _is_dynamic(run: Run) -> bool:
+def _is_dynamic(run: RecordedRun) -> bool:
     return run.spec.config.adjustment != "off"
 
 
-def _runs_of(results: Results, dynamic: bool) -> dict[str, list[Run]]:
+def _runs_of(results: Results, dynamic: bool) -> dict[str, list[RecordedRun]]:
     """Return the runs with dynamic adjustment, or those with fixed numbers, by game."""
     return grouped((run for run in results.runs if _is_dynamic(run) == dynamic), lambda run: run.spec.game)
 
 
-def speeds(results: Results) -> dict[str, dict[Conditions, float]]:
+def speeds(results: Results) -> dict[str, dict[WorkersAndSeed, float]]:
     """Return the TPS of every run with fixed numbers that made an update after its start, by game."""
     return {
         game: {
-            Conditions(workers_of(run.spec.config), run.spec.seed): value
+            WorkersAndSeed(workers_of(run.spec.config), run.spec.seed): value
             for run in runs
             if (value := results.value(run, "tps"))
         }

@@ -22,7 +22,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Finding,
 )
 from ga3c_tf.reproduce.measures.wording import described_ratio
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, network_of, run_spec
 
 WORKERS = ("agents", "predictors", "trainers")
@@ -32,14 +32,14 @@ NUMBERS = ((8, 32), (1, 2), (1, 2))
 """The two numbers of each kind of worker in `WORKERS`."""
 
 
-class Conditions(NamedTuple):
+class WorkersAndSeed(NamedTuple):
     """What tells the runs of one game apart: the numbers of workers, in the order of `WORKERS`, and the seed."""
 
     workers: tuple[int, ...]
     seed: int
 
 
-Speeds = Mapping[str, Mapping[Conditions, float]]
+Speeds = Mapping[str, Mapping[WorkersAndSeed, float]]
 """TPS of each run, by game."""
 
 
@@ -62,13 +62,13 @@ def specs(game: str, seed: int) -> list[RunSpec]:
     ]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the TPS after the warm-up."""
     steady = run.steady(WARM_UP_S)
     return [Measure("tps", steady["tps"], "updates/s", f"over the last {steady['seconds']:.0f} s, minimum batch 0")]
 
 
-def ratios_of(speeds: Mapping[Conditions, float], place: int) -> dict[tuple, float]:
+def ratios_of(speeds: Mapping[WorkersAndSeed, float], place: int) -> dict[tuple, float]:
     """Return the TPS with the larger number of one kind of worker relative to the smaller number.
 
     Args:

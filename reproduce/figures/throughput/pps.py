@@ -12,7 +12,7 @@ from ga3c_tf.reproduce.measures.judging import finding_of, holm, judged_together
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Claim, Finding
 from ga3c_tf.reproduce.measures.wording import described_ratio
-from ga3c_tf.reproduce.runs.run import Run, made_together, make_a_pair
+from ga3c_tf.reproduce.runs.run import RecordedRun, made_together, make_a_pair
 from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, is_atari, run_spec
 
 NETWORKS = {
@@ -69,7 +69,7 @@ def specs(budget: str, game: str, seed: int, minutes: float | None = None) -> li
     ]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the PPS after the warm-up, measured as agent steps per second."""
     warm_up_share = WARM_UP_SHARES.get(run.spec.config.minutes, WARM_UP_SHARE)
     steady = run.steady(warm_up_share * 3600 * run.hours)
@@ -84,7 +84,7 @@ def networks(results: Results) -> list[str]:
     return list(dict.fromkeys(word for run in results.runs for word in run.spec.label))
 
 
-def runs_of(results: Results, network: str, system: str) -> list[Run]:
+def runs_of(results: Results, network: str, system: str) -> list[RecordedRun]:
     """Return the runs with this network and system."""
     return [run for run in results.runs if run.spec.system == system and run.spec.label == (network,)]
 
@@ -197,7 +197,7 @@ def details(results: Results) -> list[str]:
     )
 
 
-def _conditions(runs: list[Run]) -> list[dict[str, str]]:
+def _conditions(runs: list[RecordedRun]) -> list[dict[str, str]]:
     """Return the conditions of each system's speed: agents, states per update, and how busy the cores were (%)."""
     found = []
     for system, name in SYSTEMS.items():

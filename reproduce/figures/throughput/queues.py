@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ga3c_tf.intervals import student_interval
 from ga3c_tf.reproduce.figures.figure import Figure, Measure, on_one_machine
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import tps
@@ -17,7 +16,8 @@ from ga3c_tf.reproduce.measures.judging import effect_verdict
 from ga3c_tf.reproduce.measures.text import lines_of, number
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, RUNS_MISSING, Claim, Finding, interval_verdict
 from ga3c_tf.reproduce.measures.wording import described_ratio
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
+from ga3c_tf.trained.intervals import student_interval
 
 FINDINGS = 2
 CONFIDENCE = 1 - 0.05 / FINDINGS
@@ -30,7 +30,7 @@ QUEUE = "training queue"
 BATCH = "prediction batch"
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the mean length of the training queue in segments, the mean prediction batch in states, and the TPS."""
     steady = run.steady(tps.warm_up_s(run))
     protocol = f"mean over the rows of metrics.csv of the last {steady['seconds']:.0f} s"
@@ -41,7 +41,7 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def room_of(run: Run) -> int:
+def room_of(run: RecordedRun) -> int:
     """Return how many segments may wait for training."""
     return run.spec.config.num_agents * run.spec.config.segments_per_agent
 

@@ -25,7 +25,7 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Finding,
 )
 from ga3c_tf.reproduce.measures.wording import described_ratio
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, network_of, run_spec, workers_of
 
 AGENTS = {"quick": (8, 16, 32, 64), "gpu": (32, 128), "paper": (16, 32, 64, 128)}
@@ -93,12 +93,12 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     ]
 
 
-def warm_up_s(run: Run) -> float:
+def warm_up_s(run: RecordedRun) -> float:
     """Return the seconds at the start of each session of the run that are left out."""
     return WARM_UP_OF.get(run.spec.config.minutes, 0.0)
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return updates per second and agent steps per second, after the warm-up."""
     steady = run.steady(warm_up_s(run))
     minimum = run.spec.config.min_training_batch
@@ -109,7 +109,7 @@ def measures(run: Run) -> list[Measure]:
     ]
 
 
-def setting_of(run: Run) -> Setting:
+def setting_of(run: RecordedRun) -> Setting:
     """Return the setting of a run."""
     return Setting(*workers_of(run.spec.config), run.spec.config.scheduling)
 

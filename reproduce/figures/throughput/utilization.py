@@ -12,7 +12,7 @@ from ga3c_tf.reproduce.measures.judging import judged
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
 from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Claim, Finding
 from ga3c_tf.reproduce.measures.wording import described_ratio
-from ga3c_tf.reproduce.runs.run import Run
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
 PROTOCOL = "share of the time of all cores that the run's processes used"
@@ -37,7 +37,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     return [spec for spec in pps.specs(budget, game, seed, minutes) if spec.system == "ga3c"]
 
 
-def measures(run: Run) -> list[Measure]:
+def measures(run: RecordedRun) -> list[Measure]:
     """Return the CPU utilization, and the GPU utilization if the model was on a GPU."""
     found = [_share(run, CPU, run.result["cpu_utilization"], PROTOCOL)]
     if run.on_gpu:
@@ -45,7 +45,7 @@ def measures(run: Run) -> list[Measure]:
     return found
 
 
-def _share(run: Run, metric: str, share: float | None, protocol: str) -> Measure:
+def _share(run: RecordedRun, metric: str, share: float | None, protocol: str) -> Measure:
     protocol += f", from the run's {run.result.get('utilization_from', EARLIER_START)} on"
     return Measure(metric, float("nan") if share is None else share, "share", protocol, "too short a run")
 

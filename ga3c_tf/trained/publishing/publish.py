@@ -2,36 +2,52 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-import shlex
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.evaluation import TrainedAgent, evaluate, interval_in_words, summary
 from ga3c_tf.files import write_aside
-from ga3c_tf.playback import record
-from ga3c_tf.reproduce.measures.text import lines_of
-from ga3c_tf.reproduce.results import hub
-from ga3c_tf.reproduce.runs.curve import Columns, curve_of, read_curve, write_curve
-from ga3c_tf.reproduce.runs.run import machine_of
-from ga3c_tf.runs.folder import check_no_links, commit_of, read_config
+from ga3c_tf.runs.curve import Columns, curve_of, read_curve, write_curve
+from ga3c_tf.runs.folder import check_no_links, read_config
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
-from ga3c_tf.runs.weights import EPISODE, FILE, ORIGIN, SAFETENSORS, SCORE, check_free, packed_weights, save_weights
-from ga3c_tf.video import VideoNotWritten
+from ga3c_tf.trained.evaluation import evaluate, summary
+from ga3c_tf.trained.playback import record
+from ga3c_tf.trained.policies import TrainedAgent
+from ga3c_tf.trained.publishing import hub
+from ga3c_tf.trained.publishing.card import card_of, session_rows
+from ga3c_tf.trained.video import VideoNotWritten
+from ga3c_tf.trained.weights import (
+    CARD,
+    EPISODE,
+    FILE,
+    ORIGIN,
+    SAFETENSORS,
+    SCORE,
+    check_free,
+    packed_weights,
+    save_weights,
+)
 
-CARD = "README.md"
+Draw = Callable[[Columns, Config, Path], None]
+"""Draws a learning curve, given with the settings of its run, as picture files whose path lacks only the suffix."""
 EPISODE_STEPS = 300
 """Maximum number of agent steps in the animated picture: 20 seconds of Atari."""
 
 
 def publish(
-    run: Path, folder: Path, agent: TrainedAgent, episodes: int, seed: int, command: str, for_hub: bool = False
+    run: Path,
+    folder: Path,
+    agent: TrainedAgent,
+    episodes: int,
+    seed: int,
+    command: str,
+    draw: Draw,
+    for_hub: bool = False,
 ) -> dict:
     """Score the agent, with sampled actions, and write its weights with settings, score, pictures and card.
 
@@ -42,6 +58,7 @@ def publish(
         episodes: number of episodes to score the agent by.
         seed: seed of the evaluation.
         command: command line that publishes the agent, for the card.
+        draw: draws the learning curve.
         for_hub: whether the folder is for the Hugging Face Hub: with weights as safetensors, the Hub's metadata in the
             card, a video, and metadata.json, which says how states are computed.
 
@@ -58,7 +75,7 @@ def publish(
     name = SAFETENSORS if for_hub else FILE
     content = packed_weights(agent.model, name)
     before = _before(run)
-    sessions = _sessions(run)
+    sessions = session_rows(run)
     config = read_config(run).replace(run_dir=None)
     # 2. Score the agent.
     score = summary(agent, evaluate(agent, episodes, seed), False, seed)
@@ -82,9 +99,9 @@ def publish(
         shutil.rmtree(folder / ORIGIN, ignore_errors=True)
         if before:
             shutil.copytree(run / ORIGIN, folder / ORIGIN)
-        _plot(curve, config, folder / "curve")
+        draw(curve, config, folder / "curve")
         shows_episode = _record_start(agent, seed, folder / EPISODE, EPISODE_STEPS)
-        card = _card(run, file, score, curve, sessions, before, command, shows_episode)
+        card = card_of(run, file, score, curve, sessions, before, command, shows_episode)
         if for_hub:
             _record_start(agent, seed, folder / hub.REPLAY, hub.REPLAY_STEPS)
             card = hub.card(card, agent, folder, score)
@@ -129,44 +146,12 @@ def _after(before: dict, earlier: Columns, curve: Columns, window: int) -> Colum
     return {name: np.concatenate([led[name], column + add[name]]) for name, column in curve.items()}
 
 
-def _sessions(run: Path) -> list[list[str]]:
-    """Return the sessions of a run as rows of the card."""
-    try:
-        return [_row(session) for session in json.loads((run / "meta.json").read_text())["sessions"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{run / 'meta.json'} is missing or damaged") from None
-
-
-def _row(session: dict) -> list[str]:
-    """Return a session of meta.json as a row of the card."""
-    versions = session["versions"]
-    return [
-        str(session["started"]),
-        f"`{without_places(session['command'])}`",
-        commit_of(session),
-        machine_of(session),
-        f"Python {versions['python']}, TensorFlow {versions.get('tensorflow') or versions.get('tensorflow-cpu')}",
-    ]
-
-
-def without_places(command: str) -> str:
-    """Return a command with only the names of the files whose absolute paths it has, which tell about a machine."""
-    return shlex.join(re.sub(r"(?<![^=])/.*/(?=[^/])", "", word) for word in shlex.split(command))
-
-
 def _minutes(run: Path, agent_steps: int) -> float | None:
     """Return the minutes of training after which the run had made `agent_steps`; None if it logged nothing."""
     metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
     times = metrics["time_s"]
     steps = metrics["agent_steps"]
     return round(float(np.interp(agent_steps, steps, times)) / 60, 1) if len(times) else None
-
-
-def _plot(curve: Columns, config: Config, stem: Path) -> None:
-    from ga3c_tf.reproduce.drawing import score_plots
-
-    label = f"mean of the last {config.rolling_episodes} episodes of training, seed {config.seed}"
-    score_plots.score_curves({config.env_id: {label: [curve]}}, stem)
 
 
 def _record_start(agent: TrainedAgent, seed: int, file: Path, most_steps: int) -> bool:
@@ -184,37 +169,3 @@ def _record_start(agent: TrainedAgent, seed: int, file: Path, most_steps: int) -
         file.unlink(missing_ok=True)
         return False
     return True
-
-
-def _card(
-    run: Path,
-    file: Path,
-    score: dict,
-    curve: Columns,
-    sessions: list[list[str]],
-    before: dict | None,
-    command: str,
-    shows_episode: bool,
-) -> list[str]:
-    """Return the lines of the card."""
-    content = file.read_bytes()
-    ended = None
-    if len(curve["time_s"]):
-        ended = {"minute": curve["time_s"][-1] / 60, "agent_steps": int(curve["agent_steps"][-1])}
-    return lines_of(
-        "card.md",
-        name=file.parent.resolve().name,
-        score=score,
-        interval=interval_in_words(score),
-        ended=ended,
-        before=before,
-        origin=ORIGIN,
-        file=file.name,
-        size=len(content),
-        digest=hashlib.sha256(content).hexdigest(),
-        score_file=SCORE,
-        episode=EPISODE if shows_episode else None,
-        command=without_places(command),
-        run=shlex.quote(run.name),
-        sessions=sessions,
-    )

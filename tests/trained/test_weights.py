@@ -16,14 +16,14 @@ from PIL import Image
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
-from ga3c_tf.evaluation import TrainedAgent
 from ga3c_tf.model.model import Model
-from ga3c_tf.reproduce.results import publish
-from ga3c_tf.reproduce.runs.curve import curve_of, read_curve
-from ga3c_tf.runs import weights
+from ga3c_tf.runs.curve import curve_of, read_curve
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import EPISODE_COLUMNS, read_rows
-from ga3c_tf.runs.published import published_folder, published_names, weights_called
+from ga3c_tf.trained import weights
+from ga3c_tf.trained.policies import TrainedAgent
+from ga3c_tf.trained.pretrained import published_folder, published_names, weights_called
+from ga3c_tf.trained.publishing import publish
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,10 @@ def published(smoke_run, tmp_path_factory):
     done = ga3c_tf("publish", folder / "run", folder / "pole", "--episodes", 4, *options)
     assert done.returncode == 0, done.stderr
     return folder / "pole"
+
+
+def no_picture(curve, config, stem):
+    """In place of the drawing of the curve, which the command line has."""
 
 
 @pytest.fixture
@@ -87,7 +91,7 @@ def test_an_environment_without_pictures_is_published_without_one(published, tmp
 
     monkeypatch.setattr(publish, "record", refuse)
     agent = TrainedAgent(published.parent / "run", "latest", True, 0, "/CPU:0", print)
-    score = publish.publish(published.parent / "run", tmp_path / "pole", agent, 1, 0, "publish")
+    score = publish.publish(published.parent / "run", tmp_path / "pole", agent, 1, 0, "publish", no_picture)
     assert score["interval_95"] is None
     assert "(no interval for one episode, standard deviation" in (tmp_path / "pole" / "README.md").read_text()
     assert "Mean raw score" in (card := (tmp_path / "pole" / "README.md").read_text()) and weights.EPISODE not in card
@@ -300,7 +304,7 @@ def test_weights_that_are_too_large_are_refused_before_the_evaluation(published,
     monkeypatch.setattr(publish, "evaluate", None)
     agent = TrainedAgent(published.parent / "run", "latest", True, 0, "/CPU:0", print)
     with pytest.raises(UserError, match="--format huggingface has no limit"):
-        publish.publish(published.parent / "run", tmp_path / "pole", agent, 1, 0, "publish")
+        publish.publish(published.parent / "run", tmp_path / "pole", agent, 1, 0, "publish", no_picture)
     assert not (tmp_path / "pole").exists()
 
 
@@ -311,8 +315,8 @@ def test_a_folder_that_is_not_complete_has_no_card(published, copy, monkeypatch)
     monkeypatch.setattr(publish, "write_curve", fill_disk)
     agent = TrainedAgent(published.parent / "run", "latest", True, 0, "/CPU:0", print)
     with pytest.raises(UserError, match=r"cannot write to .*: No space left on device; publish to it again"):
-        publish.publish(published.parent / "run", copy, agent, 1, 0, "publish")
-    assert not (copy / publish.CARD).exists()
+        publish.publish(published.parent / "run", copy, agent, 1, 0, "publish", no_picture)
+    assert not (copy / weights.CARD).exists()
 
 
 def test_an_environment_that_cannot_draw_has_a_card_without_a_picture(published, copy, monkeypatch):
@@ -321,8 +325,8 @@ def test_an_environment_that_cannot_draw_has_a_card_without_a_picture(published,
 
     monkeypatch.setattr(CartPoleEnv, "render", render)
     agent = TrainedAgent(published.parent / "run", "latest", True, 0, "/CPU:0", print)
-    publish.publish(published.parent / "run", copy, agent, 1, 0, "publish")
-    assert weights.EPISODE not in (copy / publish.CARD).read_text() and not (copy / weights.EPISODE).exists()
+    publish.publish(published.parent / "run", copy, agent, 1, 0, "publish", no_picture)
+    assert weights.EPISODE not in (copy / weights.CARD).read_text() and not (copy / weights.EPISODE).exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ga3c_tf.evaluation import TrainedAgent
 from ga3c_tf.files import json_text, write_aside
-from ga3c_tf.metadata import describe_agent
-from ga3c_tf.reproduce.measures.text import lines_of
+from ga3c_tf.trained.metadata import describe_agent
+from ga3c_tf.trained.policies import TrainedAgent
+from ga3c_tf.trained.publishing.markdown import lines_of
 
 REPLAY = "replay.mp4"
 """Name of the video that the Hub shows on the page of an agent."""

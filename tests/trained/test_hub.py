@@ -15,9 +15,9 @@ from safetensors.numpy import load_file
 
 import ga3c_tf as package
 from ga3c_tf.errors import UserError
-from ga3c_tf.evaluation import TrainedAgent
-from ga3c_tf.reproduce.results import hub
-from ga3c_tf.runs import weights
+from ga3c_tf.trained import weights
+from ga3c_tf.trained.policies import TrainedAgent
+from ga3c_tf.trained.publishing import hub
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ga3c_tf.errors import UserError, did_you_mean
 from ga3c_tf.runs.folder import check_no_links
-from ga3c_tf.runs.weights import FILE, SCORE, file_of
+from ga3c_tf.trained.weights import FILE, SCORE, file_of
 
 SOURCE = "GA3C_TF_WEIGHTS"
 """Environment variable that says where weights are fetched from: a folder such as results/weights, or its URL."""
@@ -20,9 +20,8 @@ REGISTRY = "registry.txt"
 """File with a line for each file of weights: its path, such as pong/weights.npz, and its SHA-256."""
 SECONDS = 60
 """Seconds to wait for an answer of a server."""
-HERE = Path(__file__).resolve().parents[2]
-CHECKOUT = HERE / "results" / "weights"
-INSTALLED = HERE / "ga3c_tf" / "reproduce" / "weights"
+CHECKOUT = Path(__file__).resolve().parents[2] / "results" / "weights"
+INSTALLED = Path(__file__).resolve().parent / "published"
 PUBLISHED = CHECKOUT if CHECKOUT.is_dir() else INSTALLED
 """Folder of the published weights, each in a folder of its name: in a checkout, or installed."""
 
@@ -128,6 +127,16 @@ def _digest(name: str) -> str:
     """Return the SHA-256 that the published weights `name` have."""
     lines = (PUBLISHED / REGISTRY).read_text(encoding="utf-8").splitlines()
     return dict(line.split() for line in lines)[f"{name}/{FILE}"]
+
+
+def registry_of(weights: Path) -> str:
+    """Return the text of registry.txt: the path of each file of weights, and its SHA-256.
+
+    Args:
+        weights: folder with one folder for each set of weights.
+    """
+    files = sorted(weights.glob(f"*/{FILE}"))
+    return "".join(f"{file.relative_to(weights)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n" for file in files)
 
 
 def _fetched(name: str, digest: str) -> bytes:

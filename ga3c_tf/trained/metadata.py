@@ -17,10 +17,10 @@ from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.runs.folder import commit_of, read_sessions
-from ga3c_tf.runs.weights import SCORE, file_of
+from ga3c_tf.trained.weights import SCORE, file_of
 
 if TYPE_CHECKING:
-    from ga3c_tf.evaluation import TrainedAgent
+    from ga3c_tf.trained.policies import TrainedAgent
 
 PREPROCESSING = {
     "standard": {

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ga3c_tf.api.functions import by_config_name, split_functions
 from ga3c_tf.config import MOST_EPISODE_STEPS
 from ga3c_tf.console import warn
 from ga3c_tf.environments.environment import describe_environment
@@ -17,13 +16,14 @@ from ga3c_tf.environments.public import PublicEnvironment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.onednn import enable_onednn
 from ga3c_tf.plugins import check_trust
+from ga3c_tf.plugins.arguments import by_config_name, split_functions
 from ga3c_tf.runs.folder import read_config
-from ga3c_tf.runs.published import agent_folder
+from ga3c_tf.trained.pretrained import agent_folder
 
 if TYPE_CHECKING:
     import gymnasium
 
-    from ga3c_tf.evaluation import TrainedAgent
+    from ga3c_tf.trained.policies import TrainedAgent
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Agent:
         Raises:
             UserError: an argument is too small.
         """
-        from ga3c_tf.evaluation import evaluate, summary
+        from ga3c_tf.trained.evaluation import evaluate, summary
 
         _check_range("episodes", episodes, 1)
         _check_range("seed", seed, 0)
@@ -131,7 +131,7 @@ class Agent:
             UserError: the file is neither .mp4 nor .gif or cannot be written, the environment draws no pictures, or an
                 argument is too small.
         """
-        from ga3c_tf.playback import record
+        from ga3c_tf.trained.playback import record
 
         _check_range("episodes", episodes, 1)
         _check_range("seed", seed, 0)
@@ -154,7 +154,7 @@ class Agent:
             UserError: the file exists, has the wrong suffix or cannot be written, a package is missing, or the network
                 cannot be converted.
         """
-        from ga3c_tf.export import export_agent
+        from ga3c_tf.trained.export import export_agent
 
         return export_agent(self._trained, Path(file), form)
 
@@ -199,8 +199,8 @@ def load_agent(
     if describe_environment(config).is_screen:
         enable_onednn()
 
-    from ga3c_tf.evaluation import TrainedAgent
     from ga3c_tf.model.device import configure_device
+    from ga3c_tf.trained.policies import TrainedAgent
 
     return Agent(TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), warn, names), greedy)
 

@@ -21,7 +21,7 @@ from ga3c_tf.workers.supervisor import AgentSupervisor
 POLL_SECONDS = 0.25
 
 
-class Outcome(NamedTuple):
+class EvaluationStep(NamedTuple):
     """What an environment answers to an action, or to None, which begins an episode.
 
     Attributes:
@@ -64,7 +64,7 @@ class EvaluationProcesses:
             raise
         self._sentinels = {number: sentinel for sentinel, number in self._processes.sentinels().items()}
 
-    def play(self, orders: Mapping[int, int | None]) -> dict[int, Outcome]:
+    def play(self, orders: Mapping[int, int | None]) -> dict[int, EvaluationStep]:
         """Let several environments play at the same time.
 
         Args:
@@ -77,7 +77,7 @@ class EvaluationProcesses:
         for number, order in orders.items():
             with contextlib.suppress(OSError):  # its process has ended, and the answer says why
                 self._pipes[number].send(order)
-        return {number: self._outcome(number) for number in orders}
+        return {number: self._answer(number) for number in orders}
 
     def close(self, seconds: float) -> int:
         """Close the environments and end their processes.
@@ -95,7 +95,7 @@ class EvaluationProcesses:
         self._processes.kill()
         self.close(0)
 
-    def _outcome(self, number: int) -> Outcome:
+    def _answer(self, number: int) -> EvaluationStep:
         """Wait for the answer of an environment. A pause of the whole machine counts as one `POLL_SECONDS`."""
         for _ in range(math.ceil(self._patience / POLL_SECONDS)):
             if connection.wait([self._pipes[number], self._sentinels[number]], POLL_SECONDS):
@@ -104,7 +104,7 @@ class EvaluationProcesses:
             f"an environment was at one step or reset for {self._patience:g} s, the --agent-timeout of this run"
         )
 
-    def _received(self, number: int) -> Outcome:
+    def _received(self, number: int) -> EvaluationStep:
         """Return the answer of an environment, or raise the error that it or the end of its process is."""
         pipe = self._pipes[number]
         try:
@@ -130,7 +130,7 @@ def run_environment(
         seed: seed of the evaluation, for the global random generators of this process.
         number: number of the environment.
         first: seed of the first episode.
-        pipe: pipe that gives an action, or None to begin an episode, and takes an `Outcome` or an exception.
+        pipe: pipe that gives an action, or None to begin an episode, and takes an `EvaluationStep` or an exception.
     """
     try:
         seed_global_generators(seed, EVALUATION, number)
@@ -140,10 +140,10 @@ def run_environment(
                 if order is None:
                     state, _ = environment.reset(seed=episode_seed)
                     episode_seed = None
-                    outcome = Outcome(state, 0.0, False, False)
+                    outcome = EvaluationStep(state, 0.0, False, False)
                 else:
                     state, reward, terminated, truncated, _ = environment.step(order)
-                    outcome = Outcome(state, _finite(float(reward)), bool(terminated), bool(truncated))
+                    outcome = EvaluationStep(state, _finite(float(reward)), bool(terminated), bool(truncated))
                 pipe.send(outcome)
     except BaseException as error:  # an environment may raise anything, and may end the program
         text = f"an environment failed: {one_line(error)}\n{traceback.format_exc()}".rstrip()

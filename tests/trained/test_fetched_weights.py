@@ -12,9 +12,9 @@ from commands import ga3c_tf
 
 from ga3c_tf.cli import agents
 from ga3c_tf.errors import UserError
-from ga3c_tf.evaluation import RandomAgent
-from ga3c_tf.runs import published
-from ga3c_tf.runs.weights import FILE
+from ga3c_tf.trained import pretrained as published
+from ga3c_tf.trained.policies import RandomAgent
+from ga3c_tf.trained.weights import FILE
 
 NAME = "minatar_freeway"
 CARD = ("README.md", "config.json", "score.json", "curve.csv")

@@ -6,12 +6,12 @@ import sys
 import numpy as np
 import pytest
 
-from ga3c_tf.video import VideoFile, VideoNotWritten
+from ga3c_tf.trained.video import VideoFile, VideoNotWritten
 
 PICTURE = np.zeros((84, 84, 3), np.uint8)
 NOISE = (
     "import numpy as np, pathlib\n"
-    "from ga3c_tf.video import VideoFile\n"
+    "from ga3c_tf.trained.video import VideoFile\n"
     "video = VideoFile(pathlib.Path('game.mp4'), 30)\n"
     "for _ in range(20):\n"
     "    video.append(np.random.default_rng(0).integers(0, 255, (84, 84, 3), dtype=np.uint8))\n"

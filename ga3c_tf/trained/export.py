@@ -14,7 +14,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.files import json_text, write_aside
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and bad input is rejected without it
-    from ga3c_tf.evaluation import TrainedAgent
+    from ga3c_tf.trained.policies import TrainedAgent
 
 SUFFIXES = {"onnx": ".onnx", "savedmodel": "-savedmodel", "keras": ".keras"}
 """Suffix of the exported file by format. A SavedModel, which is a folder, may have another one."""
@@ -87,8 +87,8 @@ def export_agent(agent: TrainedAgent, file: Path, form: str, score: dict[str, An
     """
     check_export(file, form)
 
-    from ga3c_tf.metadata import describe_agent
-    from ga3c_tf.model.export import write_network
+    from ga3c_tf.trained.metadata import describe_agent
+    from ga3c_tf.trained.network_files import write_network
 
     metadata = {"format": form, **describe_agent(agent, score)}
     try:

@@ -33,13 +33,14 @@ MOST_BYTES = 5 * 10**6
 FILE = "weights.npz"
 SAFETENSORS = "model.safetensors"
 SCORE = "score.json"
+CARD = "README.md"
 EPISODE = "episode.gif"
 """Animation of the agent at play."""
 ORIGIN = "began_with"
 """Folder in a run folder with the card, the score and the curve of the weights that the run began with."""
 NO_DAMAGE = (errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE)
 """Numbers of errors of reading a file that may be undamaged."""
-KEPT = ("README.md", "config.json", SCORE, "curve.csv", "curve.svg", "curve.png", ORIGIN)
+KEPT = (CARD, "config.json", SCORE, "curve.csv", "curve.svg", "curve.png", ORIGIN)
 
 
 def file_of(folder: Path) -> Path | None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ga3c_tf.intervals import bootstrap_interval, mean_interval
+from ga3c_tf.trained.intervals import bootstrap_interval, mean_interval
 
 
 def test_of_few_values_it_is_students_t():
@@ -45,5 +45,5 @@ def test_the_bootstrap_interval_is_the_same_however_many_resamples_are_held_at_o
     scores = np.random.default_rng(5).normal(size=7)
     expected = bootstrap_interval(scores)
     for entries in (1, 50, 10**9):
-        monkeypatch.setattr("ga3c_tf.intervals.BOOTSTRAP_ENTRIES", entries)
+        monkeypatch.setattr("ga3c_tf.trained.intervals.BOOTSTRAP_ENTRIES", entries)
         assert bootstrap_interval(scores) == expected

@@ -19,17 +19,17 @@ from commands import ga3c_tf
 from gymnasium import spaces
 
 import ga3c_tf as package
-from ga3c_tf import export, metadata
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import StateEnvironment, make_environment
 from ga3c_tf.errors import UserError
-from ga3c_tf.export import SUFFIXES, check_export, metadata_of
-from ga3c_tf.metadata import describe_agent
-from ga3c_tf.model.export import write_network
 from ga3c_tf.model.model import Model
 from ga3c_tf.model.tensorflow import keras, tf
+from ga3c_tf.trained import export, metadata
+from ga3c_tf.trained.export import SUFFIXES, check_export, metadata_of
+from ga3c_tf.trained.metadata import describe_agent
+from ga3c_tf.trained.network_files import write_network
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "export.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "export.md"
 NAMES = ["pong", "minatar_breakout"]
 
 
@@ -205,7 +205,7 @@ def test_nothing_is_left_of_a_network_that_is_not_converted_to_the_end(
         assert file.exists()
         raise error
 
-    monkeypatch.setattr("ga3c_tf.model.export._finish_onnx", failing)
+    monkeypatch.setattr("ga3c_tf.trained.network_files._finish_onnx", failing)
     with pytest.raises(raised, match=words):
         agents["minatar_breakout"].export(tmp_path / "agent.onnx")
     assert list(tmp_path.iterdir()) == []

@@ -16,10 +16,10 @@ from ga3c_tf.config import MOST_EPISODE_STEPS
 from ga3c_tf.environments.environment import make_limited_environment
 from ga3c_tf.environments.random_streams import EVALUATION, global_generators_seeded
 from ga3c_tf.errors import UserError
-from ga3c_tf.evaluation import TrainedAgent
 from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.plugins import users_errors
-from ga3c_tf.video import SUFFIXES, VideoFile
+from ga3c_tf.trained.policies import TrainedAgent
+from ga3c_tf.trained.video import SUFFIXES, VideoFile
 
 USUAL_RATE = 30
 """Frames per second of environments that do not say it."""

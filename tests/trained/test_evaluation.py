@@ -13,11 +13,12 @@ from gymnasium.envs.classic_control import CartPoleEnv
 from helpers import action_at, decode
 from PIL import Image, ImageSequence
 
-from ga3c_tf import evaluation as evaluate
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.intervals import mean_interval
-from ga3c_tf.playback import record
+from ga3c_tf.trained import evaluation as evaluate
+from ga3c_tf.trained import policies
+from ga3c_tf.trained.intervals import mean_interval
+from ga3c_tf.trained.playback import record
 
 
 class RandomAgent:
@@ -60,7 +61,7 @@ def test_an_episode_that_nothing_ends_is_cut_and_counted():
 def test_actions_have_random_numbers_of_their_own(tmp_path, seed):
     """At seed 0 they were those of the first environment: an agent could have known what comes."""
     (tmp_path / "config.json").write_text(Config(env_id="helpers:ShortIsBad-v0").to_json())
-    actions = evaluate.RandomAgent(tmp_path, seed).act(np.zeros((200, 2), np.float32))
+    actions = policies.RandomAgent(tmp_path, seed).act(np.zeros((200, 2), np.float32))
     for environment in range(max(100, 10 * seed + 10)):
         assert not np.array_equal(actions, np.random.default_rng(environment).integers(2, size=200))
 
@@ -127,8 +128,8 @@ def test_one_episode_has_no_interval():
 )
 def test_a_checkpoint_is_called_what_was_loaded(wanted, best, words):
     """The best is the latest before there is a score, and where it is damaged."""
-    assert evaluate._in_words(wanted, 7, best) == words
-    assert evaluate._in_words(7, 7, best) == "7"
+    assert policies._in_words(wanted, 7, best) == words
+    assert policies._in_words(7, 7, best) == "7"
 
 
 def test_environments_with_global_random_numbers_follow_the_seed():
@@ -304,9 +305,9 @@ def test_a_trained_agent_plays_whole_games(tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text(Config(env_id="CartPole-v1", terminal_on_life_loss=True).to_json())
     restored = []
     monkeypatch.setattr(
-        evaluate.Checkpoints, "restore", lambda self, which: restored.append(which) or {"agent_steps": 5}
+        policies.Checkpoints, "restore", lambda self, which: restored.append(which) or {"agent_steps": 5}
     )
-    agent = evaluate.TrainedAgent(tmp_path, 5, greedy=True, seed=0, device="/CPU:0", warn=print)
+    agent = policies.TrainedAgent(tmp_path, 5, greedy=True, seed=0, device="/CPU:0", warn=print)
     assert not agent.config.terminal_on_life_loss and restored == [5] and agent.agent_steps == 5
     states = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
     assert agent.act(states).tolist() == agent.act(states).tolist()
@@ -315,8 +316,8 @@ def test_a_trained_agent_plays_whole_games(tmp_path, monkeypatch):
 @pytest.mark.parametrize("greedy", [False, True])
 def test_an_agent_samples_from_its_policy_unless_it_is_greedy(tmp_path, monkeypatch, greedy):
     (tmp_path / "config.json").write_text(Config(env_id="Acrobot-v1").to_json())
-    monkeypatch.setattr(evaluate.Checkpoints, "restore", lambda self, which: {"agent_steps": 5})
-    agent = evaluate.TrainedAgent(tmp_path, 5, greedy=greedy, seed=0, device="/CPU:0", warn=print)
+    monkeypatch.setattr(policies.Checkpoints, "restore", lambda self, which: {"agent_steps": 5})
+    agent = policies.TrainedAgent(tmp_path, 5, greedy=greedy, seed=0, device="/CPU:0", warn=print)
     state = np.array([1, 0, 1, 0, 8, -4], np.float32)
     [policy], _, _ = agent.model.predict(state[None])
     assert policy.min() > 0.1 and policy.max() < 0.7
@@ -329,7 +330,7 @@ def test_an_agent_samples_from_its_policy_unless_it_is_greedy(tmp_path, monkeypa
 def test_random_play_needs_no_checkpoint_and_says_what_it_is(tmp_path):
     config = Config(env_id="helpers:ShortIsBad-v0", terminal_on_life_loss=True)
     (tmp_path / "config.json").write_text(config.to_json())
-    agent = evaluate.RandomAgent(tmp_path, seed=1)
+    agent = policies.RandomAgent(tmp_path, seed=1)
     actions = agent.act(np.zeros((2000, 2), np.float32))
     assert set(actions) == {0, 1} and 900 < actions.sum() < 1100 and not agent.config.terminal_on_life_loss
     scores = evaluate.evaluate(agent, 4, seed=3)
