@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ga3c_tf.reproduce.measures.verdicts import INCONCLUSIVE, Claim
 
 
-class Changed(NamedTuple):
+class VerdictChange(NamedTuple):
     """A finding, and its verdict by an earlier rule."""
 
     name: str  # name of the figure, from `frozen.named`
@@ -30,7 +30,7 @@ class Changed(NamedTuple):
 
 CHANGES = (
     *(
-        Changed(
+        VerdictChange(
             "wall-clock",
             game,
             "GA3C reaches a score",
@@ -44,7 +44,7 @@ CHANGES = (
             ("minatar_space_invaders", "5.39 times [4.47, 6.49], p = 0.002"),
         )
     ),
-    Changed(
+    VerdictChange(
         "speed",
         "minatar_breakout",
         "dynamic adjustment is nearly as good",
@@ -52,7 +52,7 @@ CHANGES = (
         "not supported: 0.489 times [0.361, 0.663], p = 0.04",
         "Runs of 20 periods counted, in which the search cannot make the 33 moves to the fixed setting.",
     ),
-    Changed(
+    VerdictChange(
         "environments",
         "",
         "GA3C scores as much as A2C",
@@ -60,7 +60,7 @@ CHANGES = (
         "undecided",
         "Each game was judged for itself, and the question was whether GA3C scores more.",
     ),
-    Changed(
+    VerdictChange(
         "pps",
         "pong",
         "without a GPU, GA3C makes more predictions",
@@ -69,7 +69,7 @@ CHANGES = (
         "The speed of copying memory, which is not part of the unit, no longer has to agree.",
     ),
     *(
-        Changed(
+        VerdictChange(
             "pps, gpu",
             "pong",
             claim,
@@ -79,7 +79,7 @@ CHANGES = (
         )
         for claim in ("with a GPU, GA3C makes more predictions", "the speed-up over A3C grows")
     ),
-    Changed(
+    VerdictChange(
         "environments, tuned",
         "",
         "GA3C scores as much as A2C",
@@ -87,7 +87,7 @@ CHANGES = (
         "undecided: +12.5 [-10.7, 35.6], p = 0.054",
         "MinAtar Seaquest was left out: the interval of GA3C's 69, 97 and 17 points includes the random policy's 0.1.",
     ),
-    Changed(
+    VerdictChange(
         "learning-curves",
         "pong",
         "GA3C scores more",
@@ -95,7 +95,7 @@ CHANGES = (
         "undecided: +2.83 [-0.34, 6.01], p = 0.13",
         "Scores after equal time were compared by Welch's test. Now pairs of one seed and machine are.",
     ),
-    Changed(
+    VerdictChange(
         "tps",
         "pong",
         "without a GPU, TPS is highest",
@@ -103,7 +103,7 @@ CHANGES = (
         "undecided: 0.986 times [0.961, 1.01], p = 0.54",
         "There was no verdict on equal settings. The margin of 5 % is that of the finding about predictors.",
     ),
-    Changed(
+    VerdictChange(
         "policy-lag",
         "minatar_breakout",
         "learning rate 0.001, equal steps: a minimum of 20 to 40 scores more",
@@ -111,7 +111,7 @@ CHANGES = (
         "undecided: -0.145 [-0.252, -0.0384], p = 0.12",
         "There was no verdict on equal scores. It was committed before 18 of the 33 runs that decide.",
     ),
-    Changed(
+    VerdictChange(
         "utilization, gpu",
         "pong",
         "GPU use rises",

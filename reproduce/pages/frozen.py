@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ga3c_tf.reproduce.measures.verdicts import Claim
-from ga3c_tf.reproduce.pages.changes import CHANGES, Changed
+from ga3c_tf.reproduce.pages.changes import CHANGES, VerdictChange
 from ga3c_tf.reproduce.runs.run import RecordedRun
 
 
@@ -70,7 +70,7 @@ def row(name: str, budget: str, runs: Iterable[RecordedRun]) -> list[str] | None
     return [name, rule.commit, rule.date[:10], str(before), str(len(finished) - before)]
 
 
-def changes(name: str, claims: Iterable[Claim], runs: Iterable[RecordedRun]) -> list[tuple[Claim, Changed]]:
+def changes(name: str, claims: Iterable[Claim], runs: Iterable[RecordedRun]) -> list[tuple[Claim, VerdictChange]]:
     """Return the claims whose verdict a change of rules has altered, each with the change.
 
     There are none if all finished runs began after the figure's rules were committed.
