@@ -48,7 +48,7 @@ def processor_seconds() -> float:
 
 def measure(config: Config, minutes: float) -> dict[str, float]:
     """Train for so long; return the milliseconds of updates by kind and of all work, and the cost in percent."""
-    from ga3c_tf.rollouts.divergence import MEASURED_EVERY, UNKNOWN, DivergenceSampler
+    from ga3c_tf.experience.divergence import MEASURED_EVERY, UNKNOWN, DivergenceSampler
     from ga3c_tf.runner import new_training
     from ga3c_tf.workers import trainer
 

@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 from ga3c_tf.config import Config, option_of
 from ga3c_tf.config.declaration import SYSTEMS, plain_text
 from ga3c_tf.config.presets import USUAL_PRESET
-from ga3c_tf.rollouts.columns import SCHEMA
+from ga3c_tf.experience.columns import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTENT = (

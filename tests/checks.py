@@ -22,8 +22,8 @@ import warm
 import ga3c_tf.systems.session
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
+from ga3c_tf.experience.columns import Batch
 from ga3c_tf.host.processes import process_group
-from ga3c_tf.rollouts.columns import Batch
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a3c import process as a3c_process
 from ga3c_tf.systems.a3c.replica import replica

@@ -14,10 +14,10 @@ import numpy as np
 from gymnasium import spaces
 
 import ga3c_tf
+from ga3c_tf.experience.contracts import Prediction, UpdateRecord, UpdateResult
+from ga3c_tf.experience.divergence import NO_SEGMENTS, UNKNOWN
 from ga3c_tf.remote.actor import RemoteAgents
 from ga3c_tf.remote.bridge import Bridge
-from ga3c_tf.rollouts.contracts import Prediction, UpdateRecord, UpdateResult
-from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN
 from ga3c_tf.systems.a3c.shared_weights import rmsprop_step
 from ga3c_tf.workers.agent_process import errors_told
 from ga3c_tf.workers.supervisor import DIVERGED

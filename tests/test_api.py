@@ -22,8 +22,8 @@ from gymnasium.envs.classic_control import CartPoleEnv
 from helpers import train_and_evaluate
 
 import ga3c_tf
+from ga3c_tf.algorithms.actor_critic import losses
 from ga3c_tf.environments.statistics import observation_statistics
-from ga3c_tf.model import losses
 from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.tensorflow import keras
 from ga3c_tf.systems.ga3c.agents import AgentProcesses

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from ga3c_tf.algorithms.actor_critic import losses
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.model import losses
-from ga3c_tf.model.model import Model
-from ga3c_tf.rollouts.columns import SCHEMA, Batch
+from ga3c_tf.experience.columns import SCHEMA, Batch
 from ga3c_tf.runs.log import EPISODE_COLUMNS, read_rows
 
 ROOT = Path(__file__).parents[1]
@@ -111,7 +111,7 @@ def test_the_pages_correction_is_one_step_importance_sampling_by_lag(folder, lag
 
 
 def test_the_papers_loss_by_its_own_function_makes_the_same_update(folder):
-    Path("same.py").write_text("from ga3c_tf.model.losses import actor_critic as again\n")
+    Path("same.py").write_text("from ga3c_tf.algorithms.actor_critic.losses import actor_critic as again\n")
     weights = []
     for loss in ("paper", "same:again"):
         model = Model(Config(network="mlp", loss=loss, min_policy=0.1), (4,), np.float32, 2, seed=0)

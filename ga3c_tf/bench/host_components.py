@@ -16,12 +16,12 @@ from ga3c_tf.bench.timing import bind_to_one_core, ms_per_call
 from ga3c_tf.config import Config
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.environment import describe_environment, make_environment
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.contracts import Prediction
+from ga3c_tf.experience.queues import EPISODE, INDEX, IndexQueue, RecordQueue, ServerGone
+from ga3c_tf.experience.reply_pipes import ReplyPipes
+from ga3c_tf.experience.segments import FreeSlots
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.contracts import Prediction
-from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue, ServerGone
-from ga3c_tf.rollouts.reply_pipes import ReplyPipes
-from ga3c_tf.rollouts.segments import FreeSlots
 from ga3c_tf.workers.agent import TrainingAgent
 
 ENVIRONMENT_SHARE = 0.6

@@ -11,8 +11,8 @@ from ga3c_tf.bench.physical import mflop_per_state
 from ga3c_tf.bench.timing import bind_to_one_core, ms_per_call
 from ga3c_tf.config import Config, network_for
 from ga3c_tf.environments.environment import describe_environment
+from ga3c_tf.experience.columns import Batch
 from ga3c_tf.host.onednn import enable_onednn
-from ga3c_tf.rollouts.columns import Batch
 
 PREDICTION_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
 TRAINING_SIZES = (5, 25, 45, 85, 128)
@@ -30,8 +30,8 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     if spec.is_screen:
         enable_onednn()
 
+    from ga3c_tf.algorithms.actor_critic.model import Model
     from ga3c_tf.model.device import configure_device, gpu_names
-    from ga3c_tf.model.model import Model
     from ga3c_tf.model.tensorflow import ONEDNN
 
     placed = configure_device(device, intra_op_threads=1, inter_op_threads=1)

@@ -1,1 +1,1 @@
-"""Networks, losses, optimizers and the model. No other package imports TensorFlow."""
+"""Networks, optimizers, devices, and the contract of the weights. TensorFlow is imported here only."""

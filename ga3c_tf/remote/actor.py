@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.queues import EPISODE, INDEX, RecordQueue
-from ga3c_tf.rollouts.reply_pipes import ADDED, KIND
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.queues import EPISODE, INDEX, RecordQueue
+from ga3c_tf.experience.reply_pipes import ADDED, KIND
 from ga3c_tf.workers.agent import TrainingAgent
 from ga3c_tf.workers.agent_process import AgentQueues, AgentRunner
 

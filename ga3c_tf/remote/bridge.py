@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from ga3c_tf.config import Config
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.queues import INDEX
+from ga3c_tf.experience.reply_pipes import ADDED, KIND, RELEASED
 from ga3c_tf.remote.actor import Orders, Outcome, RemoteAgents
 from ga3c_tf.remote.cluster import connect
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.queues import INDEX
-from ga3c_tf.rollouts.reply_pipes import ADDED, KIND, RELEASED
 from ga3c_tf.workers.agent_process import AgentQueues, errors_told
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.experience.buffers import RolloutBuffers
 
 HERE = "server"
 

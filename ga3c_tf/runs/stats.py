@@ -8,8 +8,8 @@ from collections import deque
 
 import numpy as np
 
-from ga3c_tf.rollouts.contracts import UpdateRecord
-from ga3c_tf.rollouts.divergence import UNKNOWN, Divergence, SegmentLag
+from ga3c_tf.experience.contracts import UpdateRecord
+from ga3c_tf.experience.divergence import UNKNOWN, Divergence, SegmentLag
 from ga3c_tf.runs.failures import FailureBudget
 
 MEASURED = (*Divergence._fields, *SegmentLag._fields)

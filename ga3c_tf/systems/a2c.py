@@ -10,13 +10,13 @@ import numpy as np
 
 from ga3c_tf.environments.environment import modules_used
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.queues import MESSAGE, IndexQueue
+from ga3c_tf.experience.reply_pipes import ReplyPipes, assigned_processes
+from ga3c_tf.experience.segments import Segments
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.memory import available_bytes
 from ga3c_tf.host.scheduling import schedule_as
-from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.queues import MESSAGE, IndexQueue
-from ga3c_tf.rollouts.reply_pipes import ReplyPipes, assigned_processes
-from ga3c_tf.rollouts.segments import Segments
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.agent_process import AgentQueues, run_agents

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import EnvironmentSpec
-from ga3c_tf.model.model import Model
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.lag_limit import LagLimit
-from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, NewestFirstQueue, RecordQueue
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.lag_limit import LagLimit
+from ga3c_tf.experience.queues import EPISODE, INDEX, IndexQueue, NewestFirstQueue, RecordQueue
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.failures import FailureBudget
 from ga3c_tf.runs.log import RunLog

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import json_text
-from ga3c_tf.model.model import Model
 from ga3c_tf.model.networks import MOST_DEVIATIONS, Standardize, keras_settings
 from ga3c_tf.model.tensorflow import keras, plain_path, tf
 from ga3c_tf.plugins import one_line

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
-from ga3c_tf.model.model import Model
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.trained import weights

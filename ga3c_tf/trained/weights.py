@@ -26,8 +26,8 @@ from ga3c_tf.plugins import one_line
 from ga3c_tf.runs.folder import read_config
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights do not need it
+    from ga3c_tf.algorithms.actor_critic.model import Model
     from ga3c_tf.config import Config
-    from ga3c_tf.model.model import Model
 
 MOST_BYTES = 5 * 10**6
 FILE = "weights.npz"

@@ -10,10 +10,10 @@ import gymnasium
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.columns import NO_VERSION, SegmentEnd, Step
-from ga3c_tf.rollouts.queues import Writable
-from ga3c_tf.rollouts.segment import Segment
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.columns import NO_VERSION, SegmentEnd, Step
+from ga3c_tf.experience.queues import Writable
+from ga3c_tf.experience.segment import Segment
 
 SMALLEST_PROBABILITY = 1e-30
 """Lower bound of probabilities in logarithms: rounding can leave a probability of 0 for an action that was sampled."""

@@ -17,10 +17,10 @@ import numpy as np
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.queues import INDEX, ServerGone, Writable
+from ga3c_tf.experience.reply_pipes import ADDED, KIND, RELEASED, REMOVED
 from ga3c_tf.host.scheduling import schedule_as
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.queues import INDEX, ServerGone, Writable
-from ga3c_tf.rollouts.reply_pipes import ADDED, KIND, RELEASED, REMOVED
 from ga3c_tf.workers.agent import TrainingAgent
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.segments import Segments
+from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.segments import Segments
 from ga3c_tf.workers.thread import WorkerErrors
 
 

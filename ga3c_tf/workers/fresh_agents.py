@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from ga3c_tf.rollouts.columns import SegmentEnd
-from ga3c_tf.rollouts.segment import Segment
+from ga3c_tf.experience.columns import SegmentEnd
+from ga3c_tf.experience.segment import Segment
 from ga3c_tf.workers.agent import TrainingAgent
 
 

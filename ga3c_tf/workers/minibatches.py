@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.experience.columns import Batch
 
 
 class Minibatches:

@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.queues import IndexQueue
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.queues import IndexQueue
 from ga3c_tf.workers.batch_queue import BatchQueue
 
 PATIENCE_SECONDS = 0.004

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from ga3c_tf.rollouts.queues import RecordQueue
+from ga3c_tf.experience.queues import RecordQueue
 
 
 class WorkerErrors:

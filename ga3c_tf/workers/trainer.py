@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ga3c_tf.rollouts.contracts import Experience
+from ga3c_tf.experience.contracts import Experience
 from ga3c_tf.workers.thread import Worker, WorkerErrors
 from ga3c_tf.workers.updater import Updater
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ga3c_tf.errors import Diverged
-from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.contracts import Learner, Observer, UpdateRecord, UpdateResult
-from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN, segment_lag
+from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.contracts import Learner, Observer, UpdateRecord, UpdateResult
+from ga3c_tf.experience.divergence import NO_SEGMENTS, UNKNOWN, segment_lag
 from ga3c_tf.workers.minibatches import Minibatches
 
 

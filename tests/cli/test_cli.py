@@ -355,7 +355,7 @@ def handlers():
 
 
 def test_a_resumed_run_trains_with_the_settings_that_were_set_and_records_them(copy, handlers, monkeypatch):
-    from ga3c_tf.model.model import Model
+    from ga3c_tf.algorithms.actor_critic.model import Model
 
     rates, original = set(), Model.train
     monkeypatch.setattr(

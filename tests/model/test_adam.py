@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 from checks import batch_of
 
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.model.adam import Adam
-from ga3c_tf.model.model import Model
 from ga3c_tf.systems.a3c.adam import adam_step
 from ga3c_tf.systems.a3c.shared_weights import BLOCK
 

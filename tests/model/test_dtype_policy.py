@@ -8,11 +8,11 @@ import pytest
 from checks import batch_of
 
 import ga3c_tf
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
 from ga3c_tf.model import device
 from ga3c_tf.model.device import resolve_dtype_policy
-from ga3c_tf.model.model import Model
 from ga3c_tf.model.networks import build_network
 
 OBSERVATIONS = {"small": ((84, 84, 4), np.uint8), "minatar": ((10, 10, 6), np.uint8), "mlp": ((4,), np.float32)}

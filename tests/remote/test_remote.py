@@ -16,10 +16,10 @@ import ga3c_tf
 import ga3c_tf.systems.ga3c.agents
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.reply_pipes import assigned_processes
 from ga3c_tf.remote.cluster import environment_of_processes
 from ga3c_tf.remote.nodes import NodeRates
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.reply_pipes import assigned_processes
 from ga3c_tf.runs.log import EVENT_COLUMNS, NODE_COLUMNS, read_rows
 from ga3c_tf.systems.ga3c.system import GA3C
 

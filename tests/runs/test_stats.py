@@ -10,7 +10,7 @@ from helpers import update_record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
+from ga3c_tf.experience.divergence import Divergence, SegmentLag
 from ga3c_tf.runs.stats import Stats
 
 

@@ -18,14 +18,14 @@ from checks import (
     shared_weights_of,
 )
 
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import Diverged, UserError
-from ga3c_tf.model.model import Model
+from ga3c_tf.experience.divergence import Divergence, SegmentLag
+from ga3c_tf.experience.queues import IndexQueue, RecordQueue
+from ga3c_tf.experience.segments import FreeSlots, Segments
 from ga3c_tf.model.rmsprop import RMSProp
-from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
-from ga3c_tf.rollouts.queues import IndexQueue, RecordQueue
-from ga3c_tf.rollouts.segments import FreeSlots, Segments
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.a3c import system as a3c

@@ -15,13 +15,13 @@ from commands import ga3c_tf
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.cli import main as cli
 from ga3c_tf.cli import training as commands
 from ga3c_tf.config import Config, option_of
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.signals import ENDING
-from ga3c_tf.model.model import Model
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder, read_config
 from ga3c_tf.runs.log import EPISODE_COLUMNS, METRIC_COLUMNS, RunLog, read_rows

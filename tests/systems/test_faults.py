@@ -31,11 +31,11 @@ from checks import (
 )
 from commands import ga3c_tf
 
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
+from ga3c_tf.experience.queues import ServerGone
 from ga3c_tf.files import RetryingWriter
 from ga3c_tf.host.signals import ENDING
-from ga3c_tf.model.model import Model
-from ga3c_tf.rollouts.queues import ServerGone
 from ga3c_tf.runs.failures import FailureBudget
 from ga3c_tf.runs.log import EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.systems.a2c import A2C

@@ -12,7 +12,7 @@ import ga3c_tf.systems.a2c
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
-from ga3c_tf.rollouts.queues import NewestFirstQueue
+from ga3c_tf.experience.queues import NewestFirstQueue
 from ga3c_tf.runner import new_training
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns

@@ -29,8 +29,8 @@ def test_every_system_takes_every_correction(system, correction):
 
 
 # Not every pair: the systems share the loss and differ in how columns get to it, and V-trace reads all columns that any
-# correction reads. Tests of the losses are in tests/model/test_corrections.py, of the columns in
-# tests/rollouts/test_columns.py, and of equal updates in the three systems, with V-trace too, in test_a3c.py.
+# correction reads. Tests of the losses are in tests/algorithms/test_corrections.py, of the columns in
+# tests/experience/test_columns.py, and of equal updates in the three systems, with V-trace too, in test_a3c.py.
 @pytest.mark.parametrize(
     ("env_id", "system", "correction"),
     [

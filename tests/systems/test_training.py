@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.experience.columns import Batch
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.checkpoints import Checkpoints
 from ga3c_tf.runs.folder import RunFolder

@@ -19,10 +19,10 @@ from commands import ga3c_tf
 from gymnasium import spaces
 
 import ga3c_tf as package
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import StateEnvironment, make_environment
 from ga3c_tf.errors import UserError
-from ga3c_tf.model.model import Model
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.trained import export, metadata
 from ga3c_tf.trained.export import SUFFIXES, check_export, metadata_of

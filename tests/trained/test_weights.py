@@ -13,10 +13,10 @@ from commands import ga3c_tf
 from gymnasium.envs.classic_control import CartPoleEnv
 from PIL import Image
 
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
-from ga3c_tf.model.model import Model
 from ga3c_tf.runs.curve import curve_of, read_curve
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import EPISODE_COLUMNS, read_rows

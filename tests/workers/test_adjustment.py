@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ga3c_tf.rollouts.queues import INDEX, RecordQueue
+from ga3c_tf.experience.queues import INDEX, RecordQueue
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS
 from ga3c_tf.workers import adjustment_rules
 from ga3c_tf.workers.adjustment import DynamicAdjustment

@@ -13,11 +13,11 @@ from gymnasium import spaces
 
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.columns import COLUMNS, Column, Schema, SegmentEnd, Step
-from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue
-from ga3c_tf.rollouts.reply_pipes import ADDED
-from ga3c_tf.rollouts.segment import Segment
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.columns import COLUMNS, Column, Schema, SegmentEnd, Step
+from ga3c_tf.experience.queues import EPISODE, IndexQueue, RecordQueue
+from ga3c_tf.experience.reply_pipes import ADDED
+from ga3c_tf.experience.segment import Segment
 from ga3c_tf.workers.agent import TrainingAgent, sample_action
 from ga3c_tf.workers.agent_process import AgentQueues, AgentRunner
 

@@ -1,19 +1,19 @@
-"""The contracts of rollouts/contracts.py, tested once for every implementation."""
+"""The contracts of experience/contracts.py, tested once for every implementation."""
 
 import numpy as np
 import pytest
 from checks import replica_of
 
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.errors import Diverged
-from ga3c_tf.model.model import Model
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.contracts import UpdateRecord, UpdateResult
-from ga3c_tf.rollouts.divergence import NO_SEGMENTS, UNKNOWN
-from ga3c_tf.rollouts.queues import RecordQueue
-from ga3c_tf.rollouts.reply_pipes import ReplyPipes
-from ga3c_tf.rollouts.segments import FreeSlots
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.contracts import UpdateRecord, UpdateResult
+from ga3c_tf.experience.divergence import NO_SEGMENTS, UNKNOWN
+from ga3c_tf.experience.queues import RecordQueue
+from ga3c_tf.experience.reply_pipes import ReplyPipes
+from ga3c_tf.experience.segments import FreeSlots
 from ga3c_tf.runs.stats import Stats
 from ga3c_tf.systems.a3c.process import UPDATE, UpdateReport
 

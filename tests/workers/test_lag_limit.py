@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.lag_limit import LagLimit
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.lag_limit import LagLimit
 
 
 def limit_of(most, *segments):

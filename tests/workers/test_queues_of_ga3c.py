@@ -9,10 +9,10 @@ import pytest
 
 import ga3c_tf.workers.request_queue
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, Sender
-from ga3c_tf.rollouts.reply_pipes import ReplyPipes
-from ga3c_tf.rollouts.segments import FreeSlots, Segments
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.queues import INDEX, IndexQueue, RecordQueue, Sender
+from ga3c_tf.experience.reply_pipes import ReplyPipes
+from ga3c_tf.experience.segments import FreeSlots, Segments
 from ga3c_tf.workers.batch_queue import BatchQueue
 from ga3c_tf.workers.request_queue import RequestQueue
 from ga3c_tf.workers.thread import WorkerErrors

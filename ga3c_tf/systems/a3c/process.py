@@ -12,17 +12,17 @@ from multiprocessing import connection
 
 import numpy as np
 
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.errors import Diverged
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.contracts import UpdateRecord
+from ga3c_tf.experience.divergence import Divergence, SegmentLag
+from ga3c_tf.experience.queues import INDEX, IndexQueue, RecordQueue, ServerGone
+from ga3c_tf.experience.segments import FreeSlots, Segments
 from ga3c_tf.model.device import configure_device
-from ga3c_tf.model.model import Model
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.contracts import UpdateRecord
-from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
-from ga3c_tf.rollouts.queues import INDEX, IndexQueue, RecordQueue, ServerGone
-from ga3c_tf.rollouts.segments import FreeSlots, Segments
 from ga3c_tf.runs.failures import FailureBudget
 from ga3c_tf.systems.a3c.replica import replica
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights

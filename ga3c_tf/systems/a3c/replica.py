@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
-from ga3c_tf.model.actor_critic import ActorCritic
-from ga3c_tf.model.model import Model
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.systems.a3c.adam import adam_step
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights, rmsprop_step

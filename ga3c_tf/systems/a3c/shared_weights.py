@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ga3c_tf.rollouts.shared_memory import SharedMemory
+from ga3c_tf.experience.shared_memory import SharedMemory
 
 BLOCK = 65_536
 """Number of elements processed at a time: the arrays of a block stay in a core's cache between operations."""

@@ -11,10 +11,10 @@ import numpy as np
 
 from ga3c_tf.environments.environment import modules_used
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.contracts import UpdateRecord, UpdateResult
+from ga3c_tf.experience.divergence import Divergence, SegmentLag
+from ga3c_tf.experience.queues import RecordQueue
 from ga3c_tf.host.memory import available_bytes
-from ga3c_tf.rollouts.contracts import UpdateRecord, UpdateResult
-from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
-from ga3c_tf.rollouts.queues import RecordQueue
 from ga3c_tf.systems.a3c.process import UPDATE, A3CShared, run_agent
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
 from ga3c_tf.systems.session import Session

@@ -6,10 +6,10 @@ import threading
 import time
 
 from ga3c_tf.environments.environment import modules_used
+from ga3c_tf.experience.queues import IndexQueue, Sender
+from ga3c_tf.experience.reply_pipes import ReplyPipes, assigned_processes
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.remote.bridge import run_bridge
-from ga3c_tf.rollouts.queues import IndexQueue, Sender
-from ga3c_tf.rollouts.reply_pipes import ReplyPipes, assigned_processes
 from ga3c_tf.systems.session import Session
 from ga3c_tf.workers.agent import TrainingAgent
 from ga3c_tf.workers.agent_process import AgentQueues, run_agents

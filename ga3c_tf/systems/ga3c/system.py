@@ -11,11 +11,11 @@ from multiprocessing import connection
 import numpy as np
 
 from ga3c_tf.environments.random_streams import random_stream
+from ga3c_tf.experience.segments import Segments
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.memory import available_bytes
 from ga3c_tf.host.scheduling import IdleCores, schedule_as
 from ga3c_tf.remote.nodes import NodeRates
-from ga3c_tf.rollouts.segments import Segments
 from ga3c_tf.systems.ga3c.agents import AgentProcesses
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System

@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.divergence import Divergence, SegmentLag
+from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.divergence import Divergence, SegmentLag
 
 
 class Prediction(NamedTuple):

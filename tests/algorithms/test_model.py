@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from checks import batch_of, replica_of
 
+from ga3c_tf.algorithms.actor_critic import losses, model
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.model import device, losses, model
+from ga3c_tf.model import device
 from ga3c_tf.model import networks as network
 from ga3c_tf.model.device import configure_device
-from ga3c_tf.model.model import Model
 from ga3c_tf.model.rmsprop import RMSProp
 from ga3c_tf.model.tensorflow import import_quietly
 
@@ -583,8 +584,9 @@ def test_the_threads(monkeypatch, cores, already, threads):
 
 
 PROGRAM = """
-from ga3c_tf.model import device, model
-from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.algorithms.actor_critic import model
+from ga3c_tf.model import device
+from ga3c_tf.experience.columns import Batch
 import hashlib, numpy as np
 device.make_deterministic(2**40)
 device = device.configure_device("cpu")

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ga3c_tf.algorithms.actor_critic.advantages import Advantages, normalized
+from ga3c_tf.algorithms.actor_critic.probabilities import log_policy, log_taken
+from ga3c_tf.algorithms.actor_critic.v_trace import v_trace
 from ga3c_tf.config import Config
-from ga3c_tf.model.advantages import Advantages, normalized
-from ga3c_tf.model.probabilities import log_policy, log_taken
+from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.divergence import Bounds
 from ga3c_tf.model.tensorflow import tf
-from ga3c_tf.model.v_trace import v_trace
-from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.divergence import Bounds
 
 
 class Estimate(NamedTuple):

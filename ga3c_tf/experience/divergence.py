@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ga3c_tf.rollouts.columns import NO_VERSION, Batch
+from ga3c_tf.experience.columns import NO_VERSION, Batch
 
 MEASURED_EVERY = 11
 """The divergence is measured for one in this many batches.

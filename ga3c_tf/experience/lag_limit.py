@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.experience.buffers import RolloutBuffers
 
 
 class LagLimit:

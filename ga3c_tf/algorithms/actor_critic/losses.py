@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+from ga3c_tf.algorithms.actor_critic.corrections import Correction, correction_of
+from ga3c_tf.algorithms.actor_critic.probabilities import entropy, log_policy, log_taken, policy
 from ga3c_tf.config import Config, check_name
 from ga3c_tf.errors import UserError
-from ga3c_tf.model.corrections import Correction, correction_of
+from ga3c_tf.experience.columns import Batch, Schema
+from ga3c_tf.experience.divergence import Bounds
 from ga3c_tf.model.graph_call import inputs_read, trace
-from ga3c_tf.model.probabilities import entropy, log_policy, log_taken, policy
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.plugins import users_errors, users_function
-from ga3c_tf.rollouts.columns import Batch, Schema
-from ga3c_tf.rollouts.divergence import Bounds
 
 __all__ = [  # users' losses take all of these from here
     "Loss",

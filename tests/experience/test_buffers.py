@@ -10,9 +10,9 @@ import pytest
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.queues import INDEX
-from ga3c_tf.rollouts.shared_memory import SharedMemory
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.queues import INDEX
+from ga3c_tf.experience.shared_memory import SharedMemory
 
 
 def _memory(**settings):
@@ -66,7 +66,7 @@ def test_another_process_writes_into_the_same_memory():
 
 
 def test_too_little_memory_names_the_size_needed(monkeypatch):
-    monkeypatch.setattr("ga3c_tf.rollouts.shared_memory.available_bytes", lambda: 50 * 2**20)
+    monkeypatch.setattr("ga3c_tf.experience.shared_memory.available_bytes", lambda: 50 * 2**20)
     with pytest.raises(UserError, match=r"need 100 MiB of shared memory, and 50 MiB are left here; less of all"):
         SharedMemory(100 * 2**20, "less of all")
     assert SharedMemory(2**20, "").size == 2**20
@@ -75,7 +75,7 @@ def test_too_little_memory_names_the_size_needed(monkeypatch):
 @pytest.mark.parametrize(("adjustment", "advice"), [("off", "fewer --agents, "), ("fast", "--adjustment off, ")])
 def test_what_is_said_to_need_less_memory_does(monkeypatch, adjustment, advice):
     """With adjustment there is room for 128 agents, however few the run begins with."""
-    monkeypatch.setattr("ga3c_tf.rollouts.shared_memory.available_bytes", lambda: 2**20)
+    monkeypatch.setattr("ga3c_tf.experience.shared_memory.available_bytes", lambda: 2**20)
 
     def needed(**changes) -> int:
         settings = {"num_agents": 8, "adjustment": adjustment, "t_max": 20, **changes}
@@ -93,7 +93,7 @@ def test_what_is_said_to_need_less_memory_does(monkeypatch, adjustment, advice):
 
 @pytest.mark.parametrize("settings", [{"system": "a2c"}, {"num_agents": 64}])
 def test_a_smaller_queue_is_no_advice_where_each_agent_has_one_segment(monkeypatch, settings):
-    monkeypatch.setattr("ga3c_tf.rollouts.shared_memory.available_bytes", lambda: 2**20)
+    monkeypatch.setattr("ga3c_tf.experience.shared_memory.available_bytes", lambda: 2**20)
     with pytest.raises(UserError, match="; fewer --agents or a smaller --t-max need less"):
         RolloutBuffers(Config(**settings), (84, 84, 4), "uint8", 6)
 
@@ -108,7 +108,7 @@ def test_memory_and_pipes_need_no_room_in_dev_shm():
     code = """
 import subprocess, sys
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.buffers import RolloutBuffers
+from ga3c_tf.experience.buffers import RolloutBuffers
 before = set(__import__("os").listdir("/dev/shm"))
 memory = RolloutBuffers(Config(), (84, 84, 4), "uint8", 6)
 memory.states[...] = 1

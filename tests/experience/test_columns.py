@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from checks import KeepingModel, batch_of, run_counting
 
+from ga3c_tf.algorithms.actor_critic import losses
+from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.errors import UserError
-from ga3c_tf.model import losses
-from ga3c_tf.model.model import Model
+from ga3c_tf.experience.batch_builder import BatchBuilder
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.columns import COLUMNS, NO_VERSION, SCHEMA, Batch, Column, Schema, SegmentEnd, Step
+from ga3c_tf.experience.divergence import Bounds
+from ga3c_tf.experience.queues import EPISODE, IndexQueue, RecordQueue
+from ga3c_tf.experience.segment import Segment
 from ga3c_tf.model.tensorflow import tf
-from ga3c_tf.rollouts.batch_builder import BatchBuilder
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.columns import COLUMNS, NO_VERSION, SCHEMA, Batch, Column, Schema, SegmentEnd, Step
-from ga3c_tf.rollouts.divergence import Bounds
-from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue
-from ga3c_tf.rollouts.segment import Segment
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.ga3c.system import GA3C
 from ga3c_tf.systems.serial import SerialGA3C

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from reference import SEGMENTS
 
-from ga3c_tf.rollouts.returns import lambda_returns, nstep_returns
+from ga3c_tf.experience.returns import lambda_returns, nstep_returns
 
 
 def slow_returns(rewards, bootstrap, gamma):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
 from ga3c_tf.config import Config
-from ga3c_tf.model.actor_critic import ActorCritic
 from ga3c_tf.model.adam import Adam
 from ga3c_tf.model.graph_call import direct_call, trace
 from ga3c_tf.model.rmsprop import RMSProp

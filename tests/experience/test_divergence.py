@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 from reference import SEGMENTS
 
+from ga3c_tf.algorithms.actor_critic.losses import find_loss
 from ga3c_tf.config import Config
-from ga3c_tf.model.losses import find_loss
-from ga3c_tf.rollouts.columns import NO_VERSION, SCHEMA, Batch
-from ga3c_tf.rollouts.divergence import UNKNOWN, Bounds, DivergenceSampler, divergence, segment_lag
+from ga3c_tf.experience.columns import NO_VERSION, SCHEMA, Batch
+from ga3c_tf.experience.divergence import UNKNOWN, Bounds, DivergenceSampler, divergence, segment_lag
 
 
 def bounds_of(**settings):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.columns import Batch
 
 
 class BatchBuilder:

@@ -5,14 +5,14 @@ import pytest
 import tensorflow as tf
 from reference import SEGMENTS
 
+from ga3c_tf.algorithms.actor_critic import corrections, losses
+from ga3c_tf.algorithms.actor_critic.corrections import CORRECTIONS
+from ga3c_tf.algorithms.actor_critic.v_trace import backward_sums, v_trace
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.model import corrections, losses
-from ga3c_tf.model.corrections import CORRECTIONS
+from ga3c_tf.experience.columns import SCHEMA, Batch
+from ga3c_tf.experience.returns import nstep_returns
 from ga3c_tf.model.graph_call import inputs_read, trace
-from ga3c_tf.model.v_trace import backward_sums, v_trace
-from ga3c_tf.rollouts.columns import SCHEMA, Batch
-from ga3c_tf.rollouts.returns import nstep_returns
 
 LENGTHS = (3, 1, 5, 2, 5)
 B, A, T_MAX, GAMMA, BETA = sum(LENGTHS), 4, 5, 0.9, 0.3

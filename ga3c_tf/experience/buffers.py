@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.columns import SCHEMA, Schema
-from ga3c_tf.rollouts.contracts import Prediction
-from ga3c_tf.rollouts.shared_memory import SharedMemory
+from ga3c_tf.experience.columns import SCHEMA, Schema
+from ga3c_tf.experience.contracts import Prediction
+from ga3c_tf.experience.shared_memory import SharedMemory
 
 
 class RolloutBuffers:

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ga3c_tf.algorithms.actor_critic import losses
+from ga3c_tf.algorithms.actor_critic.probabilities import log_policy, log_taken, policy
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.model import losses
+from ga3c_tf.experience.columns import SCHEMA, Batch, Column, Schema
+from ga3c_tf.experience.contracts import Prediction
 from ga3c_tf.model.device import resolve_dtype_policy
 from ga3c_tf.model.graph_call import direct_call, trace
 from ga3c_tf.model.networks import build_network
-from ga3c_tf.model.probabilities import log_policy, log_taken, policy
 from ga3c_tf.model.rmsprop import clip_by_average_norm
 from ga3c_tf.model.tensorflow import keras, tf
-from ga3c_tf.rollouts.columns import SCHEMA, Batch, Column, Schema
-from ga3c_tf.rollouts.contracts import Prediction
 
 
 class Gradients(NamedTuple):

@@ -5,10 +5,10 @@ import os
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.contracts import Prediction
-from ga3c_tf.rollouts.queues import INDEX, MESSAGE
-from ga3c_tf.rollouts.reply_pipes import ADDED, KIND, RELEASED, REMOVED, ReplyPipes
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.contracts import Prediction
+from ga3c_tf.experience.queues import INDEX, MESSAGE
+from ga3c_tf.experience.reply_pipes import ADDED, KIND, RELEASED, REMOVED, ReplyPipes
 
 
 def test_an_index_never_looks_like_another_kind_of_record():

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from checks import batch_of
 
+from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
+from ga3c_tf.algorithms.actor_critic.losses import actor_critic
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.model.actor_critic import ActorCritic
-from ga3c_tf.model.losses import actor_critic
 from ga3c_tf.model.tensorflow import tf
 
 SIZE = 6

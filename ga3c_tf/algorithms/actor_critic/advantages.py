@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ga3c_tf.experience.columns import Batch
 from ga3c_tf.model.tensorflow import tf
-from ga3c_tf.rollouts.columns import Batch
 
 NORMALIZATION_EPSILON = 1e-8
 """Added to the standard deviation of advantages, as in Stable-Baselines3."""

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, NewestFirstQueue, RecordQueue, Sender, ServerGone
+from ga3c_tf.experience.queues import EPISODE, IndexQueue, NewestFirstQueue, RecordQueue, Sender, ServerGone
 
 
 def indices(messages):

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
+from ga3c_tf.algorithms.actor_critic.device_weights import DeviceWeights
 from ga3c_tf.config import Config
-from ga3c_tf.model.actor_critic import ActorCritic
-from ga3c_tf.model.device_weights import DeviceWeights
+from ga3c_tf.experience.columns import SCHEMA, Batch, Schema
+from ga3c_tf.experience.contracts import UpdateResult
+from ga3c_tf.experience.divergence import DivergenceSampler
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.model.weight_store import WeightStore
-from ga3c_tf.rollouts.columns import SCHEMA, Batch, Schema
-from ga3c_tf.rollouts.contracts import UpdateResult
-from ga3c_tf.rollouts.divergence import DivergenceSampler
 
 
 class Model:

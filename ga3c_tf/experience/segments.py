@@ -8,11 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
-from ga3c_tf.rollouts.batch_builder import BatchBuilder
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.columns import Batch
-from ga3c_tf.rollouts.lag_limit import LagLimit
-from ga3c_tf.rollouts.queues import IndexQueue
+from ga3c_tf.experience.batch_builder import BatchBuilder
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.lag_limit import LagLimit
+from ga3c_tf.experience.queues import IndexQueue
 
 
 class SlotOwners(Protocol):

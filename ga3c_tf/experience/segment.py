@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.columns import SegmentEnd, Step
-from ga3c_tf.rollouts.returns import lambda_returns, nstep_returns
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.columns import SegmentEnd, Step
+from ga3c_tf.experience.returns import lambda_returns, nstep_returns
 
 
 class Segment:

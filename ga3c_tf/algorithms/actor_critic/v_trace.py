@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ga3c_tf.experience.columns import Batch
 from ga3c_tf.model.tensorflow import tf
-from ga3c_tf.rollouts.columns import Batch
 
 
 class VTraceReturns(NamedTuple):

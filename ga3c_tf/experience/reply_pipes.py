@@ -10,9 +10,9 @@ from multiprocessing import connection
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.contracts import Prediction
-from ga3c_tf.rollouts.queues import INDEX
+from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.contracts import Prediction
+from ga3c_tf.experience.queues import INDEX
 
 RELEASED = 1 << 30
 ADDED = 2 << 30

@@ -5,11 +5,11 @@ import pytest
 import tensorflow as tf
 from reference import SEGMENTS
 
+from ga3c_tf.algorithms.actor_critic import losses
+from ga3c_tf.algorithms.actor_critic.advantages import Advantages, normalized
+from ga3c_tf.algorithms.actor_critic.corrections import Uncorrected, clipped_objective
 from ga3c_tf.config import Config
-from ga3c_tf.model import losses
-from ga3c_tf.model.advantages import Advantages, normalized
-from ga3c_tf.model.corrections import Uncorrected, clipped_objective
-from ga3c_tf.rollouts.columns import Batch
+from ga3c_tf.experience.columns import Batch
 
 B, A, BETA = 7, 5, 0.3
 FLOOR = 0.1  # high enough that some probabilities of the batch lie below it
