@@ -20,10 +20,10 @@ from tables import (
 )
 
 import ga3c_tf
-from ga3c_tf.config import Config, has_effect, option_of
-from ga3c_tf.config.conflicts import READ_BY
+from ga3c_tf.config import Config, option_of
 from ga3c_tf.config.elsewhere import ELSEWHERE
 from ga3c_tf.config.presets import PRESETS
+from ga3c_tf.config.rules import unread
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, NODE_COLUMNS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -197,9 +197,8 @@ NO_VALUE = "-"
 
 def value_in(config, name):
     """The value of a setting as the table of presets has it; a dash where it is not set or nothing reads it."""
-    choice, read_by = READ_BY.get(name, (None, ()))
     value = getattr(config, name)
-    if value is None or not has_effect(name, config.system) or (choice and getattr(config, choice) not in read_by):
+    if value is None or unread(config, name):
         return NO_VALUE
     if isinstance(value, bool):
         return "on" if value else "off"

@@ -1,4 +1,4 @@
-"""The serial mode: agents, prediction and training take turns in one process, so a seed determines every weight."""
+"""The system `serial`: agents, prediction and training take turns in one process, so a seed determines every weight."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Generator
 
 import numpy as np
 
+from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.host.working_folder import WorkingFolder
@@ -25,6 +26,8 @@ COLLECTED = 1_000
 class SerialGA3C(System):
     """GA3C without processes and threads: in each round every agent takes one step."""
 
+    is_deterministic = True
+
     def __init__(self, session: Session):
         super().__init__(session)
         agents = range(session.config.num_agents)
@@ -32,6 +35,10 @@ class SerialGA3C(System):
         self._builder = BatchBuilder(session.memory, session.config.min_training_batch, session.lag_limit.drops)
         self._runs: list[Generator[int | None, None, None]] = []
         self._folder = WorkingFolder()
+
+    @classmethod
+    def num_processes(cls, config: Config) -> int:
+        return 0
 
     def start(self) -> None:
         with self._folder:

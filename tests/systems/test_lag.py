@@ -10,6 +10,7 @@ from checks import Killed, check_nothing_lost_or_repeated, check_segment, run_co
 
 import ga3c_tf.systems.a2c
 from ga3c_tf.config import Config
+from ga3c_tf.config.rules import check_effects
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.rollouts.queues import NewestFirstQueue
@@ -110,7 +111,7 @@ def test_they_are_for_the_systems_that_have_them():
         ("training_queue_order", "lifo", "a2c"),
     ):
         with pytest.raises(UserError, match="has no effect with"):
-            Config(system=system, **{name: value}).check_effect([name])
+            check_effects(Config(system=system, **{name: value}), [name])
 
 
 @pytest.mark.parametrize("lag", [0, 4])
