@@ -79,7 +79,8 @@ class TrainedAgent:
         changes: Mapping[str, Any] = MappingProxyType({}),
     ):
         self.folder = Path(run)
-        self.config: Config = read_config(run).replace(**changes, terminal_on_life_loss=False)
+        config = read_config(run, "playing", warn)
+        self.config: Config = config.replace(**changes, terminal_on_life_loss=False)
         spec = describe_environment(self.config)
         in_float32 = self.config.replace(dtype_policy="float32")  # the same scores and exports on every processor
         self.model = Model(in_float32, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
@@ -146,7 +147,7 @@ class RandomAgent:
     agent_steps = 0
 
     def __init__(self, run: Path | str, seed: int):
-        self.config: Config = read_config(run).replace(terminal_on_life_loss=False)
+        self.config: Config = read_config(run, "playing").replace(terminal_on_life_loss=False)
         self._num_actions = describe_environment(self.config).num_actions
         self._rng = _actions_of(seed)
 

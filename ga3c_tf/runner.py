@@ -128,7 +128,7 @@ def resumed_training(
         BudgetReached: the run has reached its budget or target score.
         UserError: `path` is not a run folder, is in use or damaged, or a change is not possible.
     """
-    folder = RunFolder.open(path)
+    folder = RunFolder.open(path, warn)
     try:
         return _continued(folder, changes, command, warn, trust_code, ray), folder
     except BaseException:

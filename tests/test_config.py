@@ -8,8 +8,9 @@ import pytest
 
 from ga3c_tf.config import FIXED, Config, option_of
 from ga3c_tf.config.config import setting_type
-from ga3c_tf.config.declaration import checked, recorded
+from ga3c_tf.config.declaration import checked
 from ga3c_tf.config.elsewhere import ELSEWHERE, setting_called
+from ga3c_tf.config.migrations import migrated
 from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError
@@ -522,8 +523,8 @@ def test_runs_of_earlier_versions_stay_readable():
     for name, values in ALLOWED_IN_0_2_0.items():
         setting = Config.__dataclass_fields__[name]
         for value in values:
-            recorded_value = value if setting_type(name) is not float else float(value)
-            checked(setting, setting_type(name), recorded(setting, recorded_value))
+            recorded = value if setting_type(name) is not float else float(value)
+            checked(setting, setting_type(name), migrated({name: recorded}).settings[name])
     assert Config.from_json('{"log_seconds": 0.001}').log_seconds == 0.01
     for refused in (0, -1):
         with pytest.raises(UserError, match="log_seconds"):

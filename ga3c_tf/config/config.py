@@ -9,8 +9,9 @@ import typing
 from dataclasses import dataclass
 from typing import Any
 
-from ga3c_tf.config.declaration import both_names, checked, plain_text, recorded
+from ga3c_tf.config.declaration import both_names, checked, plain_text
 from ga3c_tf.config.elsewhere import setting_called
+from ga3c_tf.config.migrations import SCHEMA, migrated_json, schema_version
 from ga3c_tf.config.presets import BUDGETS, PRESETS, USUAL_PRESET, preset_beside
 from ga3c_tf.config.rules import check_conflicts, check_effects, spelled
 from ga3c_tf.config.settings import Settings
@@ -113,26 +114,17 @@ class Config(Settings):
         return words
 
     def to_json(self) -> str:
-        """Return all settings as indented JSON, the content of a run's config.json."""
-        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+        """Return all settings and their version as indented JSON, the content of a run's config.json."""
+        return json.dumps({SCHEMA: schema_version(), **dataclasses.asdict(self)}, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Config:
         """Read the settings from JSON text written by `to_json`, of this version or an earlier one.
 
         Raises:
-            UserError: the text is not a JSON object, a setting is unknown, or a value is invalid.
+            UserError: the text is no JSON object or of a later version, a setting is unknown, or a value is invalid.
         """
-        try:
-            values = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"not valid JSON ({error})") from None
-        if not isinstance(values, dict):
-            raise UserError("not a JSON object of settings")
-        fields = cls.__dataclass_fields__
-        return cls.from_values(
-            {name: recorded(fields[name], value) if name in fields else value for name, value in values.items()}
-        )
+        return cls.from_values(migrated_json(text).settings)
 
     @classmethod
     def from_values(cls, values: dict[str, Any]) -> Config:

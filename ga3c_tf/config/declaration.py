@@ -85,7 +85,6 @@ def declare(
     needs=(),
     excludes=(),
     fixed=None,
-    recorded_above=None,
 ):
     """Declare a setting as a dataclass field.
 
@@ -106,17 +105,9 @@ def declare(
         needs: relations that must all hold, else the setting conflicts with the others.
         excludes: relations none of which may hold, else the setting conflicts with the others.
         fixed: why the setting cannot change when a run is resumed; None where it can.
-        recorded_above: exclusive lower bound in earlier versions, whose runs stay readable; None where it is the same.
     """
     metadata = {name: value for name, value in locals().items() if name != "default"}
     return dataclasses.field(default=default, metadata=metadata)
-
-
-def recorded(setting: dataclasses.Field, value: Any) -> Any:
-    """Return a value that a run has recorded; one that only earlier versions allowed becomes the lowest of today."""
-    before = setting.metadata["recorded_above"]
-    is_older = before is not None and isinstance(value, int | float) and before < value < setting.metadata["low"]
-    return setting.metadata["low"] if is_older else value
 
 
 def checked(setting: dataclasses.Field, kind: type, value: Any) -> Any:

@@ -9,6 +9,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from ga3c_tf.config import ATARI, Config
+from ga3c_tf.config.migrations import SCHEMA, migrated, schema_version
 from ga3c_tf.environments.environment import make_environment
 
 ATTRIBUTES = ("ale", "get_action_meanings")
@@ -62,20 +63,21 @@ class PublicEnvironment(gymnasium.Env):
 
 
 def make_public(settings: dict[str, Any], render_mode: str | None = None) -> PublicEnvironment:
-    """Make the environment of `settings`, by their names in `Config`. Gymnasium calls this with what is in a spec."""
-    return PublicEnvironment(Config(**settings), render_mode)
+    """Make the environment of recorded `settings`. Gymnasium calls this with what is in a spec."""
+    return PublicEnvironment(Config.from_values(migrated(settings).settings), render_mode)
 
 
 def _spec(config: Config, render_mode: str | None, inner: EnvSpec | None) -> EnvSpec:
     """Return the spec by which `gymnasium.make` makes the environment again, with what `inner` says of the game."""
     names = ("env_id", *ATARI) if config.env_id.startswith("ALE/") else ("env_id",)
+    settings = {name: getattr(config, name) for name in names}
     name = re.sub(r"[^\w:.-]", "", config.env_id.rpartition("/")[2])
     return EnvSpec(
         f"ga3c_tf/{name}",
         entry_point=f"{__name__}:{make_public.__name__}",
         reward_threshold=inner.reward_threshold if inner else None,
         nondeterministic=inner.nondeterministic if inner else False,
-        kwargs={"settings": {name: getattr(config, name) for name in names}, "render_mode": render_mode},
+        kwargs={"settings": {SCHEMA: schema_version(), **settings}, "render_mode": render_mode},
     )
 
 

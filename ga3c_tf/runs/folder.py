@@ -11,10 +11,12 @@ import os
 import re
 import shlex
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
 from ga3c_tf.config import Config
+from ga3c_tf.config.migrations import Use, migrated_json
 from ga3c_tf.console import warn
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import NO_LOCK, json_text, lock, write_aside
@@ -87,13 +89,17 @@ class RunFolder:
             raise UserError(f"cannot write the run folder {self.path}: {error.strerror}") from None
 
     @classmethod
-    def open(cls, path: Path) -> RunFolder:
+    def open(cls, path: Path, say: Callable[[str], None] = warn) -> RunFolder:
         """Open an existing run folder to continue the run.
+
+        Args:
+            path: the folder.
+            say: called with one line about each recorded setting that is no longer supported.
 
         Raises:
             UserError: `path` is not a run folder, its settings are unreadable, it contains links, or it is in use.
         """
-        run = cls(path, read_config(path))
+        run = cls(path, read_config(path, "training", say))
         check_no_links(path)
         try:
             run._take_lock()
@@ -187,12 +193,18 @@ class RunFolder:
         write_aside(file, json_text({"sessions": sessions}, indent=2) + "\n")
 
     def _changes(self) -> dict[str, list]:
-        """Return the old and the new value of each setting that has changed since the previous session."""
-        if not (self.path / "config.json").exists():
+        """Return the old and the new value of each setting that has changed since the previous session.
+
+        The new value of a setting that no longer exists is None.
+        """
+        file = self.path / "config.json"
+        if not file.exists():
             return {}
         before = dataclasses.asdict(read_config(self.path))
         after = dataclasses.asdict(self.config)
-        return {name: [before[name], value] for name, value in after.items() if value != before[name]}
+        changed = {name: [before[name], value] for name, value in after.items() if value != before[name]}
+        removed = migrated_json(file.read_text()).removed
+        return changed | {name: [value, None] for name, value in removed.items()}
 
     def _digest_before(self) -> list[str]:
         """Return the digest of the existing config.json, which stays valid until the new one is written."""
@@ -245,8 +257,13 @@ def check_no_links(path: Path) -> None:
                 raise UserError(f"{entry.path} is a link, which no run makes; remove it, since it may lead anywhere")
 
 
-def read_config(path: Path | str) -> Config:
+def read_config(path: Path | str, use: Use | None = None, say: Callable[[str], None] = warn) -> Config:
     """Read the settings of the run in `path`.
+
+    Args:
+        path: a run folder, or a folder of weights.
+        use: what the settings are for, if anything.
+        say: called with one line about each recorded setting that is no longer supported and matters to `use`.
 
     Raises:
         UserError: `path` is not a run folder, or its config.json cannot be read or is not what the run wrote.
@@ -271,6 +288,9 @@ def read_config(path: Path | str) -> Config:
         raise UserError(f"{file} {problem}: {error}") from None
     if digests and _digest(text) not in digests:
         raise UserError(f"{file} is not what the run wrote: damaged, or edited; other settings want a run of their own")
+    if use is not None:
+        for line in migrated_json(text).unsupported(use):
+            say(f"{path}: {line}")
     return config
 
 

@@ -6,6 +6,7 @@ A tracker works in its own thread. If it fails or hangs, the training goes on, a
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import math
@@ -15,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
@@ -72,7 +73,7 @@ class WandbTracker:
             name=folder.resolve().name,
             id=known,
             resume="allow",
-            config=_settings(config),
+            config=dataclasses.asdict(config),
             tags=[tag[:64] for tag in _tags(config).values()],  # longer tags are rejected
             settings=wandb.Settings(console="off"),
         )
@@ -117,7 +118,8 @@ class MlflowTracker:
 
         name = folder.resolve().name
         run = self._client.create_run(self._experiment(), tags=_tags(config), run_name=name).info.run_id
-        self._client.log_batch(run, params=[Param(name, str(value)) for name, value in _settings(config).items()])
+        settings = dataclasses.asdict(config)
+        self._client.log_batch(run, params=[Param(setting, str(value)) for setting, value in settings.items()])
         return run
 
     def _experiment(self) -> str:
@@ -211,10 +213,6 @@ class Tracking:
         tracker = TRACKERS[name](self._folder, self._config, known.get(name))
         write_aside(file, json.dumps(known | {name: tracker.id}))
         return tracker
-
-
-def _settings(config: Config) -> dict[str, Any]:
-    return json.loads(config.to_json())
 
 
 def _tags(config: Config) -> dict[str, str]:

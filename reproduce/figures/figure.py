@@ -153,7 +153,7 @@ class Figure:
         """Return whether runs of the same game differ in this setting."""
         values: dict[str, set] = {}
         for spec in specs:
-            values.setdefault(spec.game, set()).add(dict(spec.settings).get(name))
+            values.setdefault(spec.game, set()).add(spec.given.get(name))
         return any(len(each) > 1 for each in values.values())
 
     def section(self, results: Results) -> list[str]:

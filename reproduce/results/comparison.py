@@ -82,7 +82,7 @@ def _names(settings: Iterable[RunSpec]) -> dict[RunSpec, str]:
     """Return a name for each setting: its slug, and the values in which it differs from others with this slug."""
     names = {}
     for slug, alike in grouped(settings, lambda setting: setting.slug).items():
-        values = {setting: dict(setting.settings) for setting in alike}
+        values = {setting: setting.given for setting in alike}
         keys = dict.fromkeys(key for each in values.values() for key in each)
         differing = [key for key in keys if len({str(each.get(key)) for each in values.values()}) > 1]
         for setting, each in values.items():

@@ -1,8 +1,8 @@
 """The results folder: paper/ and measured/ (records), runs/, figures/, logs/ and the page README.md.
 
 superseded.json lists runs that a fault has made invalid, until they are measured again. methods.json lists the user's
-own methods that figures were also made with, each as the settings that it changes. Smoke runs only show that everything
-works. They are no results, so a folder has either smoke records or records of other budgets.
+own methods that figures were also made with, each as the settings that it changes, in their first form. Smoke runs
+only show that everything works. They are no results, so a folder has either smoke records or records of other budgets.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ga3c_tf.config import Config, option_of
+from ga3c_tf.config.migrations import first_form, migrated
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import check_writable, locked, write_aside
 from ga3c_tf.reproduce.figures.figure import Figure, read_paper
@@ -149,7 +150,7 @@ class ResultsFolder:
         """
         file = self.path / METHODS
         try:
-            methods = json.loads(file.read_text(encoding="utf-8"))
+            methods = [migrated(changes).settings for changes in json.loads(file.read_text(encoding="utf-8"))]
             for changes in methods:
                 Config.from_values(changes)
             return methods
@@ -235,7 +236,8 @@ class ResultsFolder:
             if changes and changes not in methods:
                 file = self.path / METHODS
                 try:
-                    write_aside(file, json.dumps([*methods, dict(changes)], indent=2) + "\n")
+                    text = json.dumps([first_form(method) for method in [*methods, changes]], indent=2) + "\n"
+                    write_aside(file, text)
                 except OSError as error:
                     raise UserError(f"cannot write {file}: {error.strerror or error}") from None
 

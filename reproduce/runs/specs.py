@@ -1,4 +1,8 @@
-"""Specifications of runs, each with an id that depends only on its content."""
+"""Specifications of runs, each with an id that depends only on its content.
+
+A specification has its settings in their first form (`ga3c_tf.config.migrations`). An id is therefore the same in
+plans, records and storages of all versions, whatever the settings are called.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from typing import Any
 from ga3c_tf.config import Config, has_effect
 from ga3c_tf.config.declaration import plain_text
 from ga3c_tf.config.declared.beyond import BEYOND_PAPER
+from ga3c_tf.config.migrations import Recorded, first_form, migrated, removed_names
 from ga3c_tf.errors import UserError, did_you_mean
 
 BUDGETS = ("smoke", "quick", "gpu", "tuned", "paper")
@@ -44,7 +49,9 @@ AN_ENVIRONMENT = re.compile(r"([\w.]+:)?[\w./-]+-v\d+")
 ADDED = ", added seeds"
 """Suffix of the labels of seeds that were added because a finding was undecided. Only this finding uses them."""
 Changes = tuple[tuple[str, Any], ...]
-"""Names and values of settings, sorted by name."""
+"""Names and values of settings in their first form, sorted by name."""
+UNLESS_GIVEN = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2, "adjustment": "off"}
+"""Settings in a slug that a run does not give, in their first form. They stay, whatever the defaults become."""
 # For the estimate of a run's duration, roughly as on 2 cores.
 START_SECONDS = 8.0
 SECONDS_PER_EPISODE = 2.0
@@ -78,8 +85,18 @@ class RunSpec:
     @functools.cached_property
     def config(self) -> Config:
         """All settings of the run, with the defaults of those that are not given."""
-        values = {**dict(self.settings), **dict(self.changes)}
+        values = self._migrated.settings
         return Config.from_values({**values, "env_id": env_id_of(self.game), "system": self.system, "seed": self.seed})
+
+    @property
+    def _migrated(self) -> Recorded:
+        return migrated({**dict(self.settings), **dict(self.changes)})
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The given settings under the names of today, and those that no longer exist."""
+        settings, removed = migrated(dict(self.settings))
+        return settings | removed
 
     @property
     def plain(self) -> RunSpec:
@@ -106,7 +123,7 @@ class RunSpec:
         Raises:
             UserError: a setting is invalid or conflicts with the others.
         """
-        changed = replace(self, changes=tuple(sorted(changes.items())))
+        changed = replace(self, changes=_in_order(first_form(changes)))
         _ = changed.config  # cached; computing it refuses bad settings
         return changed
 
@@ -128,15 +145,15 @@ class RunSpec:
     @property
     def slug(self) -> str:
         """Readable name that tells the run from other runs of its figure, apart from the seed."""
-        config = self.config
         given = dict(self.settings)
-        numbers = [config.num_agents] if self.system != "ga3c" else list(workers_of(config))
-        parts = [self.game.replace("_", "-"), self.system, "x".join(map(str, numbers))]
+        used = {**UNLESS_GIVEN, **given, **dict(self.changes)}
+        workers = ["num_agents", "num_predictors", "num_trainers"][: 3 if self.system == "ga3c" else 1]
+        parts = [self.game.replace("_", "-"), self.system, "x".join(str(used[name]) for name in workers)]
         parts += [str(value) for _, value in self.changes]
         parts += [given["network"]] if "network" in given else []
-        parts += [f"m{config.min_training_batch}"] if "min_training_batch" in given else []
-        parts += [f"lr{config.learning_rate:g}"] if "learning_rate" in given else []
-        parts += [config.adjustment] if config.adjustment != "off" else []
+        parts += [f"m{used['min_training_batch']}"] if "min_training_batch" in given else []
+        parts += [f"lr{used['learning_rate']:g}"] if "learning_rate" in given else []
+        parts += [used["adjustment"]] if used["adjustment"] != "off" else []
         budgets = (("minutes", "min"), ("steps", "steps"), ("episodes", "episodes"))
         parts += [f"{plain_text(given[name])}{unit}" for name, unit in budgets if name in given]
         return as_file_name("-".join(parts))
@@ -164,7 +181,13 @@ class RunSpec:
         return START_SECONDS + training + evaluation
 
     def train_command(self, folder: Path) -> list[str]:
-        """Return the arguments of `ga3c-tf` that begin this run in `folder`."""
+        """Return the arguments of `ga3c-tf` that begin this run in `folder`.
+
+        Raises:
+            UserError: only an earlier version could make this run.
+        """
+        for line in self._migrated.unsupported("training"):
+            raise UserError(f"{self.id} cannot be made any more: {line}")
         return ["train", *self.config.replace(run_dir=str(folder)).arguments()]
 
     def resume_command(self, folder: Path) -> list[str]:
@@ -202,18 +225,20 @@ class RunSpec:
             UserError: a value is missing or wrong.
         """
         try:
-            spec = run_spec(
+            spec = cls(
+                values["system"],
                 values["game"],
                 values["seed"],
-                values["system"],
-                evaluation_episodes=values["evaluation_episodes"],
-                random_play=values["random_play"],
-                checkpoint=values.get("checkpoint", "best"),
-                **values["settings"],
+                _in_order(values["settings"]),
+                values["evaluation_episodes"],
+                values["random_play"],
+                values.get("checkpoint", "best"),
+                _in_order(values.get("changes", {})),
             )
-            return spec.changed(values.get("changes", {}))
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"a run's specification lacks or mistakes {error}") from None
+        _ = spec.config  # cached; computing it refuses bad settings
+        return spec
 
 
 def run_spec(
@@ -228,6 +253,8 @@ def run_spec(
 ) -> RunSpec:
     """Return a specification with checked settings. Settings without effect on a baseline ('a3c', 'a2c') are left out.
 
+    A setting that no longer exists may be given, since recorded runs that gave it have it in their ids.
+
     Raises:
         UserError: the game or system is unknown, a setting is invalid, or there is no budget.
     """
@@ -240,11 +267,16 @@ def run_spec(
         settings = {
             name: value for name, value in settings.items() if name != "adjustment" and has_effect(name, system)
         }
-    config = Config.from_values({**settings, "env_id": env_id_of(game), "system": system, "seed": seed})
+    today = {name: value for name, value in settings.items() if name not in removed_names()}
+    config = Config.from_values({**today, "env_id": env_id_of(game), "system": system, "seed": seed})
     if not (config.minutes or config.steps or config.episodes):
         raise UserError(f"a run of {game} needs a budget: minutes, steps or episodes")
-    values = tuple((name, getattr(config, name)) for name in sorted(settings))
-    return RunSpec(system, game, seed, values, evaluation_episodes, random_play, checkpoint)
+    values = first_form({**settings, **{name: getattr(config, name) for name in today}})
+    return RunSpec(system, game, seed, _in_order(values), evaluation_episodes, random_play, checkpoint)
+
+
+def _in_order(settings: Mapping[str, Any]) -> Changes:
+    return tuple(sorted(settings.items()))
 
 
 def described(changes: Changes) -> str:

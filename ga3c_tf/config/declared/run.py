@@ -41,7 +41,7 @@ class RunSettings:
         "Folder of the run (default: runs/<env>-<time>).",
         fixed="the run is in its folder, which may be moved or renamed",
     )
-    log_seconds: float = declare(5.0, "run", "Seconds between two rows of metrics.csv.", low=0.01, recorded_above=0)
+    log_seconds: float = declare(5.0, "run", "Seconds between two rows of metrics.csv.", low=0.01)
     track: str | None = declare(
         None,
         "run",

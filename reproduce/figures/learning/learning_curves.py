@@ -48,7 +48,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         chosen = [_quick(game, seed, system) for system in ("ga3c", "a3c")]
     else:
         normal, lower = (scores.training(budget, game, seed, rate) for rate in scores.LEARNING_RATES.values())
-        same = {name: value for name, value in normal.settings if name != "num_agents"}
+        same = {name: value for name, value in normal.given.items() if name != "num_agents"}
         chosen = [normal, lower, run_spec(game, seed, "a3c", **same, num_agents=pps.AGENTS[budget]["a3c"])]
     return [spec.called(f"{SYSTEMS[spec.system]}, learning rate {spec.config.learning_rate:g}") for spec in chosen]
 

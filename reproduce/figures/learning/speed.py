@@ -55,7 +55,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     good = FIXED[budget]
     fixed = {"1/1/1": (1, 1, 1), "16/1/1": (16, 1, 1), f"{FIXED_LABEL}, {'/'.join(map(str, good))}": good}
     dynamic = adjustment.dynamic(budget, game, seed, MINUTES[budget])
-    common = {name: value for name, value in dynamic.settings if name not in ADJUSTED}
+    common = {name: value for name, value in dynamic.given.items() if name not in ADJUSTED}
     runs = [
         run_spec(game, seed, num_agents=agents, num_predictors=predictors, num_trainers=trainers, **common).called(
             label

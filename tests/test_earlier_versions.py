@@ -1,0 +1,54 @@
+"""What earlier versions have recorded still loads: a checkpoint, published weights, the runs of results/."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ga3c_tf
+from ga3c_tf.config import Config
+from ga3c_tf.config.migrations import SCHEMA, schema_version
+from ga3c_tf.reproduce.runs.run import read_run
+from ga3c_tf.runs.folder import read_config
+from ga3c_tf.runs.published import PUBLISHED, published_names
+
+TESTS = Path(__file__).parent
+RUN_OF_0_2_0 = TESTS / "data" / "run-0.2.0"
+"""A run of CartPole, made by version 0.2.0 with --log-seconds 0.005, which was allowed then."""
+RUNS = TESTS.parent / "results" / "runs"
+
+
+def test_a_checkpoint_of_0_2_0_acts_as_it_did_and_goes_on(tmp_path):
+    folder = shutil.copytree(RUN_OF_0_2_0, tmp_path / "run")
+    assert SCHEMA not in json.loads((folder / "config.json").read_text())
+    policy, value = ga3c_tf.load_agent(folder, checkpoint="latest").predict(np.full((1, 4), 0.1, np.float32))
+    expected = json.loads((folder / "prediction.json").read_text())  # of version 0.2.0, for the same state
+    np.testing.assert_allclose(policy[0], expected["policy"], rtol=1e-5)
+    np.testing.assert_allclose(value[0], expected["value"], rtol=1e-5)
+    before = read_config(folder)
+    assert before.log_seconds == 0.01
+    summary = ga3c_tf.resume(folder, progress=False, steps=before.steps + 100).summary
+    assert summary["agent_steps"] >= before.steps + 100
+    assert json.loads((folder / "config.json").read_text())[SCHEMA] == schema_version()
+    assert read_config(folder) == before.replace(steps=before.steps + 100)
+
+
+def read_as_it_was_recorded(config, recorded):
+    """Whether all settings have their recorded value; none of these has been renamed, removed or changed."""
+    values = {name: value for name, value in recorded.items() if name != SCHEMA}
+    return {name: getattr(config, name) for name in values} == values
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_the_settings_of_published_weights_are_read(name):
+    recorded = json.loads((PUBLISHED / name / "config.json").read_text())
+    assert read_as_it_was_recorded(read_config(PUBLISHED / name), recorded)
+
+
+def test_the_settings_of_every_recorded_run_are_read():
+    recorded = {folder.name: read_run(folder)["config"] for folder in RUNS.iterdir()}
+    assert len(recorded) >= 1309
+    for name, settings in recorded.items():
+        assert read_as_it_was_recorded(Config.from_json(json.dumps(settings)), settings), name
