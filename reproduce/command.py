@@ -69,10 +69,13 @@ def reproduce(
         The requested runs.
 
     Raises:
-        UserError: an error of `specs_of`, or the results folder cannot be used.
+        UserError: an error of `specs_of`, only an earlier version could make one of the runs, or the results folder
+            cannot be used.
     """
     specs = specs_of(figures, budget, seeds, games, changes)
     folder = ResultsFolder(out or DEFAULT[budget])
+    for spec in specs if force else [run.spec for run in folder.left(specs)]:
+        spec.train_command(folder.runs)  # refuses what cannot be made, before recorded runs are removed
     folder.prepare(budget)
     folder.add_method(changes, say)
     if not force:  # `force` repeats every run, superseded or not

@@ -1,5 +1,6 @@
 """The ids of runs, by which their folders are called, stay the same when settings are renamed or removed."""
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -13,7 +14,9 @@ import pytest
 
 from ga3c_tf.config.migrations import MIGRATIONS, Removed
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.command import reproduce
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.runs.executor import LocalExecutor
 from ga3c_tf.reproduce.runs.run import read_run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
@@ -83,10 +86,18 @@ def test_a_renamed_and_a_removed_setting_change_no_id(tmp_path):
     assert recorded == recorded_ids()
 
 
-def test_a_run_that_only_an_earlier_version_could_make_is_not_made_differently(monkeypatch):
+def test_a_run_that_only_an_earlier_version_could_make_is_not_made_differently(monkeypatch, tmp_path):
     monkeypatch.setattr("ga3c_tf.config.migrations.MIGRATIONS", [*MIGRATIONS, [Removed("nesterov", False)]])
     as_before, different = (run_spec("pong", 1, minutes=1, nesterov=value) for value in (False, True))
     assert as_before.train_command(Path("x"))[:2] == ["train", "ALE/Pong-v5"]
     assert RunSpec.from_values(json.loads(different.to_json())) == different != as_before
     with pytest.raises(UserError, match=r"^pong-ga3c-.* cannot be made any more: nesterov=True is no longer"):
         different.train_command(Path("x"))
+    folder = tmp_path / "runs" / different.id
+    folder.mkdir(parents=True)
+    result = {"status": "finished", "reason": "", "ended": "", "spec": json.loads(different.to_json())}
+    (folder / "run.json").write_text(json.dumps(result))
+    figure = dataclasses.replace(FIGURES["pps"], specs=lambda budget, game, seed: [different])
+    with pytest.raises(UserError, match="cannot be made any more"):
+        reproduce([figure], "quick", 1, ["pong"], {}, tmp_path, force=True, executor=LocalExecutor(print), say=print)
+    assert read_run(folder) == result
