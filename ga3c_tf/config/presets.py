@@ -118,7 +118,9 @@ def preset_beside(preset: str, given: dict[str, Any]) -> dict[str, Any]:
 
 def _out_of_place(values: dict[str, Any], given: dict[str, Any]) -> str | None:
     """Return the name of a preset's value that conflicts with the others or that nothing reads; None without one."""
-    config = Settings(**{**values, **given})
+    # What is no setting is refused later, or is a removed one that a figure's plan still gives.
+    fields = Settings.__dataclass_fields__
+    config = Settings(**{name: value for name, value in (values | given).items() if name in fields})
     for name in values:
         if unread(config, name):
             return name
