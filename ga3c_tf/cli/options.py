@@ -11,7 +11,7 @@ from typing import Any
 import rich_click as click
 from click.types import convert_type
 
-from ga3c_tf.config import MOST_EPISODE_STEPS, Config, is_optional, option_of, setting_type
+from ga3c_tf.config import MOST_EPISODE_STEPS, Config, is_optional, setting_type, spelled
 from ga3c_tf.config.declaration import GROUPS
 from ga3c_tf.config.declared.beyond import BEYOND_PAPER
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
@@ -55,7 +55,6 @@ def setting_options(names: Sequence[str], usual: Mapping[str, Any]):
             setting = Config.__dataclass_fields__[name]
             rule = setting.metadata
             kind = setting_type(name)
-            option = option_of(name)
             value = usual.get(name, setting.default)
             text = rule["help"]
             if kind is bool:
@@ -66,7 +65,7 @@ def setting_options(names: Sequence[str], usual: Mapping[str, Any]):
                 text += f" [only with {' and '.join(options)}]"
             if name in BEYOND_PAPER:
                 text += " [not in the paper]"
-            declaration = f"--{option}/--no-{option}" if kind is bool else f"--{option}"
+            declaration = f"{spelled(name, True)}/{spelled(name, False)}" if kind is bool else spelled(name)
             command = click.option(
                 declaration,
                 name,
