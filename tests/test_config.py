@@ -418,7 +418,6 @@ ALLOWED_IN_0_2_0 = {
         1,
         10000,
     ),
-    "training_queue_order": ("fifo", "lifo"),
     "max_policy_lag": (
         0,
         1_000_000,

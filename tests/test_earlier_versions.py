@@ -35,7 +35,7 @@ def test_a_checkpoint_of_0_2_0_acts_as_it_did_and_goes_on(tmp_path):
     assert read_config(folder) == before.replace(steps=before.steps + 100)
 
 
-GONE = {"serial": False}
+GONE = {"serial": False, "training_queue_order": "fifo"}
 """Settings that no longer exist, with the value that they have in every recorded run."""
 
 

@@ -123,3 +123,13 @@ def test_the_serial_switch_of_earlier_versions_is_a_system():
     assert Config.from_json(json.dumps({"serial": True})) == Config(system="serial")
     with pytest.raises(UserError, match=r"serial .* is 'x'; it must be true or false"):
         Config.from_json(json.dumps({"serial": "x"}))
+
+
+def test_a_run_with_another_order_of_the_training_queue_says_that_it_is_gone(tmp_path, capsys):
+    told = []
+    for order in ("fifo", "lifo"):
+        write_settings(tmp_path, training_queue_order=order)
+        RunFolder.open(tmp_path).close()
+        told.append(capsys.readouterr().err)
+    assert told[0] == "" and "training_queue_order='lifo' is no longer supported; it is now 'fifo'" in told[1]
+    assert read_config(tmp_path) == Config(env_id="CartPole-v1", seed=1)

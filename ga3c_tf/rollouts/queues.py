@@ -12,7 +12,6 @@ import os
 import struct
 import termios
 import threading
-from collections import deque
 from multiprocessing import connection
 
 import numpy as np
@@ -23,8 +22,6 @@ STOP = 0xFFFFFFFF
 """Record that ends one reader of an index queue."""
 ENDED = 1 << 31
 """Bit that marks the record after the last segment of a dead agent process in the training queue."""
-PIPE_RECORDS = 16_384
-"""Number of indices that a pipe can hold."""
 
 
 class ServerGone(Exception):
@@ -102,29 +99,3 @@ class IndexQueue(RecordQueue):
         """End `readers` of the threads that read this queue."""
         if readers:
             self.put(np.full(readers, STOP, INDEX))
-
-
-class NewestFirstQueue(IndexQueue):
-    """A training queue that returns the newest slot first. Threads that read it must take turns.
-
-    All slots sent before an `ENDED` record are returned before it, so that the process that it names can be replaced.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self._ready: list[int] = []
-        self._later: deque[int] = deque()  # from the first `ENDED` record on
-
-    def get(self, maximum: int = 1) -> np.ndarray:
-        """Wait for a slot, then return the newest one, or an `ENDED` record; nothing if this reader should end."""
-        if len(self) == 0 or super().__len__():
-            records = super().get(PIPE_RECORDS)
-            if not len(records):
-                return records
-            self._later.extend(records.tolist())
-        while self._later and not self._later[0] & ENDED:
-            self._ready.append(self._later.popleft())
-        return np.array([self._ready.pop() if self._ready else self._later.popleft()], INDEX)
-
-    def __len__(self) -> int:
-        return super().__len__() + len(self._ready) + len(self._later)

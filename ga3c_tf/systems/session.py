@@ -10,7 +10,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import EnvironmentSpec
 from ga3c_tf.model.model import Model
 from ga3c_tf.rollouts.buffers import RolloutBuffers
-from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, NewestFirstQueue, RecordQueue
+from ga3c_tf.rollouts.queues import EPISODE, INDEX, IndexQueue, RecordQueue
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.log import RunLog
 from ga3c_tf.runs.stats import Stats
@@ -64,7 +64,7 @@ class Session:
         self.skipped = FailureBudget(config.max_failures)
         self.minibatches = Minibatches(config)
         self.lag_limit = LagLimit(config.max_policy_lag, self.memory, self.model)
-        self.training_queue = NewestFirstQueue() if config.training_queue_order == "lifo" else IndexQueue()
+        self.training_queue = IndexQueue()
         self.episode_queue = RecordQueue(EPISODE)
         self.wake = RecordQueue(INDEX)
         self.steps_before = 0

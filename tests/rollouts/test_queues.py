@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from ga3c_tf.rollouts.queues import ENDED, EPISODE, IndexQueue, NewestFirstQueue, RecordQueue, ServerGone
+from ga3c_tf.rollouts.queues import EPISODE, IndexQueue, RecordQueue, ServerGone
 
 
 def test_one_record_comes_back():
@@ -78,33 +78,6 @@ def test_each_stop_ends_one_reader():
     for reader in readers:
         reader.join(5)
     assert len(ended) == 4
-
-
-def test_the_newest_comes_first():
-    queue = NewestFirstQueue()
-    queue.put([1, 2])
-    queue.put(3)
-    assert len(queue) == 3
-    assert queue.get().tolist() == [3]
-    queue.put(4)
-    assert [queue.get().item() for _ in range(3)] == [4, 2, 1]
-    assert len(queue) == 0
-
-
-def test_what_was_sent_before_the_end_of_a_process_is_handed_out_before_it():
-    queue = NewestFirstQueue()
-    queue.put([1, 2, 7 | ENDED, 3, 8 | ENDED, 4])
-    assert [queue.get().item() for _ in range(4)] == [2, 1, 7 | ENDED, 3]
-    queue.put(5)
-    assert [queue.get().item() for _ in range(3)] == [8 | ENDED, 5, 4]
-
-
-def test_a_stop_ends_a_reader_of_the_newest_first():
-    queue = NewestFirstQueue()
-    queue.put(1)
-    queue.stop()
-    assert queue.get().tolist() == [1]
-    assert len(queue.get()) == 0
 
 
 def test_a_queue_whose_writers_are_closed_ends_its_readers():

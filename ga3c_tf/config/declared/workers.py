@@ -115,13 +115,6 @@ class WorkerSettings:
         systems=QUEUED,
     )
 
-    training_queue_order: str = declare(
-        "fifo",
-        "advanced",
-        "Order in which trainers take segments: 'fifo' (oldest first) or 'lifo' (newest first).",
-        choices=("fifo", "lifo"),
-        systems=QUEUED,
-    )
     max_policy_lag: int | None = declare(
         None,
         "advanced",
