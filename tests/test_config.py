@@ -59,7 +59,7 @@ def test_every_whole_number_has_an_upper_bound(setting):
             {"grad_clip_global": 0.5, "grad_clip_norm": 0.5},
             "--grad-clip-norm 0.5 cannot be combined with --grad-clip-global 0.5",
         ),
-        ({"dual_rmsprop": True, "optimizer": "adam"}, "--dual-rmsprop needs --optimizer rmsprop"),
+        ({"dual_rmsprop": True, "optimizer": "adam"}, "--dual-rmsprop needs --optimizer rmsprop, not --optimizer adam"),
         ({"dual_rmsprop": True, "grad_clip_global": 0.5}, "--dual-rmsprop cannot be combined with --grad-clip-global"),
         (
             {"network": "mine:wide", "initialization": "he"},
@@ -81,17 +81,23 @@ def test_every_whole_number_has_an_upper_bound(setting):
             {"anneal_fraction": 1.0, "anneal_steps": 5, "steps": 10, "beta_end": 0.0},
             "--anneal-steps 5 cannot be combined with --anneal-fraction 1",
         ),
-        ({"clip_ratio": 0.1, "correction": "v-trace"}, "--clip-ratio 0.1 needs --correction ppo"),
+        (
+            {"clip_ratio": 0.1, "correction": "v-trace"},
+            "--clip-ratio 0.1 needs --correction ppo, not --corr",
+        ),
         ({"correction": "ppo"}, "--correction ppo needs --clip-ratio"),
-        ({"correction": "ppo", "loss": "mine:loss"}, "--correction ppo needs --loss paper: it is a part of this loss"),
+        (
+            {"correction": "ppo", "loss": "mine:loss"},
+            "--correction ppo needs --loss paper, not --loss mine:",
+        ),
         (
             {"correction": "epsilon", "log_softmax": True},
-            "--correction epsilon needs --no-log-softmax: it is",
+            "--correction epsilon needs --no-log-softmax, not --log-softmax: it",
         ),
         ({"correction": "v-trace", "advantage": "gae"}, "--correction v-trace needs --advantage nstep"),
         (
             {"correction": "v-trace", "minibatch_size": 8},
-            "--correction v-trace needs --minibatch-size 0: it",
+            "needs --minibatch-size 0, not --minibatch-size 8: it needs",
         ),
         ({"target_score": 5.0, "episodes": 99}, "for the mean of 100 episodes, and --episodes 99 are fewer"),
     ],

@@ -69,23 +69,23 @@ def beside(*, when: Sequence[Any] = (), because: str = "", **cases: Any) -> Besi
 
 
 def declare(
-    default,
-    group,
-    help,
+    default: Any,
+    group: str,
+    help: str,
     *,
-    low=None,
-    high=None,
-    above=None,
-    choices=None,
-    option=None,
-    systems=SYSTEMS,
-    refused_elsewhere=False,
-    environments=None,
-    read_with=(),
-    needs=(),
-    excludes=(),
-    fixed=None,
-):
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+    choices: tuple[str, ...] | None = None,
+    option: str | None = None,
+    systems: tuple[str, ...] = SYSTEMS,
+    refused_elsewhere: bool = False,
+    environments: str | None = None,
+    read_with: Sequence[Beside] = (),
+    needs: Sequence[Beside] = (),
+    excludes: Sequence[Beside] = (),
+    fixed: str | None = None,
+) -> Any:
     """Declare a setting as a dataclass field.
 
     What has no effect is refused where a user gives it, and left out of a preset. What conflicts is always refused.

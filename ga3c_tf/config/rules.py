@@ -110,6 +110,8 @@ def _conflicts_of(config: Settings, setting: dataclasses.Field) -> Iterator[Conf
             message = f"{option} needs {_in_words(needed)}"
             if not any(has_effect(other, config.system) for other in needed.cases):
                 message += f", which {system} does not have"
+            elif any(needed.cases.values()):
+                message += "".join(f", not {_given(config, other)}" for other in needed.cases)
             yield Conflict((name, *needed.cases), _with_reason(message, needed))
     for excluded in rule["excludes"]:
         if _applies(excluded, setting, value) and _holds(config, excluded):

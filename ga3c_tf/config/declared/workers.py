@@ -13,7 +13,9 @@ QUEUED = ("ga3c", "serial")
 """Systems in which segments wait in a training queue."""
 WITH_PROCESSES = ("ga3c", "a2c")
 """Systems whose agents share processes."""
-WITH_ADJUSTMENT = beside(adjustment=("fast", "paper", "nvlabs"))
+ADJUSTMENTS = ("fast", "paper", "nvlabs")
+"""Rules of dynamic adjustment."""
+WITH_ADJUSTMENT = beside(adjustment=ADJUSTMENTS)
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class WorkerSettings:
         "Dynamic adjustment of N_A, N_P and N_T during the run (section 4.3): 'fast' (doubles and halves first), "
         "'paper' (changes one number by 1 at a time), 'nvlabs' (the authors' rule: changes all three at once) or "
         "'off'.",
-        choices=("off", "fast", "paper", "nvlabs"),
+        choices=("off", *ADJUSTMENTS),
         systems=GA3C,
         refused_elsewhere=True,
     )
