@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import ga3c_tf
-from ga3c_tf.config import Config
-from ga3c_tf.config.migrations import SCHEMA, schema_version
+from ga3c_tf.config import Config, migrations
+from ga3c_tf.config.migrations import SCHEMA, Removed, schema_version
 from ga3c_tf.reproduce.runs.run import read_run
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.published import PUBLISHED, published_names
@@ -57,3 +57,15 @@ def test_the_settings_of_every_recorded_run_are_read():
     assert len(recorded) >= 1309
     for name, settings in recorded.items():
         assert read_as_it_was_recorded(Config.from_json(json.dumps(settings)), settings), name
+
+
+def test_an_agent_says_once_what_it_was_trained_with_and_is_no_longer_supported(tmp_path, monkeypatch, capsys):
+    removed = [Removed("frame_crop", 0, ("training", "playing")), Removed("nesterov", False)]
+    monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, removed])
+    folder = shutil.copytree(RUN_OF_0_2_0, tmp_path / "run")
+    (folder / "meta.json").unlink()  # it has the digest of config.json
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**settings, "frame_crop": 8, "nesterov": True}))
+    ga3c_tf.load_agent(folder, checkpoint="latest").evaluate(episodes=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"ga3c-tf: {folder}: frame_crop=8 is no longer supported; it is now 0"]

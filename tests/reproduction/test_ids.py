@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ga3c_tf.config.migrations import MIGRATIONS, Removed
+from ga3c_tf.config.migrations import MIGRATIONS, Removed, Renamed
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.command import reproduce
 from ga3c_tf.reproduce.figures.registry import FIGURES
+from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.executor import LocalExecutor
 from ga3c_tf.reproduce.runs.run import read_run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
@@ -101,3 +102,14 @@ def test_a_run_that_only_an_earlier_version_could_make_is_not_made_differently(m
     with pytest.raises(UserError, match="cannot be made any more"):
         reproduce([figure], "quick", 1, ["pong"], {}, tmp_path, force=True, executor=LocalExecutor(print), say=print)
     assert read_run(folder) == result
+
+
+def test_a_users_method_is_recorded_in_the_first_form(monkeypatch, tmp_path):
+    monkeypatch.setattr("ga3c_tf.config.migrations.MIGRATIONS", [*MIGRATIONS, [Renamed("objective", "loss")]])
+    folder = ResultsFolder(tmp_path)
+    folder.add_method({"loss": "mine:huber"}, print)
+    assert json.loads((tmp_path / "methods.json").read_text()) == [{"objective": "mine:huber"}]
+    assert folder.methods() == [{"loss": "mine:huber"}]
+    spec = run_spec("pong", 1, minutes=1, num_agents=4).changed({"loss": "mine:huber"})
+    assert spec.config.loss == "mine:huber" and dict(spec.changes) == {"objective": "mine:huber"}
+    assert RunSpec.from_values(json.loads(spec.to_json())).id == spec.id
