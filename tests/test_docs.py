@@ -20,7 +20,8 @@ from tables import (
 )
 
 import ga3c_tf
-from ga3c_tf.config import Config, option_of
+from ga3c_tf.config import FIXED, Config, option_of
+from ga3c_tf.config.declaration import GROUPS
 from ga3c_tf.config.elsewhere import ELSEWHERE
 from ga3c_tf.config.presets import PRESETS
 from ga3c_tf.config.rules import unread
@@ -190,6 +191,12 @@ def test_the_reference_of_settings_has_the_values_that_a_training_starts_with():
     text = runpy.run_path(str(ROOT / "docs" / "site_hooks.py"))["_settings"]()
     assert "| `adjustment` | `--adjustment` | `fast` (`Config`: `off`) |" in text
     assert "| `t_max` | `--t-max` | `5` |" in text
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == [group.capitalize() for group in GROUPS]
+    rows = {row.split("`")[1]: row for row in text.splitlines() if row.startswith("| `")}
+    assert "Not in the paper. Only with `--correction clipped-is`." in rows["importance_clip"]
+    assert "Only with `--system ga3c` and `--adjustment fast or paper or nvlabs`." in rows["max_agents"]
+    fixed = {name for name, row in rows.items() if "Fixed for a run: " in row}
+    assert fixed == set(FIXED) and rows.keys() == Config.__dataclass_fields__.keys()
 
 
 NO_VALUE = "-"
