@@ -154,7 +154,7 @@ def _by_name(values: dict[str, Any]) -> dict[str, Any]:
     values = dict(values)
     serial = values.pop("serial", False)
     if not isinstance(serial, bool):
-        raise UserError(f"serial (--serial) is {serial!r}; it must be true or false, or the system is named: serial")
+        raise UserError(f"serial (--serial) is {serial!r}; it must be true or false (it stands for system=serial)")
     if serial and values.setdefault("system", "serial") != "serial":
         raise UserError(f"--serial is --system serial; it cannot be combined with --system {values['system']}")
     names = [setting.name for setting in dataclasses.fields(Config)]
