@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from ga3c_tf.config import FIXED, Config, option_of
+from ga3c_tf.config import FIXED, Config, spelled
 from ga3c_tf.config.config import setting_type
 from ga3c_tf.config.declaration import checked
 from ga3c_tf.config.elsewhere import ELSEWHERE, setting_called
@@ -47,7 +47,7 @@ WHOLE_NUMBERS = [setting for setting in dataclasses.fields(Config) if "int" in s
 @pytest.mark.parametrize("setting", WHOLE_NUMBERS, ids=lambda setting: setting.name)
 def test_every_whole_number_has_an_upper_bound(setting):
     """A deque, a shape or a clock would otherwise refuse it with a traceback, or memory run out."""
-    with pytest.raises(UserError, match=rf"--{option_of(setting.name)}\) is 1\d+; it must be at most \d+"):
+    with pytest.raises(UserError, match=rf"{spelled(setting.name)}\) is 1\d+; it must be at most \d+"):
         Config(**{setting.name: 10**30})
 
 
@@ -199,7 +199,7 @@ def test_what_holds_for_a_whole_run_is_refused_with_the_reason_and_may_be_named_
         other = value + 1
     with pytest.raises(UserError) as caught:
         config.changed({"beta": 0.1, name: other})
-    assert f"{name} (--{option_of(name)}) cannot change within a run: {FIXED[name]}" == str(caught.value)
+    assert f"{name} ({spelled(name)}) cannot change within a run: {FIXED[name]}" == str(caught.value)
     assert config.changed({name: value}) == config
 
 
@@ -594,7 +594,7 @@ def test_agents_are_spread_over_the_cores_unless_told_otherwise():
 def test_every_setting_has_help_a_group_and_an_option_of_its_own():
     fields = dataclasses.fields(Config)
     assert all(len(field.metadata["help"]) > 10 and field.metadata["group"] for field in fields)
-    assert len({option_of(field.name) for field in fields}) == len(fields)
+    assert len({spelled(field.name) for field in fields}) == len(fields)
 
 
 def test_a_preset_gives_way_to_what_is_given():

@@ -20,7 +20,7 @@ from tables import (
 )
 
 import ga3c_tf
-from ga3c_tf.config import FIXED, Config, option_of
+from ga3c_tf.config import FIXED, Config, spelled
 from ga3c_tf.config.declaration import GROUPS
 from ga3c_tf.config.elsewhere import ELSEWHERE
 from ga3c_tf.config.presets import PRESETS
@@ -180,7 +180,7 @@ def test_the_names_that_other_programs_use_are_those_that_the_command_line_trans
     head = " | ".join(["| here", *next(iter(ELSEWHERE.values()))])
     [body] = re.findall(rf"^{re.escape(head)} \|\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
     rows = [[re.findall(r"`([^`]+)`", cell) for cell in line.strip("|\n").split("|")] for line in body.splitlines()]
-    options = [f"--{option_of(setting)}" if setting != "env_id" else setting for setting in ELSEWHERE]
+    options = [spelled(setting) if setting != "env_id" else setting for setting in ELSEWHERE]
     assert [option for [option], *_ in rows] == options
     assert [[tuple(names) for names in others] for _, *others in rows] == [
         [*row.values()] for row in ELSEWHERE.values()
@@ -218,7 +218,7 @@ def test_the_table_of_presets_has_their_values():
     configs = [Config.from_preset(name, {}) for name in presets]
     changed = [name for name in Config.__dataclass_fields__ if any(name in PRESETS[preset] for preset in presets)]
     expected = [
-        f"| `--{option_of(name)}` | {' | '.join(value_in(config, name) for config in configs)} |" for name in changed
+        f"| `{spelled(name)}` | {' | '.join(value_in(config, name) for config in configs)} |" for name in changed
     ]
     head = f"| option | {' | '.join(f'`{name}`' for name in presets)} |"
     rows = (ROOT / "docs" / "usage.md").read_text().split(head)[1].split("\n\n")[0].splitlines()[2:]

@@ -2,7 +2,7 @@
 
 from ga3c_tf.config.config import FIXED, Config, is_optional, setting_type
 from ga3c_tf.config.names import BUILT_IN, check_name, network_for, network_of_record
-from ga3c_tf.config.rules import check_environment, has_effect, option_of, spelled
+from ga3c_tf.config.rules import check_environment, has_effect, spelled
 from ga3c_tf.config.settings import ATARI, MOST_EPISODE_STEPS, SMALLEST_SCREEN
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "is_optional",
     "network_for",
     "network_of_record",
-    "option_of",
     "setting_type",
     "spelled",
 ]

@@ -69,11 +69,6 @@ RULES = (
 )
 
 
-def option_of(name: str) -> str:
-    """Return the command-line option (without dashes) of the setting `name`."""
-    return option_name(Settings.__dataclass_fields__[name])
-
-
 def spelled(name: str, value: Any = None) -> str:
     """Return the option of a setting as a user types it, such as '--agents', '--agents 8' or '--no-clip-rewards'.
 
@@ -81,9 +76,12 @@ def spelled(name: str, value: Any = None) -> str:
         name: name of the setting.
         value: its value; None for the option alone.
     """
-    if isinstance(value, bool):
-        return f"--{option_of(name)}" if value else f"--no-{option_of(name)}"
-    return f"--{option_of(name)}" if value is None else f"--{option_of(name)} {plain_text(value)}"
+    option = option_name(Settings.__dataclass_fields__[name])
+    if value is False:
+        return f"--no-{option}"
+    if value is None or value is True:
+        return f"--{option}"
+    return f"--{option} {plain_text(value)}"
 
 
 def conflicts(config: Settings) -> Iterator[Conflict]:

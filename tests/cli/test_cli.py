@@ -24,7 +24,7 @@ from ga3c_tf.cli import agents, options
 from ga3c_tf.cli import training as training_commands
 from ga3c_tf.cli.main import cli
 from ga3c_tf.cli.options import FIRST
-from ga3c_tf.config import Config, network_for, option_of
+from ga3c_tf.config import Config, network_for, spelled
 from ga3c_tf.config.declaration import GROUPS
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
 from ga3c_tf.environments.environment import describe_environment
@@ -100,7 +100,7 @@ def test_the_help_of_train_begins_with_examples_and_with_what_most_runs_need():
     before, first, *_ = re.split(r"─ [A-Z][a-z ]+ ─+╮\n", text)
     assert len(re.findall(r"^ +ga3c-tf train .*--preset tuned", before, re.MULTILINE)) == 3
     options = re.findall(r"^│ (--[a-z-]+)", first, re.MULTILINE)
-    assert options == ["--preset", *(f"--{option_of(name)}" for name in FIRST), "--json", "--ray", "--help"]
+    assert options == ["--preset", *(spelled(name) for name in FIRST), "--json", "--ray", "--help"]
     words = set(first.replace("│", " ").split())
     assert {f"'{preset}'" for preset in PRESETS} <= words and all(f"'{name}'" in first for name in PRESETS)
 
