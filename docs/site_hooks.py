@@ -12,9 +12,11 @@ from pathlib import Path
 import mermaidx
 from mkdocs.structure.files import File, Files
 
-from ga3c_tf.config import Config, option_of
-from ga3c_tf.config.declaration import SYSTEMS, plain_text
-from ga3c_tf.config.presets import USUAL_PRESET
+from ga3c_tf.config import Config, spelled
+from ga3c_tf.config.declaration import GROUPS, plain_text
+from ga3c_tf.config.declared.beyond import BEYOND_PAPER
+from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
+from ga3c_tf.config.rules import only_with
 from ga3c_tf.experience.columns import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -120,21 +122,32 @@ def _diagram(source: str) -> str:
 
 def _settings() -> str:
     """Return one table for each group of the settings."""
-    groups: dict[str, list[tuple[str, ...]]] = {}
-    usual = Config.from_preset(USUAL_PRESET, {})
+    groups: dict[str, list[tuple[str, ...]]] = {group: [] for group in GROUPS}
+    usual = PRESETS[USUAL_PRESET]
     for setting in dataclasses.fields(Config):
         rule = setting.metadata
-        option = "the first argument" if setting.name == "env_id" else f"`--{option_of(setting.name)}`"
-        start = getattr(usual, setting.name)
+        option = "the first argument" if setting.name == "env_id" else f"`{spelled(setting.name)}`"
+        start = usual.get(setting.name, setting.default)
         default = "" if start is None else f"`{plain_text(start)}`"
         if start != setting.default:
             default += f" (`Config`: `{plain_text(setting.default)}`)"
-        limits = _limits(rule)
-        systems = "" if rule["systems"] == SYSTEMS else f" Only for {' and '.join(rule['systems'])}."
-        meaning = rule["help"].replace("<", "&lt;") + systems
-        groups.setdefault(rule["group"], []).append((f"`{setting.name}`", option, default, limits, meaning))
+        meaning = rule["help"].replace("<", "&lt;") + _rules(setting)
+        groups[rule["group"]].append((f"`{setting.name}`", option, default, _limits(rule), meaning))
     heads = ("setting", "option", "default", "values", "meaning")
-    return "\n\n".join(f"## {group.capitalize()}\n\n{_table(heads, rows)}" for group, rows in groups.items())
+    return "\n\n".join(
+        f"## {group.capitalize()}\n\nThis group has {GROUPS[group]}.\n\n{_table(heads, rows)}"
+        for group, rows in groups.items()
+    )
+
+
+def _rules(setting) -> str:
+    """Return the rules of a setting beside others, as sentences."""
+    text = " Not in the paper." if setting.name in BEYOND_PAPER else ""
+    if options := only_with(setting.name):
+        text += f" Only with {' and '.join(f'`{option}`' for option in options)}."
+    if reason := setting.metadata["fixed"]:
+        text += f" Fixed for a run: {reason}."
+    return text
 
 
 def _limits(rule) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ga3c_tf.config import SMALLEST_SCREEN, Config, network_for, network_of_record
+from ga3c_tf.config import SMALLEST_SCREEN, Config, check_environment, network_for, network_of_record
 from ga3c_tf.config.declaration import SYSTEM_CLASSES
 from ga3c_tf.console import counted
-from ga3c_tf.environments.environment import EnvironmentSpec, check_effects, check_separate, describe_environment
+from ga3c_tf.environments.environment import EnvironmentSpec, check_separate, describe_environment
 from ga3c_tf.environments.ids import in_words, resolve_env_id
 from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
@@ -30,7 +30,6 @@ from ga3c_tf.trained.pretrained import weights_called
 from ga3c_tf.trained.weights import check_same_scaling, keep_origin, load_weights
 
 if TYPE_CHECKING:
-    from ga3c_tf.systems.session import Session
     from ga3c_tf.systems.system import System
     from ga3c_tf.systems.training import Training
 
@@ -38,7 +37,6 @@ FILES_PER_PROCESS = 3
 """Files that the server has open for each agent process (measured: 47 with 8 processes, 119 with 32)."""
 OTHER_FILES = 100
 """Room for TensorFlow's files, those of the run folder, and those of the program that trains."""
-SERIAL = "ga3c_tf.systems.serial:SerialGA3C"
 
 
 def new_training(
@@ -55,28 +53,25 @@ def new_training(
         command: words of the command or call, recorded in the run folder.
         warn: called with one line about a problem that was dealt with.
         ray: address of the Ray cluster of the remote agents.
-        given: names of the settings that the user gave; those that have no effect are rejected.
+        given: names of the settings that the user gave; those that have no effect on the environment are rejected.
 
     Raises:
         UserError: the settings do not fit the environment, or the folder is taken.
     """
-    given = set(given) - {"env_id"}
-    config.check_effect(given)
     env_id, note = resolve_env_id(config.env_id)
     if note:
         warn(f"{note}; now: {in_words(config)}")
-    config = config.replace(env_id=env_id)
-    check_effects(env_id, given)
+    config = config.resolved(env_id=env_id)
     spec = describe_environment(config)
     origin = weights_called(config.initial_weights) if config.initial_weights is not None else None
-    config = config.replace(network=_network(config, spec, origin))
+    check_environment(env_id, spec.is_screen, given)
+    config = config.resolved(network=_network(config, spec, origin))
     check_separate(config)
     if len(spec.state_shape) == 1 and spec.state_shape[0] >= SMALLEST_SCREEN**2:
         warn(
             f"the observations of {env_id} become vectors of {spec.state_shape[0]:,} numbers; if they are images, the "
             "convolutional networks need them as a Box of uint8"
         )
-    _check_scaling(config, spec, given)
     installer([env_id])  # rejects an environment that cannot be sent to another process
     run = RunFolder.plan(config)
     _check_cluster(config, ray)
@@ -109,15 +104,6 @@ def _network(config: Config, spec: EnvironmentSpec, origin: Path | None) -> str:
         if ":" not in network:  # a user's function runs only if the user names it
             return network
     return network_for(config.network, spec.state_shape)
-
-
-def _check_scaling(config: Config, spec: EnvironmentSpec, given: set[str]) -> None:
-    """Reject the scaling of gray levels, if the user has asked for it and states are not screens."""
-    if "normalize_images" in given and config.normalize_images and not spec.is_screen:
-        raise UserError(
-            f"--normalize-images has no effect on {config.env_id}: it scales the gray levels of screens; for other "
-            "states there is --normalize-observations"
-        )
 
 
 def resumed_training(
@@ -245,14 +231,17 @@ def _training(
             f"{SWITCH}=1 before Python starts"
         )
     config = run.config
-    if config.serial:
+    system = _system(config)
+    if system.is_deterministic:
         make_deterministic(config.seed or 0)
-    else:
-        _check_open_files(config.num_agents if config.system == "a3c" else config.processes(usable_cores()))
+    _check_open_files(system.num_processes(config))
     # With several epochs, agents wait while a batch is trained on, and an update may use the cores that they leave.
     threads = usable_cores() if config.epochs > 1 else None
-    device = configure_device("cpu" if config.system == "a3c" else config.device, threads)
-    training = Training(_system(config, ray), config, spec, run, device, warn)
+    device = configure_device(system.device or config.device, threads)
+    make: Callable[..., System] = system
+    if ray:
+        make = functools.partial(make, ray=ray)
+    training = Training(make, config, spec, run, device, warn)
     hardware = {
         "device": device,
         "gpus": gpu_names(),
@@ -262,8 +251,7 @@ def _training(
     return training, hardware
 
 
-def _system(config: Config, ray: str | None) -> Callable[[Session], System]:
-    """Return the class of the system that the settings name, with `ray` bound if given."""
-    module, _, name = (SERIAL if config.serial else SYSTEM_CLASSES[config.system]).partition(":")
-    system = getattr(importlib.import_module(module), name)
-    return functools.partial(system, ray=ray) if ray else system
+def _system(config: Config) -> type[System]:
+    """Return the class of the system that the settings name."""
+    module, _, name = SYSTEM_CLASSES[config.system].partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
-from ga3c_tf.config import Config
+from ga3c_tf.config import Config, spelled
 from ga3c_tf.config.presets import BUDGETS
 from ga3c_tf.console import counted, say, write_errors_ignored
 
@@ -53,7 +53,7 @@ def ending(summary: dict, own_code: bool = False) -> str:
     ended = summary["ended"]
     run = shlex.quote(summary["run"]) + (" --trust-code" if own_code else "")
     reached = {**dict.fromkeys(BUDGETS, "budget reached"), "target_score": "target score reached"}
-    more = f" --{ended.replace('_', '-')} N" if ended in reached else ""
+    more = f" {spelled(ended)} N" if ended in reached else ""
     so_far = {
         "steps": f"{summary['agent_steps']:,}",
         "minutes": f"{summary['time_s'] / 60:.1f}",

@@ -6,12 +6,13 @@ import json
 import numpy as np
 import pytest
 
-from ga3c_tf.config import HELD, Config, option_of
+from ga3c_tf.config import FIXED, Config, spelled
 from ga3c_tf.config.config import setting_type
 from ga3c_tf.config.declaration import checked
 from ga3c_tf.config.elsewhere import ELSEWHERE, setting_called
 from ga3c_tf.config.migrations import migrated
 from ga3c_tf.config.presets import PRESETS
+from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError
 
 
@@ -27,11 +28,11 @@ from ga3c_tf.errors import UserError
         ("learning_rate", 10**400, "it must be finite"),
         ("learning_rate", "fast", "it must be a number"),
         ("preprocessing", "sepia", "it must be one of standard, nvlabs"),
-        ("serial", 1, "it must be true or false"),
+        ("clip_rewards", 1, "it must be true or false"),
         ("env_id", 3, "it must be a text"),
         ("env_id", None, "it must be a text"),
-        ("beta_end", 0.0, "--beta-end needs --anneal-steps"),
-        ("anneal_steps", 10, "--anneal-steps does nothing without"),
+        ("beta_end", 0.0, "--beta-end 0 needs --anneal-steps or --anneal-fraction: the agent steps, or the share of"),
+        ("anneal_steps", 10, "--anneal-steps 10 needs --learning-rate-end or --beta-end: without one of them"),
     ],
 )
 def test_a_bad_value_is_refused_in_one_line_that_says_what_is_right(name, value, words):
@@ -46,7 +47,7 @@ WHOLE_NUMBERS = [setting for setting in dataclasses.fields(Config) if "int" in s
 @pytest.mark.parametrize("setting", WHOLE_NUMBERS, ids=lambda setting: setting.name)
 def test_every_whole_number_has_an_upper_bound(setting):
     """A deque, a shape or a clock would otherwise refuse it with a traceback, or memory run out."""
-    with pytest.raises(UserError, match=rf"--{option_of(setting.name)}\) is 1\d+; it must be at most \d+"):
+    with pytest.raises(UserError, match=rf"{spelled(setting.name)}\) is 1\d+; it must be at most \d+"):
         Config(**{setting.name: 10**30})
 
 
@@ -56,21 +57,48 @@ def test_every_whole_number_has_an_upper_bound(setting):
         ({"epochs": 3}, "--epochs 3 needs --clip-ratio"),
         (
             {"grad_clip_global": 0.5, "grad_clip_norm": 0.5},
-            "--grad-clip-global and --grad-clip-norm exclude each other",
+            "--grad-clip-norm 0.5 cannot be combined with --grad-clip-global 0.5",
         ),
-        ({"dual_rmsprop": True, "optimizer": "adam"}, "--dual-rmsprop requires --optimizer rmsprop"),
-        ({"dual_rmsprop": True, "grad_clip_global": 0.5}, "--dual-rmsprop requires --optimizer rmsprop"),
-        ({"network": "mine:wide", "initialization": "he"}, "are for the built-in networks; mine:wide has its own"),
-        ({"network": "mine:wide", "normalize_images": True}, "are for the built-in networks; mine:wide has its own"),
-        ({"network": "mine:wide", "normalize_observations": True}, "are for the built-in networks"),
-        ({"normalize_images": True, "normalize_observations": True}, "exclude each other"),
-        ({"anneal_fraction": 1.0, "steps": 10}, "--anneal-fraction does nothing without"),
+        ({"dual_rmsprop": True, "optimizer": "adam"}, "--dual-rmsprop needs --optimizer rmsprop, not --optimizer adam"),
+        ({"dual_rmsprop": True, "grad_clip_global": 0.5}, "--dual-rmsprop cannot be combined with --grad-clip-global"),
+        (
+            {"network": "mine:wide", "initialization": "he"},
+            "--initialization he cannot be combined with --network mine:wide: it has its own",
+        ),
+        ({"network": "mine:wide", "normalize_images": True}, "cannot be combined with --network mine:wide: it has its"),
+        ({"network": "mine:wide", "normalize_observations": True}, "cannot be combined with --network mine:wide"),
+        (
+            {"normalize_images": True, "normalize_observations": True},
+            "--normalize-images cannot be combined with --normalize-observations",
+        ),
+        ({"anneal_fraction": 1.0, "steps": 10}, "--anneal-fraction 1 needs --learning-rate-end or --beta-end"),
         ({"system": "a3c", "correction": "ppo"}, "--clip-ratio, which --system a3c does not have"),
         (
             {"anneal_fraction": 1.0, "beta_end": 0.0},
-            "a share of the budget --steps or --minutes, and there is neither",
+            "--anneal-fraction 1 needs --steps or --minutes: it is a share of this budget",
         ),
-        ({"anneal_fraction": 1.0, "anneal_steps": 5, "steps": 10, "beta_end": 0.0}, "exclude each other"),
+        (
+            {"anneal_fraction": 1.0, "anneal_steps": 5, "steps": 10, "beta_end": 0.0},
+            "--anneal-steps 5 cannot be combined with --anneal-fraction 1",
+        ),
+        (
+            {"clip_ratio": 0.1, "correction": "v-trace"},
+            "--clip-ratio 0.1 needs --correction ppo, not --corr",
+        ),
+        ({"correction": "ppo"}, "--correction ppo needs --clip-ratio"),
+        (
+            {"correction": "ppo", "loss": "mine:loss"},
+            "--correction ppo needs --loss paper, not --loss mine:",
+        ),
+        (
+            {"correction": "epsilon", "log_softmax": True},
+            "--correction epsilon needs --no-log-softmax, not --log-softmax: it",
+        ),
+        ({"correction": "v-trace", "advantage": "gae"}, "--correction v-trace needs --advantage nstep"),
+        (
+            {"correction": "v-trace", "minibatch_size": 8},
+            "needs --minibatch-size 0, not --minibatch-size 8: it needs",
+        ),
         ({"target_score": 5.0, "episodes": 99}, "for the mean of 100 episodes, and --episodes 99 are fewer"),
     ],
 )
@@ -82,23 +110,25 @@ def test_what_does_not_go_together_is_refused(settings, words):
 
 @pytest.mark.parametrize("name", ["epochs", "clip_ratio", "minibatch_size"])
 def test_reuse_of_samples_is_refused_with_a3c(name):
-    with pytest.raises(UserError, match="has no effect with --system a3c; it is for ga3c and a2c"):
-        Config(system="a3c").check_effect([name])
+    with pytest.raises(UserError, match="has no effect with --system a3c; it is for ga3c, a2c and serial"):
+        check_effects(Config(system="a3c"), [name])
 
 
 @pytest.mark.parametrize("system", ["a2c", "a3c"])
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"adjustment": "fast"}, "has nothing to adjust; it requires --adjustment off"),
-        ({"serial": True}, "--serial runs GA3C in one process; it cannot be combined with --system"),
-        ({"train_last_transition": False}, "requires --train-last-transition"),
+        ({"adjustment": "fast"}, "--adjustment fast is for --system ga3c; --system {} requires --adjustment off"),
+        ({"remote_agents": 2}, "--remote-agents 2 is for --system ga3c; --system {} requires --remote-agents 0"),
+        ({"train_last_transition": False}, "is for --system ga3c or serial; --system {} requires --train-last-transi"),
     ],
 )
 def test_what_is_for_ga3c_alone_is_refused_with_another_system(system, settings, words):
     with pytest.raises(UserError) as caught:
         Config(system=system, **settings)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert words.format(system) in str(caught.value) and "\n" not in str(caught.value)
+    [name] = settings
+    check_effects(Config(system=system), [name])  # its default holds on every system, and so may be given
 
 
 def test_limits_of_a_single_system():
@@ -149,7 +179,6 @@ FOR_A_WHOLE_RUN = (
     "optimizer",
     "dual_rmsprop",
     "system",
-    "serial",
     "seed",
     "rolling_episodes",
     "initial_weights",
@@ -170,13 +199,13 @@ def test_what_holds_for_a_whole_run_is_refused_with_the_reason_and_may_be_named_
         other = value + 1
     with pytest.raises(UserError) as caught:
         config.changed({"beta": 0.1, name: other})
-    assert f"{name} (--{option_of(name)}) cannot change within a run: {HELD[name]}" == str(caught.value)
+    assert f"{name} ({spelled(name)}) cannot change within a run: {FIXED[name]}" == str(caught.value)
     assert config.changed({name: value}) == config
 
 
 def test_whatever_describes_the_environment_holds_for_a_whole_run():
     described = [setting.name for setting in dataclasses.fields(Config) if setting.metadata["group"] == "environment"]
-    assert set(described) <= set(HELD) == set(FOR_A_WHOLE_RUN)
+    assert set(described) <= set(FIXED) == set(FOR_A_WHOLE_RUN)
 
 
 def test_a_budget_replaces_the_whole_budget():
@@ -207,7 +236,7 @@ def test_counts_that_the_adjustment_has_found_change_only_without_it(name):
     [
         ({"lerning_rate": 1.0}, "unknown setting 'lerning_rate'; close: learning_rate"),
         ({"learning_rate": 0.0}, "it must be above 0"),
-        ({"learning_rate_end": 0.0}, "needs --anneal-steps"),
+        ({"learning_rate_end": 0.0}, "--learning-rate-end 0 needs --anneal-steps"),
         ({"num_predictors": 3}, "--predictors has no effect with --system a2c"),
     ],
 )
@@ -235,28 +264,43 @@ def test_a_change_that_cannot_be_is_refused(changes, words):
 )
 def test_a_given_setting_that_nothing_reads_is_refused(settings, name, words):
     with pytest.raises(UserError, match=words):
-        Config(**settings).check_effect([name])
+        check_effects(Config(**settings), [name])
 
 
 @pytest.mark.parametrize(
     ("settings", "name", "words"),
     [
-        ({"serial": True}, "num_predictors", "--predictors has no effect with --serial, which is one process"),
-        ({"serial": True}, "scheduling", "--scheduling has no effect with --serial"),
+        ({"system": "serial"}, "num_predictors", "--predictors has no effect with --system serial; it is for ga3c"),
+        ({"system": "serial"}, "scheduling", "--scheduling has no effect with --system serial; it is for ga3c and a2c"),
         ({}, "max_agents", "--max-agents does nothing without --adjustment fast or paper or nvlabs"),
         ({}, "agents_per_actor", "--agents-per-actor does nothing without --remote-agents"),
-        ({"clip_ratio": 0.1, "log_softmax": True}, "log_epsilon", "--log-epsilon is the floor that --log-softmax"),
-        ({"system": "a3c", "correction": "v-trace"}, "correction", "no effect with --system a3c, whose agents"),
+        ({"clip_ratio": 0.1, "log_softmax": True}, "log_epsilon", "--log-epsilon does nothing without --no-log-soft"),
+        ({"system": "a3c", "correction": "v-trace"}, "correction", "--correction v-trace does nothing without --sys"),
     ],
 )
 def test_a_given_setting_without_effect_in_this_combination_is_refused(settings, name, words):
     with pytest.raises(UserError, match=words):
-        Config(**settings).check_effect([name])
+        check_effects(Config(**settings), [name])
 
 
-def test_a_preset_gives_way_to_the_serial_mode():
-    config = Config.from_preset("smoke", {"serial": True})
+def test_a_preset_gives_way_to_the_serial_system():
+    config = Config.from_preset("smoke", {"system": "serial"})
     assert config.num_predictors == Config().num_predictors and "--predictors" not in config.arguments()
+
+
+def test_serial_is_another_name_of_a_system():
+    by_alias = Config.from_preset("smoke", {"serial": True})
+    assert by_alias == Config.from_preset("smoke", {"system": "serial"})
+    assert by_alias == Config.from_preset("smoke", {"serial": True, "system": "serial"})
+    assert Config.from_values({"serial": True}) == Config(system="serial")
+    assert Config(system="serial").changed({"serial": True}) == Config(system="serial")
+    assert Config.from_values({"serial": False}) == Config()
+    with pytest.raises(UserError, match="--serial is --system serial; it cannot be combined with --system a3c"):
+        Config.from_preset("smoke", {"serial": True, "system": "a3c"})
+    with pytest.raises(UserError, match=r"serial \(--serial\) is 1; it must be true or false"):
+        Config.from_values({"serial": 1})
+    with pytest.raises(UserError, match=r"system \(--system\) cannot change within a run"):
+        Config().changed({"serial": True})
 
 
 def test_numbers_and_paths_of_other_libraries_are_taken(tmp_path):
@@ -270,30 +314,30 @@ def test_numbers_and_paths_of_other_libraries_are_taken(tmp_path):
 
 
 def test_settings_that_something_reads_are_taken():
-    Config(advantage="gae").check_effect(["gae_lambda"])
-    Config(optimizer="adam").check_effect(["adam_epsilon"])
-    Config(correction="v-trace").check_effect(["rho_bar", "c_bar"])
+    check_effects(Config(advantage="gae"), ["gae_lambda"])
+    check_effects(Config(optimizer="adam"), ["adam_epsilon"])
+    check_effects(Config(correction="v-trace"), ["rho_bar", "c_bar"])
     config = Config.from_preset("tuned", {"optimizer": "adam"})  # what the preset sets may be without effect
-    config.check_effect(["optimizer"])
+    check_effects(config, ["optimizer"])
 
 
 @pytest.mark.parametrize("name", ["rho_bar", "c_bar", "importance_clip", "log_epsilon"])
 def test_a_loss_of_ones_own_may_read_what_a_correction_reads(name):
-    Config(loss="mine:loss").check_effect([name])
+    check_effects(Config(loss="mine:loss"), [name])
     with pytest.raises(UserError, match="--gae-lambda does nothing without --advantage gae"):
-        Config(loss="mine:loss").check_effect(["gae_lambda"])
+        check_effects(Config(loss="mine:loss"), ["gae_lambda"])
 
 
 def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():
     with pytest.raises(UserError, match="--predictors has no effect with --system a2c; it is for ga3c"):
-        Config(system="a2c").check_effect(["num_agents", "num_predictors"])
+        check_effects(Config(system="a2c"), ["num_agents", "num_predictors"])
     with pytest.raises(UserError, match="--agent-processes has no effect with --system a3c; it is for ga3c and a2c"):
-        Config(system="a3c").check_effect(["agent_processes"])
-    Config(system="a2c").check_effect(["agent_processes", "learning_rate"])
+        check_effects(Config(system="a3c"), ["agent_processes"])
+    check_effects(Config(system="a2c"), ["agent_processes", "learning_rate"])
     unused = {"lag", "gae_lambda", "adam_epsilon", "importance_clip", "rho_bar", "c_bar"}
     unused |= {"max_agents", "adjustment_seconds", "agents_per_actor"}
-    Config().check_effect({setting.name for setting in dataclasses.fields(Config)} - unused)
-    Config(system="a2c").check_effect(["lag"])
+    check_effects(Config(), {setting.name for setting in dataclasses.fields(Config)} - unused)
+    check_effects(Config(system="a2c"), ["lag"])
     assert Config(system="a2c", **PRESETS["smoke"]).num_trainers == 1
 
 
@@ -380,7 +424,6 @@ ALLOWED_IN_0_2_0 = {
         1,
         10000,
     ),
-    "training_queue_order": ("fifo", "lifo"),
     "max_policy_lag": (
         0,
         1_000_000,
@@ -551,7 +594,7 @@ def test_agents_are_spread_over_the_cores_unless_told_otherwise():
 def test_every_setting_has_help_a_group_and_an_option_of_its_own():
     fields = dataclasses.fields(Config)
     assert all(len(field.metadata["help"]) > 10 and field.metadata["group"] for field in fields)
-    assert len({option_of(field.name) for field in fields}) == len(fields)
+    assert len({spelled(field.name) for field in fields}) == len(fields)
 
 
 def test_a_preset_gives_way_to_what_is_given():
@@ -562,7 +605,7 @@ def test_a_preset_gives_way_to_what_is_given():
     assert Config.from_preset("nvlabs", {"system": "a2c"}).train_last_transition
     assert Config.from_preset("nvlabs", {}).episodes == 400_000
     assert Config.from_preset("nvlabs", {"steps": 5}).episodes is None
-    with pytest.raises(UserError, match="it requires --adjustment off"):
+    with pytest.raises(UserError, match="--system serial requires --adjustment off"):
         Config.from_preset("paper", {"serial": True, "adjustment": "fast"})
 
 

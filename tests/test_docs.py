@@ -20,10 +20,11 @@ from tables import (
 )
 
 import ga3c_tf
-from ga3c_tf.config import Config, has_effect, option_of
-from ga3c_tf.config.conflicts import READ_BY
+from ga3c_tf.config import FIXED, Config, spelled
+from ga3c_tf.config.declaration import GROUPS
 from ga3c_tf.config.elsewhere import ELSEWHERE
 from ga3c_tf.config.presets import PRESETS
+from ga3c_tf.config.rules import unread
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, EVENT_COLUMNS, METRIC_COLUMNS, NODE_COLUMNS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -179,7 +180,7 @@ def test_the_names_that_other_programs_use_are_those_that_the_command_line_trans
     head = " | ".join(["| here", *next(iter(ELSEWHERE.values()))])
     [body] = re.findall(rf"^{re.escape(head)} \|\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
     rows = [[re.findall(r"`([^`]+)`", cell) for cell in line.strip("|\n").split("|")] for line in body.splitlines()]
-    options = [f"--{option_of(setting)}" if setting != "env_id" else setting for setting in ELSEWHERE]
+    options = [spelled(setting) if setting != "env_id" else setting for setting in ELSEWHERE]
     assert [option for [option], *_ in rows] == options
     assert [[tuple(names) for names in others] for _, *others in rows] == [
         [*row.values()] for row in ELSEWHERE.values()
@@ -190,6 +191,12 @@ def test_the_reference_of_settings_has_the_values_that_a_training_starts_with():
     text = runpy.run_path(str(ROOT / "docs" / "site_hooks.py"))["_settings"]()
     assert "| `adjustment` | `--adjustment` | `fast` (`Config`: `off`) |" in text
     assert "| `t_max` | `--t-max` | `5` |" in text
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == [group.capitalize() for group in GROUPS]
+    rows = {row.split("`")[1]: row for row in text.splitlines() if row.startswith("| `")}
+    assert "Not in the paper. Only with `--correction clipped-is`." in rows["importance_clip"]
+    assert "Only with `--system ga3c` and `--adjustment fast or paper or nvlabs`." in rows["max_agents"]
+    fixed = {name for name, row in rows.items() if "Fixed for a run: " in row}
+    assert fixed == set(FIXED) and rows.keys() == Config.__dataclass_fields__.keys()
 
 
 NO_VALUE = "-"
@@ -197,9 +204,8 @@ NO_VALUE = "-"
 
 def value_in(config, name):
     """The value of a setting as the table of presets has it; a dash where it is not set or nothing reads it."""
-    choice, read_by = READ_BY.get(name, (None, ()))
     value = getattr(config, name)
-    if value is None or not has_effect(name, config.system) or (choice and getattr(config, choice) not in read_by):
+    if value is None or unread(config, name):
         return NO_VALUE
     if isinstance(value, bool):
         return "on" if value else "off"
@@ -212,7 +218,7 @@ def test_the_table_of_presets_has_their_values():
     configs = [Config.from_preset(name, {}) for name in presets]
     changed = [name for name in Config.__dataclass_fields__ if any(name in PRESETS[preset] for preset in presets)]
     expected = [
-        f"| `--{option_of(name)}` | {' | '.join(value_in(config, name) for config in configs)} |" for name in changed
+        f"| `{spelled(name)}` | {' | '.join(value_in(config, name) for config in configs)} |" for name in changed
     ]
     head = f"| option | {' | '.join(f'`{name}`' for name in presets)} |"
     rows = (ROOT / "docs" / "usage.md").read_text().split(head)[1].split("\n\n")[0].splitlines()[2:]

@@ -66,7 +66,7 @@ def test_a_version_has_only_its_own_names(invented, name):
 
 @pytest.mark.parametrize("version", [0, -1, 10**6, 1.5, "1", None, True, [1]])
 def test_a_later_version_and_what_is_none_are_refused(version):
-    with pytest.raises(UserError, match=r"schema_version is .*; this version of ga3c-tf reads 1 to 2"):
+    with pytest.raises(UserError, match=f"this version of ga3c-tf reads 1 to {schema_version()}"):
         Config.from_json(json.dumps({SCHEMA: version}))
 
 
@@ -111,3 +111,25 @@ def test_no_name_of_an_earlier_version_is_used_again():
     before = [change.before for change in changes if isinstance(change, Renamed)]
     before += [change.name for change in changes if isinstance(change, Removed)]
     assert len(set(before)) == len(before) and not set(before) & set(Config.__dataclass_fields__)
+
+
+def test_the_serial_switch_of_earlier_versions_is_a_system():
+    recorded = {"num_agents": 2, "system": "ga3c"}
+    for serial, system in ((True, "serial"), (False, "ga3c")):
+        today = {"num_agents": 2, "system": system}
+        for version in (1, 2):
+            assert migrated({SCHEMA: version, **recorded, "serial": serial}).settings == today
+        assert first_form(today) == recorded | ({"serial": True} if serial else {})
+    assert Config.from_json(json.dumps({"serial": True})) == Config(system="serial")
+    with pytest.raises(UserError, match=r"serial .* is 'x'; it must be true or false"):
+        Config.from_json(json.dumps({"serial": "x"}))
+
+
+def test_a_run_with_another_order_of_the_training_queue_says_that_it_is_gone(tmp_path, capsys):
+    told = []
+    for order in ("fifo", "lifo"):
+        write_settings(tmp_path, training_queue_order=order)
+        RunFolder.open(tmp_path).close()
+        told.append(capsys.readouterr().err)
+    assert told[0] == "" and "training_queue_order='lifo' is no longer supported; it is now 'fifo'" in told[1]
+    assert read_config(tmp_path) == Config(env_id="CartPole-v1", seed=1)

@@ -147,7 +147,7 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
         changes: settings to change, such as `learning_rate` or a new budget (`steps`, `minutes` or `episodes`). A
             budget is a total that includes earlier sessions; a budget of None is ignored. If `env`, `network` or `loss`
             were functions of another program, pass them again. Settings that hold for a whole run
-            (`ga3c_tf.config.HELD`), such as the environment or the network, are rejected.
+            (`ga3c_tf.config.FIXED`), such as the environment or the network, are rejected.
 
     Returns:
         The run, with its folder, settings and the summary of this session.

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import rich_click as click
 from click.types import convert_type
 
-from ga3c_tf.config import MOST_EPISODE_STEPS, Config, is_optional, option_of, setting_type
-from ga3c_tf.config.declaration import SYSTEMS
-from ga3c_tf.config.presets import USUAL_PRESET
+from ga3c_tf.config import MOST_EPISODE_STEPS, Config, is_optional, setting_type, spelled
+from ga3c_tf.config.declaration import GROUPS
+from ga3c_tf.config.declared.beyond import BEYOND_PAPER
+from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
+from ga3c_tf.config.rules import only_with
 
-FIRST = ("seed", "steps", "minutes", "episodes", "target_score", "run_dir")
+FIRST = ("seed", "run_dir")
 """Settings that most runs need, which the help shows in its first panel."""
 
 
@@ -32,16 +34,20 @@ class FiniteRange(click.FloatRange):
 
 def config_options(command):
     """Add one option per setting of the Config except the environment, in a panel per group of settings."""
-    names = [setting.name for setting in dataclasses.fields(Config) if setting.name != "env_id"]
-    return setting_options(names, Config.from_preset(USUAL_PRESET, {}))(command)
+    fields = dataclasses.fields(Config)
+    names = [setting.name for group in GROUPS for setting in fields if setting.metadata["group"] == group]
+    names.remove("env_id")
+    panel = Config.__dataclass_fields__["system"].metadata["group"].capitalize()
+    serial = click.option("--serial", flag_value=True, default=None, panel=panel, help="The same as --system serial.")
+    return setting_options(names, PRESETS[USUAL_PRESET])(serial(command))
 
 
-def setting_options(names: Sequence[str], usual: Config):
+def setting_options(names: Sequence[str], usual: Mapping[str, Any]):
     """Return a decorator that adds the options of these settings; an option that is not given is None.
 
     Args:
         names: names of the settings in `Config`.
-        usual: default settings of the command, whose values the help shows.
+        usual: values of settings with which the command starts, where they are not those of `Config`.
     """
 
     def add(command):
@@ -49,16 +55,17 @@ def setting_options(names: Sequence[str], usual: Config):
             setting = Config.__dataclass_fields__[name]
             rule = setting.metadata
             kind = setting_type(name)
-            option = option_of(name)
-            value = getattr(usual, name)
+            value = usual.get(name, setting.default)
             text = rule["help"]
             if kind is bool:
                 value = "on" if value else "off"
             if value is not None:
                 text += f" [default: {value}]"
-            if rule["systems"] != SYSTEMS:
-                text += f" [only: {', '.join(rule['systems'])}]"
-            declaration = f"--{option}/--no-{option}" if kind is bool else f"--{option}"
+            if options := only_with(name):
+                text += f" [only with {' and '.join(options)}]"
+            if name in BEYOND_PAPER:
+                text += " [not in the paper]"
+            declaration = f"{spelled(name, True)}/{spelled(name, False)}" if kind is bool else spelled(name)
             command = click.option(
                 declaration,
                 name,

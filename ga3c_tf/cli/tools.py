@@ -23,7 +23,7 @@ BENCH_SETTINGS = (
 
 @click.command()
 @click.option("--env", "env_id", default=Config.env_id, show_default=True, help="Gymnasium id of the environment.")
-@setting_options(BENCH_SETTINGS, Config())
+@setting_options(BENCH_SETTINGS, {})
 @click.option(
     "--device",
     default="auto",

@@ -61,8 +61,25 @@ def _raise_log_seconds(settings: Values) -> None:
         settings["log_seconds"] = 0.01
 
 
+def _serial_to_system(settings: Values) -> None:
+    serial = settings.get("serial")
+    if isinstance(serial, bool):
+        del settings["serial"]
+        if serial:
+            settings["system"] = "serial"
+
+
+def _system_to_serial(settings: Values) -> None:
+    if settings.get("system") == "serial":
+        settings.update(system="ga3c", serial=True)
+
+
 MIGRATIONS: list[list[Change]] = [
     [Changed(_raise_log_seconds)],  # version 1, of ga3c-tf 0.2.0, had any --log-seconds above 0
+    [
+        Changed(_serial_to_system, _system_to_serial),  # version 2 had a switch beside the system ga3c
+        Removed("training_queue_order", "fifo"),  # no run had another, and no published method has
+    ],
 ]
 """The changes from each version of the schema to the next, beginning with version 1."""
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ga3c_tf.config.rules import conflicts, unread
+from ga3c_tf.config.settings import Settings
+
 USUAL_PRESET = "default"
 BUDGETS: tuple[str, ...] = ("steps", "minutes", "episodes")
 
@@ -93,49 +96,36 @@ MOST_PRESET_AGENTS_A3C = 32
 
 
 def preset_beside(preset: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings `given`, together with those of a preset that do not conflict with them.
+    """Return the settings `given`, together with those of a preset that have an effect and no conflict beside them.
 
-    Any given budget replaces the preset's budget. Where the given budget has neither steps nor minutes, the preset's
-    annealing is dropped, unless `anneal_steps` is given: learning rate and beta stay constant.
+    Any given budget replaces the preset's budget. A preset's annealing needs steps or minutes: without both, learning
+    rate and beta stay constant.
 
     Args:
         preset: name of the preset, one of `PRESETS`.
         given: values by name of setting.
     """
-    dropped = _excluded_by(given)
+    values = {name: value for name, value in PRESETS[preset].items() if name not in given}
     if any(budget in given for budget in BUDGETS):
-        dropped.update(BUDGETS)
-        if not {"steps", "minutes", "anneal_steps"} & given.keys():
-            dropped.update(("learning_rate_end", "beta_end", "anneal_fraction"))
-    if given.get("system") == "a3c" and PRESETS[preset].get("num_agents", 0) > MOST_PRESET_AGENTS_A3C:
-        dropped.add("num_agents")
-    return {name: value for name, value in PRESETS[preset].items() if name not in dropped} | given
+        for budget in BUDGETS:
+            values.pop(budget, None)
+    if given.get("system") == "a3c" and values.get("num_agents", 0) > MOST_PRESET_AGENTS_A3C:
+        del values["num_agents"]
+    while (name := _out_of_place(values, given)) is not None:
+        del values[name]
+    return values | given
 
 
-def _excluded_by(given: dict[str, Any]) -> set[str]:
-    """Return the names of the settings that conflict with the given ones."""
-    excluded = _scaling_excluded_by(given)
-    if given.get("anneal_steps"):
-        excluded.add("anneal_fraction")
-    if given.get("grad_clip_norm"):
-        excluded.add("grad_clip_global")
-    if given.get("dual_rmsprop"):
-        excluded.update(("grad_clip_global", "optimizer"))
-    if given.get("correction", "ppo") != "ppo":
-        excluded.update(("clip_ratio", "epochs"))
-    if given.get("clip_ratio") == 0:
-        excluded.add("epochs")
-    if given.get("correction") == "v-trace":
-        excluded.update(("minibatch_size", "advantage"))
-    if ":" in str(given.get("loss")):
-        excluded.update(("clip_ratio", "epochs"))
-    return excluded
-
-
-def _scaling_excluded_by(given: dict[str, Any]) -> set[str]:
-    """Return the names of the settings for initial weights and input scaling that conflict with the given ones."""
-    if ":" in str(given.get("network")):
-        return {"initialization", "normalize_images", "normalize_observations"}
-    if given.get("normalize_images"):
-        return {"normalize_observations"}
-    return {"normalize_images"} if given.get("normalize_observations") else set()
+def _out_of_place(values: dict[str, Any], given: dict[str, Any]) -> str | None:
+    """Return the name of a preset's value that conflicts with the others or that nothing reads; None without one."""
+    # What is no setting is refused later, or is a removed one that a figure's plan still gives.
+    fields = Settings.__dataclass_fields__
+    config = Settings(**{name: value for name, value in (values | given).items() if name in fields})
+    for name in values:
+        if unread(config, name):
+            return name
+    for conflict in conflicts(config):
+        for name in conflict.settings:
+            if name in values:
+                return name
+    return None

@@ -13,14 +13,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import multiprocessing
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
 from gymnasium import spaces
 
-from ga3c_tf.config import ATARI, SMALLEST_SCREEN, Config, option_of
+from ga3c_tf.config import SMALLEST_SCREEN, Config
 from ga3c_tf.console import warn
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.ids import resolve_env_id
@@ -70,7 +69,7 @@ def make_environment(config: Config, render_mode: str | None = None) -> gymnasiu
     allow_children()
     env_id, _ = resolve_env_id(config.env_id)
     if env_id.startswith("ALE/"):
-        return AtariEnvironment(config.replace(env_id=env_id), render_mode)
+        return AtariEnvironment(config.resolved(env_id=env_id), render_mode)
     module, _, name = env_id.rpartition(":")
     env = make_passed(env_id, render_mode) if module == OBJECT else make_registered(name, render_mode)
     try:
@@ -131,23 +130,6 @@ def check_separate(config: Config) -> None:
             environments.append(environment.unwrapped)  # closed before the next one, which may need the same device
     if environments[0] is environments[1]:
         raise UserError(f"{env_id} returned the same environment twice; it must make a new one each time it is called")
-
-
-def check_effects(env_id: str, given: Iterable[str]) -> None:
-    """Refuse settings for Atari games that a user gave for another environment, where they have no effect.
-
-    Args:
-        env_id: current id of the environment, as `resolve_env_id` returns it.
-        given: names of the settings that the user gave.
-
-    Raises:
-        UserError: a given setting has no effect; the message names it.
-    """
-    for name in given:
-        if name in ATARI and not env_id.startswith("ALE/"):
-            raise UserError(
-                f"--{option_of(name)} has no effect on {env_id}; it is for Atari games, such as ALE/Pong-v5"
-            )
 
 
 class StateEnvironment(gymnasium.Wrapper):

@@ -24,8 +24,6 @@ MESSAGE = np.dtype([("index", INDEX), ("generation", INDEX)])
 EPISODE = np.dtype([("agent", np.int64), ("length", np.int64), ("score", np.float64)])
 STOP = 0xFFFFFFFF
 """Index in a message that ends one reader of an index queue."""
-PIPE_MESSAGES = 8_192
-"""Number of messages that a pipe can hold."""
 
 
 class ServerGone(Exception):
@@ -131,26 +129,6 @@ class IndexQueue(RecordQueue):
     def _end(self, readers: int) -> None:
         if readers > 0:
             self.put(np.full(readers, STOP, INDEX))
-
-
-class NewestFirstQueue(IndexQueue):
-    """A training queue that returns the newest message first. Threads that read it must take turns."""
-
-    def __init__(self):
-        super().__init__()
-        self._waiting: list[np.ndarray] = []
-
-    def get(self, maximum: int = 1) -> np.ndarray:
-        """Wait for a message, then return the newest one; none if this reader should end."""
-        if not self._waiting or super().__len__():
-            messages = super().get(PIPE_MESSAGES)
-            if not len(messages):
-                return messages
-            self._waiting.extend(np.split(messages, len(messages)))
-        return self._waiting.pop()
-
-    def __len__(self) -> int:
-        return super().__len__() + len(self._waiting)
 
 
 class Sender:

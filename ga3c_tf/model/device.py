@@ -79,7 +79,7 @@ def gpu_names() -> list[str]:
 
 
 def make_deterministic(seed: int) -> None:
-    """Make this process compute bit-identical results for the same seed, for --serial.
+    """Make this process compute bit-identical results for the same seed, for `--system serial`.
 
     Call this before `configure_device`. It seeds Python, NumPy and Keras, and makes TensorFlow use deterministic
     kernels. If TensorFlow has not started yet, it also sets one thread for everything. The effect lasts until the

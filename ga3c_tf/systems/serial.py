@@ -1,4 +1,4 @@
-"""The serial mode: agents, prediction and training take turns in one process, so a seed determines every weight."""
+"""The system `serial`: agents, prediction and training take turns in one process, so a seed determines every weight."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Generator
 
 import numpy as np
 
+from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.experience.queues import INDEX
@@ -23,6 +24,8 @@ COLLECTED = 1_000
 class SerialGA3C(System):
     """GA3C without processes and threads: in each round every agent takes one step."""
 
+    is_deterministic = True
+
     def __init__(self, session: Session):
         super().__init__(session)
         self._slots = FreeSlots(session.memory)
@@ -35,6 +38,10 @@ class SerialGA3C(System):
         )
         self._runs: list[Generator[int | None, None, None]] = []
         self._folder = WorkingFolder()
+
+    @classmethod
+    def num_processes(cls, config: Config) -> int:
+        return 0
 
     def start(self) -> None:
         with self._folder:

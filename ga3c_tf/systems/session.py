@@ -11,7 +11,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import EnvironmentSpec
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.lag_limit import LagLimit
-from ga3c_tf.experience.queues import EPISODE, INDEX, IndexQueue, NewestFirstQueue, RecordQueue
+from ga3c_tf.experience.queues import EPISODE, INDEX, IndexQueue, RecordQueue
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.failures import FailureBudget
 from ga3c_tf.runs.log import RunLog
@@ -69,7 +69,7 @@ class Session:
         self.inference = Inference(self.model, self.memory, self.stats)
         self.updater = Updater(self.model, self.stats, self._minibatches, self.rates)
         self.lag_limit = LagLimit(config.max_policy_lag, self.memory, self.model)
-        self.training_queue = NewestFirstQueue() if config.training_queue_order == "lifo" else IndexQueue()
+        self.training_queue = IndexQueue()
         self.episode_queue = RecordQueue(EPISODE)
         self.wake = RecordQueue(INDEX)
         self.errors = WorkerErrors(self.wake)

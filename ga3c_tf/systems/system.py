@@ -5,7 +5,10 @@ from __future__ import annotations
 import abc
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import ClassVar
 
+from ga3c_tf.config import Config
+from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.systems.session import Session
 
 
@@ -34,10 +37,22 @@ class System(abc.ABC):
 
     Args:
         session: objects that the system shares with the loop that drives it.
+
+    Attributes:
+        is_deterministic: whether a seed determines every weight, for which TensorFlow must compute in a fixed order.
+        device: the device that the system needs; None for that of the settings.
     """
+
+    is_deterministic: ClassVar[bool] = False
+    device: ClassVar[str | None] = None
 
     def __init__(self, session: Session):
         self.session = session
+
+    @classmethod
+    def num_processes(cls, config: Config) -> int:
+        """Return the number of agent processes at the start, for which this process needs open files."""
+        return config.processes(usable_cores())
 
     @abc.abstractmethod
     def start(self) -> None:

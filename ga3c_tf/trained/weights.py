@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ga3c_tf.config import option_of
+from ga3c_tf.config import spelled
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import atomic_write, check_writable, json_text
 from ga3c_tf.plugins import one_line
@@ -139,9 +139,8 @@ def check_same_scaling(folder: Path, config: Config) -> None:
     there = read_config(folder)
     for name in ("normalize_images", "normalize_observations"):
         if getattr(there, name) != getattr(config, name):
-            option = option_of(name)
-            theirs, ours = (f"--{'' if getattr(each, name) else 'no-'}{option}" for each in (there, config))
-            raise UserError(f"{folder} was trained with {theirs}, and this run has {ours}; give {theirs}")
+            wanted, given = spelled(name, getattr(there, name)), spelled(name, getattr(config, name))
+            raise UserError(f"{folder} was trained with {wanted}, and this run has {given}; give {wanted}")
 
 
 def load_weights(folder: Path, model: Model) -> int:

@@ -28,9 +28,9 @@ def sample_action(policy: np.ndarray, rng: np.random.Generator) -> int:
 class TrainingAgent:
     """One agent with its own environment, episode and random numbers.
 
-    `run` is a generator, so that one process can drive several agents, and the serial mode all of them. It yields the
-    index of a state that needs a prediction, or None if the agent needs a free segment slot. Nothing is sent into the
-    generator: the agent reads policy, value and version from the shared memory.
+    `run` is a generator, so that one process can drive several agents, and the system `serial` all of them. It yields
+    the index of a state that needs a prediction, or None if the agent needs a free segment slot. Nothing is sent into
+    the generator: the agent reads policy, value and version from the shared memory.
 
     Args:
         number: number of this agent in the run; also its row in `memory`.

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ga3c_tf.config import Config, option_of
+from ga3c_tf.config import Config, spelled
 from ga3c_tf.config.migrations import first_form, migrated
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import check_writable, locked, write_aside
@@ -379,5 +379,5 @@ def _command(figure: Figure, budget: str, specs: list[RunSpec], changes: Mapping
     if seeds > max((figure.seeds(budget, game) for game in games), default=1):
         words += ["--seeds", str(seeds)]
     for name, value in changes.items():
-        words += [f"--{option_of(name)}", value]
+        words += [spelled(name), value]
     return " ".join(words)

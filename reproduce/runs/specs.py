@@ -11,12 +11,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ga3c_tf.config import Config, has_effect
 from ga3c_tf.config.declaration import plain_text
+from ga3c_tf.config.declared.beyond import BEYOND_PAPER
 from ga3c_tf.config.migrations import Recorded, first_form, migrated, removed_names
 from ga3c_tf.errors import UserError, did_you_mean
 
@@ -166,9 +167,8 @@ class RunSpec:
     @property
     def has_papers_algorithm(self) -> bool:
         """Whether it is GA3C with the authors' loss and optimizer, apart from rates and sizes of batches."""
-        beyond = [each.name for each in fields(Config) if each.metadata["group"] == "beyond the paper"]
         return self.system == "ga3c" and all(
-            getattr(self.config, name) == getattr(Config, name) for name in [*beyond, "rmsprop_epsilon", "loss"]
+            getattr(self.config, name) == getattr(Config, name) for name in [*BEYOND_PAPER, "rmsprop_epsilon", "loss"]
         )
 
     @property

@@ -262,11 +262,20 @@ def test_a_correction_reads_the_columns_that_it_declares(name, advantage):
     ("settings", "words"),
     [
         ({"correction": "ppo"}, "--correction ppo needs --clip-ratio"),
-        ({"correction": "v-trace", "clip_ratio": 0.1}, "it cannot be combined with --correction v-trace"),
+        (
+            {"correction": "v-trace", "clip_ratio": 0.1},
+            "needs --correction ppo, not --correction v-trace",
+        ),
         ({"correction": "epsilon", "log_softmax": True}, "the floor that --log-softmax leaves out"),
-        ({"correction": "v-trace", "advantage": "gae"}, "it requires --advantage nstep"),
+        (
+            {"correction": "v-trace", "advantage": "gae"},
+            "needs --advantage nstep, not --advantage gae: it est",
+        ),
         ({"correction": "v-trace", "minibatch_size": 4}, "needs whole segments"),
-        ({"correction": "v-trace", "loss": "mine:huber"}, "--correction is a part of --loss paper"),
+        (
+            {"correction": "v-trace", "loss": "mine:huber"},
+            "needs --loss paper, not --loss mine:huber: it is a",
+        ),
     ],
 )
 def test_what_does_not_go_with_a_correction_is_refused(settings, words):

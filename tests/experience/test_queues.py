@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from ga3c_tf.experience.queues import EPISODE, IndexQueue, NewestFirstQueue, RecordQueue, Sender, ServerGone
+from ga3c_tf.experience.queues import EPISODE, IndexQueue, RecordQueue, Sender, ServerGone
 
 
 def indices(messages):
@@ -86,31 +86,11 @@ def test_each_stop_ends_one_reader():
     assert len(ended) == 4
 
 
-def test_the_newest_comes_first():
-    queue = NewestFirstQueue()
-    queue.put([1, 2])
-    queue.put(3)
-    assert len(queue) == 3
-    assert indices(queue.get()) == [3]
-    queue.put(4)
-    assert [indices(queue.get())[0] for _ in range(3)] == [4, 2, 1]
-    assert len(queue) == 0
-
-
 def test_a_message_tells_the_generation_of_its_process():
     queue = IndexQueue()
     Sender(queue, 3).put([5, 6])
     queue.put(7)
     assert queue.get(10).tolist() == [(5, 3), (6, 3), (7, 0)]
-
-
-def test_a_stop_ends_a_reader_of_the_newest_first():
-    queue = NewestFirstQueue()
-    queue.put(1)
-    queue.set_readers(1)
-    queue.stop()
-    assert indices(queue.get()) == [1]
-    assert len(queue.get()) == 0
 
 
 def test_a_queue_whose_writers_are_closed_ends_its_readers():

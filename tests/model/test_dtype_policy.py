@@ -10,6 +10,7 @@ from checks import batch_of
 import ga3c_tf
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
+from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError
 from ga3c_tf.model import device
 from ga3c_tf.model.device import resolve_dtype_policy
@@ -97,4 +98,4 @@ def test_a_run_records_its_policy_resumes_and_is_evaluated_in_float32(tmp_path, 
 
 def test_it_is_refused_with_a3c():
     with pytest.raises(UserError, match="has no effect with --system a3c"):
-        Config(system="a3c").check_effect(["dtype_policy"])
+        check_effects(Config(system="a3c"), ["dtype_policy"])

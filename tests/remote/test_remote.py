@@ -265,9 +265,9 @@ def _title(pid):
 
 
 def test_settings_that_do_not_go_together_are_refused():
-    with pytest.raises(UserError, match="--serial is one process; it cannot be combined with --remote-agents"):
-        Config(serial=True, remote_agents=2)
-    with pytest.raises(UserError, match="--system a3c has no --remote-agents"):
+    with pytest.raises(UserError, match="--remote-agents 2 is for --system ga3c; --system serial requires"):
+        Config(system="serial", remote_agents=2)
+    with pytest.raises(UserError, match="--remote-agents 2 is for --system ga3c; --system a3c requires"):
         Config(system="a3c", remote_agents=2)
 
 

@@ -58,7 +58,7 @@ def changed_package(folder):
     for file in package.rglob("*.py"):
         if file.name != "migrations.py":
             file.write_text(re.sub(r"\blog_seconds\b", "metrics_seconds", file.read_text()))
-    settings = package / "config" / "settings.py"
+    settings = package / "config" / "declared" / "run.py"
     text, count = re.subn(r"    checkpoint_minutes: float = declare\([^\n]*\)\n", "", settings.read_text())
     assert count == 1
     settings.write_text(text)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ga3c_tf.cli.agents import evaluate
 from ga3c_tf.cli.training import train
-from ga3c_tf.config import Config
-from ga3c_tf.environments.environment import check_effects
+from ga3c_tf.config import Config, check_environment
+from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.learning import ladder
 from ga3c_tf.reproduce.figures.registry import FIGURES, figures_with
@@ -78,8 +78,8 @@ def test_the_commands_of_every_figure_are_accepted(name, tmp_path):
         words = spec.train_command(tmp_path)
         settings = train.make_context("train", words[1:]).params
         given = {each for each, value in settings.items() if value is not None}
-        check_effects(settings["env_id"], given)
-        spec.config.check_effect(given & {*dataclasses.asdict(spec.config)} - {"env_id"})
+        check_environment(settings["env_id"], True, given)
+        check_effects(spec.config, given & {*dataclasses.asdict(spec.config)} - {"env_id"})
         for scored in spec.evaluate_commands(tmp_path).values():
             options = evaluate.make_context("evaluate", scored[1:]).params
             assert not options["random"] or (options["checkpoint"] == "best" and options["sample"])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.cli import main as cli
 from ga3c_tf.cli import training as commands
-from ga3c_tf.config import Config, option_of
+from ga3c_tf.config import Config, spelled
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.signals import ENDING
@@ -251,7 +251,7 @@ WORDS = st.one_of(
     st.floats().map(str),
 )
 SETTINGS = [name for name in Config.__dataclass_fields__ if name not in ("env_id", "run_dir")]
-OPTIONS = st.tuples(st.sampled_from([f"--{option_of(name)}" for name in SETTINGS] + ["--preset", "--no-such"]), WORDS)
+OPTIONS = st.tuples(st.sampled_from([spelled(name) for name in SETTINGS] + ["--preset", "--no-such"]), WORDS)
 COMMANDS = st.one_of(
     st.lists(WORDS, max_size=4),
     st.tuples(st.sampled_from(["train", "resume", "evaluate", "play", "plot", "report", "games"]), WORDS, OPTIONS).map(

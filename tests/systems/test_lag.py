@@ -1,18 +1,17 @@
-"""Policy lag that is set: A2C on batches of some rounds ago, GA3C with a bound, and the order of the training queue."""
+"""Policy lag that is set: A2C on batches of some rounds ago, and GA3C with a bound."""
 
-import collections
 from types import SimpleNamespace
 
 import helpers
 import numpy as np
 import pytest
-from checks import Killed, check_nothing_lost_or_repeated, check_segment, run_counting
+from checks import check_nothing_lost_or_repeated, check_segment, run_counting
 
 import ga3c_tf.systems.a2c
 from ga3c_tf.config import Config
+from ga3c_tf.config.rules import check_effects
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
-from ga3c_tf.experience.queues import NewestFirstQueue
 from ga3c_tf.runner import new_training
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
@@ -81,35 +80,13 @@ def test_without_a_limit_nothing_is_dropped(tmp_path, monkeypatch):
     assert summary["dropped_steps"] == 0
 
 
-@pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
-def test_nothing_is_lost_where_the_newest_segment_comes_first(tmp_path, monkeypatch, kind):
-    settings = {"training_queue_order": "lifo", "max_training_queue": 60}
-    model, training, summary = run_counting(tmp_path, monkeypatch, kind, **settings)
-    assert isinstance(training.session.training_queue, NewestFirstQueue)
-    rows = [row for batch in model.batches for row in batch]
-    assert max(collections.Counter(place for place, _, _ in rows).values()) == 1
-    assert len(rows) >= summary["agent_steps"] - 6 * 2 * 60
-    for batch in model.batches:
-        check_segment(batch, 5)
-
-
-def test_agents_that_are_killed_are_replaced_where_the_newest_segment_comes_first(tmp_path, monkeypatch):
-    class KilledThrice(Killed):
-        kills = 3
-
-    settings = {"training_queue_order": "lifo", "steps": None, "minutes": 1.0}
-    _, _, summary = run_counting(tmp_path, monkeypatch, KilledThrice, **settings)
-    assert (summary["replaced_processes"], summary["ended"]) == (3, "all again")
-
-
 def test_they_are_for_the_systems_that_have_them():
     for name, value, system in (
         ("lag", 1, "ga3c"),
         ("max_policy_lag", 3, "a2c"),
-        ("training_queue_order", "lifo", "a2c"),
     ):
         with pytest.raises(UserError, match="has no effect with"):
-            Config(system=system, **{name: value}).check_effect([name])
+            check_effects(Config(system=system, **{name: value}), [name])
 
 
 @pytest.mark.parametrize("lag", [0, 4])

@@ -9,7 +9,7 @@ from ga3c_tf.runner import new_training
 
 SETTINGS = {"num_agents": 2, "num_predictors": 1, "num_trainers": 1, "seed": 1, "steps": 400}
 SYSTEMS = {
-    "serial": {"serial": True},
+    "serial": {"system": "serial"},
     "ga3c": {"max_training_queue": 4},  # else all steps may be made before the second update, on a busy machine
     "a2c": {"system": "a2c"},
     "a3c": {"system": "a3c"},

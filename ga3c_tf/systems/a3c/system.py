@@ -9,6 +9,7 @@ from multiprocessing import connection
 
 import numpy as np
 
+from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import modules_used
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.contracts import UpdateRecord, UpdateResult
@@ -40,6 +41,8 @@ class A3C(System):
     is taken while other processes may be writing.
     """
 
+    device = "cpu"
+
     def __init__(self, session: Session):
         super().__init__(session)
         config = session.config
@@ -60,6 +63,10 @@ class A3C(System):
         )
         self._pipes: list[connection.Connection] = []
         self._stopped = False
+
+    @classmethod
+    def num_processes(cls, config: Config) -> int:
+        return config.num_agents
 
     def start(self) -> None:
         session = self.session

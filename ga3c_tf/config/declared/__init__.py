@@ -1,0 +1,1 @@
+"""The declarations of all settings, by what they are about."""
