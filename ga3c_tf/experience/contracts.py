@@ -1,7 +1,8 @@
 """What the workers agree on: who predicts, who learns, where batches come from, and who is told. NumPy only.
 
-A system is a composition of these parts. GA3C and its serial version have one model as policy and learner; in A3C each
-agent process has one of its own. Every implementation passes the same tests, tests/workers/test_contracts.py.
+A system is a composition of these parts. GA3C, its serial version and A2C have one model as policy and learner; in A3C
+each agent process has one of its own. Parts with several implementations have the same tests for each of them,
+tests/workers/test_contracts.py.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class UpdateRecord(NamedTuple):
     Attributes:
         lags: int64 [B], policy lag of each state: updates between choosing its action and training on it, not counting
             the update that trains on it.
-        agents: int64 [B], agent of each state.
+        agents: int64 [B], agent of each state; empty where it is not known.
         result: results of the update.
         within: lag within the segments of the batch.
     """
@@ -73,14 +74,14 @@ class Policy(Protocol):
     """Predicts: the model, or an A3C agent's replica of it."""
 
     def predict(self, states: np.ndarray) -> Prediction:
-        """Return the prediction for states [B, *state_shape]. Safe to call from several threads."""
+        """Return the prediction for states [B, *state_shape]."""
 
 
 class Learner(Protocol):
     """Learns from batches: the model, or an A3C agent's replica of it."""
 
     def train(self, batch: Batch, learning_rate: float, beta: float) -> UpdateResult:
-        """Make one update on a batch. Safe to call from several threads.
+        """Make one update on a batch.
 
         Args:
             batch: the batch; see `columns.Batch`.
@@ -99,7 +100,7 @@ class Experience(Protocol):
         """
 
     def close(self) -> None:
-        """End all trainers. They finish the updates that they have begun, and begin no others."""
+        """End all trainers. They finish the updates that they have begun, and those on older batches."""
 
 
 class Observer(Protocol):

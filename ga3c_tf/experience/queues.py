@@ -26,6 +26,10 @@ STOP = 0xFFFFFFFF
 """Index in a message that ends one reader of an index queue."""
 
 
+PIPE_MESSAGES = 16_384
+"""Number of messages for which an index queue has room: more than the largest --max-training-queue."""
+
+
 class ServerGone(Exception):
     """No process reads a queue any more.
 
@@ -88,7 +92,7 @@ class IndexQueue(RecordQueue):
     """
 
     def __init__(self):
-        super().__init__(MESSAGE)
+        super().__init__(MESSAGE, PIPE_MESSAGES * MESSAGE.itemsize)
         self.readers = 0
         self._reader = threading.local()
 

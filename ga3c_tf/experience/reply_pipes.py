@@ -53,7 +53,9 @@ class ReplyPipes:
         self._homes = homes
         self._writers: dict[int, connection.Connection] = {}
         self._generations = np.full(int(homes.max()) + 1, -1)  # by process; the first is of generation 0
-        self._lock = threading.Lock()  # the descriptor of a closed pipe may soon belong to another file
+        # So that a message is checked and answered in one generation. Also, the descriptor of a closed pipe may soon
+        # belong to another file.
+        self._lock = threading.Lock()
 
     def process_of(self, agent: int) -> int:
         """Return the number of an agent's process."""

@@ -26,7 +26,7 @@ class SlotOwners(Protocol):
 
 
 class FreeSlots:
-    """The segment slots of agents in this process, which are never replaced.
+    """The segment slots of a run whose agents are in this process, or each alone in its own, and never replaced.
 
     Args:
         memory: the buffers with the slots.
@@ -55,6 +55,9 @@ class Segments:
         owners: owners of the slots.
         minimum: number of states that a batch must exceed.
         limit: decides which segments are too old; None for no limit.
+
+    Attributes:
+        messages: the training queue.
     """
 
     def __init__(

@@ -9,13 +9,13 @@ from ga3c_tf.model.tensorflow import tf
 
 
 class WeightStore(Protocol):
-    """Holds the weights and the statistics of the optimizer. Safe to use from several threads."""
+    """Holds the weights and the statistics of the optimizer."""
 
     def push(self, gradients: Sequence[tf.Tensor], learning_rate: float) -> int:
         """Apply gradients, in the order of `ActorCritic.gradients_of`; return the updates done, this one included."""
 
     def pull(self) -> None:
-        """Bring the network's variables up to date. Called after every update."""
+        """Bring the network's variables up to date. Called after every update, also one that was skipped."""
 
     def version(self) -> int:
         """Return the number of updates done now, and let the model's version variable have it."""

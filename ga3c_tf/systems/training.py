@@ -244,6 +244,8 @@ class Training:
         """
         try:
             with self.system.paused():
+                if failed is None:
+                    self.system.check()  # an update may have failed since the workers were told to stop
                 return None if isinstance(failed, Diverged) else self._save()
         except (NotSaved, Diverged) as error:
             if failed is None:

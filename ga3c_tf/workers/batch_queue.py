@@ -1,4 +1,4 @@
-"""Batches for GA3C's trainers, in order, from the training queue, and the permission to train on them."""
+"""Batches for GA3C's trainers, from the training queue, and the permission to train on them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class BatchQueue:
         try:
             yield batch
         except BaseException as error:
-            self._errors.add(error)  # before the update ends: until then nobody can save these weights
+            self._errors.add(error)  # before the update ends: no periodic checkpoint is written until then
             raise
         finally:
             with self._changed:
@@ -115,7 +115,9 @@ class BatchQueue:
 
     def _gather(self) -> Batch | None:
         """Return the next batch, or None if the trainer that calls should end."""
-        while len(message := self._segments.messages.get(1)) and not self._closed:
+        while len(message := self._segments.messages.get(1)):
+            if self._closed:
+                continue  # read on up to the end: nobody could write it to a queue that stays full
             batch = self._segments.add(message)
             if batch is not None:
                 self._gathered += 1

@@ -28,11 +28,9 @@ class Inference:
         self._observer.predicted(len(states))
         return prediction
 
-    def answer(self, states: np.ndarray) -> np.ndarray:
-        """Predict for these states, and write the predictions to the rows of their agents; return these agents.
+    def answer(self, states: np.ndarray) -> None:
+        """Predict for these states, and write the predictions to the rows of their agents.
 
         For systems whose agents are never replaced; others answer by `ReplyPipes.answer`.
         """
-        agents = self._memory.agents_of(states)
-        self._memory.write_predictions(agents, self.predict(states))
-        return agents
+        self._memory.write_predictions(self._memory.agents_of(states), self.predict(states))

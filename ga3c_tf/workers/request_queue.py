@@ -7,13 +7,12 @@ import time
 import numpy as np
 
 from ga3c_tf.config import Config
-from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.queues import IndexQueue
 from ga3c_tf.workers.batch_queue import BatchQueue
 
 PATIENCE_SECONDS = 0.004
 PATIENT_LOOKS = 4
-"""Number of times, within `PATIENCE_SECONDS`, that predictors look whether all agents wait for them."""
+"""Number of times, within `PATIENCE_SECONDS`, that a predictor looks whether all agents have asked."""
 
 
 class RequestQueue:
@@ -26,13 +25,11 @@ class RequestQueue:
     Args:
         config: settings of the run; the largest prediction batch and the scheduling are used.
         messages: the prediction queue, whose messages are indices of states.
-        memory: buffers shared with the agents.
         batches: tells whether the trainers are behind.
     """
 
-    def __init__(self, config: Config, messages: IndexQueue, memory: RolloutBuffers, batches: BatchQueue):
+    def __init__(self, config: Config, messages: IndexQueue, batches: BatchQueue):
         self._messages = messages
-        self._memory = memory
         self._batches = batches
         self._is_patient = config.scheduling == "tuned"
         self._largest = config.max_prediction_batch
@@ -47,6 +44,6 @@ class RequestQueue:
 
     def _let_requests_gather(self) -> None:
         for _ in range(PATIENT_LOOKS):
-            if not self._memory.busy_since.any():  # all agents wait, so no other request can come
+            if len(self._messages) >= self._batches.num_agents:  # all have asked, so no other request can come
                 break
             time.sleep(PATIENCE_SECONDS / PATIENT_LOOKS)

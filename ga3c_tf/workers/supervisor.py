@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import multiprocessing.process
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
+from typing import cast
 
 from ga3c_tf.errors import Diverged
 from ga3c_tf.host.offspring import end_offspring
@@ -90,8 +94,11 @@ class AgentSupervisor:
             AgentError: the process ended in any other way.
         """
         process = self._processes.pop(number)
-        process.kill()  # if the forkserver has died, its processes still run
+        process.kill()
         process.join()
+        if process.exitcode == FORKSERVER_DIED:  # `kill` takes it for ended, but it may still run
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(cast(int, process.pid), signal.SIGKILL)
         end_offspring([process.pid])
         if number in self._ended:
             return AgentError(self._ended.pop(number))

@@ -9,6 +9,7 @@ from ga3c_tf.algorithms.actor_critic import corrections, losses
 from ga3c_tf.algorithms.actor_critic.corrections import CORRECTIONS
 from ga3c_tf.algorithms.actor_critic.v_trace import backward_sums, v_trace
 from ga3c_tf.config import Config
+from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import SCHEMA, Batch
 from ga3c_tf.experience.returns import nstep_returns
@@ -233,10 +234,10 @@ def test_a_setting_has_an_effect_where_the_correction_reads_it(name):
     CORRECTIONS[name](recording)
     for setting in ("importance_clip", "log_epsilon", "rho_bar", "c_bar"):
         if setting in recording.read:
-            config.check_effect([setting])
+            check_effects(config, [setting])
         else:
             with pytest.raises(UserError, match="does nothing without"):
-                config.check_effect([setting])
+                check_effects(config, [setting])
 
 
 @pytest.mark.parametrize(

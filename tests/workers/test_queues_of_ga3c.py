@@ -1,5 +1,6 @@
 """Requests and batches as predictors and trainers get them: when they wait, in which order, and how they end."""
 
+import fcntl
 import threading
 from types import SimpleNamespace
 
@@ -127,33 +128,45 @@ def test_a_segment_whose_slot_is_filled_anew_while_it_is_copied_is_left_out():
     assert list(Segments(memory, messages, owners, 0).waiting()) == [] and not released
 
 
+def test_a_full_training_queue_does_not_hold_up_the_end():
+    """A trainer that ended with the queue full would leave no room for the message that ends the others."""
+    batches, _ = batches_of()
+    messages = batches._segments.messages
+    messages.set_readers(2)
+    fcntl.fcntl(messages.writer.fileno(), fcntl.F_SETPIPE_SZ, 4096)
+    messages.put(np.zeros(512, np.uint32))
+    batches._closed = True
+    threads = [threading.Thread(target=lambda: batches._gather(), daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    closing = threading.Thread(target=batches.close, daemon=True)
+    closing.start()
+    for thread in (closing, *threads):
+        thread.join(10)
+        assert not thread.is_alive()
+
+
 def requests_of(config, batches):
-    memory = memory_of(config)
     messages = IndexQueue()
     messages.set_readers(1)
-    memory.busy_since[0] = 1.0
-    return RequestQueue(config, messages, memory, batches), messages, memory
+    return RequestQueue(config, messages, batches), messages
 
 
 @pytest.mark.parametrize(("behind", "answered"), [(True, [0, 1, 2]), (False, [0])])
 def test_requests_gather_while_the_trainers_are_behind(monkeypatch, behind, answered):
-    requests, messages, memory = requests_of(CONFIG, SimpleNamespace(is_behind=behind, is_full=False))
+    requests, messages = requests_of(CONFIG, SimpleNamespace(is_behind=behind, is_full=False, num_agents=3))
     messages.put(0)
     later = iter([1, 2])
 
     def sleep(seconds):
-        if (index := next(later, None)) is not None:
-            messages.put(index)
-        else:
-            memory.busy_since[0] = 0.0  # all agents wait now
+        messages.put(next(later))
 
     monkeypatch.setattr(ga3c_tf.workers.request_queue, "time", SimpleNamespace(sleep=sleep))
     assert requests.next()["index"].tolist() == answered
 
 
-def test_nothing_gathers_once_all_agents_wait(monkeypatch):
-    requests, messages, memory = requests_of(CONFIG, SimpleNamespace(is_behind=True, is_full=False))
-    memory.busy_since[:] = 0.0
+def test_nothing_gathers_once_all_agents_have_asked(monkeypatch):
+    requests, messages = requests_of(CONFIG, SimpleNamespace(is_behind=True, is_full=False, num_agents=1))
     messages.put(5)
     monkeypatch.setattr(ga3c_tf.workers.request_queue, "time", SimpleNamespace(sleep=None))  # no call
     assert requests.next()["index"].tolist() == [5]
@@ -166,7 +179,7 @@ def test_requests_are_held_as_long_as_the_training_queue_is_full(monkeypatch):
         is_behind = False
         is_full = property(lambda self: next(looks))
 
-    requests, messages, _ = requests_of(CONFIG, Full())
+    requests, messages = requests_of(CONFIG, Full())
     messages.put(5)
     slept = []
     monkeypatch.setattr(ga3c_tf.workers.request_queue, "time", SimpleNamespace(sleep=slept.append))

@@ -1,4 +1,4 @@
-"""The single model of a run, used by any number of predictor and trainer threads (section 4 of the paper).
+"""The model: one for all predictor and trainer threads of a run (section 4 of the paper), or one for each A3C agent.
 
 B is the number of states in a batch, A the number of actions.
 """

@@ -25,7 +25,7 @@ class AgentWeights:
         shared: shared weights and optimizer statistics of the run.
         agent: number of the agent, an index into `shared.updates`.
         actor_critic: network of the agent.
-        version: number of updates, by all agents, that the copy contains at least.
+        version: variable for the number of updates, by all agents, that the copy contains at least.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ class AgentProcesses:
     def replace(self, number: int) -> None:
         """Count a process that has died, and start its successor, whose agents get new random streams.
 
-        Of what the dead process has sent, everything that nobody has read by then is dropped on receipt.
+        If its agents go on, what the dead process has sent and nobody has read by then is dropped on receipt.
 
         Raises:
             AgentError: too many processes have died.

@@ -68,7 +68,7 @@ class GA3C(System):
             session.lag_limit,
         )
         self._batches = BatchQueue(config, segments, permits, session.errors)
-        self._requests = RequestQueue(config, self.agents.prediction_queue, session.memory, self._batches)
+        self._requests = RequestQueue(config, self.agents.prediction_queue, self._batches)
         self._idle = IdleCores()
         self._behind = False
         self._changing = threading.RLock()
@@ -109,8 +109,8 @@ class GA3C(System):
                 self.adjustment.join(STOP_SECONDS)
             self.agents.stop()  # an adjustment that is still running starts no agents after this
         finally:  # also after a second Ctrl-C, because threads that wait would keep the model in memory
+            self._batches.close()  # first, since it frees predictors that are held
             self.agents.prediction_queue.stop()
-            self._batches.close()
         deadline = time.monotonic() + STOP_SECONDS
         for worker in self._workers:
             worker.join(max(0.0, deadline - time.monotonic()))
@@ -160,11 +160,11 @@ class GA3C(System):
                 started.append(self._new_predictor())
             for _ in range(trainers - training_queue.readers):
                 started.append(self._new_trainer())
-            self._workers = [worker for worker in self._workers if worker.is_alive()] + started
             prediction_queue.set_readers(predictors)
             training_queue.set_readers(trainers)
             for worker in started:
                 worker.start()
+            self._workers = [worker for worker in self._workers if worker.is_alive()] + started
             self.agents.resize(agents)
             self._batches.num_agents = len(self.agents.all())
 
