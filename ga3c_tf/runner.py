@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from ga3c_tf.config import SMALLEST_SCREEN, Config, check_environment, network_for, network_of_record
 from ga3c_tf.config.declaration import SYSTEM_CLASSES
 from ga3c_tf.console import counted
-from ga3c_tf.environments.environment import EnvironmentSpec, check_separate, describe_environment
+from ga3c_tf.environments.environment import check_separate, describe_environment
 from ga3c_tf.environments.ids import in_words, resolve_env_id
 from ga3c_tf.environments.statistics import observation_statistics
 from ga3c_tf.errors import BudgetReached, UserError
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.onednn import SWITCH, enable_onednn, enabled_too_late
 from ga3c_tf.host.open_files import open_files_allowed

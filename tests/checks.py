@@ -40,7 +40,7 @@ def run_counting(tmp_path, monkeypatch, kind, env_id="helpers:Counting-v0", mode
     It goes on until every agent has sent segments, however late a process starts on a busy machine. A system of the
     tests may have a method `ended`: given why the budget ends the training, or None, it returns why the training ends.
     """
-    monkeypatch.setattr(ga3c_tf.systems.session, "Model", model)
+    monkeypatch.setattr(ga3c_tf.systems.session, "new_model", model)
     config = Config(
         **{
             "env_id": env_id,

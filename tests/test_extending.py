@@ -155,3 +155,10 @@ def test_the_default_is_the_papers():
     batch = Batch(actions=tf.constant([1, 0]), **{name: tf.constant(values) for name, values in columns.items()})
     found = losses.find_loss(config, 2, SCHEMA).compute(batch)
     assert found == losses.actor_critic(batch, config) != losses.actor_critic(batch, Config())
+
+
+def test_a_loss_may_import_its_parts_from_their_former_place():
+    from ga3c_tf.algorithms.actor_critic import losses
+    from ga3c_tf.model import losses as former
+
+    assert former.__all__ == losses.__all__ and former.actor_critic is losses.actor_critic

@@ -30,7 +30,7 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     if spec.is_screen:
         enable_onednn()
 
-    from ga3c_tf.algorithms.actor_critic.model import Model
+    from ga3c_tf.algorithms.factory import new_model
     from ga3c_tf.model.device import configure_device, gpu_names
     from ga3c_tf.model.tensorflow import ONEDNN
 
@@ -38,7 +38,7 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     if "GPU" not in placed:
         bind_to_one_core()
     config = config.replace(network=network_for(config.network, spec.state_shape))
-    model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, seed=0, device=placed)
+    model = new_model(config, spec, 0, placed)
     predictions = prediction_sizes(config)
     updates = training_sizes(config)
     states, actions, returns = _random_batch(max(predictions + updates), spec)

@@ -113,9 +113,9 @@ def _conflicts_of(config: Settings, setting: dataclasses.Field) -> Iterator[Conf
             yield Conflict((name, *needed.cases), _with_reason(message, needed))
     for excluded in rule["excludes"]:
         if _applies(excluded, setting, value) and _holds(config, excluded):
-            [other] = excluded.cases
-            message = f"{option} cannot be combined with {_given(config, other)}"
-            yield Conflict((name, other), _with_reason(message, excluded))
+            others = [other for other in excluded.cases if _holds(config, Beside({other: excluded.cases[other]}))]
+            message = f"{option} cannot be combined with {' or '.join(_given(config, other) for other in others)}"
+            yield Conflict((name, *others), _with_reason(message, excluded))
 
 
 def check_conflicts(config: Settings) -> None:

@@ -13,43 +13,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import multiprocessing
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
 from gymnasium import spaces
 
-from ga3c_tf.config import SMALLEST_SCREEN, Config
+from ga3c_tf.config import Config
 from ga3c_tf.console import warn
 from ga3c_tf.environments.atari import AtariEnvironment
 from ga3c_tf.environments.ids import resolve_env_id
 from ga3c_tf.environments.registered import is_made_by_class, make_passed, make_registered
 from ga3c_tf.environments.states import on_one_line, state_reader
 from ga3c_tf.errors import UserError
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.offspring import offspring_ends_with_program
 from ga3c_tf.host.working_folder import WorkingFolder
 from ga3c_tf.plugins import OBJECT, one_line, users_errors
 from ga3c_tf.processes import allow_children
-
-
-@dataclass(frozen=True)
-class EnvironmentSpec:
-    """Holds what the network and the shared memory need to know about an environment.
-
-    Attributes:
-        state_shape: shape of one state, without a batch axis.
-        state_dtype: 'uint8' (images) or 'float32' (vectors and other images).
-        num_actions: number of actions, which are 0..num_actions-1.
-    """
-
-    state_shape: tuple[int, ...]
-    state_dtype: str
-    num_actions: int
-
-    @property
-    def is_screen(self) -> bool:
-        """Whether states are images at least as high and wide as `SMALLEST_SCREEN`."""
-        return len(self.state_shape) == 3 and min(self.state_shape[:2]) >= SMALLEST_SCREEN
 
 
 def make_environment(config: Config, render_mode: str | None = None) -> gymnasium.Env:

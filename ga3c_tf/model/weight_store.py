@@ -8,11 +8,23 @@ from typing import Protocol
 from ga3c_tf.model.tensorflow import tf
 
 
+class Trainable(Protocol):
+    """What computes gradients of its variables."""
+
+    @property
+    def variables(self) -> Sequence[tf.Variable]:
+        """Trainable variables."""
+
+    @property
+    def gradients_of(self) -> Sequence[tuple[int, int]]:
+        """For each gradient, the index of its optimizer (0; with `dual_rmsprop`, 0 or 1) and of its variable."""
+
+
 class WeightStore(Protocol):
     """Holds the weights and the statistics of the optimizer."""
 
     def push(self, gradients: Sequence[tf.Tensor], learning_rate: float) -> int:
-        """Apply gradients, in the order of `ActorCritic.gradients_of`; return the updates done, this one included."""
+        """Apply gradients, in the order of `Trainable.gradients_of`; return the updates done, this one included."""
 
     def pull(self) -> None:
         """Bring the network's variables up to date. Called after every update, also one that was skipped."""

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config
-from ga3c_tf.environments.environment import EnvironmentSpec
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.lag_limit import LagLimit
 from ga3c_tf.experience.queues import EPISODE, INDEX, IndexQueue, RecordQueue
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.failures import FailureBudget
 from ga3c_tf.runs.log import RunLog
@@ -60,7 +60,7 @@ class Session:
         self.config = config
         self.device = device
         self.warn = warn
-        self.model = Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, config.seed, device=device)
+        self.model = new_model(config, spec, config.seed, device)
         self.memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
         self.stats = Stats(config.rolling_episodes, config.remote_agents > 0, config.max_failures)
         # a machine that dies ends all actors on it

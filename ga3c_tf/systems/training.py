@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ga3c_tf.config import Config
-from ga3c_tf.environments.environment import EnvironmentSpec
 from ga3c_tf.errors import Diverged
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host.memory import resident_mib
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.checkpoints import Checkpoints

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
@@ -58,7 +58,7 @@ class TrainedAgent:
         self.config: Config = read_config(run, "playing", warn).replace(**changes, terminal_on_life_loss=False)
         spec = describe_environment(self.config)
         in_float32 = self.config.replace(dtype_policy="float32")  # the same scores and exports on every processor
-        self.model = Model(in_float32, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
+        self.model = new_model(in_float32, spec, seed, device)
         self.agent_steps: int
         self.checkpoint: str
         if weights.file_of(self.folder):

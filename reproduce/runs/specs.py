@@ -88,7 +88,8 @@ class RunSpec:
     def config(self) -> Config:
         """All settings of the run, with the defaults of those that are not given."""
         values = self._migrated.settings
-        return Config.from_values({**values, "env_id": env_id_of(self.game), "system": self.system, "seed": self.seed})
+        # An early plan with `serial` is of the system of this name, which its settings have from the migration.
+        return Config.from_values({"system": self.system, **values, "env_id": env_id_of(self.game), "seed": self.seed})
 
     @property
     def _migrated(self) -> Recorded:

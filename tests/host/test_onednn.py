@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ga3c_tf.environments.environment import EnvironmentSpec
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.host import onednn
 
 ON_AVX2 = {"flags": ["avx2"]}

@@ -430,7 +430,7 @@ def new_adjustment(monkeypatch, start, room, **settings):
 
     It is not started.
     """
-    monkeypatch.setattr("ga3c_tf.systems.session.Model", helpers.CheckingModel)
+    monkeypatch.setattr("ga3c_tf.systems.session.new_model", helpers.CheckingModel)
     monkeypatch.setattr(ga3c_tf.systems.ga3c.system, "available_bytes", lambda: room * AGENT_BYTES)
     spec = SimpleNamespace(state_shape=helpers.SHAPE, state_dtype="uint8", num_actions=helpers.NUM_ACTIONS)
     session = Session(Config(env_id="helpers:Counting-v0", seed=1, **settings), spec, "/CPU:0", print)

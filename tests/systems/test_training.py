@@ -35,7 +35,7 @@ def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr("ga3c_tf.systems.session.time", clock)
     monkeypatch.setattr("ga3c_tf.systems.training.time", clock)
-    monkeypatch.setattr("ga3c_tf.systems.session.Model", helpers.CheckingModel)
+    monkeypatch.setattr("ga3c_tf.systems.session.new_model", helpers.CheckingModel)
     return clock
 
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
-from ga3c_tf.algorithms.actor_critic.device_weights import DeviceWeights
 from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import SCHEMA, Batch, Schema
 from ga3c_tf.experience.contracts import UpdateResult
 from ga3c_tf.experience.divergence import DivergenceSampler
+from ga3c_tf.model.device_weights import DeviceWeights
 from ga3c_tf.model.tensorflow import keras, tf
-from ga3c_tf.model.weight_store import WeightStore
+from ga3c_tf.model.weight_store import Trainable, WeightStore
 
 
 class Model:
@@ -31,7 +31,7 @@ class Model:
         network: Network to use instead of building `config.network`.
         device: TensorFlow device, as `configure_device` returns it; None leaves the choice to TensorFlow.
         schema: Columns of the trajectory that a batch may have.
-        store: Makes the store of the weights, from the network's `ActorCritic` and the version; None for the network's
+        store: Makes the store of the weights, from what computes its gradients and the version; None for the network's
             own variables on the device.
 
     Attributes:
@@ -55,7 +55,7 @@ class Model:
         network: keras.Model | None = None,
         device: str | None = None,
         schema: Schema = SCHEMA,
-        store: Callable[[ActorCritic, tf.Variable], WeightStore] | None = None,
+        store: Callable[[Trainable, tf.Variable], WeightStore] | None = None,
     ):
         with tf.device("/CPU:0"):  # where the kernel that counts updates (ResourceCountUpTo) runs
             self.version = tf.Variable(0, dtype=tf.int64, trainable=False, name="version")

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
 from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config
+from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import tf
+from ga3c_tf.model.weight_store import Trainable
 from ga3c_tf.systems.a3c.adam import adam_step
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights, rmsprop_step
 
@@ -24,7 +26,7 @@ class AgentWeights:
         config: settings of the run; those for the optimizer are used.
         shared: shared weights and optimizer statistics of the run.
         agent: number of the agent, an index into `shared.updates`.
-        actor_critic: network of the agent.
+        network: computes the gradients of the agent's copy.
         version: variable for the number of updates, by all agents, that the copy contains at least.
     """
 
@@ -33,13 +35,13 @@ class AgentWeights:
         config: Config,
         shared: SharedWeights,
         agent: int,
-        actor_critic: ActorCritic,
+        network: Trainable,
         version: tf.Variable,
     ):
         self._config = config
         self._shared = shared
         self._agent = agent
-        self._actor_critic = actor_critic
+        self._network = network
         self._version = version
         self.pull()
 
@@ -49,7 +51,7 @@ class AgentWeights:
         The raw operation takes a quarter of the time of `variable.assign`, which checks shape and type each time.
         """
         self.version()
-        for variable, weight in zip(self._actor_critic.variables, self._shared.groups["weights"], strict=True):
+        for variable, weight in zip(self._network.variables, self._shared.groups["weights"], strict=True):
             tf.raw_ops.AssignVariableOp(resource=variable.handle, value=tf.constant(weight))
 
     def version(self) -> int:
@@ -64,7 +66,7 @@ class AgentWeights:
         config = self._config
         groups = self._shared.groups
         step = self._shared.version + 1
-        for (optimizer, variable), tensor in zip(self._actor_critic.gradients_of, gradients, strict=True):
+        for (optimizer, variable), tensor in zip(self._network.gradients_of, gradients, strict=True):
             weight = groups["weights"][variable]
             gradient = tensor.numpy()
             if config.optimizer == "adam":
@@ -108,4 +110,5 @@ def replica(
     stream = np.random.SeedSequence(config.seed, spawn_key=(2, agent, int(shared.updates[-1])))
     seed = int(stream.generate_state(1)[0])
     store = functools.partial(AgentWeights, config, shared, agent)
-    return Model(config, state_shape, state_dtype, num_actions, seed, device="/CPU:0", store=store)
+    spec = EnvironmentSpec(state_shape, np.dtype(state_dtype).name, num_actions)
+    return new_model(config, spec, seed, "/CPU:0", store)

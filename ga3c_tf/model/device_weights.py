@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
 from ga3c_tf.config import Config
 from ga3c_tf.model.adam import Adam
 from ga3c_tf.model.graph_call import direct_call, trace
 from ga3c_tf.model.rmsprop import RMSProp
 from ga3c_tf.model.tensorflow import tf
+from ga3c_tf.model.weight_store import Trainable
 
 
 class DeviceWeights:
@@ -17,14 +17,14 @@ class DeviceWeights:
 
     Args:
         config: settings of the run; those for the optimizer are used.
-        actor_critic: network whose variables are trained.
+        network: computes the gradients of the variables that are trained.
         version: scalar int64 variable that counts the updates.
         device: TensorFlow device of the variables; None leaves the choice to TensorFlow.
     """
 
-    def __init__(self, config: Config, actor_critic: ActorCritic, version: tf.Variable, device: str | None):
-        self._variables = actor_critic.variables
-        self._gradients_of = actor_critic.gradients_of
+    def __init__(self, config: Config, network: Trainable, version: tf.Variable, device: str | None):
+        self._variables = network.variables
+        self._gradients_of = network.gradients_of
         self._version = version
         self._device = device
         with tf.device(device):
