@@ -204,7 +204,7 @@ class Scheduler:
         """Stop the runs of silent commands; end this actor when it has no runs and no command asks for news."""
         while self._tasks or time.monotonic() < self._asked + LINGER_SECONDS:
             await asyncio.sleep(1)
-            for command in [each for each, at in self._heard.items() if at < time.monotonic() - SILENT_SECONDS]:
+            for command in [command for command, at in self._heard.items() if at < time.monotonic() - SILENT_SECONDS]:
                 await self.stop(command)
         ray.kill(ray.get_runtime_context().current_actor)
 

@@ -158,7 +158,7 @@ class Figure:
         values: dict[str, set] = {}
         for spec in specs:
             values.setdefault(spec.game, set()).add(spec.given.get(name))
-        return any(len(each) > 1 for each in values.values())
+        return any(len(distinct) > 1 for distinct in values.values())
 
     def section(self, results: Results) -> list[str]:
         """Return the claims and details as lines of Markdown."""
@@ -204,7 +204,7 @@ class Figure:
 
     def _records_of(self, run: RecordedRun) -> list[Record]:
         if run.finished:
-            return [self._record(run, each) for each in self.measures(run)]
+            return [self._record(run, measure) for measure in self.measures(run)]
         metric, unit = self.main
         return [self._record(run, Measure(metric, float("nan"), unit, "", run.status_text))]
 
@@ -238,10 +238,10 @@ class Figure:
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """Group items, such as runs, by the value of `key`, in the order in which the values first appear."""
-    found: dict[Key, list[Item]] = {}
+    groups: dict[Key, list[Item]] = {}
     for item in items:
-        found.setdefault(key(item), []).append(item)
-    return found
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def planned(groups: Mapping[Key, list[RecordedRun]]) -> dict[Key, list[RecordedRun]]:

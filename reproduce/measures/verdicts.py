@@ -75,20 +75,20 @@ class Claim(NamedTuple):
         text: the claim, as the pages state it.
         finding: what the runs found.
         rule: how the claim is judged, in a few words; empty if the text says enough.
-        own: whether the claim is a question of our own in a figure of the paper.
+        is_question: whether the claim is a question of our own in a figure of the paper.
         game: the only game that the claim is about; empty if it is about all games of the figure.
     """
 
     text: str
     finding: Finding
     rule: str = ""
-    own: bool = False
+    is_question: bool = False
     game: str = ""
 
     @property
     def stated(self) -> str:
         """The text, with a note if the claim is not the paper's."""
-        return f"{self.text} (not a claim of the paper)" if self.own else self.text
+        return f"{self.text} (not a claim of the paper)" if self.is_question else self.text
 
 
 def holds_if(condition: bool) -> str:

@@ -160,8 +160,8 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
     changes = frozen.changes(name, claims, results.runs) if published else []
     decided_by_change = [claim.text for claim, change in changes if change.was_undecided]
     of_paper = not figure.paper.startswith(BEYOND)
-    summary.verdicts += Counter(claim.finding.word for claim in claims if of_paper and not claim.own)
-    summary.own_verdicts += Counter(claim.finding.word for claim in claims if not of_paper or claim.own)
+    summary.verdicts += Counter(claim.finding.word for claim in claims if of_paper and not claim.is_question)
+    summary.own_verdicts += Counter(claim.finding.word for claim in claims if not of_paper or claim.is_question)
     summary.decided += [
         Decided(
             figure=figure.name,
@@ -169,7 +169,7 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
             claim=claim.stated,
             verdict=claim.finding.verdict,
             because=claim.finding.because,
-            of_paper=of_paper and not claim.own,
+            of_paper=of_paper and not claim.is_question,
             by_change=claim.text in decided_by_change,
             on_gpu=any(run.on_gpu for run in results.runs if run.finished),
             learning=figure.main[1] in LEARNING,
@@ -277,9 +277,9 @@ def counted(verdicts: Counter[str]) -> str:
 
 def _budgets_shown(folder: ResultsFolder, figure: Figure) -> list[str]:
     """Return the budgets with records of the figure; without any, the first one that the folder could have."""
-    known = [budget for budget in reversed(BUDGETS) if folder.measured_file(figure, budget).exists()]
-    if known:
-        return known
+    recorded = [budget for budget in reversed(BUDGETS) if folder.measured_file(figure, budget).exists()]
+    if recorded:
+        return recorded
     return ["smoke"] if "smoke" in folder.budgets() else [next(budget for budget in figure.games if budget != "smoke")]
 
 

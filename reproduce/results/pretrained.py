@@ -74,8 +74,8 @@ def rows(
             ) from None
         name = file.parent.name
         every = [evaluation, *again.get(name, [])]
-        shown = max(every, key=lambda each: each.episodes)
-        others = [each.text_beside(shown) for each in every if each is not shown]
+        shown = max(every, key=lambda entry: entry.episodes)
+        others = [entry.text_beside(shown) for entry in every if entry is not shown]
         game = games.get(env_id, "")
         below = ", **below the random policy**" if shown.mean < random.get(game, -math.inf) else ""
         details = [", ".join(others) or "-", millions, minutes, number(random.get(game))]

@@ -155,10 +155,10 @@ def _json(printed: str) -> dict:
     Raises:
         ChildEnded: there is none, because the disk was full when the command ended.
     """
-    found = _last_object(printed)
-    if found is None:
+    result = _last_object(printed)
+    if result is None:
         raise ChildEnded(INTERRUPTED, "what it printed could not be written: is the disk full?")
-    return found
+    return result
 
 
 def _last_object(printed: str) -> dict | None:
