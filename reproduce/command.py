@@ -172,8 +172,9 @@ def listing(out: Path | None) -> list[str]:
         lines += [
             f"{figure.name}: {figure.shows} ({figure.paper})",
             f"    cost: {'; '.join(costs)}",
-            *([f"    measured: {'; '.join(measured) or 'nothing yet'}"] if has_results else []),
         ]
+        if has_results:
+            lines.append(f"    measured: {'; '.join(measured) or 'nothing yet'}")
     if has_results:
         return lines
     return [*lines, f"measured: unknown, as there is no folder {' or '.join(places)} here; name one with --out"]

@@ -113,7 +113,8 @@ class Scheduler:
         for name, commands in self._wanted_by.items():
             if command in commands:
                 commands.remove(command)
-                unwanted += [] if commands else [name]
+                if not commands:
+                    unwanted.append(name)
         for name in unwanted:
             if name in self._tries:
                 ray.cancel(self._tries[name])

@@ -100,7 +100,9 @@ def interval_verdict(low: float, high: float, limit: float) -> str:
     """Return the verdict for an interval: supported above `limit`, not supported below it, undecided if around it."""
     if low > limit:
         return HOLDS
-    return FAILS if high < limit else NO_DIFFERENCE
+    if high < limit:
+        return FAILS
+    return NO_DIFFERENCE
 
 
 def score_verdict(
@@ -132,7 +134,9 @@ def score_verdict(
     low, high = mean_interval(seeds, confidence)
     if low >= limit:
         return "reproduced"
-    return short if high < limit else NO_DIFFERENCE
+    if high < limit:
+        return short
+    return NO_DIFFERENCE
 
 
 def share_lost(scores: Scores, steps: Scores, gain: float) -> float:

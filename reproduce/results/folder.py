@@ -359,8 +359,11 @@ class ResultsFolder:
         # 3. Added seeds.
         planned = [spec for spec in default if not spec.is_added]
         extra = [spec for spec in default if spec.is_added and (spec.game, spec.seed) not in begun]
-        default_specs = planned + (extra if any((self.runs / spec.id).exists() for spec in extra) else [])
-        return list(dict.fromkeys([*(() if changes else default_specs), *begun_specs]))
+        if changes:
+            return list(dict.fromkeys(begun_specs))
+        if not any((self.runs / spec.id).exists() for spec in extra):
+            extra = []
+        return list(dict.fromkeys([*planned, *extra, *begun_specs]))
 
 
 def _games_of(figure: Figure, budget: str, records: list[Record]) -> list[str]:

@@ -31,11 +31,15 @@ class Score(NamedTuple):
     @property
     def interval(self) -> str:
         """The interval as it stands after the mean; empty where there is none."""
-        return "" if math.isnan(self.low) else f" [{number(self.low)}, {number(self.high)}]"
+        if math.isnan(self.low):
+            return ""
+        return f" [{number(self.low)}, {number(self.high)}]"
 
     def text_beside(self, shown: Score) -> str:
         """Return the mean, with the number of episodes if it is not that of the other evaluation."""
-        return number(self.mean) + (f" ({self.episodes} episodes)" if self.episodes != shown.episodes else "")
+        if self.episodes == shown.episodes:
+            return number(self.mean)
+        return f"{number(self.mean)} ({self.episodes} episodes)"
 
 
 def rows(

@@ -188,7 +188,9 @@ class _Calibrations:
     def latest(self) -> list[dict]:
         """Return the last calibration if it is younger than `FRESH_SECONDS`, else a new one."""
         fresh = time.monotonic() - self._taken_at < FRESH_SECONDS
-        return self._taken if self._taken and fresh else self.now()
+        if self._taken and fresh:
+            return self._taken
+        return self.now()
 
     def now(self) -> list[dict]:
         """Calibrate now; return [] if this fails, which is no reason to lose a run."""

@@ -99,7 +99,9 @@ class RecordedRun:
         """The outcome in words: 'finished', 'not run', or what went wrong."""
         if self.outcome == NOT_FINISHED:
             return NOT_FINISHED
-        return f"{self.outcome}: {self.result['reason']}" if self.result and not self.finished else self.outcome
+        if self.result and not self.finished:
+            return f"{self.outcome}: {self.result['reason']}"
+        return self.outcome
 
     @functools.cached_property
     def metrics(self) -> Columns:

@@ -184,7 +184,9 @@ def off_policy_fails(results: Results) -> Finding:
         1 - asynchronous[seed] / gain for seed, gain in synchronous.items() if gain > GAIN and seed in asynchronous
     ]
     finding = judged_share(shares, _confidence(results))
-    return finding if finding.verdict == FEW_SEEDS else once_ended(finding, results.runs)
+    if finding.verdict == FEW_SEEDS:
+        return finding
+    return once_ended(finding, results.runs)
 
 
 def _confidence(results: Results) -> float:
@@ -259,8 +261,11 @@ def _differences(scores: ByCondition) -> list[list[str]]:
 
     def cell(first: tuple[str, str], second: tuple[str, str]) -> str:
         effect = welch_effect(scores.get(first, []), scores.get(second, []))
-        interval = f" [{effect.low:.2f}, {effect.high:.2f}]" if effect.seeds >= LEAST_SEEDS else ""
-        return f"{effect.mean:+.2f}{interval}" if effect.seeds else "-"
+        if not effect.seeds:
+            return "-"
+        if effect.seeds < LEAST_SEEDS:
+            return f"{effect.mean:+.2f}"
+        return f"{effect.mean:+.2f} [{effect.low:.2f}, {effect.high:.2f}]"
 
     without = [cell(("none", WITHOUT_LAG), ("none", setting)) for setting in JUDGED]
     pairs = [

@@ -180,7 +180,9 @@ def ten_batches(results: Results) -> Finding:
     for cell in shares(gain):
         by_cell.setdefault(cell[:3], []).append((gain[cell][DELAY], gain[cell][0]))
     if not by_cell:
-        return Finding(TOO_SHORT, "no setting learned") if ended else Finding(RUNS_MISSING, "runs are missing")
+        if ended:
+            return Finding(TOO_SHORT, "no setting learned")
+        return Finding(RUNS_MISSING, "runs are missing")
     means = [np.mean(pairs, 0) for pairs in by_cell.values()]
     left = [delayed / without for delayed, without in means]
     because = f"{min(left):.2f} to {max(left):.2f} of the gain is left"

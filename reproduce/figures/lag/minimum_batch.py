@@ -201,8 +201,9 @@ def claims(results: Results) -> list[Claim]:
             for key, text in SCORE_CLAIMS.items()
         ]
     if game in LARGE_RATE_HARMS:
-        can = "can fail to learn" if LARGE_RATE_HARMS[game] else "is hardly affected, even"
-        some = "some" if LARGE_RATE_HARMS[game] else "no"
+        can, some = "is hardly affected, even", "no"
+        if LARGE_RATE_HARMS[game]:
+            can, some = "can fail to learn", "some"
         rule = (
             f"{some} run collapsed, diverged or never learned at minimum 0, {rates['large']}; takes {LEAST_SEEDS} "
             f"seeds, and that all at minimum 20, {rates['normal']}, learn in that time"
@@ -232,13 +233,17 @@ def _tested(metric: str, first: Mapping[int, float], second: Mapping[int, float]
 
 def _welch(first: Mapping[int, float], second: Mapping[int, float], again: bool) -> Effect:
     effect = welch_effect(list(first.values()), list(second.values()))
-    return judged_again(effect) if again else effect
+    if again:
+        return judged_again(effect)
+    return effect
 
 
 def _finding(planned: list[RecordedRun], metric: str, effect: Effect, corrected: float, level: float) -> Finding:
     because = (described_ratio if metric == PPS else described)(effect, corrected)
     finding = finding_of(effect, corrected, level, because)
-    return on_one_machine(finding, planned) if metric in OF_TIME else finding
+    if metric in OF_TIME:
+        return on_one_machine(finding, planned)
+    return finding
 
 
 def values(

@@ -214,7 +214,9 @@ def _episodes(results: Results, game: str) -> int:
     """Return the smallest number of episodes that a score of `_ends` is the mean of."""
     runs = _runs_of(results, game)
     played = [len(run.result["evaluation"]["scores"]) for run in runs if "evaluation" in run.result]
-    return min(played) if played else learning_curves.fewest_episodes(runs)
+    if played:
+        return min(played)
+    return learning_curves.fewest_episodes(runs)
 
 
 def details(results: Results) -> list[str]:
@@ -247,7 +249,9 @@ def unfinished(results: Results, systems: dict[str, list[RecordedRun]]) -> str:
     }
     reasons = [f"{run}: {status}" for run, status in statuses.items() if status != NOT_RUN]
     missing = len(statuses) - len(reasons)
-    return "; ".join([*reasons, *([f"{missing} not run"] if missing else [])])
+    if missing:
+        reasons.append(f"{missing} not run")
+    return "; ".join(reasons)
 
 
 def _evaluated(results: Results) -> list[list[str]]:
@@ -263,10 +267,11 @@ def _evaluated(results: Results) -> list[list[str]]:
 
 def _start(results: Results, game: str) -> str:
     at_start = _policy_at_start(results, game)
-    score = None if at_start is None else at_start.mean
+    if at_start is None:
+        return "-"
     ids = {run.spec.id for run in _runs_of(results, game)}
     steps = [record.agent_steps or 0 for record in results.records if record.run_id in ids and record.metric == START]
-    return f"{number(score)} (by {max(steps):,} steps)" if score is not None else "-"
+    return f"{number(at_start.mean)} (by {max(steps):,} steps)"
 
 
 def _before(results: Results, game: str) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -53,20 +54,21 @@ def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_
         return smoke_spec(game, seed)
     if budget == "tuned":
         return tuned_spec(game, seed, steps=TUNED_STEPS)
+    scale: dict[str, Any] = {"num_agents": 32, "log_seconds": 5.0, "checkpoint_minutes": 5.0}
+    if budget == "paper":
+        scale = {"num_agents": 128, "log_seconds": 60.0, "checkpoint_minutes": 15.0}
     return run_spec(
         game,
         seed,
         evaluation_episodes=30,
         random_play=seed == 1,  # the same episodes for every seed
-        num_agents=128 if budget == "paper" else 32,
+        **scale,
         num_predictors=2,
         num_trainers=2,
         min_training_batch=20,
         **{"network": "auto", **network_of(game)},  # named in any case, as in the ids of earlier runs
         learning_rate=learning_rate,
         minutes=MINUTES[budget],
-        log_seconds=60.0 if budget == "paper" else 5.0,
-        checkpoint_minutes=15.0 if budget == "paper" else 5.0,
     )
 
 
@@ -101,7 +103,9 @@ def papers_scores(results: Results, game: str) -> dict[str, float | None]:
 def random_score(results: Results, game: str) -> float | None:
     """Return the score of the random policy on a game: ours, or the paper's if ours was not measured."""
     measured = _mean(results.values(RANDOM, runs_of(results, game)))
-    return papers_scores(results, game)["random"] if measured is None else measured
+    if measured is None:
+        return papers_scores(results, game)["random"]
+    return measured
 
 
 def random_policies(results: Results) -> dict[str, float]:
@@ -128,7 +132,9 @@ def verdict(results: Results, game: str) -> str:
     )
     if not scores or len(scores) >= planned:
         return judged
-    return f"{judged} of {planned}" if len(scores) < LEAST_SEEDS else f"{judged}, n = {len(scores)} of {planned}"
+    if len(scores) < LEAST_SEEDS:
+        return f"{judged} of {planned}"
+    return f"{judged}, n = {len(scores)} of {planned}"
 
 
 def verdicts(results: Results) -> Counter[str]:
@@ -149,7 +155,8 @@ def details(results: Results) -> list[str]:
         rows.append(
             [game, *_printed(results, game), number(random), with_interval(scores, runs), millions(runs), *compared]
         )
-        repeated += _repeated(game, episodes(runs)) if len(scores) == 1 else []
+        if len(scores) == 1:
+            repeated += _repeated(game, episodes(runs))
     measured = [record for record in results.records if record.metric == SCORE]
     return lines_of(
         "scores.md",
@@ -186,17 +193,23 @@ def answer(results: Results) -> str:
     reached = [game for game in games if verdict(results, game).startswith(("reached", "reproduced"))]
     alone = [game for game in reached if len(scored(results, game)) == 1]
     several = [game for game in reached if game not in alone]
-    lists = [*([", ".join(several)] if several else []), *([f"{', '.join(alone)}, one seed each"] if alone else [])]
-    named = f" ({'; '.join(lists)})" if lists else ""
+    lists = []
+    if several:
+        lists.append(", ".join(several))
+    if alone:
+        lists.append(f"{', '.join(alone)}, one seed each")
+    text = f"{len(reached)} of {len(games)} games reach a normalized score of 95 %"
+    if lists:
+        text += f" ({'; '.join(lists)})"
     undecided = [game for game in games if verdict(results, game).startswith(INCONCLUSIVE)]
-    unsure = f", {len(undecided)} undecided ({', '.join(undecided)})" if undecided else ""
+    if undecided:
+        text += f", {len(undecided)} undecided ({', '.join(undecided)})"
     shares = [_share(results, game) for game in games]
     measured = [share for share in shares if share is not None]
-    ends = (
-        " to ".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(measured), max(measured)))) if measured else ""
-    )
-    way = f"; range {ends} %" if measured else ""
-    return f"{len(reached)} of {len(games)} games reach a normalized score of 95 %{named}{unsure}{way}"
+    if measured:
+        ends = dict.fromkeys(f"{100 * share:.0f}" for share in (min(measured), max(measured)))
+        text += f"; range {' to '.join(ends)} %"
+    return text
 
 
 def _normalized(results: Results, game: str) -> str:
@@ -258,7 +271,9 @@ def _repeated(game: str, scores: list[float]) -> list[tuple[str, int, int, str]]
 def with_interval(seeds: list[float], runs: list[RecordedRun]) -> str:
     """Write the mean and interval over the seeds, or over the episodes of a single seed."""
     played = episodes(runs)
-    return f"{mean_ci(played, 'episode')}, 1 seed" if len(seeds) == 1 and played else mean_ci(seeds)
+    if len(seeds) == 1 and played:
+        return f"{mean_ci(played, 'episode')}, 1 seed"
+    return mean_ci(seeds)
 
 
 def millions(runs: list[RecordedRun]) -> str:
