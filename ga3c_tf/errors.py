@@ -18,7 +18,7 @@ class Diverged(FloatingPointError):
     """
 
 
-def did_you_mean(name: str, known: list[str]) -> str:
+def did_you_mean(name: str, candidates: list[str]) -> str:
     """Return a hint with similar names, such as '; close: a, b', or an empty string if there are none."""
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    close = difflib.get_close_matches(name, candidates, n=3, cutoff=0.5)
     return f"; close: {', '.join(close)}" if close else ""

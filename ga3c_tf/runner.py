@@ -177,8 +177,8 @@ def _workers_found(path: Path) -> dict[str, int]:
 
     N_A, N_P and N_T are the numbers of agents, predictors and trainers.
     """
-    kept = [row for row in read_rows(path / "adjustment.csv", ADJUSTMENT_COLUMNS) if row["accepted"] == "1"]
-    return {f"num_{workers}": int(kept[-1][workers]) for workers in ("agents", "predictors", "trainers") if kept}
+    rows = [row for row in read_rows(path / "adjustment.csv", ADJUSTMENT_COLUMNS) if row["accepted"] == "1"]
+    return {f"num_{workers}": int(rows[-1][workers]) for workers in ("agents", "predictors", "trainers") if rows}
 
 
 def _check_cluster(config: Config, ray: str | None) -> None:

@@ -82,7 +82,9 @@ def reproduce(
         folder.remove_superseded(specs, say)
     warn_of_changed_code(changes, specs, folder, say)
     # Figures that were made before may share runs with these, so they are recorded and drawn again.
-    recorded = [each for each in FIGURES.values() if each in figures or folder.measured_file(each, budget).exists()]
+    recorded = [
+        figure for figure in FIGURES.values() if figure in figures or folder.measured_file(figure, budget).exists()
+    ]
 
     def record() -> None:
         for figure in recorded:
@@ -112,8 +114,8 @@ def warn_of_changed_code(
         folder: the results folder.
         say: called with one line for each file.
     """
-    own = [RecordedRun.of(spec, folder.runs) for spec in specs if spec.changes]
-    made = [run.started_s for run in own if run.result.get("sessions")]
+    method_runs = [RecordedRun.of(spec, folder.runs) for spec in specs if spec.changes]
+    made = [run.started_s for run in method_runs if run.result.get("sessions")]
     for value in changes.values():
         module = sys.modules.get(value.partition(":")[0])
         file = getattr(module, "__file__", None)
@@ -146,7 +148,7 @@ def commands(
         path = folder.runs / run.spec.id
         begin = run.spec.resume_command(path) if run.resumable else run.spec.train_command(path)
         words = [begin, *run.spec.evaluate_commands(path).values()]
-        lines += [f"ga3c-tf {shlex.join(each)}" for each in words]
+        lines += [f"ga3c-tf {shlex.join(arguments)}" for arguments in words]
     return lines
 
 
@@ -158,7 +160,7 @@ def listing(out: Path | None) -> list[str]:
     lines = []
     folders = {budget: ResultsFolder(out or folder) for budget, folder in DEFAULT.items()}
     places = dict.fromkeys(str(folder.path) for folder in folders.values())
-    there = any(folder.path.is_dir() for folder in folders.values())
+    has_results = any(folder.path.is_dir() for folder in folders.values())
     for figure in FIGURES.values():
         costs = [f"{budget} {_cost(figure, budget)}" for budget in figure.games]
         measured = [
@@ -170,9 +172,10 @@ def listing(out: Path | None) -> list[str]:
         lines += [
             f"{figure.name}: {figure.shows} ({figure.paper})",
             f"    cost: {'; '.join(costs)}",
-            *([f"    measured: {'; '.join(measured) or 'nothing yet'}"] if there else []),
         ]
-    if there:
+        if has_results:
+            lines.append(f"    measured: {'; '.join(measured) or 'nothing yet'}")
+    if has_results:
         return lines
     return [*lines, f"measured: unknown, as there is no folder {' or '.join(places)} here; name one with --out"]
 

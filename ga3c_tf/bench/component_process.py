@@ -35,10 +35,10 @@ class ComponentProcess:
 
     def __init__(self, build: Callable[..., tuple[dict, Callable[[float], dict]]], *arguments: Any):
         context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, name=build.__name__, args=(theirs, build, arguments))
+        self._pipe, child_pipe = context.Pipe()
+        self._process = context.Process(target=_serve, name=build.__name__, args=(child_pipe, build, arguments))
         self._process.start()
-        theirs.close()
+        child_pipe.close()
         try:
             self.facts: dict = self._receive()
         except BaseException:

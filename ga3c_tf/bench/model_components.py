@@ -51,10 +51,10 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
         model.train(batch, 1e-6, config.beta)
 
     def measure(seconds: float) -> dict:
-        each = seconds / (len(predictions) + len(updates))
+        seconds_per_size = seconds / (len(predictions) + len(updates))
         return {
-            "prediction_ms": {size: ms_per_call(partial(predict, size), each) for size in predictions},
-            "update_ms": {size: ms_per_call(partial(train, size), each) for size in updates},
+            "prediction_ms": {size: ms_per_call(partial(predict, size), seconds_per_size) for size in predictions},
+            "update_ms": {size: ms_per_call(partial(train, size), seconds_per_size) for size in updates},
         }
 
     facts = {

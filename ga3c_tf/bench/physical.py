@@ -58,25 +58,27 @@ def machine_limits(
     }
 
 
-def against_the_machine(summary: Mapping[str, Any], mflop: Mapping[str, float], found: Sequence[Calibration]) -> dict:
+def against_the_machine(
+    summary: Mapping[str, Any], mflop: Mapping[str, float], calibrations: Sequence[Calibration]
+) -> dict:
     """Compare a device's summary with the calibrations and the limits of the machine.
 
     Args:
         summary: summary of the device, from `ga3c_tf.bench.run.summarize`.
         mflop: MFLOP per state, from `mflop_per_state`.
-        found: calibrations before and after the measurements.
+        calibrations: calibrations before and after the measurements.
 
     Returns:
         Entries to add to the summary: 'calibrations', 'calibrations_agree', 'unit_pps' (`Calibration.unit`),
         'pps_per_unit', 'mflop_per_state', 'machine_limits' (from `machine_limits`), and 'machine_shares', the share of
         each limit that is reached.
     """
-    machine = mean(found)
+    machine = mean(calibrations)
     bare_ms = summary["components"]["bare_environment_ms"]
     limits = machine_limits(bare_ms, mflop, machine.gflops, summary["cores"], summary["device"] == "gpu")
     return {
-        "calibrations": [dataclasses.asdict(each) for each in found],
-        "calibrations_agree": agree(found),
+        "calibrations": [dataclasses.asdict(calibration) for calibration in calibrations],
+        "calibrations_agree": agree(calibrations),
         "unit_pps": machine.unit,
         "pps_per_unit": summary["pps"] / machine.unit,
         "mflop_per_state": dict(mflop),

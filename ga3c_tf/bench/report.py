@@ -40,15 +40,15 @@ def disturbance(devices: Sequence[dict]) -> list[str]:
 
 def heading(result: dict) -> str:
     """Format the machine, the software and the settings in three lines."""
-    there = result["machine"]
+    machine = result["machine"]
     versions = result["versions"]
     settings = result["settings"]
-    processes = Config.from_values(settings).processes(there["cores"])
+    processes = Config.from_values(settings).processes(machine["cores"])
     commit = f"{(result['commit'] or 'unknown')[:9]}{' (changed since)' if result['dirty'] else ''}"
     tensorflow = versions.get("tensorflow") or versions.get("tensorflow-cpu")
     return (
-        f"{counted(there['cores'], 'core')} of {there['cpu']}, GPU: {', '.join(there['gpus']) or 'none'}, "
-        f"oneDNN: {there['onednn']}; commit {commit}, TensorFlow {tensorflow}, Python {versions['python']}\n"
+        f"{counted(machine['cores'], 'core')} of {machine['cpu']}, GPU: {', '.join(machine['gpus']) or 'none'}, "
+        f"oneDNN: {machine['onednn']}; commit {commit}, TensorFlow {tensorflow}, Python {versions['python']}\n"
         f"{settings['env_id']}, network {result['network']}, {counted(settings['num_agents'], 'agent')} "
         f"in {processes} process{'es' if processes > 1 else ''}, {counted(settings['num_predictors'], 'predictor')}, "
         f"{counted(settings['num_trainers'], 'trainer')}, minimum training batch {settings['min_training_batch']}, "

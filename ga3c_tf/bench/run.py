@@ -113,7 +113,7 @@ def _measure(
 def time_at(times: Mapping[int, float], size: float) -> float:
     """Return the time of a batch of `size` states, interpolated linearly and constant outside the measured sizes."""
     sizes = sorted(times)
-    return float(np.interp(size, sizes, [times[each] for each in sizes]))
+    return float(np.interp(size, sizes, [times[batch_size] for batch_size in sizes]))
 
 
 def limits(
@@ -158,11 +158,11 @@ def summarize(
     Raises:
         UserError: no window contains an update.
     """
-    windows = [each for phase in phases for each in phase["windows"]]
-    if not any(each["training_batch"] for each in windows):
+    windows = [window for phase in phases for window in phase["windows"]]
+    if not any(window["training_batch"] for window in windows):
         raise UserError("no update happened in any window; give more --seconds")
-    system = {name: median_of([each[name] for each in windows]) for name in windows[0]}
-    components = {name: median_of([each[name] for each in rounds]) for name in rounds[0]}
+    system = {name: median_of([window[name] for window in windows]) for name in windows[0]}
+    components = {name: median_of([timings[name] for timings in rounds]) for name in rounds[0]}
     prediction = system["prediction_batch"]
     update = system["training_batch"]
     call_ms = {
@@ -178,8 +178,8 @@ def summarize(
     return {
         "device": kind,
         **{name: value for name, value in system.items() if name != "seconds"},
-        "pps_min": min(each["pps"] for each in windows),
-        "pps_max": max(each["pps"] for each in windows),
+        "pps_min": min(window["pps"] for window in windows),
+        "pps_max": max(window["pps"] for window in windows),
         "pps_as_the_authors_count": system["pps"] * (config.t_max + 1) / config.t_max,
         **limit,
         "efficiency": system["pps"] / limit["pps_limit"],
@@ -202,10 +202,10 @@ def median_of(values: Sequence) -> Any:
 
     The median of nothing is None.
     """
-    known = [value for value in values if value is not None]
-    if known and isinstance(known[0], dict):
-        return {name: median_of([each[name] for each in known]) for name in known[0]}
-    return statistics.median(known) if known else None
+    measured = [value for value in values if value is not None]
+    if measured and isinstance(measured[0], dict):
+        return {name: median_of([value[name] for value in measured]) for name in measured[0]}
+    return statistics.median(measured) if measured else None
 
 
 def shares(step_ms: Mapping[str, float], pps: float, cores: int, on_gpu: bool) -> dict[str, float]:
@@ -218,5 +218,5 @@ def shares(step_ms: Mapping[str, float], pps: float, cores: int, on_gpu: bool) -
     host_ms = 1000 * cores / pps
     gpu_ms = 1000 / pps
     whole = {"prediction": gpu_ms, "update": gpu_ms} if on_gpu else {}
-    found = {name: milliseconds / whole.get(name, host_ms) for name, milliseconds in step_ms.items()}
-    return found if on_gpu else {**found, "rest": 1 - sum(found.values())}
+    fractions = {name: milliseconds / whole.get(name, host_ms) for name, milliseconds in step_ms.items()}
+    return fractions if on_gpu else {**fractions, "rest": 1 - sum(fractions.values())}

@@ -122,12 +122,12 @@ class TrainingProcess:
                 gpu_busy += gpu_utilization(gpu)
         cores_s = (time.monotonic() - start) * usable_cores()
         self._signal(signal.SIGSTOP)
-        own = self._cpu_seconds() - own_before
+        training_s = self._cpu_seconds() - own_before
         everybody = busy_seconds() - all_before
         return {
             "windows": windows[:count],
-            "cpu_utilization": own / cores_s,
-            "others_utilization": max(0.0, everybody - own) / cores_s,
+            "cpu_utilization": training_s / cores_s,
+            "others_utilization": max(0.0, everybody - training_s) / cores_s,
             "gpu_utilization": gpu_busy,
             "memory": memory(self._process.pid, process_group(self._process.pid)),
         }
@@ -163,7 +163,7 @@ def windows_of(rows: Sequence[Mapping[str, str]], window_s: float) -> list[dict[
     windows = [window(before, after) for before, after in itertools.pairwise(rows)]
     if windows and windows[0]["seconds"] > 2 * window_s:
         windows = windows[1:]
-    return [each for each in windows if each["seconds"] > window_s / 2]
+    return [window for window in windows if window["seconds"] > window_s / 2]
 
 
 def window(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, Any]:
@@ -191,11 +191,11 @@ def memory(server: int, members: Mapping[int, dict]) -> dict[str, float | int | 
     """
     pss = {number: proportional_mib(number) for number in members}
     agents = [pss[number] for number, member in members.items() if number != server and member["parent"] != server]
-    known = [value for value in agents if value is not None]
+    measured = [value for value in agents if value is not None]
     return {
         "agent_processes": len(agents),
-        "agent_process_pss_mib": statistics.median(known) if known else None,
-        "agent_process_pss_mib_max": max(known, default=None),
+        "agent_process_pss_mib": statistics.median(measured) if measured else None,
+        "agent_process_pss_mib_max": max(measured, default=None),
         "server_pss_mib": pss.get(server),
         "total_pss_mib": sum(value for value in pss.values() if value is not None) or None,
     }

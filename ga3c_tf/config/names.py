@@ -36,11 +36,11 @@ def check_name(setting: str, name: str) -> None:
     Raises:
         UserError: the name is neither; the message says which names there are, and which are similar.
     """
-    known = BUILT_IN[setting]
-    if ":" not in name and name not in known:
+    built_in = BUILT_IN[setting]
+    if ":" not in name and name not in built_in:
         raise UserError(
-            f"unknown {setting} {name!r}; it must be {', '.join(known)} or 'module:function'"
-            f"{did_you_mean(name, list(known))}"
+            f"unknown {setting} {name!r}; it must be {', '.join(built_in)} or 'module:function'"
+            f"{did_you_mean(name, list(built_in))}"
         )
 
 

@@ -96,8 +96,8 @@ class Settings(RunSettings, BeyondPaperSettings, LearningSettings, WorkerSetting
         """Agent numbers of each remote actor. They follow the numbers reserved for agents on this machine."""
         first = self.most_agents
         last = self.most_agents + self.remote_agents
-        each = self.agents_per_actor
-        return [range(start, min(start + each, last)) for start in range(first, last, each)]
+        per_actor = self.agents_per_actor
+        return [range(start, min(start + per_actor, last)) for start in range(first, last, per_actor)]
 
     def progress(self, agent_steps: int, time_s: float, episodes: int = 0) -> float | None:
         """Return the share of the budget that is used, 0 to 1; None without a budget.

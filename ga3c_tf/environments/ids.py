@@ -41,7 +41,7 @@ def resolve_env_id(env_id: str) -> tuple[str, str | None]:
         register_minatar()
     if _is_registered_outside_ale(env_id):
         return env_id, None
-    games = {known.removeprefix("ALE/").removesuffix("-v5"): known for known in atari_ids()}
+    games = {atari_id.removeprefix("ALE/").removesuffix("-v5"): atari_id for atari_id in atari_ids()}
     if env_id in games.values():
         return env_id, None
     legacy = _LEGACY_ATARI.fullmatch(env_id)
@@ -99,13 +99,13 @@ def _close_ids(env_id: str) -> str:
     def bare(name: str) -> str:
         return re.sub(r"-v\d+$", "", name.rpartition("/")[2]).casefold()
 
-    known: dict[str, list[str]] = {}
+    ids_by_name: dict[str, list[str]] = {}
     registered = [name for name in gymnasium.registry if _is_registered_outside_ale(name)]
     for name in sorted({*registered, *atari_ids(), *MINATAR_IDS}, reverse=True):
-        known.setdefault(bare(name), []).append(name)
-    close = difflib.get_close_matches(bare(env_id), known, n=3, cutoff=0.6)
+        ids_by_name.setdefault(bare(name), []).append(name)
+    close = difflib.get_close_matches(bare(env_id), ids_by_name, n=3, cutoff=0.6)
     names = sorted(
-        (name for key in close for name in known[key]),
+        (name for key in close for name in ids_by_name[key]),
         reverse=True,
         key=lambda name: difflib.SequenceMatcher(None, name, env_id).ratio(),
     )

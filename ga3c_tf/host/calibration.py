@@ -60,7 +60,7 @@ def agree(calibrations: Iterable[Calibration]) -> bool:
     machine it differs by up to 1.4 times between runs, while the speed of runs depends little on it (see the rules on
     the page of figures).
     """
-    columns = zip(*((each.gflops, each.frames_s) for each in calibrations), strict=True)
+    columns = zip(*((calibration.gflops, calibration.frames_s) for calibration in calibrations), strict=True)
     return all(max(column) <= (1 + TOLERANCE) * min(column) for column in columns)
 
 

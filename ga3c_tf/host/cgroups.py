@@ -45,9 +45,9 @@ def _folders(controller: str) -> Iterator[Path]:
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
             mount = MOUNT / controller
-            own = mount / path.strip("/")
-            yield own
-            yield from (parent for parent in own.parents if parent.is_relative_to(mount))
+            cgroup = mount / path.strip("/")
+            yield cgroup
+            yield from (parent for parent in cgroup.parents if parent.is_relative_to(mount))
 
 
 def _ratio(quota: str, period: str) -> list[float]:

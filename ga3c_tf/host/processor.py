@@ -48,11 +48,11 @@ def _first_core() -> dict[str, str]:
 
 
 def _caches() -> dict[str, str]:
-    found = {}
+    sizes = {}
     for folder in sorted(CACHES.glob("index*")):
         try:
             level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
         except OSError:
             continue
-        found[f"L{level}" if kind == "Unified" else f"L{level} {kind.lower()}"] = size
-    return found
+        sizes[f"L{level}" if kind == "Unified" else f"L{level} {kind.lower()}"] = size
+    return sizes

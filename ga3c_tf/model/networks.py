@@ -342,9 +342,9 @@ def _check_outputs(name: str, network: keras.Model, shape: tuple[int, ...], dtyp
     """Check the network's outputs for two blank states. The call also builds the weights of a subclassed model."""
     with users_errors(f"network {name!r} cannot take {dtype.name} states of shape {shape}"):
         outputs = network(tf.zeros((2, *shape), dtype))
-    found = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
-    if not isinstance(outputs, list | tuple) or found != [((2, num_actions), "float32"), ((2,), "float32")]:
-        text = ", ".join(f"{kind} {list(size)}" for size, kind in found)
+    specs = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]
+    if not isinstance(outputs, list | tuple) or specs != [((2, num_actions), "float32"), ((2,), "float32")]:
+        text = ", ".join(f"{kind} {list(size)}" for size, kind in specs)
         raise UserError(
             f"network {name!r} must return (logits float32 [B, {num_actions}], values float32 [B]); "
             f"for B = 2 it returned {text}"

@@ -64,11 +64,11 @@ def _check_not_hidden(name: str, places: Iterable[str], wanted_by: str) -> None:
     """
     if name not in sys.stdlib_module_names and name != "test":
         return
-    there = os.path.realpath(getattr(sys.modules[name], "__file__", None) or "")
+    loaded = os.path.realpath(getattr(sys.modules[name], "__file__", None) or "")
     for file in (
         os.path.join(place, end) for place in places for end in (f"{name}.py", os.path.join(name, "__init__.py"))
     ):
-        if os.path.isfile(file) and os.path.realpath(file) != there:
+        if os.path.isfile(file) and os.path.realpath(file) != loaded:
             raise UserError(
                 f"{wanted_by}: Python has a module {name!r} of its own, which hides {file}; rename the file"
             )

@@ -63,15 +63,15 @@ class RemoteAgents:
     """
 
     def __init__(self, config: Config, agents: int, state_shape: tuple[int, ...], state_dtype: str, num_actions: int):
-        own = config.replace(
+        actor_config = config.replace(
             num_agents=agents, max_training_queue=agents * config.segments_per_agent, adjustment="off", remote_agents=0
         )
-        self._memory = RolloutBuffers(own, state_shape, state_dtype, num_actions)
+        self._memory = RolloutBuffers(actor_config, state_shape, state_dtype, num_actions)
         self._segments = _Sent(INDEX)
         self._episodes = _Sent(EPISODE)
         nowhere, _ = connection.Pipe()
         queues = AgentQueues(_Sent(INDEX), self._segments, self._episodes, nowhere)
-        self._process = AgentRunner(0, own, self._memory, queues, TrainingAgent)
+        self._process = AgentRunner(0, actor_config, self._memory, queues, TrainingAgent)
 
     def step(self, orders: Orders) -> Outcome:
         """Resume the agents that `orders` concern, each until it needs another prediction or slot."""

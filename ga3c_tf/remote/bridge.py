@@ -60,13 +60,13 @@ class Bridge:
         """
         memory = self._memory
         number = self._number
-        kept = np.empty(0, INDEX)
+        pending = np.empty(0, INDEX)
         while (records := np.frombuffer(os.read(answers.fileno(), 4096), INDEX)).size:
-            records = np.concatenate([kept, records])
+            records = np.concatenate([pending, records])
             if not self._lets_somebody_go_on(records):
-                kept = records
+                pending = records
                 continue
-            kept = kept[:0]
+            pending = pending[:0]
             began = time.monotonic()
             memory.busy_since[number] = began
             outcome = self._call(self._orders(records))
@@ -91,9 +91,9 @@ class Bridge:
         predicted = numbers[kinds == 0]
         added = numbers[kinds == ADDED]
         self._asked[predicted] = False
-        own = numbers - np.where(kinds == RELEASED, self._first_slot, first).astype(INDEX)
+        local_numbers = numbers - np.where(kinds == RELEASED, self._first_slot, first).astype(INDEX)
         return Orders(
-            own | kinds,
+            local_numbers | kinds,
             memory.policy[predicted],
             memory.value[predicted],
             memory.version[predicted],

@@ -77,7 +77,7 @@ def check_room(address: str, actors: int) -> None:
     if sum(map(int, cpus)) < actors:
         raise UserError(
             f"the remote agents want {actors} CPUs, one for every --agents-per-actor of them, and the machines of the "
-            f"cluster have {', '.join(f'{each:g}' for each in cpus) or 'none'}"
+            f"cluster have {', '.join(f'{count:g}' for count in cpus) or 'none'}"
         )
 
 
@@ -99,11 +99,13 @@ def _cpus(address: str) -> list[float]:
     ]
     for node, version in zip(nodes, versions, strict=True):
         try:
-            found = ray.get(version, timeout=START_SECONDS)
+            node_version = ray.get(version, timeout=START_SECONDS)
         except Exception as error:  # whatever keeps it from importing this package
-            found = f"none that works ({type(error).__name__})"
-        if found != ga3c_tf.__version__:
-            raise UserError(f"{node['NodeManagerAddress']} has ga3c_tf {found}; here it is {ga3c_tf.__version__}")
+            node_version = f"none that works ({type(error).__name__})"
+        if node_version != ga3c_tf.__version__:
+            raise UserError(
+                f"{node['NodeManagerAddress']} has ga3c_tf {node_version}; here it is {ga3c_tf.__version__}"
+            )
     return [node["Resources"]["CPU"] for node in nodes]
 
 
@@ -131,7 +133,7 @@ def environment_of_processes() -> dict[str, str]:
     """
     installed = [*(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")), *site.getsitepackages()]
     here = os.getcwd()
-    ours = str(Path(ga3c_tf.__file__).parents[1])  # a checkout, which may be the current folder
+    checkout = str(Path(ga3c_tf.__file__).parents[1])  # it may be the current folder
     places = [path for path in sys.path if os.path.isabs(path) and os.path.exists(path) and path != here]
-    places = [path for path in (ours, *places) if not any(Path(path).is_relative_to(each) for each in installed)]
+    places = [path for path in (checkout, *places) if not any(Path(path).is_relative_to(root) for root in installed)]
     return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(places)), PLACES: here}

@@ -124,14 +124,14 @@ class Checkpoints:
         """
         which = _checked(which)
         try:
-            there = self.steps()
+            steps = self.steps()
         except OSError as error:
             raise UserError(f"{self._folder} cannot be read now: {_reason(error)}; nothing has been changed") from error
-        if not there:
+        if not steps:
             raise UserError(
                 f"{self._folder.parent} has no checkpoint: its training has just begun, or the first could not be saved"
             )
-        for step in self._in_order(which, there):
+        for step in self._in_order(which, steps):
             try:
                 return self._read(step)
             except UserError:
@@ -139,25 +139,25 @@ class Checkpoints:
             except Exception as error:
                 reason = self._note_damage(step, error)
                 if isinstance(which, int):
-                    raise UserError(f"{reason}; there are {', '.join(map(str, there))}") from None
+                    raise UserError(f"{reason}; there are {', '.join(map(str, steps))}") from None
                 self._warn(f"{reason}; trying the one before it")
         raise UserError(f"every checkpoint in {self._folder} is damaged")
 
-    def _in_order(self, which: str | int, there: list[int]) -> list[int]:
+    def _in_order(self, which: str | int, steps: list[int]) -> list[int]:
         """Return the agent steps of the checkpoints that `restore` tries, in the order of the attempts.
 
         Args:
             which: 'latest', 'best' or the agent steps of a checkpoint.
-            there: agent steps of all checkpoints, in ascending order.
+            steps: agent steps of all checkpoints, in ascending order.
 
         Raises:
             UserError: there is no such checkpoint.
         """
         if isinstance(which, int):
-            if which not in there:
-                raise UserError(f"no checkpoint at {which} agent steps; there are {', '.join(map(str, there))}")
+            if which not in steps:
+                raise UserError(f"no checkpoint at {which} agent steps; there are {', '.join(map(str, steps))}")
             return [which]
-        newest_first = there[::-1]
+        newest_first = steps[::-1]
         best = self.best() if which == "best" else None
         if best is None:
             return newest_first
@@ -195,17 +195,17 @@ class Checkpoints:
             return self._read_from(step, f"{plain}/{FILE}")
 
     def _read_from(self, step: int, prefix: str) -> dict:
-        there = {
+        stored = {
             name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE"): shape
             for name, shape in tf.train.list_variables(prefix)
             if name.startswith(tuple(f"{group}/" for group in self._groups))
         }
         here = {name: variable.shape.as_list() for name, variable in self._variables.items()}
-        if there != here:
-            name = next(name for name in {**here, **there} if here.get(name) != there.get(name))
+        if stored != here:
+            name = next(name for name in {**here, **stored} if here.get(name) != stored.get(name))
             raise UserError(
                 f"{self._path(step)} is of another network or environment: {name} is "
-                f"{there.get(name, 'missing')} in it and {here.get(name, 'missing')} here"
+                f"{stored.get(name, 'missing')} in it and {here.get(name, 'missing')} here"
             )
         self._checkpoint.read(prefix).assert_existing_objects_matched()
         return json.loads(self._counters.numpy())

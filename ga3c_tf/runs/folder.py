@@ -217,7 +217,7 @@ def read_sessions(path: Path) -> list[dict]:
     """Return the sessions in meta.json; an empty list if it is missing or damaged."""
     try:
         sessions = [dict(session) for session in json.loads((path / "meta.json").read_text())["sessions"]]
-        return sessions if all(isinstance(each.get("config_digests", []), list) for each in sessions) else []
+        return sessions if all(isinstance(session.get("config_digests", []), list) for session in sessions) else []
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
 

@@ -29,10 +29,10 @@ class Sums:
             numbers: int64 [n], the keys.
             amounts: [n], the amounts; 1 each by default.
         """
-        found = np.bincount(numbers, amounts)
-        if len(found) > len(self.values):
-            self.values = np.concatenate([self.values, np.zeros(len(found) - len(self.values))])
-        self.values[: len(found)] += found
+        sums = np.bincount(numbers, amounts)
+        if len(sums) > len(self.values):
+            self.values = np.concatenate([self.values, np.zeros(len(sums) - len(self.values))])
+        self.values[: len(sums)] += sums
 
     def padded(self, size: int) -> np.ndarray:
         """Return the sums of the keys 0 to `size` - 1, float64 [size]."""
@@ -155,9 +155,9 @@ class Stats:
             values: float64 [len(MEASURED)].
             states: number of states in the batch.
         """
-        known = np.isfinite(values)
-        self._measured[known] += values[known] * states
-        self._states_measured[known] += states
+        finite = np.isfinite(values)
+        self._measured[finite] += values[finite] * states
+        self._states_measured[finite] += states
 
     def _measured_means(self) -> dict[str, float]:
         """Return the means of the measured values over states; not-a-number where nothing was measured."""

@@ -58,10 +58,10 @@ class WandbTracker:
     Args:
         folder: the run folder, whose name becomes the name of the run.
         config: the settings.
-        known: id of the run from an earlier session, or None.
+        run_id: id of the run from an earlier session, or None.
     """
 
-    def __init__(self, folder: Path, config: Config, known: str | None):
+    def __init__(self, folder: Path, config: Config, run_id: str | None):
         import wandb
 
         online = wandb.setup().settings.mode not in ("offline", "dryrun", "disabled")
@@ -71,7 +71,7 @@ class WandbTracker:
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", PROJECT),
             name=folder.resolve().name,
-            id=known,
+            id=run_id,
             resume="allow",
             config=dataclasses.asdict(config),
             tags=[tag[:64] for tag in _tags(config).values()],  # longer tags are rejected
@@ -92,14 +92,14 @@ class MlflowTracker:
     Args:
         folder: the run folder, whose name becomes the name of the run.
         config: the settings.
-        known: id of the run from an earlier session, or None; a new run is begun if the store does not have it.
+        run_id: id of the run from an earlier session, or None; a new run is begun if the store does not have it.
     """
 
-    def __init__(self, folder: Path, config: Config, known: str | None):
+    def __init__(self, folder: Path, config: Config, run_id: str | None):
         from mlflow import MlflowClient
 
         self._client = MlflowClient()
-        self.id = known if known and self._has(known) else self._begin(folder, config)
+        self.id = run_id if run_id and self._has(run_id) else self._begin(folder, config)
         self._client.update_run(self.id, status="RUNNING")
 
     def _has(self, run: str) -> bool:
@@ -209,9 +209,9 @@ class Tracking:
         """Begin a run, or continue the run of an earlier session."""
         name = str(self._config.track)
         file = self._folder / FILE
-        known = json.loads(file.read_text()) if file.exists() else {}
-        tracker = TRACKERS[name](self._folder, self._config, known.get(name))
-        write_aside(file, json.dumps(known | {name: tracker.id}))
+        run_ids = json.loads(file.read_text()) if file.exists() else {}
+        tracker = TRACKERS[name](self._folder, self._config, run_ids.get(name))
+        write_aside(file, json.dumps(run_ids | {name: tracker.id}))
         return tracker
 
 

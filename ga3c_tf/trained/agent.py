@@ -114,10 +114,10 @@ class Agent:
         _check_range("seed", seed, 0)
         _check_range("max_episode_steps", max_episode_steps, 1)
         self._trained.seed_actions(seed)
-        found = summary(self._trained, evaluate(self._trained, episodes, seed, max_episode_steps), self._greedy, seed)
-        ends = found["interval_95"]
+        result = summary(self._trained, evaluate(self._trained, episodes, seed, max_episode_steps), self._greedy, seed)
+        ends = result["interval_95"]
         interval = (ends[0], ends[1]) if ends else None
-        return Scores(found["mean"], found["std"], found["median"], interval, found["scores"], found["protocol"])
+        return Scores(result["mean"], result["std"], result["median"], interval, result["scores"], result["protocol"])
 
     def record(self, file: str | Path, episodes: int = 1, seed: int = 0) -> list[float]:
         """Write a video of whole episodes and return their raw scores.

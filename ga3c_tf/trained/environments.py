@@ -56,9 +56,9 @@ class EvaluationProcesses:
         self._pipes: list[connection.Connection] = []
         try:
             for number, first in enumerate(seeds):
-                here, there = connection.Pipe()
-                self._pipes.append(here)
-                self._processes.start(number, run_environment, config, most_steps, seed, number, first, pipe=there)
+                parent_pipe, child_pipe = connection.Pipe()
+                self._pipes.append(parent_pipe)
+                self._processes.start(number, run_environment, config, most_steps, seed, number, first, pipe=child_pipe)
         except BaseException:
             self.kill()
             raise

@@ -47,9 +47,9 @@ def check_export(file: Path, form: str) -> None:
         raise UserError(f"{file} does not end in {SUFFIXES[form]}, as a file of the format {form} does{hint}")
     if not file.parent.is_dir():
         raise UserError(f"cannot write {file}: {file.parent} is not a folder")
-    for each in (file, metadata_of(file)):
-        if os.path.lexists(each):
-            raise UserError(f"{each} exists; name another file to write to, or remove it")
+    for path in (file, metadata_of(file)):
+        if os.path.lexists(path):
+            raise UserError(f"{path} exists; name another file to write to, or remove it")
     if form == "savedmodel" and any(character in str(file.absolute()) for character in "[\\"):
         raise UserError(
             f"cannot write {file}: TensorFlow cannot load a SavedModel whose path has [ or \\; name another --output"

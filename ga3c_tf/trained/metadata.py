@@ -84,8 +84,8 @@ def _action_meanings(environment: gymnasium.Env, count: int) -> list[str]:
         names = list(environment.get_wrapper_attr("get_action_meanings")())
     except AttributeError:
         names = []
-    own = environment.env if isinstance(environment, gymnasium.Wrapper) else environment
-    first = int(getattr(own.action_space, "start", 0))
+    inner = environment.env if isinstance(environment, gymnasium.Wrapper) else environment
+    first = int(getattr(inner.action_space, "start", 0))
     return names if len(names) == count else [str(first + action) for action in range(count)]
 
 

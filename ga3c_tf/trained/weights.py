@@ -75,12 +75,12 @@ def check_free(folder: Path) -> None:
     try:
         with contextlib.suppress(FileNotFoundError):
             os.lstat(folder)
-        there = [path.name for path in folder.iterdir()] if os.path.isdir(folder) else []
+        names = [path.name for path in folder.iterdir()] if os.path.isdir(folder) else []
         if not os.path.islink(folder):
             check_writable(folder)
     except OSError as error:
         raise UserError(f"cannot write to {folder}: {error.strerror}") from None
-    if os.path.islink(folder) or (there and (not {FILE, SAFETENSORS} & {*there} or "checkpoints" in there)):
+    if os.path.islink(folder) or (names and (not {FILE, SAFETENSORS} & {*names} or "checkpoints" in names)):
         raise UserError(f"{folder} has something else in it; name a new folder for the weights")
 
 
@@ -115,8 +115,8 @@ def save_weights(folder: Path, content: bytes, config_json: str, score: dict, na
         folder.mkdir(parents=True, exist_ok=True)
         contents = {name: content, "config.json": config_json.encode(), SCORE: score_json.encode()}
         with contextlib.ExitStack() as stack:  # at its end, when all are written, they replace the existing files
-            for each, whole in contents.items():
-                stream = stack.enter_context(atomic_write(folder / each, "wb"))
+            for file_name, whole in contents.items():
+                stream = stack.enter_context(atomic_write(folder / file_name, "wb"))
                 stream.write(whole)
                 stream.flush()
         for earlier in {FILE, SAFETENSORS} - {name}:
@@ -136,10 +136,10 @@ def check_same_scaling(folder: Path, config: Config) -> None:
     Raises:
         UserError: the scaling differs, and the text names the right option; or the folder is damaged.
     """
-    there = read_config(folder)
+    saved = read_config(folder)
     for name in ("normalize_images", "normalize_observations"):
-        if getattr(there, name) != getattr(config, name):
-            wanted, given = spelled(name, getattr(there, name)), spelled(name, getattr(config, name))
+        if getattr(saved, name) != getattr(config, name):
+            wanted, given = spelled(name, getattr(saved, name)), spelled(name, getattr(config, name))
             raise UserError(f"{folder} was trained with {wanted}, and this run has {given}; give {wanted}")
 
 
@@ -166,8 +166,10 @@ def load_weights(folder: Path, model: Model) -> int:
     expected = [array.shape for array in model.network.get_weights()]
     if shapes != expected:
         pairs = itertools.zip_longest(shapes, expected, fillvalue="missing")
-        number, (theirs, ours) = next((number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1])
-        raise UserError(f"{file} is of another network: the shape of its array {number} is {theirs}, and here {ours}")
+        number, (stored, current) = next((number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1])
+        raise UserError(
+            f"{file} is of another network: the shape of its array {number} is {stored}, and here {current}"
+        )
     model.network.set_weights(arrays)
     return agent_steps
 

@@ -72,11 +72,11 @@ def read(windows: Sequence[Window]) -> Reading:
     """
     rates = np.sort([window.samples / window.seconds for window in windows])
     cut = int(CUT * len(rates))
-    kept = rates[cut : len(rates) - cut]
-    if len(kept) < 2:
-        return Reading(float(kept.mean()), math.nan)
-    deviation = np.clip(rates, kept[0], kept[-1]).std(ddof=1)
-    return Reading(float(kept.mean()), float(deviation * math.sqrt(len(rates)) / len(kept)))
+    trimmed = rates[cut : len(rates) - cut]
+    if len(trimmed) < 2:
+        return Reading(float(trimmed.mean()), math.nan)
+    deviation = np.clip(rates, trimmed[0], trimmed[-1]).std(ddof=1)
+    return Reading(float(trimmed.mean()), float(deviation * math.sqrt(len(rates)) / len(trimmed)))
 
 
 def noise_between(one: Reading, other: Reading) -> float:

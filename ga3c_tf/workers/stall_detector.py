@@ -30,14 +30,14 @@ class StallDetector:
             counters: by stage, a count that rises while the stage makes progress.
         """
         now = self._clock()
-        found = {}
+        stalled = {}
         passed = min(now - self._looked, 1.0)
         self._looked = now
         for name, count in counters.items():
-            before, stood, told = self._seen.get(name, (None, 0.0, 0.0))
-            stood, told = (stood + passed, told) if count == before else (0.0, 0.0)
-            if stood - told >= STALL_SECONDS:
-                told = stood
-                found[name] = stood
-            self._seen[name] = count, stood, told
-        return found
+            before, stood, reported = self._seen.get(name, (None, 0.0, 0.0))
+            stood, reported = (stood + passed, reported) if count == before else (0.0, 0.0)
+            if stood - reported >= STALL_SECONDS:
+                reported = stood
+                stalled[name] = stood
+            self._seen[name] = count, stood, reported
+        return stalled

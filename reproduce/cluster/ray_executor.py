@@ -108,9 +108,9 @@ class RayExecutor:
     @contextlib.contextmanager
     def _cluster(self) -> Iterator[None]:
         """Connect to the cluster for the duration of the block."""
-        own = {"num_cpus": usable_cores(), "include_dashboard": False} if self._address == LOCAL else {}
+        options = {"num_cpus": usable_cores(), "include_dashboard": False} if self._address == LOCAL else {}
         ray._private.worker.print_to_stdstream = lambda *given, **named: None  # else a dead node's log is printed
-        connect(self._address, **own)
+        connect(self._address, **options)
         try:
             yield
         finally:
@@ -135,13 +135,13 @@ class RayExecutor:
 
     def _follow(self, scheduler: ray.actor.ActorHandle, command: str, names: list[str]) -> None:
         """Report the progress of the runs until none is waiting or running."""
-        told = 0
+        reported = 0
         tell_at = time.monotonic() + PROGRESS_SECONDS
         while True:
-            news: News = _answer(scheduler.news.remote(told, command))
+            news: News = _answer(scheduler.news.remote(reported, command))
             for line in news.lines:
                 self._say(line)
-            told += len(news.lines)
+            reported += len(news.lines)
             if news.fault:
                 _answer(scheduler.stop.remote(command))
                 raise UserError(news.fault)
@@ -191,11 +191,11 @@ def jobs_for(
     """
     wanted = [_gpus(spec, gpus, nodes) for spec in specs]
     most = [
-        max((int(node.get("CPU", 0)) for node in nodes if node.get("GPU", 0) >= each), default=0) for each in wanted
+        max((int(node.get("CPU", 0)) for node in nodes if node.get("GPU", 0) >= need), default=0) for need in wanted
     ]
     agents = max((spec.config.most_agents for spec in specs), default=0)
     cores = cpus or max(1, min([agents // AGENTS_PER_CPU, *most]))
-    jobs = [Job(spec, cores, each) for spec, each in zip(specs, wanted, strict=True)]
+    jobs = [Job(spec, cores, need) for spec, need in zip(specs, wanted, strict=True)]
     for job, limit in zip(jobs, most, strict=True):
         if cores > limit:
             largest = max(nodes, key=lambda node: (node.get("GPU", 0) if job.gpus else 0, node.get("CPU", 0)))

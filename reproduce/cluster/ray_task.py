@@ -67,8 +67,10 @@ class Progress(NamedTuple):
     score: float | None = None
 
     def __str__(self) -> str:
-        score = "" if self.score is None else f", score {self.score:.4g}"
-        return f"{self.share:.0%}, {self.agent_steps} agent steps{score}"
+        text = f"{self.share:.0%}, {self.agent_steps} agent steps"
+        if self.score is None:
+            return text
+        return f"{text}, score {self.score:.4g}"
 
 
 def attempt(

@@ -113,7 +113,8 @@ class Scheduler:
         for name, commands in self._wanted_by.items():
             if command in commands:
                 commands.remove(command)
-                unwanted += [] if commands else [name]
+                if not commands:
+                    unwanted.append(name)
         for name in unwanted:
             if name in self._tries:
                 ray.cancel(self._tries[name])
@@ -204,7 +205,7 @@ class Scheduler:
         """Stop the runs of silent commands; end this actor when it has no runs and no command asks for news."""
         while self._tasks or time.monotonic() < self._asked + LINGER_SECONDS:
             await asyncio.sleep(1)
-            for command in [each for each, at in self._heard.items() if at < time.monotonic() - SILENT_SECONDS]:
+            for command in [command for command, at in self._heard.items() if at < time.monotonic() - SILENT_SECONDS]:
                 await self.stop(command)
         ray.kill(ray.get_runtime_context().current_actor)
 

@@ -105,13 +105,13 @@ class Mirror:
         self._log = f"logs/{run_id}.txt"
         self._result = f"{self._run}/{RUN_FILE}"
         self._holder = f"logs/{run_id}.holder"
-        self._own: bytes | None = None
+        self._token: bytes | None = None
         self._stored: dict[str, Stamp] = {}
 
     def take(self) -> None:
         """Claim the run for this object. An earlier try on a node that was wrongly thought dead then stores nothing."""
-        self._own = uuid.uuid4().hex.encode()
-        self._storage.write([(self._holder, self._own)])
+        self._token = uuid.uuid4().hex.encode()
+        self._storage.write([(self._holder, self._token)])
 
     def pull(self) -> None:
         """Replace the files on this machine by the stored ones, if any; run.json is last, since it marks the end."""
@@ -138,7 +138,7 @@ class Mirror:
             OSError: the storage cannot be written; the next call tries again.
             TakenOver: another try has claimed the run since `take`; nothing is stored.
         """
-        if self._own is not None and self._storage.read(self._holder) != self._own:
+        if self._token is not None and self._storage.read(self._holder) != self._token:
             raise TakenOver("another try of this run has taken over")
         stamps: dict[str, Stamp] = {}
         checkpoints = [sorted(map(self._name, folder.glob("*"))) for folder in self.checkpoints().values()]

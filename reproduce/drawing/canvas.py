@@ -96,11 +96,11 @@ def legend_above(figure, handles: dict, columns: int) -> None:
 
 def handles(axes) -> dict:
     """Return the legend handle of each label on these axes; the first one if several axes use the label."""
-    found: dict[str, Any] = {}
+    by_label: dict[str, Any] = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    return found
+            by_label.setdefault(label, handle)
+    return by_label
 
 
 def short_number(value: float) -> str:

@@ -46,8 +46,8 @@ def lag_picture(rates: dict[str, dict[str, list[RecordedRun]]], random: float | 
     runs_of = {name: [run for curves in rates.values() for run in curves.get(name, [])] for name in settings}
     for place, (name, runs) in enumerate(runs_of.items()):
         rows = [(run, run.metrics["time_s"] > 0.1 * run.metrics["time_s"][-1]) for run in runs]
-        means = np.concatenate([np.empty(0), *(run.metrics["policy_lag_mean"][kept] for run, kept in rows)])
-        tails = np.concatenate([np.empty(0), *(run.metrics["policy_lag_p95"][kept] for run, kept in rows)])
+        means = np.concatenate([np.empty(0), *(run.metrics["policy_lag_mean"][late] for run, late in rows)])
+        tails = np.concatenate([np.empty(0), *(run.metrics["policy_lag_p95"][late] for run, late in rows)])
         means = means[np.isfinite(means)]
         tails = tails[np.isfinite(tails)]
         if len(means):
@@ -79,10 +79,10 @@ def scores_by_lag(lines: dict[str, dict[str, list[float]]], random: float | None
     settings = list(next(iter(lines.values())))
     for number, (name, by_setting) in enumerate(lines.items()):
         color = COLORS[number % len(COLORS)]
-        known = [(place, by_setting[setting]) for place, setting in enumerate(settings) if by_setting[setting]]
-        places = [place + OFFSET * (number - len(lines) / 2) for place, _ in known]
-        axis.plot(places, [np.mean(seeds) for _, seeds in known], MARKERS[number], color=color, label=name)
-        for place, (_, seeds) in zip(places, known, strict=True):
+        measured = [(place, by_setting[setting]) for place, setting in enumerate(settings) if by_setting[setting]]
+        places = [place + OFFSET * (number - len(lines) / 2) for place, _ in measured]
+        axis.plot(places, [np.mean(seeds) for _, seeds in measured], MARKERS[number], color=color, label=name)
+        for place, (_, seeds) in zip(places, measured, strict=True):
             axis.vlines(place, min(seeds), max(seeds), color=color, linewidth=0.8)
     draw_random_policy([axis], random)
     axis.set_xticks(range(len(settings)), settings)
@@ -94,7 +94,7 @@ def scores_by_lag(lines: dict[str, dict[str, list[float]]], random: float | None
     save(figure, stem)
 
 
-def boundaries(points: dict[str, dict[tuple[int, float], list[tuple[int, float]]]], kept: float, stem: Path) -> None:
+def boundaries(points: dict[str, dict[tuple[int, float], list[tuple[int, float]]]], limit: float, stem: Path) -> None:
     """Draw the share of the gain against learning rate times lag, a row for each optimizer.
 
     The first column has the lag in updates, the second one in states. Lines join the means over the seeds. If the lines
@@ -103,7 +103,7 @@ def boundaries(points: dict[str, dict[tuple[int, float], list[tuple[int, float]]
     Args:
         points: lag in updates and share of the gain of each run, by optimizer and by batch size (states) and learning
             rate.
-        kept: share of the gain below which learning counts as stopped.
+        limit: share of the gain below which learning counts as stopped.
         stem: path of the picture files, without the suffix.
     """
     figure, axes = canvas(len(points), 2, 0.9 + 1.5 * len(points), sharey=True)
@@ -118,7 +118,7 @@ def boundaries(points: dict[str, dict[tuple[int, float], list[tuple[int, float]]
                 axis.plot(rate * distinct * states, np.clip(means, *SHOWN), color=COLORS[number], linewidth=0.8)
         row[0].set_ylabel(f"{optimizer}\nshare of the gain")
         for axis in row:
-            axis.axhline(kept, color="black", linewidth=0.5)
+            axis.axhline(limit, color="black", linewidth=0.5)
             axis.set_xscale("log")
             axis.set_ylim(SHOWN[0] - 0.05, SHOWN[1] + 0.05)
     axes[-1, 0].set_xlabel("learning rate x lag (updates)")

@@ -152,8 +152,8 @@ def _draw_adjustment(workers, rates, metrics, periods, color: str) -> None:
     """Draw the workers at each row of metrics.csv, and the rate of each period."""
     for name, style in (("agents", "-"), ("predictors", "--"), ("trainers", ":")):
         workers.step(metrics["time_s"] / 60, metrics[name], color=color, linestyle=style, linewidth=1, label=name)
-    kept = periods["accepted"] == 1
-    for chosen, fill, label in ((kept, color, "accepted"), (~kept, "none", "rejected")):
+    accepted = periods["accepted"] == 1
+    for chosen, fill, label in ((accepted, color, "accepted"), (~accepted, "none", "rejected")):
         if not chosen.any():
             continue
         minutes = periods["time_s"][chosen] / 60

@@ -52,23 +52,23 @@ def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], lis
         stem: path of the picture files, without the suffix.
     """
     figure, axes = canvas(3, 3, 3.9)
-    for axis, (name, marks, random, ours, sample) in zip(axes.flat, panels, strict=True):
+    for axis, (name, marks, random, scores, sample) in zip(axes.flat, panels, strict=True):
         for place, (method, value) in enumerate(marks.items()):
             if value is not None:
                 marker, color = MARKS[method]
                 axis.plot(place, value, marker, color=color, markerfacecolor="none", label=f"{method}, paper")
         if random:
             axis.plot(4, np.mean(random), MARKS["random"][0], color=NO_SYSTEM, label="random, ours")
-        known = [*random, *ours, *(value for value in marks.values() if value is not None)]
-        if ours:
+        shown = [*random, *scores, *(value for value in marks.values() if value is not None)]
+        if scores:
             color = LOOKS["ga3c"].color
             if len(sample) > 1:
                 low, high = mean_interval(sample)
-                known.append(low)
+                shown.append(low)
                 axis.vlines(5, low, high, color=color, linewidth=2, alpha=0.5)
-            axis.plot([5] * len(ours), ours, "_", color=color, markersize=6, label="GA3C, ours (seeds; bar: 95 %)")
+            axis.plot([5] * len(scores), scores, "_", color=color, markersize=6, label="GA3C, ours (seeds; bar: 95 %)")
         axis.set_title(name)
-        if min(known, default=0.0) > 0:
+        if min(shown, default=0.0) > 0:
             axis.set_yscale("log")
             axis.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
             axis.minorticks_off()
@@ -193,5 +193,5 @@ def color_of(label: str, number: int, labels: Iterable[str]) -> str:
 
 def _settled(curve: Columns) -> Columns:
     """Return the part of a curve whose rolling score is the mean of ten or more episodes, or all of it if none is."""
-    kept = curve["episodes"] >= 10
-    return {name: values[kept] for name, values in curve.items()} if kept.any() else curve
+    enough = curve["episodes"] >= 10
+    return {name: values[enough] for name, values in curve.items()} if enough.any() else curve

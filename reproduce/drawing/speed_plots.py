@@ -43,9 +43,9 @@ def speed_points(groups: Sequence[tuple[str, dict[str, list[float]], list[float]
                 label = short_number(float(f"{mean:.2g}"))
                 aside: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 5, "rotation": 90}
                 axis.annotate(label, (x, most), (0, 3.5), textcoords="offset points", **aside)
-    for place, (_, _, ours, papers) in enumerate(groups):
-        if ours:
-            _marked(ratio, place, ours, "o", "ours, this machine")
+    for place, (_, _, ratios, papers) in enumerate(groups):
+        if ratios:
+            _marked(ratio, place, ratios, "o", "ours, this machine")
         if papers is not None:
             _marked(ratio, place, [papers], "D", "paper, GPU (system I)", markerfacecolor="none")
     ratio.set_yscale("log")
@@ -62,10 +62,10 @@ def speed_points(groups: Sequence[tuple[str, dict[str, list[float]], list[float]
     axis.set_ylabel("PPS (predictions/s), ours\n(lines: range of seeds)")
     axis.set_xlim(-0.6, len(groups) - 0.4)
     _name_networks(axis, [name for name, *_ in groups])
-    for each in (ratio, axis):
-        labelled = handles([each])
+    for panel in (ratio, axis):
+        labelled = handles([panel])
         if labelled:
-            each.legend(labelled.values(), labelled.keys(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+            panel.legend(labelled.values(), labelled.keys(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     save(figure, stem)
 
 
@@ -130,9 +130,9 @@ def _tps_panel(axis, tps: Mapping[Any, float], labelled: int) -> None:
     agents = sorted({setting[0] for setting in tps})
     top = 1.05
     for place, number in enumerate(agents):
-        order = sorted((each for each in tps if each[0] == number), key=lambda each: -tps[each])
-        axis.plot([place] * len(order), [tps[each] / best for each in order], ".", color="#999999")
-        heights = _apart([tps[each] / best for each in order[:labelled]], 0.07 * top)
+        order = sorted((setting for setting in tps if setting[0] == number), key=lambda setting: -tps[setting])
+        axis.plot([place] * len(order), [tps[setting] / best for setting in order], ".", color="#999999")
+        heights = _apart([tps[setting] / best for setting in order[:labelled]], 0.07 * top)
         for setting, height in zip(order, heights, strict=False):
             axis.plot(place, tps[setting] / best, "o", color=COLORS[0], markersize=4)
             axis.annotate(
@@ -169,10 +169,10 @@ def against_speed(rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[s
     for row, (title, speed) in zip(axes, rows.items(), strict=False):
         for axis, (name, values) in zip(row, quantities.items(), strict=True):
             for number, count in enumerate(agents):
-                settings = [each for each in speed if each[0] == count and each in values]
+                settings = [setting for setting in speed if setting[0] == count and setting in values]
                 axis.plot(
-                    [speed[each] for each in settings],
-                    [values[each] for each in settings],
+                    [speed[setting] for setting in settings],
+                    [values[setting] for setting in settings],
                     "os^Dv"[number % 5],
                     color=COLORS[number % len(COLORS)],
                     markersize=3,
@@ -198,7 +198,7 @@ def adjustment_courses(runs: list[RecordedRun], stem: Path) -> None:
         for run in [run for run in runs if run.spec.game == game]:
             rows = run.adjustment
             metrics = run.metrics
-            kept = rows["accepted"] == 1
+            accepted = rows["accepted"] == 1
             names = (("agents", "$N_A$"), ("predictors", "$N_P$"), ("trainers", "$N_T$"))
             for number, (name, words) in enumerate(names):
                 style: dict[str, Any] = {
@@ -206,12 +206,12 @@ def adjustment_courses(runs: list[RecordedRun], stem: Path) -> None:
                     "linestyle": ("-", "--", ":")[number],
                     "label": words,
                 }
-                times = np.append(rows["time_s"][kept], metrics["time_s"][-1:] if kept.any() else [])
-                counts = rows[name][kept]
+                times = np.append(rows["time_s"][accepted], metrics["time_s"][-1:] if accepted.any() else [])
+                counts = rows[name][accepted]
                 workers.step(times / 60, np.append(counts, counts[-1:]), where="post", **style)
             rates.plot(metrics["time_s"] / 60, metrics["tps"], color="#AAAAAA", linewidth=0.7, label="TPS")
-            if kept.any():
-                ends = rows["time_s"][kept]
+            if accepted.any():
+                ends = rows["time_s"][accepted]
                 seconds = run.spec.config.adjustment_seconds
                 times, updates = (np.insert(metrics[name], 0, 0.0) for name in ("time_s", "updates"))
                 after, before = (np.interp(at, times, updates) for at in (ends, ends - seconds))

@@ -158,7 +158,7 @@ class Figure:
         values: dict[str, set] = {}
         for spec in specs:
             values.setdefault(spec.game, set()).add(spec.given.get(name))
-        return any(len(each) > 1 for each in values.values())
+        return any(len(distinct) > 1 for distinct in values.values())
 
     def section(self, results: Results) -> list[str]:
         """Return the claims and details as lines of Markdown."""
@@ -179,16 +179,21 @@ class Figure:
         parts = self.parts(results)
         lines = []
         for game, part in parts.items():
-            lines += [*([f"**{game}**", ""] if len(games) > 1 else []), *self.section(part), ""]
+            if len(games) > 1:
+                lines += [f"**{game}**", ""]
+            lines += [*self.section(part), ""]
         without = [game for game in games if game not in parts]
-        return [*lines, *([f"Not run: {', '.join(without)}.", ""] if without else [])]
+        if without:
+            lines += [f"Not run: {', '.join(without)}.", ""]
+        return lines
 
     def plots(self, results: Results, stem: Path) -> None:
         """Draw the picture of the figure, or one of each game if the figure is made by game."""
         for game, part in self.parts(results).items():
-            self.plot(
-                part, stem.with_name(f"{stem.name}-{as_file_name(game).replace('_', '-')}") if self.by_game else stem
-            )
+            path = stem
+            if self.by_game:
+                path = stem.with_name(f"{stem.name}-{as_file_name(game).replace('_', '-')}")
+            self.plot(part, path)
 
     def parts(self, results: Results) -> dict[str, Results]:
         """Return the results for claims, details and plot, by game; under an empty name if not made by game."""
@@ -204,7 +209,7 @@ class Figure:
 
     def _records_of(self, run: RecordedRun) -> list[Record]:
         if run.finished:
-            return [self._record(run, each) for each in self.measures(run)]
+            return [self._record(run, measure) for measure in self.measures(run)]
         metric, unit = self.main
         return [self._record(run, Measure(metric, float("nan"), unit, "", run.status_text))]
 
@@ -238,10 +243,10 @@ class Figure:
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """Group items, such as runs, by the value of `key`, in the order in which the values first appear."""
-    found: dict[Key, list[Item]] = {}
+    groups: dict[Key, list[Item]] = {}
     for item in items:
-        found.setdefault(key(item), []).append(item)
-    return found
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def planned(groups: Mapping[Key, list[RecordedRun]]) -> dict[Key, list[RecordedRun]]:
@@ -251,12 +256,16 @@ def planned(groups: Mapping[Key, list[RecordedRun]]) -> dict[Key, list[RecordedR
 
 def once_ended(finding: Finding, runs: Iterable[RecordedRun]) -> Finding:
     """Return the finding, or 'runs missing' with the same numbers if one of the runs has not ended."""
-    return finding if all(run.ended for run in runs) else Finding(RUNS_MISSING, finding.because)
+    if all(run.ended for run in runs):
+        return finding
+    return Finding(RUNS_MISSING, finding.because)
 
 
 def on_one_machine(finding: Finding, runs: Iterable[RecordedRun]) -> Finding:
     """Return the finding, or 'several machines' with the same numbers if a seed has runs on more than one machine."""
-    return finding if seeds_have_one_machine(runs) else Finding(SEVERAL_MACHINES, finding.because)
+    if seeds_have_one_machine(runs):
+        return finding
+    return Finding(SEVERAL_MACHINES, finding.because)
 
 
 def fair_to_a3c(finding: Finding, runs: Sequence[RecordedRun]) -> Finding:
@@ -272,7 +281,9 @@ def fair_to_a3c(finding: Finding, runs: Sequence[RecordedRun]) -> Finding:
         return finding
     if a3c_has_few_agents(runs):
         return Finding(FEW_AGENTS, finding.because)
-    return Finding(BUSY_MACHINE, finding.because) if a3c_lacked_processor(runs) else finding
+    if a3c_lacked_processor(runs):
+        return Finding(BUSY_MACHINE, finding.because)
+    return finding
 
 
 def seeds_by_budget(

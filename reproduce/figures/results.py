@@ -39,16 +39,16 @@ class Results:
     @functools.cached_property
     def _statuses(self) -> dict[str, str]:
         """For each run id, the first status other than 'measured', or 'measured' if no record has another status."""
-        found: dict[str, str] = {}
+        statuses: dict[str, str] = {}
         for record in self.records:
-            if found.get(str(record.run_id), MEASURED) == MEASURED:
-                found[str(record.run_id)] = record.status
-        return found
+            if statuses.get(str(record.run_id), MEASURED) == MEASURED:
+                statuses[str(record.run_id)] = record.status
+        return statuses
 
     def of_game(self, game: str) -> Results:
         """Return the results of one game only."""
         runs = [run for run in self.runs if run.spec.game == game]
-        return dataclasses.replace(self, runs=runs, records=[each for each in self.records if each.game == game])
+        return dataclasses.replace(self, runs=runs, records=[record for record in self.records if record.game == game])
 
     def value(self, run: RecordedRun, metric: str) -> float | None:
         """Return the value of a metric of this run, or None if it has none."""
@@ -111,5 +111,7 @@ class Results:
             table: name of the table.
             cells: values of the record by column.
         """
-        found = (record for record in self.paper if record.table == table)
-        return next((each for each in found if all(getattr(each, name) == text for name, text in cells.items())), None)
+        for record in self.paper:
+            if record.table == table and all(getattr(record, name) == text for name, text in cells.items()):
+                return record
+        return None

@@ -42,7 +42,7 @@ def stratified_interquartile_mean(strata: Sequence[Sequence[float]], confidence:
 
 
 def probability_of_improvement(
-    ours: Sequence[Sequence[float]], others: Sequence[Sequence[float]], confidence: float = 0.95
+    scores_x: Sequence[Sequence[float]], scores_y: Sequence[Sequence[float]], confidence: float = 0.95
 ) -> tuple[float, ...]:
     """Return the probability that one of our runs scores more than one of the others; a tie counts as half.
 
@@ -51,38 +51,38 @@ def probability_of_improvement(
     the extreme percentiles of random resamples would depend on a few of them.
 
     Args:
-        ours: scores of our runs under each condition.
-        others: scores of the other runs, with the conditions in the same order.
+        scores_x: scores of our runs under each condition.
+        scores_y: scores of the other runs, with the conditions in the same order.
         confidence: confidence level of the interval.
 
     Returns:
         Probability, lower end and upper end; all are not-a-number if a group is empty or has a value that is.
     """
-    pairs = [(np.asarray(mine, float), np.asarray(theirs, float)) for mine, theirs in zip(ours, others, strict=True)]
+    pairs = [(np.asarray(x, float), np.asarray(y, float)) for x, y in zip(scores_x, scores_y, strict=True)]
     if not pairs or any(not len(group) or np.isnan(group).any() for pair in pairs for group in pair):
         return math.nan, math.nan, math.nan
-    steps = math.lcm(*(2 * len(mine) * len(theirs) for mine, theirs in pairs))  # steps * share is a whole number
-    point = float(np.mean([_wins(mine, theirs).mean() for mine, theirs in pairs]))
+    steps = math.lcm(*(2 * len(x) * len(y) for x, y in pairs))  # steps * share is a whole number
+    point = float(np.mean([_wins(x, y).mean() for x, y in pairs]))
     distribution = np.ones(1)
-    for seed, (mine, theirs) in enumerate(pairs):
-        distribution = np.convolve(distribution, _distribution(mine, theirs, steps, seed))
+    for seed, (x, y) in enumerate(pairs):
+        distribution = np.convolve(distribution, _distribution(x, y, steps, seed))
     reached = np.cumsum(distribution)
     edges = 0.5 * (1 - confidence), 0.5 * (1 + confidence)
     low, high = (np.searchsorted(reached, edge - ROUNDING) / (steps * len(pairs)) for edge in edges)
     return point, float(low), float(high)
 
 
-def _distribution(ours: np.ndarray, others: np.ndarray, steps: int, seed: int) -> np.ndarray:
+def _distribution(x: np.ndarray, y: np.ndarray, steps: int, seed: int) -> np.ndarray:
     """Return the bootstrap distribution of the share of pairs that our runs win.
 
     Returns:
         Probabilities of the shares 0, 1 / steps, ..., 1: [steps + 1].
     """
-    ours_drawn, ours_weights = _resamples(len(ours), 2 * seed)
-    others_drawn, others_weights = _resamples(len(others), 2 * seed + 1)
-    shares = ours_drawn @ _wins(ours, others) @ others_drawn.T / (len(ours) * len(others))
+    x_drawn, x_weights = _resamples(len(x), 2 * seed)
+    y_drawn, y_weights = _resamples(len(y), 2 * seed + 1)
+    shares = x_drawn @ _wins(x, y) @ y_drawn.T / (len(x) * len(y))
     places = np.rint(steps * shares).astype(int)
-    weights = np.outer(ours_weights, others_weights)
+    weights = np.outer(x_weights, y_weights)
     return np.bincount(places.ravel(), weights.ravel(), minlength=steps + 1)
 
 
@@ -95,14 +95,14 @@ def _resamples(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
         drawn = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=MOST_RESAMPLES)
         return drawn, np.full(MOST_RESAMPLES, 1 / MOST_RESAMPLES)
     places = itertools.combinations_with_replacement(range(count), count)
-    drawn = np.array([np.bincount(each, minlength=count) for each in places])
-    orders = [math.factorial(count) / math.prod(map(math.factorial, each)) for each in drawn.tolist()]
+    drawn = np.array([np.bincount(chosen, minlength=count) for chosen in places])
+    orders = [math.factorial(count) / math.prod(map(math.factorial, counts)) for counts in drawn.tolist()]
     return drawn, np.array(orders) / count**count
 
 
-def _wins(ours: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return 1 for each pair in which our value is greater, 0.5 for a tie and 0 otherwise: [ours, others]."""
-    return (ours[:, None] > others) + 0.5 * (ours[:, None] == others)
+def _wins(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return 1 for each pair in which the value of x is greater, 0.5 for a tie and 0 otherwise: [x, y]."""
+    return (x[:, None] > y) + 0.5 * (x[:, None] == y)
 
 
 def _resampled(values: Sequence[float], seed: int) -> np.ndarray:

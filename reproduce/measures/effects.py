@@ -42,20 +42,20 @@ class Effect(NamedTuple):
 NOTHING = Effect(math.nan, math.nan, math.nan, math.nan, 0)
 
 
-def paired_effect(ours: Mapping[Pair, float], others: Mapping[Pair, float], limit: float = 0.0) -> Effect:
+def paired_effect(values: Mapping[Pair, float], others: Mapping[Pair, float], limit: float = 0.0) -> Effect:
     """Compare two groups pair by pair.
 
     If the runs of a seed follow one another on one machine, the speed of the machine cancels in their difference.
 
     Args:
-        ours: value of each seed, or by another key that identifies the pairs.
+        values: value of each seed, or by another key that identifies the pairs.
         others: values of the other group, by the same keys; values without a partner are left out.
         limit: difference to test against.
 
     Returns:
-        The effect on `ours` minus `others`; `NOTHING` if there is no pair. Its numbers are not-a-number if a value is.
+        The effect on `values` minus `others`; `NOTHING` without a pair. Its numbers are not-a-number if a value is.
     """
-    differences = np.array([ours[pair] - others[pair] for pair in ours if pair in others])
+    differences = np.array([values[pair] - others[pair] for pair in values if pair in others])
     if not len(differences):
         return NOTHING
     low, high = student_interval(differences)
@@ -69,32 +69,32 @@ def paired_effect(ours: Mapping[Pair, float], others: Mapping[Pair, float], limi
     return Effect(float(np.mean(differences)), low, high, chance, len(differences), limit, freedom)
 
 
-def paired_ratio(ours: Mapping[Pair, float], others: Mapping[Pair, float], limit: float = 1.0) -> Effect:
+def paired_ratio(values: Mapping[Pair, float], others: Mapping[Pair, float], limit: float = 1.0) -> Effect:
     """Compare two groups of positive values pair by pair, by the natural logarithms of their ratios.
 
     Args:
-        ours: value of each pair.
+        values: value of each pair.
         others: values of the other group, by the same keys.
         limit: ratio to test against.
 
     Returns:
         The effect on the logarithms; its limit is a logarithm too.
     """
-    return paired_effect(_logarithms(ours), _logarithms(others), math.log(limit))
+    return paired_effect(_logarithms(values), _logarithms(others), math.log(limit))
 
 
 def _logarithms(values: Mapping[Pair, float]) -> dict[Pair, float]:
     return {pair: math.log(value) for pair, value in values.items()}
 
 
-def welch_effect(ours: Sequence[float], others: Sequence[float]) -> Effect:
+def welch_effect(values: Sequence[float], others: Sequence[float]) -> Effect:
     """Compare two groups by Welch's t test, for values that do not depend on the machine.
 
     Args:
-        ours: value of each seed.
+        values: value of each seed.
         others: value of each seed of the other group.
     """
-    return pooled_effect([(ours, others)])
+    return pooled_effect([(values, others)])
 
 
 def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limit: float = 0.0) -> Effect:
@@ -109,7 +109,7 @@ def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limi
     if not pairs or any(not len(group) for pair in pairs for group in pair):
         return NOTHING
     seeds = min(len(group) for pair in pairs for group in pair)
-    difference = float(np.mean([np.mean(ours) - np.mean(others) for ours, others in pairs]))
+    difference = float(np.mean([np.mean(values) - np.mean(others) for values, others in pairs]))
     if seeds < LEAST_SEEDS:
         return Effect(difference, math.nan, math.nan, math.nan, seeds, limit)
     groups = [group for pair in pairs for group in pair]
@@ -205,13 +205,13 @@ def _separation_test(
     difference equals the limit are left out. The p value is 1 if the mean difference equals the limit, or if a
     condition contradicts it.
     """
-    directions = [_sign(float(np.mean(ours) - np.mean(others)) - limit) for ours, others in pairs]
+    directions = [_sign(float(np.mean(values) - np.mean(others)) - limit) for values, others in pairs]
     overall = _sign(difference - limit)
     if overall == 0 or -overall in directions:
         return 1.0
     ways = [
-        math.comb(len(ours) + len(others), len(ours))
-        for (ours, others), direction in zip(pairs, directions, strict=True)
+        math.comb(len(values) + len(others), len(values))
+        for (values, others), direction in zip(pairs, directions, strict=True)
         if direction
     ]
     return min(1.0, 2 / math.prod(ways))

@@ -30,10 +30,10 @@ def holm(chances: Sequence[float]) -> list[float]:
     The probability that any true null hypothesis is rejected is then at most the significance level. Unknown p values
     count as comparisons too, so that a verdict does not change because other runs are added.
     """
-    known = [place for place, chance in enumerate(chances) if not math.isnan(chance)]
+    tested = [place for place, chance in enumerate(chances) if not math.isnan(chance)]
     corrected = [math.nan] * len(chances)
     largest = 0.0
-    for rank, place in enumerate(sorted(known, key=lambda place: chances[place])):
+    for rank, place in enumerate(sorted(tested, key=lambda place: chances[place])):
         largest = max(largest, min(1.0, chances[place] * (len(chances) - rank)))
         corrected[place] = largest
     return corrected
@@ -59,11 +59,11 @@ def judged(effects: Mapping[Key, Effect], describe: Callable[[Effect, float], st
         describe: `described`, or `described_ratio` for effects on logarithms.
     """
     corrected = holm([effect.chance for effect in effects.values()])
-    found = {}
+    findings = {}
     for (key, effect), chance in zip(effects.items(), corrected, strict=True):
         finding = finding_of(effect, chance, open_level(corrected), describe(effect, chance))
-        found[key] = finding if effect.seeds else Finding(RUNS_MISSING, finding.because)
-    return found
+        findings[key] = finding if effect.seeds else Finding(RUNS_MISSING, finding.because)
+    return findings
 
 
 def judged_together(
@@ -82,7 +82,7 @@ def judged_together(
     if not effects:
         return Finding(RUNS_MISSING, NOTHING_TO_COMPARE)
     verdicts = {name: effect_verdict(effect, corrected[name]) for name, effect in effects.items()}
-    verdict = next(each for each in (FAILS, FEW_SEEDS, NO_DIFFERENCE, HOLDS) if each in verdicts.values())
+    verdict = next(verdict for verdict in (FAILS, FEW_SEEDS, NO_DIFFERENCE, HOLDS) if verdict in verdicts.values())
     deciding = [name for name in effects if verdicts[name] == verdict]
     least = min(deciding, key=lambda name: effects[name].mean)
     because = f"{least}: {described_ratio(effects[least], corrected[least], of)}"
@@ -127,7 +127,7 @@ def _slowest(tests: Sequence[OpenTest | None]) -> OpenTest | None:
     One comparison below its limit is enough to decide, so the surest of those counts. Without one, all comparisons have
     to be above their limits, so the least sure counts.
     """
-    known = [test for test in tests if test is not None]
-    below = [test for test in known if test.distance < 0]
+    open_tests = [test for test in tests if test is not None]
+    below = [test for test in open_tests if test.distance < 0]
     surest = max(below, default=None, key=lambda test: -test.distance / test.error)
-    return surest or min(known, default=None, key=lambda test: test.distance / test.error)
+    return surest or min(open_tests, default=None, key=lambda test: test.distance / test.error)

@@ -112,7 +112,9 @@ def _text(value: str | float | None) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return repr(value) if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return repr(value)
+    return str(value)
 
 
 def _record(row: dict[str, str]) -> Record:
@@ -140,7 +142,9 @@ def _fault(cells: list[str], measured: bool) -> str | None:
         return "a cell has more than one line"
     if not _is_number(row["value"]):
         return f"value is {row['value']!r}; it must be a finite number or empty"
-    return _measured_fault(row) if measured else None
+    if measured:
+        return _measured_fault(row)
+    return None
 
 
 def _measured_fault(row: dict[str, str]) -> str | None:

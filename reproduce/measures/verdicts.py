@@ -75,20 +75,20 @@ class Claim(NamedTuple):
         text: the claim, as the pages state it.
         finding: what the runs found.
         rule: how the claim is judged, in a few words; empty if the text says enough.
-        own: whether the claim is a question of our own in a figure of the paper.
+        is_question: whether the claim is a question of our own in a figure of the paper.
         game: the only game that the claim is about; empty if it is about all games of the figure.
     """
 
     text: str
     finding: Finding
     rule: str = ""
-    own: bool = False
+    is_question: bool = False
     game: str = ""
 
     @property
     def stated(self) -> str:
         """The text, with a note if the claim is not the paper's."""
-        return f"{self.text} (not a claim of the paper)" if self.own else self.text
+        return f"{self.text} (not a claim of the paper)" if self.is_question else self.text
 
 
 def holds_if(condition: bool) -> str:
@@ -100,7 +100,9 @@ def interval_verdict(low: float, high: float, limit: float) -> str:
     """Return the verdict for an interval: supported above `limit`, not supported below it, undecided if around it."""
     if low > limit:
         return HOLDS
-    return FAILS if high < limit else NO_DIFFERENCE
+    if high < limit:
+        return FAILS
+    return NO_DIFFERENCE
 
 
 def score_verdict(
@@ -132,7 +134,9 @@ def score_verdict(
     low, high = mean_interval(seeds, confidence)
     if low >= limit:
         return "reproduced"
-    return short if high < limit else NO_DIFFERENCE
+    if high < limit:
+        return short
+    return NO_DIFFERENCE
 
 
 def share_lost(scores: Scores, steps: Scores, gain: float) -> float:

@@ -47,7 +47,7 @@ def _machines(hardware: set[str]) -> list[str]:
 
     A machine whose GPU only some runs used is named with its GPU.
     """
-    names = {each.removesuffix(f", {NO_GPU}") for each in hardware}
+    names = {machine.removesuffix(f", {NO_GPU}") for machine in hardware}
     cores: dict[str, set[int]] = {}
     for name in names:
         if not any(other.startswith(f"{name}, ") for other in names):

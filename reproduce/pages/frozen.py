@@ -83,7 +83,7 @@ def changes(name: str, claims: Iterable[Claim], runs: Iterable[RecordedRun]) -> 
     rule = _rule(name)
     if rule is None or not any(_began_before(rule, run) for run in runs if run.finished):
         return []
-    return [(claim, each) for claim in claims for each in CHANGES if each.is_about(name, claim)]
+    return [(claim, change) for claim in claims for change in CHANGES if change.is_about(name, claim)]
 
 
 def _rule(name: str) -> Frozen | None:

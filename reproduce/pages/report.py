@@ -152,7 +152,7 @@ def _begun(summary: Summary) -> list[tuple[Figure, list[Chapter]]]:
 def _quick(summary: Summary) -> dict[str, Any] | None:
     """Count the finished runs at the budget `quick` by algorithm, and name their numbers of cores; None without any."""
     results = [chapter.results for chapter in summary.chapters if chapter.budget == "quick"]
-    runs = {run.spec.id: run for each in results for run in each.runs if run.finished}
+    runs = {run.spec.id: run for figure_results in results for run in figure_results.runs if run.finished}
     systems = Counter(SYSTEMS[run.spec.system] for run in runs.values())
     cores = {int(session["cores"]) for run in runs.values() for session in run.sessions}
     return runs and {
@@ -168,7 +168,7 @@ def _unidentified(folder: ResultsFolder, summary: Summary) -> tuple[int, int]:
     results = [chapter.results for chapter in summary.chapters]
     for changes in folder.methods():
         results += [folder.results(figure, budget, changes=changes) for figure, budget, _ in summary.chapters]
-    runs = {run.spec.id: run.identified for each in results for run in each.runs if run.finished}
+    runs = {run.spec.id: run.identified for figure_results in results for run in figure_results.runs if run.finished}
     return sum(not identified for identified in runs.values()), len(runs)
 
 
@@ -196,12 +196,12 @@ def _blocks(folder: ResultsFolder, chapter: Chapter) -> list[dict[str, Any]]:
     title = f"{figure.name}, {budget} budget"
     blocks = [_block(folder, title, figure, paper, [], folder.pictures(figure, budget))]
     for changes in folder.methods():
-        own = folder.results(figure, budget, changes=changes)
-        if own.runs:
-            compared = comparison.section(figure, paper, own)
+        method_results = folder.results(figure, budget, changes=changes)
+        if method_results.runs:
+            compared = comparison.section(figure, paper, method_results)
             pictures = folder.pictures(figure, budget, changes)
-            method = described(own.runs[0].spec.changes)
-            blocks.append(_block(folder, f"{title}, {method}", figure, own, compared, pictures))
+            method = described(method_results.runs[0].spec.changes)
+            blocks.append(_block(folder, f"{title}, {method}", figure, method_results, compared, pictures))
     return blocks
 
 

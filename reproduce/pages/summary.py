@@ -160,8 +160,8 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
     changes = frozen.changes(name, claims, results.runs) if published else []
     decided_by_change = [claim.text for claim, change in changes if change.was_undecided]
     of_paper = not figure.paper.startswith(BEYOND)
-    summary.verdicts += Counter(claim.finding.word for claim in claims if of_paper and not claim.own)
-    summary.own_verdicts += Counter(claim.finding.word for claim in claims if not of_paper or claim.own)
+    summary.verdicts += Counter(claim.finding.word for claim in claims if of_paper and not claim.is_question)
+    summary.own_verdicts += Counter(claim.finding.word for claim in claims if not of_paper or claim.is_question)
     summary.decided += [
         Decided(
             figure=figure.name,
@@ -169,7 +169,7 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
             claim=claim.stated,
             verdict=claim.finding.verdict,
             because=claim.finding.because,
-            of_paper=of_paper and not claim.own,
+            of_paper=of_paper and not claim.is_question,
             by_change=claim.text in decided_by_change,
             on_gpu=any(run.on_gpu for run in results.runs if run.finished),
             learning=figure.main[1] in LEARNING,
@@ -193,7 +193,8 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
     summary.answers[name] = answer
     summary.hardware |= {run.hardware for run in results.runs if run.finished}
     rule = frozen.row(figure.name, budget, results.runs)
-    summary.rules += [rule] if rule else []
+    if rule:
+        summary.rules.append(rule)
     summary.changes += [
         [name, claim.text, change.earlier, claim.finding.verdict, change.change, change.day]
         for claim, change in changes
@@ -250,7 +251,9 @@ def _more_seeds(results: Results) -> str:
     least = max(seeds, LEAST_SEEDS)
     missing = sum(_seconds(run) for run in results.runs if not run.ended)
     further = (least / seeds - 1) * sum(_seconds(run) for run in planned)
-    return f"at least {least} seeds ({duration(missing + further)} more)" if missing + further else "not estimated"
+    if missing + further == 0:
+        return "not estimated"
+    return f"at least {least} seeds ({duration(missing + further)} more)"
 
 
 def _seconds(run: RecordedRun) -> float:
@@ -265,9 +268,12 @@ def _answer(results: Results, claims: list[Claim], measured: str) -> str:
     if not claims:
         return measured or "no findings; see the section"
     reasons = dict.fromkeys(claim.finding.reason for claim in claims if claim.finding.reason)
-    why = f" ({'; '.join(reasons)})" if reasons else ""
-    counts = counted(Counter(claim.finding.word for claim in claims)) + why
-    return f"{counts}; {measured}" if measured else counts
+    text = counted(Counter(claim.finding.word for claim in claims))
+    if reasons:
+        text += f" ({'; '.join(reasons)})"
+    if measured:
+        text += f"; {measured}"
+    return text
 
 
 def counted(verdicts: Counter[str]) -> str:
@@ -277,10 +283,12 @@ def counted(verdicts: Counter[str]) -> str:
 
 def _budgets_shown(folder: ResultsFolder, figure: Figure) -> list[str]:
     """Return the budgets with records of the figure; without any, the first one that the folder could have."""
-    known = [budget for budget in reversed(BUDGETS) if folder.measured_file(figure, budget).exists()]
-    if known:
-        return known
-    return ["smoke"] if "smoke" in folder.budgets() else [next(budget for budget in figure.games if budget != "smoke")]
+    recorded = [budget for budget in reversed(BUDGETS) if folder.measured_file(figure, budget).exists()]
+    if recorded:
+        return recorded
+    if "smoke" in folder.budgets():
+        return ["smoke"]
+    return [next(budget for budget in figure.games if budget != "smoke")]
 
 
 def outcomes(folder: ResultsFolder, results: Results) -> str:

@@ -29,7 +29,7 @@ from ga3c_tf.reproduce.runs.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
 
 DEFAULT = {**dict.fromkeys(BUDGETS, Path("results")), "smoke": Path("runs/smoke")}
 HERE = Path(__file__).resolve().parents[1]
-PAPER = next((each for each in (HERE / "paper", HERE.parent / "results" / "paper") if each.is_dir()), HERE / "paper")
+PAPER = next((path for path in (HERE / "paper", HERE.parent / "results" / "paper") if path.is_dir()), HERE / "paper")
 """Folder of the paper's records, which are copied into every results folder: a part of the installed package, or
 results/paper in a checkout."""
 DIFFERENCES = "DIFFERENCES.md"
@@ -179,12 +179,12 @@ class ResultsFolder:
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise UserError(f"{file} is damaged: {' '.join(str(error).split())}") from None
         commits = {spec: run.commit for spec in specs if (run := RecordedRun.of(spec, self.runs)).finished}
-        found: dict[str, list[RunSpec]] = {}
+        by_reason: dict[str, list[RunSpec]] = {}
         for reason, falsified in entries:
             of_entry = [spec for spec, commit in commits.items() if (spec.id, commit) in falsified.items()]
             if of_entry:
-                found.setdefault(reason, []).extend(of_entry)
-        return found
+                by_reason.setdefault(reason, []).extend(of_entry)
+        return by_reason
 
     def remove_superseded(self, specs: Iterable[RunSpec], say: Callable[[str], None]) -> None:
         """Remove superseded runs, so that they are measured again.
@@ -307,11 +307,11 @@ class ResultsFolder:
             paper = self.results(figure, budget)
             figure.plots(paper, self._stem(figure, budget, NONE))
             for changes in self.methods():
-                own = self.results(figure, budget, changes=changes)
-                if own.runs:
+                method_results = self.results(figure, budget, changes=changes)
+                if method_results.runs:
                     stem = self._stem(figure, budget, changes)
-                    figure.plots(own, stem)
-                    comparison.plot(paper, own, stem.with_name(f"{stem.name}-comparison"))
+                    figure.plots(method_results, stem)
+                    comparison.plot(paper, method_results, stem.with_name(f"{stem.name}-comparison"))
 
     def pictures(self, figure: Figure, budget: str, changes: Mapping[str, str] = NONE) -> list[Path]:
         """Return the paths of a figure's pictures at a budget, relative to the folder and without suffix."""
@@ -355,12 +355,15 @@ class ResultsFolder:
             for game in {game for game, _ in begun}
             for number in range(figure.seeds(budget, game))
         }
-        there = [spec for spec in further if (spec.game, spec.seed) in begun]
+        begun_specs = [spec for spec in further if (spec.game, spec.seed) in begun]
         # 3. Added seeds.
         planned = [spec for spec in default if not spec.is_added]
         extra = [spec for spec in default if spec.is_added and (spec.game, spec.seed) not in begun]
-        own = planned + (extra if any((self.runs / spec.id).exists() for spec in extra) else [])
-        return list(dict.fromkeys([*(() if changes else own), *there]))
+        if changes:
+            return list(dict.fromkeys(begun_specs))
+        if not any((self.runs / spec.id).exists() for spec in extra):
+            extra = []
+        return list(dict.fromkeys([*planned, *extra, *begun_specs]))
 
 
 def _games_of(figure: Figure, budget: str, records: list[Record]) -> list[str]:

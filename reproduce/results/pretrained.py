@@ -31,11 +31,15 @@ class Score(NamedTuple):
     @property
     def interval(self) -> str:
         """The interval as it stands after the mean; empty where there is none."""
-        return "" if math.isnan(self.low) else f" [{number(self.low)}, {number(self.high)}]"
+        if math.isnan(self.low):
+            return ""
+        return f" [{number(self.low)}, {number(self.high)}]"
 
     def text_beside(self, shown: Score) -> str:
         """Return the mean, with the number of episodes if it is not that of the other evaluation."""
-        return number(self.mean) + (f" ({self.episodes} episodes)" if self.episodes != shown.episodes else "")
+        if self.episodes == shown.episodes:
+            return number(self.mean)
+        return f"{number(self.mean)} ({self.episodes} episodes)"
 
 
 def rows(
@@ -74,8 +78,8 @@ def rows(
             ) from None
         name = file.parent.name
         every = [evaluation, *again.get(name, [])]
-        shown = max(every, key=lambda each: each.episodes)
-        others = [each.text_beside(shown) for each in every if each is not shown]
+        shown = max(every, key=lambda entry: entry.episodes)
+        others = [entry.text_beside(shown) for entry in every if entry is not shown]
         game = games.get(env_id, "")
         below = ", **below the random policy**" if shown.mean < random.get(game, -math.inf) else ""
         details = [", ".join(others) or "-", millions, minutes, number(random.get(game))]

@@ -155,10 +155,10 @@ def _json(printed: str) -> dict:
     Raises:
         ChildEnded: there is none, because the disk was full when the command ended.
     """
-    found = _last_object(printed)
-    if found is None:
+    result = _last_object(printed)
+    if result is None:
         raise ChildEnded(INTERRUPTED, "what it printed could not be written: is the disk full?")
-    return found
+    return result
 
 
 def _last_object(printed: str) -> dict | None:
@@ -188,7 +188,9 @@ class _Calibrations:
     def latest(self) -> list[dict]:
         """Return the last calibration if it is younger than `FRESH_SECONDS`, else a new one."""
         fresh = time.monotonic() - self._taken_at < FRESH_SECONDS
-        return self._taken if self._taken and fresh else self.now()
+        if self._taken and fresh:
+            return self._taken
+        return self.now()
 
     def now(self) -> list[dict]:
         """Calibrate now; return [] if this fails, which is no reason to lose a run."""

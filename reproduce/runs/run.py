@@ -99,7 +99,9 @@ class RecordedRun:
         """The outcome in words: 'finished', 'not run', or what went wrong."""
         if self.outcome == NOT_FINISHED:
             return NOT_FINISHED
-        return f"{self.outcome}: {self.result['reason']}" if self.result and not self.finished else self.outcome
+        if self.result and not self.finished:
+            return f"{self.outcome}: {self.result['reason']}"
+        return self.outcome
 
     @functools.cached_property
     def metrics(self) -> Columns:
@@ -170,7 +172,9 @@ class RecordedRun:
 
         It does not depend on whether a GPU was used: on one machine, GA3C may use the GPU and A3C not.
         """
-        cores = [f"{cores_of(each)} {json.dumps(each.get('processor'), sort_keys=True)}" for each in self.sessions]
+        cores = [
+            f"{cores_of(session)} {json.dumps(session.get('processor'), sort_keys=True)}" for session in self.sessions
+        ]
         return "; ".join(dict.fromkeys(cores))
 
     @property
@@ -251,7 +255,7 @@ def seeds_have_one_machine(runs: Iterable[RecordedRun]) -> bool:
     for run in runs:
         if run.finished:
             machines.setdefault(run.spec.seed, set()).add(run.machine)
-    return all(len(each) == 1 for each in machines.values())
+    return all(len(of_seed) == 1 for of_seed in machines.values())
 
 
 def a3c_has_few_agents(runs: Iterable[RecordedRun]) -> bool:

@@ -137,12 +137,17 @@ class RunSpec:
     @property
     def method(self) -> str:
         """Name of the method, such as 'GA3C', or 'GA3C with loss mine:huber'."""
-        return f"{SYSTEMS[self.system]}{' with ' + described(self.changes) if self.changes else ''}"
+        system = SYSTEMS[self.system]
+        if self.changes:
+            return f"{system} with {described(self.changes)}"
+        return system
 
     @property
     def trust(self) -> list[str]:
         """The option that allows code named by the run folder, if the user has named any; else []."""
-        return ["--trust-code"] if any(":" in text for text in (self.game, *dict(self.changes).values())) else []
+        if any(":" in text for text in (self.game, *dict(self.changes).values())):
+            return ["--trust-code"]
+        return []
 
     @functools.cached_property
     def id(self) -> str:
@@ -157,10 +162,14 @@ class RunSpec:
         workers = ["num_agents", "num_predictors", "num_trainers"][: 3 if self.system == "ga3c" else 1]
         parts = [self.game.replace("_", "-"), self.system, "x".join(str(used[name]) for name in workers)]
         parts += [str(value) for _, value in self.changes]
-        parts += [given["network"]] if "network" in given else []
-        parts += [f"m{used['min_training_batch']}"] if "min_training_batch" in given else []
-        parts += [f"lr{used['learning_rate']:g}"] if "learning_rate" in given else []
-        parts += [used["adjustment"]] if used["adjustment"] != "off" else []
+        if "network" in given:
+            parts.append(given["network"])
+        if "min_training_batch" in given:
+            parts.append(f"m{used['min_training_batch']}")
+        if "learning_rate" in given:
+            parts.append(f"lr{used['learning_rate']:g}")
+        if used["adjustment"] != "off":
+            parts.append(used["adjustment"])
         budgets = (("minutes", "min"), ("steps", "steps"), ("episodes", "episodes"))
         parts += [f"{plain_text(given[name])}{unit}" for name, unit in budgets if name in given]
         return as_file_name("-".join(parts))
@@ -206,8 +215,12 @@ class RunSpec:
         if not self.evaluation_episodes:
             return {}
         words = ["evaluate", str(folder), "--episodes", str(self.evaluation_episodes), "--json", *self.trust]
-        which = ["--checkpoint", self.checkpoint] if self.checkpoint != "best" else []
-        return {"evaluation": [*words, *which], **({"random": [*words, "--random"]} if self.random_play else {})}
+        commands = {"evaluation": words}
+        if self.checkpoint != "best":
+            commands["evaluation"] = [*words, "--checkpoint", self.checkpoint]
+        if self.random_play:
+            commands["random"] = [*words, "--random"]
+        return commands
 
     def to_json(self) -> str:
         """Return the specification as one line of JSON, which is the same for equal specifications."""
@@ -219,9 +232,11 @@ class RunSpec:
             "settings": dict(self.settings),
             "evaluation_episodes": self.evaluation_episodes,
             "random_play": self.random_play,
-            **({"checkpoint": self.checkpoint} if self.checkpoint != "best" else {}),
-            **({"changes": dict(self.changes)} if self.changes else {}),
         }
+        if self.checkpoint != "best":
+            values["checkpoint"] = self.checkpoint
+        if self.changes:
+            values["changes"] = dict(self.changes)
         return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
     @classmethod

@@ -128,7 +128,7 @@ class A3C(System):
     def _objects(self) -> dict:
         """Return the groups of variables that are shared: everything in a checkpoint except the version."""
         objects = self.session.model.checkpoint_objects()
-        return {group: found for group, found in objects.items() if group != "version"}
+        return {group: trackable for group, trackable in objects.items() if group != "version"}
 
     def _collect(self) -> None:
         self._collect_updates()
@@ -152,11 +152,11 @@ class A3C(System):
         """Raise a UserError if there is too little memory for all processes. Else the kernel would kill one later."""
         agents = self.session.config.num_agents
         room = available_bytes()
-        each = PROCESS_BYTES + REPLICAS * network_bytes
-        if agents * each > room:
-            fit = int(room // each)
+        bytes_per_agent = PROCESS_BYTES + REPLICAS * network_bytes
+        if agents * bytes_per_agent > room:
+            fit = int(room // bytes_per_agent)
             raise UserError(
                 f"--system a3c has TensorFlow and the network in every agent's process: {agents} agents need about "
-                f"{agents * each / 2**20:.0f} MiB, and {room / 2**20:.0f} MiB are left here; "
+                f"{agents * bytes_per_agent / 2**20:.0f} MiB, and {room / 2**20:.0f} MiB are left here; "
                 f"{f'--agents {fit} fit' if fit else 'not even one agent fits'}"
             )

@@ -78,8 +78,8 @@ class GA3C(System):
     def start(self) -> None:
         config = self.session.config
         schedule_as(config.scheduling)
-        kept = self.session.workers_before if config.adjustment != "off" else None
-        start = WorkerCounts(*kept or (config.num_agents, config.num_predictors, config.num_trainers))
+        counts_before = self.session.workers_before if config.adjustment != "off" else None
+        start = WorkerCounts(*counts_before or (config.num_agents, config.num_predictors, config.num_trainers))
         start = start._replace(agents=min(start.agents, config.most_agents))  # kept with other settings
         self.set_workers(*start)
         self._node_rates = NodeRates(self.session.memory, self.agents.replies.process_of)

@@ -93,7 +93,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         ]
     common: dict[str, Any] = {"num_agents": 32, "learning_rate": RATE, "log_seconds": 10.0}
     threads: dict[str, Any] = {"num_predictors": 2, "num_trainers": 2, "min_training_batch": 20}
-    found = [run_spec(game, seed, "a2c", **common, correction="none", steps=STEPS).called("none", WITHOUT_LAG)]
+    planned = [run_spec(game, seed, "a2c", **common, correction="none", steps=STEPS).called("none", WITHOUT_LAG)]
     for correction in CORRECTIONS:
         settings: dict[str, Any] = {"correction": correction}
         if correction == "ppo":
@@ -101,9 +101,11 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         for lag in LAGS:
             # The steps of the first `lag` rounds come on top, because no batch is old enough to train on yet.
             spec = run_spec(game, seed, "a2c", **common, **settings, lag=lag, steps=STEPS + lag * BATCH)
-            found.append(spec.called(correction, f"lag {lag}"))
-        found.append(run_spec(game, seed, **common, **threads, **settings, steps=STEPS).called(correction, AS_IT_RUNS))
-    return found
+            planned.append(spec.called(correction, f"lag {lag}"))
+        planned.append(
+            run_spec(game, seed, **common, **threads, **settings, steps=STEPS).called(correction, AS_IT_RUNS)
+        )
+    return planned
 
 
 def added(game: str) -> list[RunSpec]:
@@ -132,12 +134,12 @@ def values(results: Results, metric: str) -> ByCondition:
 
     A run that diverged scores as the random policy.
     """
-    found: ByCondition = {}
+    by_condition: ByCondition = {}
     for run in [run for run in results.runs if not run.spec.is_added]:
         value = results.score(run, metric) if metric in (SCORE, END) else results.value(run, metric)
         if value is not None:
-            found.setdefault((run.spec.label[0], run.spec.label[1]), []).append(value)
-    return found
+            by_condition.setdefault((run.spec.label[0], run.spec.label[1]), []).append(value)
+    return by_condition
 
 
 def findings(results: Results) -> list[tuple[str, str, Finding]]:
@@ -147,7 +149,7 @@ def findings(results: Results) -> list[tuple[str, str, Finding]]:
 
 def claims(results: Results) -> list[Claim]:
     """Return a claim for each of `PAIRS`, and the claim of tensorpack's A3C example."""
-    compared = [Claim(f"{first} scores more than {second}", found) for first, second, found in findings(results)]
+    compared = [Claim(f"{first} scores more than {second}", finding) for first, second, finding in findings(results)]
     confidence = _confidence(results)
     off_policy = Claim(
         "without a correction, GA3C on a CPU loses more than half of A2C's gain (the README of tensorpack's A3C "
@@ -161,11 +163,11 @@ def claims(results: Results) -> list[Claim]:
 
 def _finding(results: Results, first: str, second: str) -> Finding:
     scores = values(results, SCORE)
-    ours = [scores.get((first, setting), []) for setting in JUDGED]
-    others = [scores.get((second, setting), []) for setting in JUDGED]
-    if not all(ours + others):
+    first_scores = [scores.get((first, setting), []) for setting in JUDGED]
+    second_scores = [scores.get((second, setting), []) for setting in JUDGED]
+    if not all(first_scores + second_scores):
         return Finding(RUNS_MISSING, "not run at every lag")
-    chance, low, high = probability_of_improvement(ours, others, CONFIDENCE)
+    chance, low, high = probability_of_improvement(first_scores, second_scores, CONFIDENCE)
     because = f"probability {chance:.2f} [{low:.2f}, {high:.2f}]"
     runs = [run for run in results.runs if not run.spec.is_added]
     return once_ended(Finding(interval_verdict(low, high, 0.5), because), runs)
@@ -181,8 +183,10 @@ def off_policy_fails(results: Results) -> Finding:
     shares = [
         1 - asynchronous[seed] / gain for seed, gain in synchronous.items() if gain > GAIN and seed in asynchronous
     ]
-    found = judged_share(shares, _confidence(results))
-    return found if found.verdict == FEW_SEEDS else once_ended(found, results.runs)
+    finding = judged_share(shares, _confidence(results))
+    if finding.verdict == FEW_SEEDS:
+        return finding
+    return once_ended(finding, results.runs)
 
 
 def _confidence(results: Results) -> float:
@@ -207,16 +211,16 @@ def judged_share(lost: Sequence[float], confidence: float) -> Finding:
 
 def _learned(results: Results, setting: str) -> dict[int, float]:
     """Return the gains of the runs without a correction above their first scores, by seed; 0 for one that diverged."""
-    found = {}
+    gains = {}
     for run in results.runs:
         score, start = results.value(run, SCORE), results.value(run, START)
         if run.spec.label not in (("none", setting), (f"none{ADDED}", setting)):
             continue
         if run.diverged:
-            found[run.spec.seed] = 0.0
+            gains[run.spec.seed] = 0.0
         elif score is not None and start is not None:
-            found[run.spec.seed] = score - start
-    return found
+            gains[run.spec.seed] = score - start
+    return gains
 
 
 def details(results: Results) -> list[str]:
@@ -257,8 +261,11 @@ def _differences(scores: ByCondition) -> list[list[str]]:
 
     def cell(first: tuple[str, str], second: tuple[str, str]) -> str:
         effect = welch_effect(scores.get(first, []), scores.get(second, []))
-        interval = f" [{effect.low:.2f}, {effect.high:.2f}]" if effect.seeds >= LEAST_SEEDS else ""
-        return f"{effect.mean:+.2f}{interval}" if effect.seeds else "-"
+        if not effect.seeds:
+            return "-"
+        if effect.seeds < LEAST_SEEDS:
+            return f"{effect.mean:+.2f}"
+        return f"{effect.mean:+.2f} [{effect.low:.2f}, {effect.high:.2f}]"
 
     without = [cell(("none", WITHOUT_LAG), ("none", setting)) for setting in JUDGED]
     pairs = [
@@ -276,10 +283,10 @@ def _interquartile(scores: ByCondition, correction: str) -> str:
     return f"{number(mean)} [{number(low)}, {number(high)}]"
 
 
-def _mean(found: ByCondition, correction: str, setting: str) -> str:
+def _mean(by_condition: ByCondition, correction: str, setting: str) -> str:
     """Write the mean over the seeds of a correction at a setting, or '-' without values."""
-    known = found.get((correction, setting), [])
-    return number(round(sum(known) / len(known), 6) + 0.0) if known else "-"
+    measured = by_condition.get((correction, setting), [])
+    return number(round(sum(measured) / len(measured), 6) + 0.0) if measured else "-"
 
 
 def plot(results: Results, stem: Path) -> None:

@@ -37,7 +37,7 @@ def lag_measures(run: RecordedRun) -> list[Measure]:
     """Return the policy lag and divergences of a run, without the measures that do not apply to its correction."""
     steady = run.steady(0.1 * 3600 * run.hours)
     rows = "mean over the rows of metrics.csv after the first tenth"
-    found = [Measure(name, steady[column], unit, rows, "not measured") for name, (column, unit) in COLUMNS.items()]
+    measures = [Measure(name, steady[column], unit, rows, "not measured") for name, (column, unit) in COLUMNS.items()]
     states = steady["policy_lag_mean"] * steady["training_batch"]
-    found.append(Measure(LAG_STATES, states, "states", f"{rows}: of the lag times of the batch", "not measured"))
-    return [each for each in found if each.metric not in OPTIONAL or not math.isnan(each.value)]
+    measures.append(Measure(LAG_STATES, states, "states", f"{rows}: of the lag times of the batch", "not measured"))
+    return [measure for measure in measures if measure.metric not in OPTIONAL or not math.isnan(measure.value)]

@@ -110,7 +110,7 @@ def measures(run: RecordedRun) -> list[Measure]:
 
 def gains(results: Results) -> dict[Cell, dict[int, float]]:
     """Return the gain of each run, by cell and lag: its mean score minus its first score, or 0 if it diverged."""
-    found: dict[Cell, dict[int, float]] = {}
+    by_cell: dict[Cell, dict[int, float]] = {}
     for run in results.runs:
         score, start = results.value(run, SCORE), results.value(run, START)
         gain = score - start if score is not None and start is not None else None
@@ -118,16 +118,16 @@ def gains(results: Results) -> dict[Cell, dict[int, float]]:
             gain = 0.0
         if gain is not None:
             optimizer, rate, agents, lag = run.spec.label
-            found.setdefault(Cell(optimizer, float(rate), int(agents), run.spec.seed), {})[int(lag)] = gain
-    return found
+            by_cell.setdefault(Cell(optimizer, float(rate), int(agents), run.spec.seed), {})[int(lag)] = gain
+    return by_cell
 
 
 def findings(results: Results) -> dict[str, Finding]:
     """Judge the three shifts of `QUESTIONS`, once all runs have ended."""
-    found = judged(gains(results), _again(results))
+    by_claim = judged(gains(results), _again(results))
     if results.ended:
-        return found
-    return {name: Finding(RUNS_MISSING, finding.because) for name, finding in found.items()}
+        return by_claim
+    return {name: Finding(RUNS_MISSING, finding.because) for name, finding in by_claim.items()}
 
 
 def _again(results: Results) -> bool:
@@ -137,23 +137,23 @@ def _again(results: Results) -> bool:
 
 def claims(results: Results) -> list[Claim]:
     """Return the predictions about the three shifts, and BA3C's claim."""
-    found = findings(results)
+    by_claim = findings(results)
     small, large = (T_MAX * agents for agents in AGENTS)
     confidence = f"{100 * CONFIDENCE:g}"
     return [
         Claim(
             f"{AUTHORS}: a batch of {small} states tolerates more than twice the lag in updates of a batch of {large} "
             "(four times, if the lag in states decides)",
-            found["states"],
+            by_claim["states"],
         ),
         Claim(
             f"{ADAPTIVE}: a batch of {small} states tolerates less than twice the lag in updates of a batch of {large} "
             "(as much, if the lag in updates decides)",
-            found["updates"],
+            by_claim["updates"],
         ),
         Claim(
             "a quarter of the learning rate tolerates more than twice the lag, on average over the two optimizers",
-            found["rate"],
+            by_claim["rate"],
         ),
         Claim(
             "more than ten batches of delay stop learning (BA3C, arXiv 1705.06936)",
@@ -174,14 +174,16 @@ def ten_batches(results: Results) -> Finding:
     findings got more seeds, only the first `SEEDS` count, because this one had been decided.
     """
     last = SEEDS if _again(results) else math.inf
-    found = {cell: by_lag for cell, by_lag in gains(results).items() if cell.seed <= last}
+    gain = {cell: by_lag for cell, by_lag in gains(results).items() if cell.seed <= last}
     ended = all(run.ended for run in results.runs if run.spec.seed <= last)
     by_cell: dict[tuple, list[tuple[float, float]]] = {}
-    for cell in shares(found):
-        by_cell.setdefault(cell[:3], []).append((found[cell][DELAY], found[cell][0]))
+    for cell in shares(gain):
+        by_cell.setdefault(cell[:3], []).append((gain[cell][DELAY], gain[cell][0]))
     if not by_cell:
-        return Finding(TOO_SHORT, "no setting learned") if ended else Finding(RUNS_MISSING, "runs are missing")
-    means = [np.mean(each, 0) for each in by_cell.values()]
+        if ended:
+            return Finding(TOO_SHORT, "no setting learned")
+        return Finding(RUNS_MISSING, "runs are missing")
+    means = [np.mean(pairs, 0) for pairs in by_cell.values()]
     left = [delayed / without for delayed, without in means]
     because = f"{min(left):.2f} to {max(left):.2f} of the gain is left"
     if not ended:
@@ -189,8 +191,8 @@ def ten_batches(results: Results) -> Finding:
     if min(map(len, by_cell.values())) < LEAST_SEEDS:
         return Finding(FEW_SEEDS, because)
     confidence = 1 - (1 - CONFIDENCE) / len(by_cell)
-    kept = [[delayed - KEPT * without for delayed, without in each] for each in by_cell.values()]
-    intervals = [mean_interval(each, confidence) for each in kept]
+    differences = [[delayed - KEPT * without for delayed, without in pairs] for pairs in by_cell.values()]
+    intervals = [mean_interval(values, confidence) for values in differences]
     if any(low > 0 for low, _ in intervals):
         return Finding(FAILS, because)
     if all(high < 0 for _, high in intervals):
@@ -200,17 +202,17 @@ def ten_batches(results: Results) -> Finding:
 
 def details(results: Results) -> list[str]:
     """Return the table of the gain at each lag, and of the mean share of the gain that is left."""
-    found = gains(results)
-    parts = shares(found)
+    gain = gains(results)
+    parts = shares(gain)
     rows = []
     for optimizer in SETTINGS:
         for rate in RATES:
             for agents in AGENTS:
                 alike = (optimizer, rate, agents)
-                cells = [by_lag for cell, by_lag in found.items() if cell[:3] == alike]
-                known = [_mean([each[lag] for each in cells if lag in each]) for lag in LAGS]
+                cells = [by_lag for cell, by_lag in gain.items() if cell[:3] == alike]
+                means = [_mean([by_lag[lag] for by_lag in cells if lag in by_lag]) for lag in LAGS]
                 left = [area(by_lag) / OCTAVES for cell, by_lag in parts.items() if cell[:3] == alike]
-                rows.append([optimizer, number(rate), str(T_MAX * agents), *known, mean_ci(left)])
+                rows.append([optimizer, number(rate), str(T_MAX * agents), *means, mean_ci(left)])
     return lines_of(
         "lag-boundary.md",
         lags=[f"lag {lag}" for lag in LAGS],

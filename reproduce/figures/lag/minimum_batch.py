@@ -92,8 +92,8 @@ class Comparison(NamedTuple):
     """The settings of two groups of runs at one learning rate, and what is compared."""
 
     metric: str
-    ours: tuple[str, ...]
-    others: tuple[str, ...]
+    settings: tuple[str, ...]
+    other_settings: tuple[str, ...]
     rate: str
 
 
@@ -108,7 +108,7 @@ COMPARED = {
     "lowers_lag": Comparison(LAG_STATES, NONE, ("minimum 40",), "normal"),
     "raises_speed": Comparison(PPS, GOOD, NONE, "normal"),
     "stabilizes": Comparison(LOST, NONE, GOOD, "large"),
-    **{f"{name}_{rate}": Comparison(*each, rate) for rate in RATES for name, each in COMPARED_SCORES.items()},
+    **{f"{name}_{rate}": Comparison(*compared, rate) for rate in RATES for name, compared in COMPARED_SCORES.items()},
 }
 
 
@@ -127,8 +127,8 @@ def groups(results: Results) -> dict[Label, list[RecordedRun]]:
 
 def failed_to_learn(results: Results, runs: Iterable[RecordedRun]) -> int:
     """Count the runs that collapsed, diverged or never improved."""
-    known = [run for run in runs if results.status(run) != NOT_RUN]
-    return sum(run.diverged or (run.finished and results.value(run, COLLAPSED) != 0) for run in known)
+    begun = [run for run in runs if results.status(run) != NOT_RUN]
+    return sum(run.diverged or (run.finished and results.value(run, COLLAPSED) != 0) for run in begun)
 
 
 def findings(results: Results, game: str, runs: dict[Label, list[RecordedRun]]) -> dict[str, Finding]:
@@ -146,97 +146,104 @@ def findings(results: Results, game: str, runs: dict[Label, list[RecordedRun]]) 
     # 1. All tests, whose p values are corrected together.
     tested = {}
     chances = {}
-    for name, (metric, ours, others, rate) in COMPARED.items():
+    for name, (metric, settings, other_settings, rate) in COMPARED.items():
         further = FURTHER.get(name, "")
-        mine, theirs = (values(results, runs, metric, *each, rate=rate, further=further) for each in (ours, others))
-        again = bool(further) and game == EXTENDED_GAME and max(len(mine), len(theirs)) > SEEDS
-        tested[name] = _tested(metric, mine, theirs, again)
+        first = values(results, runs, metric, *settings, rate=rate, further=further)
+        second = values(results, runs, metric, *other_settings, rate=rate, further=further)
+        again = bool(further) and game == EXTENDED_GAME and max(len(first), len(second)) > SEEDS
+        tested[name] = _tested(metric, first, second, again)
         chances[name] = tested[name].effect.chance
         if metric == SCORE_AT_STEPS:
             chances[f"{name}, equal"] = tested[name].equal
     corrected = dict(zip(chances, holm(list(chances.values())), strict=True))
     level = open_level(list(corrected.values()))
     # 2. Each finding.
-    found = {}
-    for name, each in tested.items():
-        finding = _finding(planned, COMPARED[name].metric, each.effect, corrected[name], level)
+    by_claim = {}
+    for name, test in tested.items():
+        finding = _finding(planned, COMPARED[name].metric, test.effect, corrected[name], level)
         equal = corrected.get(f"{name}, equal", math.nan)
         if finding.verdict == NO_DIFFERENCE and equal < CHANCE:
-            because = f"ratio of the scores, margin {WIDE_MARGIN:.0%}; {described_ratio(each.ratio, equal)}"
+            because = f"ratio of the scores, margin {WIDE_MARGIN:.0%}; {described_ratio(test.ratio, equal)}"
             finding = Finding(EQUAL_WIDE, because)
-        found[name] = once_ended(finding, results.runs)
+        by_claim[name] = once_ended(finding, results.runs)
     if game in LARGE_RATE_HARMS:
-        found["large_rate"] = _large_rate(results, LARGE_RATE_HARMS[game], runs)
-    return found
+        by_claim["large_rate"] = _large_rate(results, LARGE_RATE_HARMS[game], runs)
+    return by_claim
 
 
 def claims(results: Results) -> list[Claim]:
     """Return the paper's claims about the minimum batch and our own questions, for one game."""
     game = results.runs[0].spec.game
-    found = findings(results, game, groups(results))
+    by_claim = findings(results, game, groups(results))
     rates = {name: f"learning rate {value:g}" for name, value in RATES.items()}
     listed = [
         Claim(
             "a minimum batch lowers the policy lag in states",
-            found["lowers_lag"],
+            by_claim["lowers_lag"],
             f"mean lag in states at minimum 0, minus that at 40, {rates['normal']}",
-            own=True,
+            is_question=True,
         ),
         Claim(
             "a minimum batch of 20 to 40 raises throughput",
-            found["raises_speed"],
+            by_claim["raises_speed"],
             f"PPS, mean of 20 and 40, over that at minimum 0, {rates['normal']}",
-            own=True,
+            is_question=True,
         ),
         Claim(
             "a minimum batch of 20 to 40 stabilizes",
-            found["stabilizes"],
+            by_claim["stabilizes"],
             f"time lost at minimum 0, minus the mean of 20 and 40, {rates['large']}",
         ),
     ]
     for name, rate in rates.items():
         listed += [
-            Claim(f"{rate}, {text}", found[f"{key}_{name}"], own=key in OWN) for key, text in SCORE_CLAIMS.items()
+            Claim(f"{rate}, {text}", by_claim[f"{key}_{name}"], is_question=key in OWN)
+            for key, text in SCORE_CLAIMS.items()
         ]
     if game in LARGE_RATE_HARMS:
-        can = "can fail to learn" if LARGE_RATE_HARMS[game] else "is hardly affected, even"
-        some = "some" if LARGE_RATE_HARMS[game] else "no"
+        can, some = "is hardly affected, even", "no"
+        if LARGE_RATE_HARMS[game]:
+            can, some = "can fail to learn", "some"
         rule = (
             f"{some} run collapsed, diverged or never learned at minimum 0, {rates['large']}; takes {LEAST_SEEDS} "
             f"seeds, and that all at minimum 20, {rates['normal']}, learn in that time"
         )
-        listed.append(Claim(f"{game.upper()} {can} at a large learning rate", found["large_rate"], rule))
+        listed.append(Claim(f"{game.upper()} {can} at a large learning rate", by_claim["large_rate"], rule))
     return listed
 
 
-def _tested(metric: str, ours: Mapping[int, float], others: Mapping[int, float], again: bool) -> Tested:
+def _tested(metric: str, first: Mapping[int, float], second: Mapping[int, float], again: bool) -> Tested:
     """Compare two groups: seed by seed what depends on the speed of the machine, by Welch's test all else.
 
     Args:
         metric: name of the metric.
-        ours: value of each seed.
-        others: value of each seed of the other group.
+        first: value of each seed of one group.
+        second: value of each seed of the other group.
         again: whether seeds were added after a first judgement.
     """
     if metric in OF_TIME:
-        return Tested(paired_ratio(ours, others) if metric == PPS else paired_effect(ours, others))
-    effect = _welch(ours, others, again)
-    if metric != SCORE_AT_STEPS or min([*ours.values(), *others.values()], default=0.0) <= 0:
+        return Tested(paired_ratio(first, second) if metric == PPS else paired_effect(first, second))
+    effect = _welch(first, second, again)
+    if metric != SCORE_AT_STEPS or min([*first.values(), *second.values()], default=0.0) <= 0:
         return Tested(effect)
-    logarithms = [{seed: math.log(score) for seed, score in each.items()} for each in (ours, others)]
+    logarithms = [{seed: math.log(score) for seed, score in group.items()} for group in (first, second)]
     ratio = _welch(logarithms[0], logarithms[1], again)
     return Tested(effect, ratio, min(ratio.looks * equality(ratio, math.log(1 + WIDE_MARGIN)), 1.0))
 
 
-def _welch(ours: Mapping[int, float], others: Mapping[int, float], again: bool) -> Effect:
-    effect = welch_effect(list(ours.values()), list(others.values()))
-    return judged_again(effect) if again else effect
+def _welch(first: Mapping[int, float], second: Mapping[int, float], again: bool) -> Effect:
+    effect = welch_effect(list(first.values()), list(second.values()))
+    if again:
+        return judged_again(effect)
+    return effect
 
 
 def _finding(planned: list[RecordedRun], metric: str, effect: Effect, corrected: float, level: float) -> Finding:
     because = (described_ratio if metric == PPS else described)(effect, corrected)
     finding = finding_of(effect, corrected, level, because)
-    return on_one_machine(finding, planned) if metric in OF_TIME else finding
+    if metric in OF_TIME:
+        return on_one_machine(finding, planned)
+    return finding
 
 
 def values(
@@ -268,7 +275,7 @@ def values(
                 value = 1.0
             if value is not None:
                 by_seed.setdefault(run.spec.seed, []).append(value)
-    return {seed: sum(each) / len(each) for seed, each in by_seed.items() if len(each) == len(settings)}
+    return {seed: sum(numbers) / len(numbers) for seed, numbers in by_seed.items() if len(numbers) == len(settings)}
 
 
 def _learned_nothing(run: RecordedRun) -> bool:

@@ -61,7 +61,7 @@ ADDED_SEEDS = (6, 7, 8, 9)
 """Seeds of the settings in `EXTENDED_SETTINGS` of the game `EXTENDED_GAME`, at `quick`."""
 EXTENDED_SETTINGS = (
     *(Label(setting, "normal") for setting in (LARGEST, CONTROL)),
-    *(Label(each, "large") for each in (NO_MINIMUM, *GOOD)),
+    *(Label(setting, "large") for setting in (NO_MINIMUM, *GOOD)),
 )
 """Settings that two findings compare to which seeds were added, because five left them undecided."""
 SHORT_SEEDS = {"normal": range(10, 16), "large": range(10, 20)}
@@ -173,12 +173,12 @@ def details(results: Results) -> list[str]:
     learning: list[list[str]] = []
     added: list[list[str]] = []
     lags = []
-    for label, each in runs.items():
-        ended = sum(run.ended for run in each)
-        reasons = Counter(results.status(run) for run in each if not run.finished)
-        failed = f"{failed_to_learn(results, each)} of {ended}"
+    for label, group in runs.items():
+        ended = sum(run.ended for run in group)
+        reasons = Counter(results.status(run) for run in group if not run.finished)
+        failed = f"{failed_to_learn(results, group)} of {ended}"
         cells = _cells(results, runs, label, LEARNING_COLUMNS, ended)
-        rows = added if each[0].spec.is_added else learning
+        rows = added if group[0].spec.is_added else learning
         rows.append([*label, str(ended), *cells, failed, _counted(reasons) or "-"])
         lags.append([*label, *_cells(results, runs, label, LAG_COLUMNS, ended)])
     return lines_of(
@@ -201,9 +201,9 @@ def _cells(
     """Write the mean of each metric over seeds, with the number of seeds if it is not `ended`, that of the row."""
     cells = []
     for metric in metrics.values():
-        known = list(values(results, runs, metric, label.setting, rate=label.rate).values())
-        complete = known and len(known) == ended
-        cells.append(mean_and_interval(known) if complete else mean_ci(known))
+        measured = list(values(results, runs, metric, label.setting, rate=label.rate).values())
+        complete = measured and len(measured) == ended
+        cells.append(mean_and_interval(measured) if complete else mean_ci(measured))
     return cells
 
 

@@ -58,18 +58,18 @@ class Cell(NamedTuple):
     seed: int
 
 
-def shares(found: dict[Cell, dict[int, float]]) -> dict[Cell, dict[int, float]]:
+def shares(gains: dict[Cell, dict[int, float]]) -> dict[Cell, dict[int, float]]:
     """Return the gains as shares of the gain without lag, which is averaged over the seeds.
 
     Cells without all lags are left out, and settings whose gain without lag is below `GAIN`.
 
     Args:
-        found: gains by cell and lag, from `lag_boundary.gains`.
+        gains: gains by cell and lag, from `lag_boundary.gains`.
     """
-    whole = {cell: by_lag for cell, by_lag in found.items() if len(by_lag) == len(LAGS)}
+    whole = {cell: by_lag for cell, by_lag in gains.items() if len(by_lag) == len(LAGS)}
     result = {}
     for cell, by_lag in whole.items():
-        alike = [each[0] for other, each in whole.items() if other[:3] == cell[:3]]
+        alike = [other_gains[0] for other, other_gains in whole.items() if other[:3] == cell[:3]]
         without = sum(alike) / len(alike)
         if without >= GAIN:
             result[cell] = {lag: gain / without for lag, gain in by_lag.items()}
@@ -86,21 +86,21 @@ def area(by_lag: dict[int, float]) -> float:
     return float(np.trapezoid([by_lag[lag] for lag in lags], np.log2(lags)))
 
 
-def shift(found: dict[Cell, dict[int, float]], optimizer: str, compared: str) -> float:
+def shift(gains: dict[Cell, dict[int, float]], optimizer: str, compared: str) -> float:
     """Return how many times more lag the cells with the smaller value tolerate, as a base-2 logarithm.
 
     If two curves of the same shape are shifted by x, the areas under them differ by about x times their mean drop. This
     is exact if the curves are straight at both ends of the range.
 
     Args:
-        found: gains by cell and lag, from `lag_boundary.gains`.
+        gains: gains by cell and lag, from `lag_boundary.gains`.
         optimizer: optimizer whose cells are compared.
         compared: field of `Cell` by which the cells are divided into two groups.
 
     Returns:
         The shift; not-a-number if a setting did not learn, or if lag costs less than `LEAST_DROP` of the gain.
     """
-    parts = {cell: by_lag for cell, by_lag in shares(found).items() if cell.optimizer == optimizer}
+    parts = {cell: by_lag for cell, by_lag in shares(gains).items() if cell.optimizer == optimizer}
     drops = [by_lag[LAGS[1]] - by_lag[LAGS[-1]] for by_lag in parts.values()]
     if len({cell[:3] for cell in parts}) < len(RATES) * len(AGENTS) or np.mean(drops) < LEAST_DROP:
         return math.nan
@@ -111,7 +111,7 @@ def shift(found: dict[Cell, dict[int, float]], optimizer: str, compared: str) ->
     return float((small - large) / np.mean(drops))
 
 
-def contrast(found: dict[Cell, dict[int, float]], question: Question) -> Effect | None:
+def contrast(gains: dict[Cell, dict[int, float]], question: Question) -> Effect | None:
     """Compare `shift` with `HALFWAY` by the jackknife: Student's t test of pseudo-values that leave out one seed each.
 
     A shift is measured relative to the gain without lag and to the drop, which all seeds share. The pseudo-values also
@@ -120,7 +120,7 @@ def contrast(found: dict[Cell, dict[int, float]], question: Question) -> Effect 
     Returns:
         The effect, averaged over the optimizers; `NOTHING` with fewer than two seeds; None if a shift is unknown.
     """
-    whole = complete(found, question.optimizers)
+    whole = complete(gains, question.optimizers)
     seeds = {cell.seed for cell in whole}
     if len(seeds) < 2:
         return NOTHING
@@ -136,10 +136,10 @@ def contrast(found: dict[Cell, dict[int, float]], question: Question) -> Effect 
     return paired_effect(pseudo, dict.fromkeys(pseudo, 0.0), HALFWAY)
 
 
-def complete(found: dict[Cell, dict[int, float]], optimizers: tuple[str, ...]) -> dict[Cell, dict[int, float]]:
+def complete(gains: dict[Cell, dict[int, float]], optimizers: tuple[str, ...]) -> dict[Cell, dict[int, float]]:
     """Return the cells of these optimizers, for the seeds that have all of these cells at all lags."""
     whole = {
-        cell: by_lag for cell, by_lag in found.items() if cell.optimizer in optimizers and len(by_lag) == len(LAGS)
+        cell: by_lag for cell, by_lag in gains.items() if cell.optimizer in optimizers and len(by_lag) == len(LAGS)
     }
     counts = Counter(cell.seed for cell in whole)
     return {
@@ -149,14 +149,14 @@ def complete(found: dict[Cell, dict[int, float]], optimizers: tuple[str, ...]) -
     }
 
 
-def judged(found: dict[Cell, dict[int, float]], again: bool = False) -> dict[str, Finding]:
+def judged(gains: dict[Cell, dict[int, float]], again: bool = False) -> dict[str, Finding]:
     """Judge the three shifts of `QUESTIONS`, with p values corrected for all four findings of the figure.
 
     Args:
-        found: gains by cell and lag, from `lag_boundary.gains`.
+        gains: gains by cell and lag, from `lag_boundary.gains`.
         again: whether seeds were added after a first judgement.
     """
-    effects = {name: contrast(found, question) for name, question in QUESTIONS.items()}
+    effects = {name: contrast(gains, question) for name, question in QUESTIONS.items()}
     if again:
         effects = {name: effect and judged_again(effect) for name, effect in effects.items()}
     chances = [effect.chance if effect else math.nan for effect in effects.values()]

@@ -67,18 +67,18 @@ def findings(results: Results) -> dict[int, Finding]:
     Nothing is judged before all runs have ended, or if no run with the smallest batch scored more than 0. A batch size
     with a run that diverged or scored nothing does not learn as much.
     """
-    found = as_much({size: _by_seed(results, runs) for size, runs in groups(results).items()})
+    judged_sizes = as_much({size: _by_seed(results, runs) for size, runs in groups(results).items()})
     if not results.ended:
-        return {size: once_ended(finding, results.runs) for size, finding in found.items()}
+        return {size: once_ended(finding, results.runs) for size, finding in judged_sizes.items()}
     by_size = {size: (len(runs), len(_by_seed(results, runs))) for size, runs in groups(results).items()}
     smallest = min(by_size)
-    for size in found:
+    for size in judged_sizes:
         runs, scored = by_size[size]
         if not by_size[smallest][1]:
-            found[size] = Finding(TOO_SHORT, f"no run with batches of {smallest} scored more than 0")
+            judged_sizes[size] = Finding(TOO_SHORT, f"no run with batches of {smallest} scored more than 0")
         elif scored < runs:
-            found[size] = Finding(FAILS, f"{runs - scored} of {runs} runs diverged or scored nothing")
-    return found
+            judged_sizes[size] = Finding(FAILS, f"{runs - scored} of {runs} runs diverged or scored nothing")
+    return judged_sizes
 
 
 def claims(results: Results) -> list[Claim]:
@@ -97,7 +97,9 @@ def as_much(scores: Mapping[int, Mapping[int, float]]) -> dict[int, Finding]:
         scores: mean score of each run, which must be above 0, by batch size and seed.
     """
     smallest = min(scores)
-    ratios = {size: paired_ratio(each, scores[smallest], AS_MUCH) for size, each in scores.items() if size != smallest}
+    ratios = {
+        size: paired_ratio(by_seed, scores[smallest], AS_MUCH) for size, by_seed in scores.items() if size != smallest
+    }
     return judged(ratios, described_ratio)
 
 

@@ -116,22 +116,22 @@ def findings(results: Results) -> dict[str, Finding]:
     games = {}
     for other in _others(results):
         shares = {game: _shares(results, game, other) for game in groups(results)}
-        known = {game: pair for game, pair in shares.items() if pair}
-        effect = pooled_effect(list(known.values()), -MARGIN)
-        effects[other] = judged_again(effect) if any(_added(results, game, other) for game in known) else effect
-        games[other] = [f"{game} ({np.mean(ours) - np.mean(others):+.0f})" for game, (ours, others) in known.items()]
-    found = {}
+        compared = {game: pair for game, pair in shares.items() if pair}
+        effect = pooled_effect(list(compared.values()), -MARGIN)
+        effects[other] = judged_again(effect) if any(_added(results, game, other) for game in compared) else effect
+        games[other] = [f"{game} ({np.mean(ga3c) - np.mean(others):+.0f})" for game, (ga3c, others) in compared.items()]
+    by_system = {}
     for other, finding in judged(effects).items():
         because = f"{finding.because}, in points of the normalized score, on average over {', '.join(games[other])}"
         if not any(_ends(results, game, other) for game in groups(results)):
-            found[other] = Finding(RUNS_MISSING, "nothing measured")
+            by_system[other] = Finding(RUNS_MISSING, "nothing measured")
         elif not games[other]:
-            found[other] = Finding(TOO_SHORT, "no game was learned")
+            by_system[other] = Finding(TOO_SHORT, "no game was learned")
         elif _missing(results, other):
-            found[other] = Finding(RUNS_MISSING, because)
+            by_system[other] = Finding(RUNS_MISSING, because)
         else:
-            found[other] = finding._replace(because=because)
-    return found
+            by_system[other] = finding._replace(because=because)
+    return by_system
 
 
 def claims(results: Results) -> list[Claim]:
@@ -191,18 +191,18 @@ def _ends(results: Results, game: str, system: str, added: Sequence[RecordedRun]
 
 def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[float]] | None:
     """Return the normalized final scores of GA3C and of another system, or None if there is nothing to compare."""
-    ours, others = (_ends(results, game, system, _added(results, game, other)) for system in ("GA3C", other))
+    ga3c, others = (_ends(results, game, system, _added(results, game, other)) for system in ("GA3C", other))
     before = _before(results, game)
-    if not ours or not others or before is None:
+    if not ga3c or not others or before is None:
         return None
     random = _random_of(results, game)
     episodes = _episodes(results, game)
-    if not any(has_left_random(ends, episodes, random) for ends in (ours, others)):
+    if not any(has_left_random(ends, episodes, random) for ends in (ga3c, others)):
         return None
-    way = float(max(np.mean(ours), np.mean(others))) - before
+    way = float(max(np.mean(ga3c), np.mean(others))) - before
     if way <= 0:
         return None
-    first, second = ([100 * (score - before) / way for score in ends] for ends in (ours, others))
+    first, second = ([100 * (score - before) / way for score in ends] for ends in (ga3c, others))
     return first, second
 
 
@@ -214,7 +214,9 @@ def _episodes(results: Results, game: str) -> int:
     """Return the smallest number of episodes that a score of `_ends` is the mean of."""
     runs = _runs_of(results, game)
     played = [len(run.result["evaluation"]["scores"]) for run in runs if "evaluation" in run.result]
-    return min(played) if played else learning_curves.fewest_episodes(runs)
+    if played:
+        return min(played)
+    return learning_curves.fewest_episodes(runs)
 
 
 def details(results: Results) -> list[str]:
@@ -247,7 +249,9 @@ def unfinished(results: Results, systems: dict[str, list[RecordedRun]]) -> str:
     }
     reasons = [f"{run}: {status}" for run, status in statuses.items() if status != NOT_RUN]
     missing = len(statuses) - len(reasons)
-    return "; ".join([*reasons, *([f"{missing} not run"] if missing else [])])
+    if missing:
+        reasons.append(f"{missing} not run")
+    return "; ".join(reasons)
 
 
 def _evaluated(results: Results) -> list[list[str]]:
@@ -263,10 +267,11 @@ def _evaluated(results: Results) -> list[list[str]]:
 
 def _start(results: Results, game: str) -> str:
     at_start = _policy_at_start(results, game)
-    score = None if at_start is None else at_start.mean
+    if at_start is None:
+        return "-"
     ids = {run.spec.id for run in _runs_of(results, game)}
-    steps = [each.agent_steps or 0 for each in results.records if each.run_id in ids and each.metric == START]
-    return f"{number(score)} (by {max(steps):,} steps)" if score is not None else "-"
+    steps = [record.agent_steps or 0 for record in results.records if record.run_id in ids and record.metric == START]
+    return f"{number(at_start.mean)} (by {max(steps):,} steps)"
 
 
 def _before(results: Results, game: str) -> float | None:

@@ -73,13 +73,13 @@ MINATAR_LATER_RATES = (3e-4, 1e-3, 3e-3)
 def rungs(game: str) -> dict[str, Settings]:
     """Return the settings of each rung, by the name of what it changes in the rung before."""
     settings: Settings = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2, "min_training_batch": 20}
-    found = {PONG_FIRST: settings | {"rmsprop_epsilon": 1e-4}} if game == "pong" else {PAPER: settings}
+    ladder = {PONG_FIRST: settings | {"rmsprop_epsilon": 1e-4}} if game == "pong" else {PAPER: settings}
     settings = dict(PONG_REUSE if game == "pong" else MINATAR_REUSE)
-    found["+ samples reused"] = settings
+    ladder["+ samples reused"] = settings
     for name, changed in (ADDED_LATER | ADDED_LAST[game.split("_")[0]]).items():
         settings = settings | changed
-        found[name] = settings
-    return found
+        ladder[name] = settings
+    return ladder
 
 
 def rates(game: str, rung: str) -> tuple[float, ...]:

@@ -122,15 +122,15 @@ def findings(results: Results) -> dict[str, Finding]:
     ends = {
         game: [_ends(results, rates, system) for system in ("ga3c", "a3c")] for game, rates in groups(results).items()
     }
-    found = judged({game: paired_effect(ours, others) for game, (ours, others) in ends.items()})
+    by_game = judged({game: paired_effect(ga3c, a3c) for game, (ga3c, a3c) in ends.items()})
     for game, rates in groups(results).items():
         all_runs = [run for runs in rates.values() for run in runs]
         episodes = fewest_episodes(all_runs)
         random = random_of(rates)
         if not any(has_left_random([*scores.values()], episodes, random) for scores in ends[game]):
-            found[game] = Finding(TOO_SHORT, found[game].because)
-        found[game] = fair_to_a3c(once_ended(on_one_machine(found[game], all_runs), all_runs), all_runs)
-    return found
+            by_game[game] = Finding(TOO_SHORT, by_game[game].because)
+        by_game[game] = fair_to_a3c(once_ended(on_one_machine(by_game[game], all_runs), all_runs), all_runs)
+    return by_game
 
 
 def claims(results: Results) -> list[Claim]:
@@ -140,7 +140,7 @@ def claims(results: Results) -> list[Claim]:
             f"{game.replace('_', ' ')}: GA3C scores more than A3C after the same time",
             finding,
             "final rolling score at the first learning rate listed, as differences of runs of one seed on one machine",
-            own=True,
+            is_question=True,
             game=game,
         )
         for game, finding in findings(results).items()

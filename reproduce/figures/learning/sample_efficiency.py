@@ -86,11 +86,11 @@ def findings(results: Results) -> dict[str, Finding]:
     effects = {}
     for name, (protocol, metric, limit) in LIMITS.items():
         values = {run.spec.seed: results.score(run, metric) for run in runs.get(protocol, [])}
-        known = {seed: value for seed, value in values.items() if value is not None}
-        effect = paired_effect(known, dict.fromkeys(known, limit))
+        measured = {seed: value for seed, value in values.items() if value is not None}
+        effect = paired_effect(measured, dict.fromkeys(measured, limit))
         effects[name] = judged_again(effect) if protocol == STICKY else effect
-    found = judged(effects)
-    return {name: once_ended(found[name], runs.get(protocol, [])) for name, (protocol, _, _) in LIMITS.items()}
+    by_claim = judged(effects)
+    return {name: once_ended(by_claim[name], runs.get(protocol, [])) for name, (protocol, _, _) in LIMITS.items()}
 
 
 def claims(results: Results) -> list[Claim]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -53,20 +54,21 @@ def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_
         return smoke_spec(game, seed)
     if budget == "tuned":
         return tuned_spec(game, seed, steps=TUNED_STEPS)
+    scale: dict[str, Any] = {"num_agents": 32, "log_seconds": 5.0, "checkpoint_minutes": 5.0}
+    if budget == "paper":
+        scale = {"num_agents": 128, "log_seconds": 60.0, "checkpoint_minutes": 15.0}
     return run_spec(
         game,
         seed,
         evaluation_episodes=30,
         random_play=seed == 1,  # the same episodes for every seed
-        num_agents=128 if budget == "paper" else 32,
+        **scale,
         num_predictors=2,
         num_trainers=2,
         min_training_batch=20,
         **{"network": "auto", **network_of(game)},  # named in any case, as in the ids of earlier runs
         learning_rate=learning_rate,
         minutes=MINUTES[budget],
-        log_seconds=60.0 if budget == "paper" else 5.0,
-        checkpoint_minutes=15.0 if budget == "paper" else 5.0,
     )
 
 
@@ -94,14 +96,16 @@ def measures(run: RecordedRun) -> list[Measure]:
 
 def papers_scores(results: Results, game: str) -> dict[str, float | None]:
     """Return the paper's score of each method, or None for a method without one."""
-    found = {method: results.papers("scores", game=game, method=method) for method in METHODS}
-    return {method: record.value if record else None for method, record in found.items()}
+    records = {method: results.papers("scores", game=game, method=method) for method in METHODS}
+    return {method: record.value if record else None for method, record in records.items()}
 
 
 def random_score(results: Results, game: str) -> float | None:
     """Return the score of the random policy on a game: ours, or the paper's if ours was not measured."""
-    ours = _mean(results.values(RANDOM, runs_of(results, game)))
-    return papers_scores(results, game)["random"] if ours is None else ours
+    measured = _mean(results.values(RANDOM, runs_of(results, game)))
+    if measured is None:
+        return papers_scores(results, game)["random"]
+    return measured
 
 
 def random_policies(results: Results) -> dict[str, float]:
@@ -118,23 +122,25 @@ def scored(results: Results, game: str) -> list[float]:
 
 def verdict(results: Results, game: str) -> str:
     """Judge our scores of a game against the paper's; name the number of planned seeds if some have no score."""
-    ours = scored(results, game)
+    scores = scored(results, game)
     planned = len(runs_of(results, game))
     looks = LOOKS if results.budget == "tuned" and game == EXTENDED else 1
-    if looks > 1 and LEAST_SEEDS <= len(ours) < planned:
-        return f"{RUNS_MISSING}, n = {len(ours)} of {planned}"
+    if looks > 1 and LEAST_SEEDS <= len(scores) < planned:
+        return f"{RUNS_MISSING}, n = {len(scores)} of {planned}"
     judged = score_verdict(
-        ours, papers_scores(results, game)[PAPERS], random_score(results, game), confidence=1 - CHANCE / looks
+        scores, papers_scores(results, game)[PAPERS], random_score(results, game), confidence=1 - CHANCE / looks
     )
-    if not ours or len(ours) >= planned:
+    if not scores or len(scores) >= planned:
         return judged
-    return f"{judged} of {planned}" if len(ours) < LEAST_SEEDS else f"{judged}, n = {len(ours)} of {planned}"
+    if len(scores) < LEAST_SEEDS:
+        return f"{judged} of {planned}"
+    return f"{judged}, n = {len(scores)} of {planned}"
 
 
 def verdicts(results: Results) -> Counter[str]:
     """Count the games of Table 3 with a score by verdict: `REACHED`, `SHORT` or `INCONCLUSIVE`."""
-    found = [verdict(results, game) for game in NINE_GAMES if scored(results, game)]
-    return Counter(word for each in found for start, word in WORDS.items() if each.startswith(start))
+    texts = [verdict(results, game) for game in NINE_GAMES if scored(results, game)]
+    return Counter(word for text in texts for start, word in WORDS.items() if text.startswith(start))
 
 
 def details(results: Results) -> list[str]:
@@ -143,13 +149,14 @@ def details(results: Results) -> list[str]:
     repeated = []
     for game in dict.fromkeys([*NINE_GAMES, *(run.spec.game for run in results.runs)]):
         runs = runs_of(results, game)
-        ours = scored(results, game)
+        scores = scored(results, game)
         random = _mean(results.values(RANDOM, runs))
         compared = _normalized(results, game), verdict(results, game)
         rows.append(
-            [game, *_printed(results, game), number(random), with_interval(ours, runs), millions(runs), *compared]
+            [game, *_printed(results, game), number(random), with_interval(scores, runs), millions(runs), *compared]
         )
-        repeated += _repeated(game, episodes(runs)) if len(ours) == 1 else []
+        if len(scores) == 1:
+            repeated += _repeated(game, episodes(runs))
     measured = [record for record in results.records if record.metric == SCORE]
     return lines_of(
         "scores.md",
@@ -170,11 +177,11 @@ def _published(results: Results) -> list[list[str]]:
     """Return the table of our scores and the published ones, for each game with a score of ours."""
     rows = []
     for game in NINE_GAMES:
-        ours = scored(results, game)
-        if ours:
-            found = [results.papers("published", game=game, method=method) for method in PUBLISHED]
-            theirs = [number(record.value if record else None) for record in found]
-            rows.append([game, with_interval(ours, runs_of(results, game)), *theirs])
+        scores = scored(results, game)
+        if scores:
+            records = [results.papers("published", game=game, method=method) for method in PUBLISHED]
+            published = [number(record.value if record else None) for record in records]
+            rows.append([game, with_interval(scores, runs_of(results, game)), *published])
     return rows
 
 
@@ -186,15 +193,23 @@ def answer(results: Results) -> str:
     reached = [game for game in games if verdict(results, game).startswith(("reached", "reproduced"))]
     alone = [game for game in reached if len(scored(results, game)) == 1]
     several = [game for game in reached if game not in alone]
-    lists = [*([", ".join(several)] if several else []), *([f"{', '.join(alone)}, one seed each"] if alone else [])]
-    named = f" ({'; '.join(lists)})" if lists else ""
+    lists = []
+    if several:
+        lists.append(", ".join(several))
+    if alone:
+        lists.append(f"{', '.join(alone)}, one seed each")
+    text = f"{len(reached)} of {len(games)} games reach a normalized score of 95 %"
+    if lists:
+        text += f" ({'; '.join(lists)})"
     undecided = [game for game in games if verdict(results, game).startswith(INCONCLUSIVE)]
-    unsure = f", {len(undecided)} undecided ({', '.join(undecided)})" if undecided else ""
+    if undecided:
+        text += f", {len(undecided)} undecided ({', '.join(undecided)})"
     shares = [_share(results, game) for game in games]
-    known = [share for share in shares if share is not None]
-    ends = " to ".join(dict.fromkeys(f"{100 * share:.0f}" for share in (min(known), max(known)))) if known else ""
-    way = f"; range {ends} %" if known else ""
-    return f"{len(reached)} of {len(games)} games reach a normalized score of 95 %{named}{unsure}{way}"
+    measured = [share for share in shares if share is not None]
+    if measured:
+        ends = dict.fromkeys(f"{100 * share:.0f}" for share in (min(measured), max(measured)))
+        text += f"; range {' to '.join(ends)} %"
+    return text
 
 
 def _normalized(results: Results, game: str) -> str:
@@ -205,12 +220,12 @@ def _normalized(results: Results, game: str) -> str:
 
 def _share(results: Results, game: str) -> float | None:
     """Return the normalized score, from 0 for the random policy to 1 for the paper's GA3C; None where it is unknown."""
-    ours = scored(results, game)
+    scores = scored(results, game)
     random = random_score(results, game)
     paper = papers_scores(results, game)[PAPERS]
-    if paper is None or random is None or not ours or paper <= random:
+    if paper is None or random is None or not scores or paper <= random:
         return None
-    return (float(np.mean(ours)) - random) / (paper - random)
+    return (float(np.mean(scores)) - random) / (paper - random)
 
 
 def runs_of(results: Results, game: str) -> list[RecordedRun]:
@@ -225,8 +240,8 @@ def episodes(runs: list[RecordedRun]) -> list[float]:
 
 def _failed(results: Results) -> list[tuple[str, int, str]]:
     """Return game, seed and status of the runs that were begun but have no score."""
-    known = [run for run in results.runs if results.status(run) != NOT_RUN]
-    without = [run for run in known if results.value(run, SCORE) is None]
+    begun = [run for run in results.runs if results.status(run) != NOT_RUN]
+    without = [run for run in begun if results.value(run, SCORE) is None]
     return [(run.spec.game, run.spec.seed, results.status(run)) for run in without]
 
 
@@ -256,7 +271,9 @@ def _repeated(game: str, scores: list[float]) -> list[tuple[str, int, int, str]]
 def with_interval(seeds: list[float], runs: list[RecordedRun]) -> str:
     """Write the mean and interval over the seeds, or over the episodes of a single seed."""
     played = episodes(runs)
-    return f"{mean_ci(played, 'episode')}, 1 seed" if len(seeds) == 1 and played else mean_ci(seeds)
+    if len(seeds) == 1 and played:
+        return f"{mean_ci(played, 'episode')}, 1 seed"
+    return mean_ci(seeds)
 
 
 def millions(runs: list[RecordedRun]) -> str:
@@ -288,9 +305,9 @@ def plot(results: Results, stem: Path) -> None:
     for game in NINE_GAMES:
         runs = runs_of(results, game)
         random = results.values(RANDOM, runs)
-        ours = scored(results, game)
-        sample = ours if len(ours) > 1 else episodes(runs)
-        panels.append((game.replace("_", " "), papers_scores(results, game), random, ours, sample))
+        scores = scored(results, game)
+        sample = scores if len(scores) > 1 else episodes(runs)
+        panels.append((game.replace("_", " "), papers_scores(results, game), random, scores, sample))
     score_plots.score_panels(panels, stem)
 
 

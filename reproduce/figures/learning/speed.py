@@ -97,7 +97,7 @@ def findings(results: Results, runs: dict[str, list[RecordedRun]]) -> dict[str, 
     Nothing is judged before all runs have ended, because the other seeds could still change a verdict. Added seeds
     count in the finding about frames only.
     """
-    frames = {label: values for label, each in runs.items() if (values := results.values(FRAMES, each))}
+    frames = {label: values for label, group in runs.items() if (values := results.values(FRAMES, group))}
     fixed = next(label for label in runs if label.startswith(FIXED_LABEL))
     dynamic = next(label for label in runs if label.startswith(DYNAMIC_LABEL))
     if len(frames) < len(runs) or not results.ended:
@@ -124,17 +124,17 @@ def findings(results: Results, runs: dict[str, list[RecordedRun]]) -> dict[str, 
 
 def claims(results: Results) -> list[Claim]:
     """Return the paper's claims about frames and about dynamic adjustment."""
-    found = findings(results, groups(results))
+    by_claim = findings(results, groups(results))
     return [
         Claim(
             "more frames in the same time mean faster convergence",
-            found["more_frames"],
+            by_claim["more_frames"],
             "the mean score over the time, of the setting with most frames, minus that of the one with fewest, seed by "
             "seed",
         ),
         Claim(
             "dynamic adjustment is nearly as good as the best fixed setting",
-            found["nearly_best"],
+            by_claim["nearly_best"],
             f"more than {NEARLY:.0%} of the frames in the same time, as a ratio of runs of one seed on one machine; "
             f"undecided unless each run has {LEAST_PERIODS} periods of adjustment or more",
         ),
@@ -157,12 +157,12 @@ def details(results: Results) -> list[str]:
     rows = [
         [
             label,
-            mean_ci(results.values(FRAMES, each)),
-            mean_ci(results.values(MEAN, each)),
-            mean_ci(results.values(SCORE, each)),
-            results.unfinished(each),
+            mean_ci(results.values(FRAMES, group)),
+            mean_ci(results.values(MEAN, group)),
+            mean_ci(results.values(SCORE, group)),
+            results.unfinished(group),
         ]
-        for label, each in groups(results).items()
+        for label, group in groups(results).items()
     ]
     return lines_of("speed.md", rows=rows, added=any(run.spec.is_added for run in results.runs))
 

@@ -129,7 +129,7 @@ def findings(results: Results) -> dict[str, Finding]:
     times = {game: of for game, of in times.items() if any(of.values())} or times
     effects = {game: paired_ratio(by_system["a3c"], by_system["ga3c"]) for game, by_system in times.items()}
     corrected = holm([effect.chance for effect in effects.values()])
-    found = {}
+    by_game = {}
     for (game, effect), chance in zip(effects.items(), corrected, strict=True):
         missed = _missed(results, game)
         bound = BOUNDS[missed[0]][0] if effect.seeds and len(missed) == 1 else ""
@@ -137,8 +137,8 @@ def findings(results: Results) -> dict[str, Finding]:
         runs = [run for run in results.runs if run.spec.game == game]
         verdict = _verdict(runs, missed, finding.verdict, steady[game])
         finding = finding if verdict == finding.verdict else Finding(verdict, finding.because)
-        found[game] = fair_to_a3c(finding, runs)
-    return found
+        by_game[game] = fair_to_a3c(finding, runs)
+    return by_game
 
 
 def claims(results: Results) -> list[Claim]:
@@ -147,7 +147,7 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             f"{game}: GA3C reaches a score of {number(GOALS[game].score)} sooner than A3C",
             finding,
-            own=not is_atari(game),
+            is_question=not is_atari(game),
             game=game,
         )
         for game, finding in findings(results).items()

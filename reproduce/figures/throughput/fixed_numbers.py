@@ -106,15 +106,15 @@ def different(speeds: Speeds) -> Finding:
     opposite = {}
     differences = {}
     for place, name in enumerate(WORKERS):
-        ratios = {game: ratios_of(known, place) for game, known in speeds.items()}
-        effects = {game: paired_ratio(found, dict.fromkeys(found, 1.0)) for game, found in ratios.items()}
+        ratios = {game: ratios_of(by_run, place) for game, by_run in speeds.items()}
+        effects = {game: paired_ratio(by_pair, dict.fromkeys(by_pair, 1.0)) for game, by_pair in ratios.items()}
         for one, other in combinations(speeds, 2):
             opposite[name, one, other] = [effects[one], effects[other]]
             differences[name, one, other] = paired_ratio(ratios[one], ratios[other])
-    seeds = min(len({run.seed for run in known}) for known in speeds.values())
+    seeds = min(len({run.seed for run in by_run}) for by_run in speeds.values())
     if seeds < LEAST_SEEDS or any(math.isnan(effect.freedom) for effect in differences.values()):
         return Finding(FEW_SEEDS, f"needs {LEAST_SEEDS} seeds of each game")
-    equal = {each: equality(effect, math.log(1 + WIDE_MARGIN)) for each, effect in differences.items()}
+    equal = {key: equality(effect, math.log(1 + WIDE_MARGIN)) for key, effect in differences.items()}
     *chances, of_equal = holm([*map(_chance_of_opposite, opposite.values()), max(equal.values())])
     corrected = dict(zip(opposite, chances, strict=True))
     clearest = min(corrected, key=corrected.__getitem__)

@@ -96,12 +96,12 @@ def speed_ups(results: Results, network: str, other: str) -> dict[int, float]:
     minute. GA3C may use a GPU, A3C never does.
     """
     ratios = {}
-    for ours in runs_of(results, network, "ga3c"):
-        for theirs in runs_of(results, network, other):
-            pps = results.value(ours, "pps")
-            others = results.value(theirs, "pps")
-            if pps and others and make_a_pair(ours, theirs):
-                ratios[ours.spec.seed] = pps / others
+    for run in runs_of(results, network, "ga3c"):
+        for other_run in runs_of(results, network, other):
+            pps = results.value(run, "pps")
+            others = results.value(other_run, "pps")
+            if pps and others and make_a_pair(run, other_run):
+                ratios[run.spec.seed] = pps / others
     return ratios
 
 
@@ -135,21 +135,23 @@ def findings(results: Results) -> dict[str, Finding]:
 
 def claims(results: Results) -> list[Claim]:
     """Return the paper's claims about the speed of GA3C relative to A3C."""
-    found = findings(results)
+    by_claim = findings(results)
     every = [
         Claim(
             f"{with_or_without_gpu(results)}GA3C makes more predictions per second than A3C with every network",
-            found["faster"],
+            by_claim["faster"],
             "the ratio of runs of one seed on one machine; the network with the lowest ratio is shown",
         ),
         Claim(
             "the speed-up over A3C grows with the network",
-            found["grows"],
+            by_claim["grows"],
             "the slope of the ratio's logarithm over the five networks, as a mean over seeds; this needs GA3C on a "
             "GPU, as in the paper",
         ),
     ]
-    return every if results.judges_gpu else every[:1]
+    if results.judges_gpu:
+        return every
+    return every[:1]
 
 
 def with_or_without_gpu(results: Results) -> str:
@@ -169,10 +171,10 @@ def papers_ratio(results: Results, network: str) -> float | None:
 def answer(results: Results) -> str:
     """Return the mean speed-ups over A3C by network; an empty text without any, or if there are several games."""
     ratios = [list(speed_ups(results, network, "a3c").values()) for network in networks(results)]
-    known = [number(sum(by_seed) / len(by_seed)) for by_seed in ratios if by_seed]
-    if not known or len({run.spec.game for run in results.runs}) > 1:
+    means = [number(sum(by_seed) / len(by_seed)) for by_seed in ratios if by_seed]
+    if not means or len({run.spec.game for run in results.runs}) > 1:
         return ""
-    return f"GA3C / A3C with networks of growing size: {', '.join(known)}"
+    return f"GA3C / A3C with networks of growing size: {', '.join(means)}"
 
 
 def details(results: Results) -> list[str]:
@@ -199,17 +201,17 @@ def details(results: Results) -> list[str]:
 
 def _conditions(runs: list[RecordedRun]) -> list[dict[str, str]]:
     """Return the conditions of each system's speed: agents, states per update, and how busy the cores were (%)."""
-    found = []
+    conditions = []
     for system, name in SYSTEMS.items():
-        own = [run for run in runs if run.spec.system == system]
-        shares = [run.result.get("cpu_utilization") for run in own]
+        system_runs = [run for run in runs if run.spec.system == system]
+        shares = [run.result.get("cpu_utilization") for run in system_runs]
         busy = [100 * share for share in shares if share is not None]
         if busy:
-            agents = sorted({run.spec.config.num_agents for run in own})
-            states = [run.steady(0.0)["training_batch"] for run in own]
+            agents = sorted({run.spec.config.num_agents for run in system_runs})
+            states = [run.steady(0.0)["training_batch"] for run in system_runs]
             counts = " or ".join(map(str, agents))
-            found.append({"system": name, "agents": counts, "states": _range(states), "busy": _range(busy)})
-    return found
+            conditions.append({"system": name, "agents": counts, "states": _range(states), "busy": _range(busy)})
+    return conditions
 
 
 def _range(values: list[float]) -> str:
@@ -221,11 +223,11 @@ def _first_submission(results: Results) -> list[list[str]]:
     rows = []
     for system in ("I", "II", "III"):
         for size in ("small", "large"):
-            found = [
+            records = [
                 results.papers("pps", method=method, metric=f"pps, {size} network, system {system}")
                 for method in ("A3C", "GA3C")
             ]
-            a3c, ga3c = (record.value if record else None for record in found)
+            a3c, ga3c = (record.value if record else None for record in records)
             ratio = ga3c / a3c if a3c and ga3c else None
             rows.append([system, size, number(a3c), number(ga3c), number(ratio)])
     return rows

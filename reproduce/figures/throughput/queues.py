@@ -57,7 +57,7 @@ def findings(results: Results) -> dict[str, Finding]:
     room = rooms(results)
     missing = len(tps.rates(results)) < len(results.runs)
     on_gpu = all(run.on_gpu for run in results.runs if run.finished)
-    shares = [queue[each] / room[each] for each in queue]
+    shares = [queue[setting] / room[setting] for setting in queue]
     return {
         "short_queue": _short_queue(shares, missing, on_gpu),
         "large_batch": on_one_machine(_large_batch(speed, batch, missing), results.runs),
@@ -66,16 +66,16 @@ def findings(results: Results) -> dict[str, Finding]:
 
 def claims(results: Results) -> list[Claim]:
     """Return the paper's claims about the queue and the batches."""
-    found = findings(results)
+    by_claim = findings(results)
     short_queue = Claim(
         "the training queue settles far below its maximum",
-        found["short_queue"],
+        by_claim["short_queue"],
         f"its mean over all settings is below {FAR_BELOW:.0%} of the segments that may wait (D9), with its 97.5 % "
         "interval; judged with the model on a GPU only, as in the paper",
     )
     large_batch = Claim(
         "fast settings have larger prediction batches",
-        found["large_batch"],
+        by_claim["large_batch"],
         "the fastest third of the settings against the others with the same scheduling and number of predictors: a t "
         "test of the logarithms over these groups, its p value doubled for two findings",
     )
@@ -128,13 +128,13 @@ def fast_to_slow(
     well as the speed.
     """
     groups: dict[tuple[str, int], list[tps.Setting]] = {}
-    for each in batch:
-        groups.setdefault((each.scheduling, each.predictors), []).append(each)
+    for setting in batch:
+        groups.setdefault((setting.scheduling, setting.predictors), []).append(setting)
     ratios = {}
     for group, settings in groups.items():
-        order = sorted(settings, key=lambda each: -speed[each])
+        order = sorted(settings, key=lambda setting: -speed[setting])
         count = round(FASTEST_SHARE * len(order))
-        logarithms = [math.log(batch[each]) for each in order]
+        logarithms = [math.log(batch[setting]) for setting in order]
         if 0 < count < len(order):
             ratios[group] = math.exp(np.mean(logarithms[:count]) - np.mean(logarithms[count:]))
     return ratios
@@ -144,10 +144,10 @@ def by_predictors(results: Results) -> list[list[str]]:
     """Return a row for each number of predictors: the ratio of `fast_to_slow` for each scheduling, as in `details`."""
     speed, batch = (tps.by_setting(results, metric) for metric in ("tps", BATCH))
     ratios = fast_to_slow(speed, batch)
-    schedulings = dict.fromkeys(each.scheduling for each in speed)
+    schedulings = dict.fromkeys(setting.scheduling for setting in speed)
     return [
         [str(predictors), *(number(ratios.get((scheduling, predictors))) for scheduling in schedulings)]
-        for predictors in sorted({each.predictors for each in batch})
+        for predictors in sorted({setting.predictors for setting in batch})
     ]
 
 
@@ -155,17 +155,17 @@ def details(results: Results) -> list[str]:
     """Return the tables of training queue and prediction batch."""
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
     room = rooms(results)
-    order = sorted(speed, key=lambda each: -speed[each])
+    order = sorted(speed, key=lambda setting: -speed[setting])
     rows = [
         [
-            each.scheduling,
-            "/".join(map(str, each[:3])),
-            number(speed[each]),
-            number(queue.get(each)),
-            str(room[each]),
-            number(batch.get(each)),
+            setting.scheduling,
+            "/".join(map(str, setting[:3])),
+            number(speed[setting]),
+            number(queue.get(setting)),
+            str(room[setting]),
+            number(batch.get(setting)),
         ]
-        for each in order[:SHOWN]
+        for setting in order[:SHOWN]
     ]
     return lines_of(
         "queues.md",
@@ -184,7 +184,7 @@ def plot(results: Results, stem: Path) -> None:
 
     speed, queue, batch = (tps.by_setting(results, metric) for metric in ("tps", QUEUE, BATCH))
     room = rooms(results)
-    full = {each: 100 * length / room[each] for each, length in queue.items()}
+    full = {setting: 100 * length / room[setting] for setting, length in queue.items()}
     rows = tps.by_scheduling(speed)
     speed_plots.against_speed(rows, {"training queue (% of room)": full, "prediction batch (states)": batch}, stem)
 

@@ -123,18 +123,18 @@ def by_setting(results: Results, metric: str) -> dict[Setting, float]:
 
 def _by_setting(values: Iterable[tuple[Setting, float]]) -> dict[Setting, float]:
     """Return the mean of the values of each setting."""
-    found: dict[Setting, list[float]] = {}
+    lists: dict[Setting, list[float]] = {}
     for setting, value in values:
-        found.setdefault(setting, []).append(value)
-    return {setting: _mean(each) for setting, each in found.items()}
+        lists.setdefault(setting, []).append(value)
+    return {setting: _mean(numbers) for setting, numbers in lists.items()}
 
 
 def by_scheduling(values: Mapping[Setting, float]) -> dict[str, dict[Setting, float]]:
     """Return the values of each kind of scheduling, by the title of its panels."""
-    found: dict[str, dict[Setting, float]] = {}
+    grouped: dict[str, dict[Setting, float]] = {}
     for setting, value in values.items():
-        found.setdefault(f"{setting.scheduling} scheduling", {})[setting] = value
-    return found
+        grouped.setdefault(f"{setting.scheduling} scheduling", {})[setting] = value
+    return grouped
 
 
 def rates(results: Results) -> dict[Conditions, float]:
@@ -148,72 +148,72 @@ def rates(results: Results) -> dict[Conditions, float]:
 
 def fastest(tps: Mapping[Setting, float], agents: int, scheduling: str) -> list[Setting]:
     """Return the settings that the paper would plot for a number of agents: the fastest three, fastest first."""
-    own = [each for each in tps if (each.agents, each.scheduling) == (agents, scheduling)]
-    return sorted(own, key=lambda each: -tps[each])[:PLOTTED]
+    candidates = [setting for setting in tps if (setting.agents, setting.scheduling) == (agents, scheduling)]
+    return sorted(candidates, key=lambda setting: -tps[setting])[:PLOTTED]
 
 
-def findings(known: Rates, planned: int) -> dict[str, Finding]:
+def findings(measured: Rates, planned: int) -> dict[str, Finding]:
     """Judge the paper's findings, once every run has been measured.
 
     Two numbers of workers are compared by the ratio of the TPS of runs that differ in nothing else.
 
     Args:
-        known: TPS of each run that has been measured.
+        measured: TPS of each run that has been measured.
         planned: number of runs of the figure, measured or not.
     """
-    if not known:
+    if not measured:
         return dict.fromkeys(("most_agents", "few_predictors", "close_together"), NOTHING_MEASURED)
-    *fewer, most = sorted({each.setting.agents for each in known})
-    more = sorted({each.setting.predictors for each in known if each.setting.predictors > PAPERS_PREDICTORS})
+    *fewer, most = sorted({run.setting.agents for run in measured})
+    more = sorted({run.setting.predictors for run in measured if run.setting.predictors > PAPERS_PREDICTORS})
     # 1. All comparisons, whose p values are corrected together.
     margin = math.log(1 + MARGIN)
     agents = {
-        f"TPS with {most} relative to {other} agents": _ratio(known, AGENTS_PLACE, most, other) for other in fewer
+        f"TPS with {most} relative to {other} agents": _ratio(measured, AGENTS_PLACE, most, other) for other in fewer
     }
     equal = {f"{name}, equal": equality(effect, margin) for name, effect in agents.items()}
     predictors = {
         f"TPS with {PAPERS_PREDICTORS} relative to {other} predictors": _ratio(
-            known, PREDICTORS_PLACE, PAPERS_PREDICTORS, other, math.exp(-margin)
+            measured, PREDICTORS_PLACE, PAPERS_PREDICTORS, other, math.exp(-margin)
         )
         for other in more
     }
-    gap = {"TPS of the slowest three numbers of agents relative to the fastest": _gap(known)}
+    gap = {"TPS of the slowest three numbers of agents relative to the fastest": _gap(measured)}
     effects = {**agents, **predictors, **gap}
     tests = {**{name: effect.chance for name, effect in effects.items()}, **equal}
     chances = holm(list(tests.values()))
     corrected = dict(zip(tests, chances, strict=True))
     level = open_level(chances)
     # 2. Each finding is judged by its own comparisons.
-    found = {
+    by_claim = {
         "most_agents": _most_agents(agents, corrected, level),
         "few_predictors": judged_together(predictors, corrected, level, "pair") if more else NOT_MORE,
         "close_together": judged_together(gap, corrected, level, "setting")._replace(test=None),
     }
-    if len({(each.seed, each.machine) for each in known}) > len({each.seed for each in known}):
-        found["close_together"] = Finding(SEVERAL_MACHINES, found["close_together"].because)
-    if len(known) < planned:
-        return {name: Finding(RUNS_MISSING, finding.because) for name, finding in found.items()}
-    return found
+    if len({(run.seed, run.machine) for run in measured}) > len({run.seed for run in measured}):
+        by_claim["close_together"] = Finding(SEVERAL_MACHINES, by_claim["close_together"].because)
+    if len(measured) < planned:
+        return {name: Finding(RUNS_MISSING, finding.because) for name, finding in by_claim.items()}
+    return by_claim
 
 
 def claims(results: Results) -> list[Claim]:
     """Return the paper's claims about the numbers of workers."""
-    found = findings(rates(results), len(results.runs))
+    by_claim = findings(rates(results), len(results.runs))
     where = "" if _on_gpu(results) else "without a GPU, "
     return [
         Claim(
             f"{where}TPS is highest with the most agents",
-            found["most_agents"],
+            by_claim["most_agents"],
             f"higher than with every smaller number of agents; '{EQUAL}' if this is so for one of them",
         ),
         Claim(
             f"{where}more than {PAPERS_PREDICTORS} predictors do not increase TPS",
-            found["few_predictors"],
+            by_claim["few_predictors"],
             f"more predictors are less than {MARGIN:.0%} faster than {PAPERS_PREDICTORS}",
         ),
         Claim(
             f"{where}the number of agents matters little",
-            found["close_together"],
+            by_claim["close_together"],
             f"the fastest three settings of the slowest number are less than {PAPERS_GAP:.0%} below those of the "
             "fastest, on average over the schedulings",
         ),
@@ -232,49 +232,49 @@ def _most_agents(agents: Mapping[str, Effect], corrected: Mapping[str, float], l
         corrected: corrected p values by name, and those of equality by name with ', equal'.
         level: significance level that Holm's method leaves.
     """
-    found = judged_together(agents, corrected, level, "pair")
-    if found.verdict != NO_DIFFERENCE:
-        return found
+    finding = judged_together(agents, corrected, level, "pair")
+    if finding.verdict != NO_DIFFERENCE:
+        return finding
     undecided = [name for name in agents if effect_verdict(agents[name], corrected[name]) == NO_DIFFERENCE]
     equal = [name for name in undecided if corrected[f"{name}, equal"] < CHANCE]
     if not equal:
-        return found
+        return finding
     least = min(equal, key=lambda name: agents[name].mean)
     because = described_ratio(agents[least], corrected[f"{least}, equal"], "pair")
     return Finding(EQUAL, f"{least}: {because}")
 
 
-def _ratio(known: Rates, place: int, ours: int, other: int, limit: float = 1.0) -> Effect:
+def _ratio(measured: Rates, place: int, first: int, second: int, limit: float = 1.0) -> Effect:
     """Compare the TPS at two numbers of one kind of worker, by pairs of runs that differ in nothing else.
 
     Args:
-        known: TPS of each run.
+        measured: TPS of each run.
         place: index of the kind of worker in a `Setting`.
-        ours, other: the two numbers of workers.
-        limit: ratio `ours` / `other` that is tested against.
+        first, second: the two numbers of workers.
+        limit: ratio `first` / `second` that is tested against.
     """
 
     def having(count: int) -> dict[tuple, float]:
         return {
-            (*each.setting[:place], *each.setting[place + 1 :], each.seed, each.machine): value
-            for each, value in known.items()
-            if each.setting[place] == count
+            (*run.setting[:place], *run.setting[place + 1 :], run.seed, run.machine): value
+            for run, value in measured.items()
+            if run.setting[place] == count
         }
 
-    return paired_ratio(having(ours), having(other), limit)
+    return paired_ratio(having(first), having(second), limit)
 
 
-def _gap(known: Rates) -> Effect:
+def _gap(measured: Rates) -> Effect:
     """Compare the slowest number of agents with the fastest one, by the fastest settings of each.
 
     The settings of each scheduling are compared by the logarithms of their TPS, and the differences are averaged over
     the schedulings.
     """
-    tps = _by_setting((each.setting, value) for each, value in known.items())
-    schedulings = {each.scheduling for each in tps}
+    tps = _by_setting((run.setting, value) for run, value in measured.items())
+    schedulings = {setting.scheduling for setting in tps}
     logarithms = {
-        agents: [[math.log(tps[each]) for each in fastest(tps, agents, scheduling)] for scheduling in schedulings]
-        for agents in {each.agents for each in tps}
+        agents: [[math.log(tps[setting]) for setting in fastest(tps, agents, scheduling)] for scheduling in schedulings]
+        for agents in {setting.agents for setting in tps}
     }
     means = {agents: _mean(map(_mean, groups)) for agents, groups in logarithms.items() if all(groups)}
     if not means:
@@ -293,10 +293,10 @@ def details(results: Results) -> list[str]:
     """Return the table of the fastest three settings for each scheduling and number of agents."""
     tps = by_setting(results, "tps")
     rows = []
-    for scheduling in dict.fromkeys(each.scheduling for each in tps):
-        for agents in sorted({each.agents for each in tps}):
+    for scheduling in dict.fromkeys(setting.scheduling for setting in tps):
+        for agents in sorted({setting.agents for setting in tps}):
             best = fastest(tps, agents, scheduling)
-            cells = [f"{tps[each]:.1f} ({each.predictors}/{each.trainers})" for each in best]
+            cells = [f"{tps[setting]:.1f} ({setting.predictors}/{setting.trainers})" for setting in best]
             rows.append([scheduling, str(agents), *cells, *["-"] * (PLOTTED - len(cells))])
     return lines_of(
         "tps.md",

@@ -39,10 +39,10 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 def measures(run: RecordedRun) -> list[Measure]:
     """Return the CPU utilization, and the GPU utilization if the model was on a GPU."""
-    found = [_share(run, CPU, run.result["cpu_utilization"], PROTOCOL)]
+    listed = [_share(run, CPU, run.result["cpu_utilization"], PROTOCOL)]
     if run.on_gpu:
-        found.append(_share(run, GPU, run.result["gpu_utilization"], GPU_PROTOCOL))
-    return found
+        listed.append(_share(run, GPU, run.result["gpu_utilization"], GPU_PROTOCOL))
+    return listed
 
 
 def _share(run: RecordedRun, metric: str, share: float | None, protocol: str) -> Measure:
@@ -54,20 +54,20 @@ def findings(results: Results) -> dict[str, Finding]:
     """Judge how the shares change from network to network. Without a measured GPU share, nothing is judged."""
     rising = growth(_of_networks(results, GPU, 1))
     falling = growth(_of_networks(results, CPU, -1))
-    found = judged({"gpu_rises": rising, "cpu_falls": falling}, described_ratio)
+    by_claim = judged({"gpu_rises": rising, "cpu_falls": falling}, described_ratio)
     if not results.values(GPU, results.runs):
-        return dict.fromkeys(found, Finding(NEEDS_GPU, "no GPU use was measured"))
-    return {name: once_ended(on_one_machine(finding, results.runs), results.runs) for name, finding in found.items()}
+        return dict.fromkeys(by_claim, Finding(NEEDS_GPU, "no GPU use was measured"))
+    return {name: once_ended(on_one_machine(finding, results.runs), results.runs) for name, finding in by_claim.items()}
 
 
 def claims(results: Results) -> list[Claim]:
     """Return the paper's claims about the use of GPU and CPU."""
     if not results.judges_gpu:
         return []
-    found = findings(results)
+    by_claim = findings(results)
     return [
-        Claim("GPU use rises as the network grows", found["gpu_rises"]),
-        Claim("CPU use falls as the network grows", found["cpu_falls"]),
+        Claim("GPU use rises as the network grows", by_claim["gpu_rises"]),
+        Claim("CPU use falls as the network grows", by_claim["cpu_falls"]),
     ]
 
 
@@ -79,12 +79,12 @@ def _of_networks(results: Results, metric: str, power: int) -> list[dict[int, fl
         metric: `CPU` or `GPU`.
         power: 1 for the shares, -1 for their reciprocals.
     """
-    found = []
+    powers = []
     for network in pps.networks(results):
         runs = pps.runs_of(results, network, "ga3c")
         shares = {run.spec.seed: results.value(run, metric) for run in runs}
-        found.append({seed: max(share, LEAST_SHARE) ** power for seed, share in shares.items() if share is not None})
-    return found
+        powers.append({seed: max(share, LEAST_SHARE) ** power for seed, share in shares.items() if share is not None})
+    return powers
 
 
 def details(results: Results) -> list[str]:
