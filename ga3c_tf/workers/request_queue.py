@@ -11,8 +11,6 @@ from ga3c_tf.experience.queues import IndexQueue
 from ga3c_tf.workers.batch_queue import BatchQueue
 
 PATIENCE_SECONDS = 0.004
-PATIENT_LOOKS = 4
-"""Number of times, within `PATIENCE_SECONDS`, that a predictor looks whether all agents have asked."""
 
 
 class RequestQueue:
@@ -37,13 +35,7 @@ class RequestQueue:
     def next(self) -> np.ndarray:
         """Wait for requests, and return those that wait, MESSAGE [n]; none if this predictor should end."""
         if self._is_patient and self._batches.is_behind:
-            self._let_requests_gather()
+            time.sleep(PATIENCE_SECONDS)
         while self._batches.is_full:
             time.sleep(PATIENCE_SECONDS)
         return self._messages.get(self._largest)
-
-    def _let_requests_gather(self) -> None:
-        for _ in range(PATIENT_LOOKS):
-            if len(self._messages) >= self._batches.num_agents:  # all have asked, so no other request can come
-                break
-            time.sleep(PATIENCE_SECONDS / PATIENT_LOOKS)

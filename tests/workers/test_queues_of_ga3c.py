@@ -154,22 +154,14 @@ def requests_of(config, batches):
 
 @pytest.mark.parametrize(("behind", "answered"), [(True, [0, 1, 2]), (False, [0])])
 def test_requests_gather_while_the_trainers_are_behind(monkeypatch, behind, answered):
-    requests, messages = requests_of(CONFIG, SimpleNamespace(is_behind=behind, is_full=False, num_agents=3))
+    requests, messages = requests_of(CONFIG, SimpleNamespace(is_behind=behind, is_full=False))
     messages.put(0)
-    later = iter([1, 2])
 
     def sleep(seconds):
-        messages.put(next(later))
+        messages.put([1, 2])
 
     monkeypatch.setattr(ga3c_tf.workers.request_queue, "time", SimpleNamespace(sleep=sleep))
     assert requests.next()["index"].tolist() == answered
-
-
-def test_nothing_gathers_once_all_agents_have_asked(monkeypatch):
-    requests, messages = requests_of(CONFIG, SimpleNamespace(is_behind=True, is_full=False, num_agents=1))
-    messages.put(5)
-    monkeypatch.setattr(ga3c_tf.workers.request_queue, "time", SimpleNamespace(sleep=None))  # no call
-    assert requests.next()["index"].tolist() == [5]
 
 
 def test_requests_are_held_as_long_as_the_training_queue_is_full(monkeypatch):
