@@ -18,9 +18,9 @@ PATIENT_LOOKS = 4
 class RequestQueue:
     """Gives requests to all predictors, and decides how long requests gather before they are answered.
 
-    Requests gather for `PATIENCE_SECONDS` while the trainers are behind (with tuned scheduling): fewer and larger
-    predictions cost less per state, and the agents are ahead of the trainers anyway. Nothing is answered while as many
-    segments wait for training as may.
+    Requests gather for `PATIENCE_SECONDS` while the trainers are behind (with tuned scheduling): fewer and
+    larger predictions cost less per state, and the agents are ahead of the trainers anyway. Nothing is
+    answered while as many segments wait for training as may.
 
     Args:
         config: settings of the run; the largest prediction batch and the scheduling are used.
@@ -44,6 +44,7 @@ class RequestQueue:
 
     def _let_requests_gather(self) -> None:
         for _ in range(PATIENT_LOOKS):
-            if len(self._messages) >= self._batches.num_agents:  # all have asked, so no other request can come
+            # All have asked, so no other request can come.
+            if len(self._messages) >= self._batches.num_agents:
                 break
             time.sleep(PATIENCE_SECONDS / PATIENT_LOOKS)
