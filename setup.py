@@ -24,14 +24,15 @@ def long_description() -> str:
 setup(
     name="ga3c-tf",
     version=version(),
-    description="A TensorFlow 2 reproduction of GA3C: asynchronous advantage actor-critic on a GPU (ICLR 2017)",
+    description="A TensorFlow 2 reproduction of GA3C: "
+    "asynchronous advantage actor-critic on a GPU (ICLR 2017)",
     long_description=long_description(),
     long_description_content_type="text/markdown",
     author="The ga3c_tf authors",
     license="BSD-3-Clause",
     packages=[
-        # ga3c_tf/reproduce, a link, is for checkouts and static tools; what is installed comes from the folder itself,
-        # since programs that unpack archives, pip among them, may write a link as a file.
+        # ga3c_tf/reproduce, a link, is for checkouts and static tools; what is installed comes from the
+        # folder itself, since programs that unpack archives, pip among them, may write a link as a file.
         *find_packages(include=["ga3c_tf", "ga3c_tf.*"], exclude=["ga3c_tf.reproduce*"]),
         *(f"ga3c_tf.{package}" for package in find_packages(include=["reproduce", "reproduce.*"])),
         "ga3c_tf.reproduce.paper",
@@ -46,7 +47,7 @@ setup(
     package_data={
         "ga3c_tf": ["py.typed"],
         "ga3c_tf.reproduce.paper": ["*"],
-        # The wheel must stay below 30 MB: it has no pictures, and of the Atari games only the weights of Pong.
+        # The wheel must stay below 30 MB: it has no pictures, and of Atari games only Pong's weights.
         "ga3c_tf.trained.published": [
             "registry.txt",
             *(f"**/*.{kind}" for kind in ("json", "csv", "md")),
@@ -56,8 +57,8 @@ setup(
         "ga3c_tf.reproduce.pages": ["templates/*"],
     },
     python_requires=">=3.11,<3.14",
-    # Ranges, so that the package fits into other environments. requirements.txt and tests/requirements.txt have the
-    # versions that the tests ran with.
+    # Ranges, so that the package fits into other environments. requirements.txt and tests/requirements.txt
+    # have the versions that the tests ran with.
     install_requires=[
         "tensorflow>=2.21,<3",
         "keras>=3.12,<4",

@@ -1,9 +1,10 @@
 """What it costs GA3C to measure its policy lag as a divergence.
 
-python docs/divergence_cost.py [MINUTES], of each setting; prints JSON. In a running training, each update is drawn at
-random from three kinds: with the divergence, with what it needs but without it (as most updates are), or without
-either. Their processor time in the trainer's thread, divided by that of the whole system for an update, is the
-share of the speed that the divergence costs where all cores are busy. Predictions per second vary too much to show it.
+python docs/divergence_cost.py [MINUTES], of each setting; prints JSON. In a running training, each update is
+drawn at random from three kinds: with the divergence, with what it needs but without it (as most updates
+are), or without either. Their processor time in the trainer's thread, divided by that of the whole system for
+an update, is the share of the speed that the divergence costs where all cores are busy. Predictions per
+second vary too much to show it.
 """
 
 import json
@@ -47,7 +48,7 @@ def processor_seconds() -> float:
 
 
 def measure(config: Config, minutes: float) -> dict[str, float]:
-    """Train for so long; return the milliseconds of updates by kind and of all work, and the cost in percent."""
+    """Train for so long; return milliseconds of updates by kind and of all work, and the cost in percent."""
     from ga3c_tf.experience.divergence import MEASURED_EVERY, UNKNOWN, DivergenceSampler
     from ga3c_tf.runner import new_training
     from ga3c_tf.workers import trainer
@@ -58,7 +59,11 @@ def measure(config: Config, minutes: float) -> dict[str, float]:
     network = model._actor_critic
     train = trainer.train
     always = DivergenceSampler(network.loss.bounds, 1).sample
-    computed = {"measured": network._compute, "prepared": network._compute, "neither": without_divergence(network)}
+    computed = {
+        "measured": network._compute,
+        "prepared": network._compute,
+        "neither": without_divergence(network),
+    }
     times: dict[str, list[float]] = {kind: [] for kind in KINDS}
     total = {}
     turn = threading.Lock()
@@ -113,10 +118,16 @@ def main() -> None:
     for name, settings in SETTINGS.items():
         with tempfile.TemporaryDirectory() as folder:
             path = str(Path(folder) / "run")
-            config = Config(**settings, seed=1, adjustment="off", steps=10**9, run_dir=path, checkpoint_minutes=60)
+            config = Config(
+                **settings, seed=1, adjustment="off", steps=10**9, run_dir=path, checkpoint_minutes=60
+            )
             found[name] = measure(config, minutes)
     command = f"python docs/divergence_cost.py {minutes:g}"
-    print(json.dumps({"command": command, "machine": machine(), **source_version(), "settings": found}, indent=1))
+    print(
+        json.dumps(
+            {"command": command, "machine": machine(), **source_version(), "settings": found}, indent=1
+        )
+    )
 
 
 if __name__ == "__main__":

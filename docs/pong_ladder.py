@@ -1,7 +1,8 @@
 """Draw the exploratory runs on Pong as a ladder: each step changes something in the step before.
 
-python docs/pong_ladder.py [STEM] writes STEM.svg and STEM.png, docs/pong-ladder unless named. The scores are those of
-docs/data: the mean of the last 100 training episodes, and of half a million agent steps in the first run.
+python docs/pong_ladder.py [STEM] writes STEM.svg and STEM.png, docs/pong-ladder unless named. The scores are
+those of docs/data: the mean of the last 100 training episodes, and of half a million agent steps in the first
+run.
 """
 
 import csv
@@ -39,7 +40,11 @@ def exploratory_runs() -> dict[str, Points]:
     found = {}
     with (DOCS / "data/learning-exploration.csv").open() as file:
         for row in csv.DictReader(file):
-            scores = {name.split("_")[2]: text for name, text in row.items() if name.startswith("score_at_") and text}
+            scores = {
+                name.split("_")[2]: text
+                for name, text in row.items()
+                if name.startswith("score_at_") and text
+            }
             points = [(float(millions), float(score)) for millions, score in scores.items()]
             found[row["run"]] = [*points, (int(row["agent_steps"]) / 1e6, float(row["last_score"]))]
     return found

@@ -1,6 +1,8 @@
-"""What a remote agent costs against a local one: processor time by kind of process, on one machine with two Ray nodes.
+"""What a remote agent costs against a local one: processor time by kind of process, on one machine with two
+Ray nodes.
 
-python docs/remote_cost.py [BLOCKS]; each block measures every setting once and prints one line of JSON for each.
+python docs/remote_cost.py [BLOCKS]; each block measures every setting once and prints one line of JSON for
+each.
 """
 
 import csv
@@ -16,14 +18,33 @@ import psutil
 from ray.cluster_utils import Cluster
 
 WARM_UP_ROWS, SECONDS = 15, 20.0
-COMMON = ["ALE/Pong-v5", "--adjustment", "off", "--seed", "1", "--log-seconds", "1", "--min-training-batch", "40"]
+COMMON = [
+    "ALE/Pong-v5",
+    "--adjustment",
+    "off",
+    "--seed",
+    "1",
+    "--log-seconds",
+    "1",
+    "--min-training-batch",
+    "40",
+]
 REMOTE = ["--agents", "1", "--remote-agents"]
 SETTINGS = {
     "32 local": ["--agents", "32"],
     "32 remote": [*REMOTE, "32", "--agents-per-actor", "32"],
     "64 remote": [*REMOTE, "64", "--agents-per-actor", "64"],
 }
-RAYS_OWN = ("raylet", "gcs_server", "ray::", "dashboard", "default_worker", "runtime_env", "log_monitor", "monitor.py")
+RAYS_OWN = (
+    "raylet",
+    "gcs_server",
+    "ray::",
+    "dashboard",
+    "default_worker",
+    "runtime_env",
+    "log_monitor",
+    "monitor.py",
+)
 
 
 def kind_of(process: psutil.Process, server: int) -> str | None:
@@ -106,7 +127,10 @@ def main() -> None:
     for block in range(int(sys.argv[1]) if len(sys.argv) > 1 else 1):
         for name, words in SETTINGS.items():
             with tempfile.TemporaryDirectory() as folder:
-                print(json.dumps(measure(name, words, cluster.address, Path(folder) / f"run-{block}")), flush=True)
+                print(
+                    json.dumps(measure(name, words, cluster.address, Path(folder) / f"run-{block}")),
+                    flush=True,
+                )
     cluster.shutdown()
 
 

@@ -1,4 +1,5 @@
-"""Hooks of the documentation site: which files of the repository are its pages, and how they differ from GitHub's.
+"""Hooks of the documentation site: which files of the repository are its pages, and how they differ from
+GitHub's.
 
 Every file keeps its path, so that the links between pages lead to the same places on GitHub and on the site.
 """
@@ -55,7 +56,9 @@ def on_files(files: Files, config) -> Files:
     """Replace the files of docs/ by the site's content, with paths from the root of the repository."""
     kept = [file for file in files if file.src_dir != config.docs_dir]
     paths = sorted(path for pattern in CONTENT for path in ROOT.glob(pattern))
-    content = [File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)) for path in paths]
+    content = [
+        File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)) for path in paths
+    ]
     notebook = File.generated(config, SHOWN_ON[NOTEBOOK], content=_notebook(ROOT / NOTEBOOK))
     return Files([*kept, *content, notebook])
 
@@ -84,13 +87,17 @@ def _titled(match: re.Match, folder: str) -> str:
     """Return a link to a page with the page's heading as its text."""
     target, anchor = match.groups()
     file = ROOT / posixpath.normpath(posixpath.join(folder, target))
-    text = "".join(json.loads(file.read_text("utf-8"))["cells"][0]["source"]) if file.suffix == ".ipynb" else ""
-    heading = re.search(r"^# (.+)$", text or file.read_text("utf-8"), re.MULTILINE) if file.is_file() else None
+    text = (
+        "".join(json.loads(file.read_text("utf-8"))["cells"][0]["source"]) if file.suffix == ".ipynb" else ""
+    )
+    heading = (
+        re.search(r"^# (.+)$", text or file.read_text("utf-8"), re.MULTILINE) if file.is_file() else None
+    )
     return f"[{heading[1]}]({target}{anchor})" if heading else match[0]
 
 
 def _page_for(target: str, folder: str) -> str:
-    """Return where a link leads on the site: to the card in a folder, which GitHub shows, or to what shows a file."""
+    """Return a link's target on the site: the card in a folder, which GitHub shows, or what shows a file."""
     path = posixpath.normpath(posixpath.join(folder, target))
     if path in SHOWN_ON:
         return posixpath.relpath(SHOWN_ON[path], folder or ".")
@@ -155,7 +162,9 @@ def _limits(rule) -> str:
     if rule["choices"]:
         return ", ".join(f"`{choice}`" for choice in rule["choices"])
     bounds = {"above": "above", "low": "from", "high": "to"}
-    return " ".join(f"{word} {plain_text(rule[name])}" for name, word in bounds.items() if rule[name] is not None)
+    return " ".join(
+        f"{word} {plain_text(rule[name])}" for name, word in bounds.items() if rule[name] is not None
+    )
 
 
 def _columns() -> str:

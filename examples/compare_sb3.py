@@ -3,12 +3,12 @@
     python examples/compare_sb3.py CartPole-v1 --steps 100000 --seeds 1 2 3 --output scores.csv
     python examples/compare_sb3.py --table scores.csv
 
-Stable-Baselines3 (`pip install stable-baselines3`) is imported here; ga3c_tf is run by its command, which may belong to
-another virtual environment (`--ga3c-tf PATH`). Runs follow one another: seed by seed, and within a seed in the order
-given to `--systems`, so that a slow phase of the machine meets all systems.
+Stable-Baselines3 (`pip install stable-baselines3`) is imported here; ga3c_tf is run by its command, which may
+belong to another virtual environment (`--ga3c-tf PATH`). Runs follow one another: seed by seed, and within a
+seed in the order given to `--systems`, so that a slow phase of the machine meets all systems.
 
-Columns: system, environment, seed, agent_steps, time_s and score. The score is the mean raw score of the last 100
-training episodes (fewer at the start) after so many steps. The time is in seconds since training began.
+Columns: system, environment, seed, agent_steps, time_s and score. The score is the mean raw score of the last
+100 training episodes (fewer at the start) after so many steps. The time is in seconds since training began.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def train_sb3(system: str, environment: str, seed: int, steps: int) -> tuple[lis
                     episodes.append((clock() - began, self.num_timesteps, float(info["episode"]["r"])))
             return True
 
-    # The seconds of the processor: this single thread's time on a core of its own, whatever else the machine does.
+    # The seconds of the processor: the time of this single thread on its own core, whatever else is running.
     clock = time.process_time
     torch.set_num_threads(1)
     algorithm = {"sb3-ppo": PPO, "sb3-a2c": A2C}[system]("MlpPolicy", environment, seed=seed, device="cpu")
@@ -63,13 +63,14 @@ def train_ga3c(
         subprocess.run([command, "train", *arguments], check=True, stdout=subprocess.DEVNULL)
         with open(run / "episodes.csv", newline="") as file:
             rows = [
-                (float(row["time_s"]), int(row["agent_steps"]), float(row["score"])) for row in csv.DictReader(file)
+                (float(row["time_s"]), int(row["agent_steps"]), float(row["score"]))
+                for row in csv.DictReader(file)
             ]
     return rows, rows[-1][0]
 
 
 def curve(episodes: list[Episode], steps: int, seconds: float) -> list[tuple[int, float, float]]:
-    """Return `POINTS` points of the learning curve: agent steps, time in seconds, mean score of the last episodes."""
+    """Return `POINTS` points of the curve: agent steps, time in seconds, mean score of the last episodes."""
     points = []
     for number in range(1, POINTS + 1):
         limit = steps * number // POINTS
@@ -103,7 +104,8 @@ def table(file: Path) -> str:
             then = f"{statistics.mean(scores[-1] for scores in early):.0f}" if all(early) else "-"
             lines.append(
                 f"| {environment}, {steps:,} steps | {system} | {statistics.mean(scores):.0f} "
-                f"({min(scores):.0f} to {max(scores):.0f}) | {seconds:.0f} s | {'' if system == 'ga3c' else then} |"
+                f"({min(scores):.0f} to {max(scores):.0f}) | {seconds:.0f} s | "
+                f"{'' if system == 'ga3c' else then} |"
             )
     return "\n".join(lines)
 
@@ -134,7 +136,9 @@ def main() -> None:
             for system in given.systems:
                 if system == "ga3c":
                     options = given.options.split()
-                    episodes, seconds = train_ga3c(given.ga3c_tf, given.environment, seed, given.steps, options)
+                    episodes, seconds = train_ga3c(
+                        given.ga3c_tf, given.environment, seed, given.steps, options
+                    )
                 else:
                     episodes, seconds = train_sb3(system, given.environment, seed, given.steps)
                 points = curve(episodes, given.steps, seconds)
@@ -142,7 +146,12 @@ def main() -> None:
                     row = [system, given.environment, seed, agent_steps, round(time_s, 2), round(score, 2)]
                     writer.writerow(row)
                 file.flush()
-                print(system, given.environment, f"seed {seed}: {points[-1][2]:.1f} in {seconds:.0f} s", flush=True)
+                print(
+                    system,
+                    given.environment,
+                    f"seed {seed}: {points[-1][2]:.1f} in {seconds:.0f} s",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

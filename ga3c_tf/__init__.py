@@ -1,7 +1,7 @@
 """GA3C on TensorFlow 2: one model on the GPU, many agent processes, predictor and trainer threads.
 
-The names in `__all__` are the Python interface; `ga3c-tf --help` describes the command line. Each name is imported when
-it is first used, so that `import ga3c_tf` stays fast.
+The names in `__all__` are the Python interface; `ga3c-tf --help` describes the command line. Each name is
+imported when it is first used, so that `import ga3c_tf` stays fast.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ def open_standard_descriptors() -> None:
 def prepare_output() -> None:
     """Prepare standard output and standard error, so that no text that is written to them ends the program.
 
-    Where they are closed (`>&-`), Python has no stream, and they are sent to /dev/null. Characters that they cannot
-    encode are written as escape sequences.
+    Where they are closed (`>&-`), Python has no stream, and they are sent to /dev/null. Characters that they
+    cannot encode are written as escape sequences.
     """
     open_standard_descriptors()
     for name in ("stdout", "stderr"):
@@ -80,7 +80,7 @@ def warn(text: str) -> None:
 
 
 def discard_unwritten() -> None:
-    """Drop output that could not be written; otherwise Python would try again at exit, and exit with code 120."""
+    """Drop output that could not be written; else Python would try again at exit, and exit with code 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -19,7 +19,7 @@ RETRY_SECONDS = 1.0
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Numbers of errors by which a file system says that it has no locks."""
 WITHOUT_SYNC = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
-"""Numbers of errors by which a file system says that it cannot sync, as some network file systems do for folders."""
+"""Error numbers by which a file system says it cannot sync, as some network file systems do for folders."""
 NO_LOCK = "the file system of {} has no locks: do not use this folder in two processes at a time"
 
 
@@ -197,7 +197,9 @@ class RetryingWriter:
             self._write_waiting()
         except OSError as error:
             self._retry_at = time.monotonic() + RETRY_SECONDS
-            self._warn(f"{self._file} cannot be written: {error.strerror}; {len(self._waiting)} rows {otherwise}")
+            self._warn(
+                f"{self._file} cannot be written: {error.strerror}; {len(self._waiting)} rows {otherwise}"
+            )
 
     def _write_waiting(self) -> None:
         while self._waiting:

@@ -31,13 +31,15 @@ _loaded: set[str] = set()
 def forkserver_with(modules: Sequence[str]):
     """Return multiprocessing's forkserver context, with these modules loaded in its server.
 
-    A server that already runs, such as that of an earlier training, cannot load more modules. If it lacks one and has
-    no processes left, it is stopped, and the next process starts a new server.
+    A server that already runs, such as that of an earlier training, cannot load more modules. If it lacks one
+    and has no processes left, it is stopped, and the next process starts a new server.
     """
     context = multiprocessing.get_context("forkserver")
     choose_socket_folder()
     server: Any = forkserver._forkserver  # no public function tells whether it runs, or stops it
-    if not _loaded.issuperset(modules) and (server._forkserver_pid is None or not multiprocessing.active_children()):
+    if not _loaded.issuperset(modules) and (
+        server._forkserver_pid is None or not multiprocessing.active_children()
+    ):
         server._stop()
         _loaded.clear()
         _loaded.update(modules)
@@ -46,7 +48,8 @@ def forkserver_with(modules: Sequence[str]):
 
 
 def choose_socket_folder() -> None:
-    """Let multiprocessing make its sockets in /tmp if their paths in the usual temporary folder would be too long.
+    """Let multiprocessing make its sockets in /tmp if their paths in the usual temporary folder would be too
+    long.
 
     Call this before a forkserver is started. Python 3.14 does the same by itself.
     """
@@ -62,13 +65,13 @@ def choose_socket_folder() -> None:
 def with_objects(function: Callable[..., Any], names: Iterable[str]) -> Callable[..., Any]:
     """Wrap `function` so that another process first does what every process with environments begins with.
 
-    It leaves signals to this process, as `begin_child_process` does, and registers the objects that only this program
-    has.
+    It leaves signals to this process, as `begin_child_process` does, and registers the objects that only this
+    program has.
 
     Args:
         function: function that the process runs.
-        names: settings that may name functions passed as Python objects, or an environment that this program has
-            registered; with fewer names a process has less to load.
+        names: settings that may name functions passed as Python objects, or an environment that this program
+            has registered; with fewer names a process has less to load.
     """
     install = installer(names)
     return functools.partial(_call, CloudpickleWrapper(install) if install else _nothing, function)  # type: ignore[type-var]
@@ -87,9 +90,10 @@ def _call(install: Callable[[], None], function: Callable[..., Any], *args: Any)
 def allow_children() -> None:
     """Let this process, which makes environments, start processes even if it is daemonic.
 
-    multiprocessing forbids this to agent processes, whose environment may start a simulator, and to the workers of a
-    `multiprocessing.Pool`, in which a program may train or evaluate: a daemonic process that is killed leaves its
-    children behind. Agent processes end by themselves when the process that trains has ended in any way.
+    multiprocessing forbids this to agent processes, whose environment may start a simulator, and to the
+    workers of a `multiprocessing.Pool`, in which a program may train or evaluate: a daemonic process that is
+    killed leaves its children behind. Agent processes end by themselves when the process that trains has
+    ended in any way.
     """
     multiprocessing.current_process().daemon = False
 
@@ -98,8 +102,9 @@ def allow_children() -> None:
 def main_module_left_alone() -> Iterator[None]:
     """Keep processes that are started in the block from importing the program's main module.
 
-    multiprocessing imports it because functions may be defined there. The functions that this package runs never are,
-    and a script without `if __name__ == "__main__"` would begin its training again in each process.
+    multiprocessing imports it because functions may be defined there. The functions that this package runs
+    never are, and a script without `if __name__ == "__main__"` would begin its training again in each
+    process.
     """
     main = sys.modules["__main__"]
     with _main_module:

@@ -1,6 +1,7 @@
 """Prepares trainings with their run folders, for both the command line and the Python functions.
 
-Modules that load TensorFlow, which takes seconds, are imported after the checks, so that bad input is rejected at once.
+Modules that load TensorFlow, which takes seconds, are imported after the checks, so that bad input is
+rejected at once.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def new_training(
         command: words of the command or call, recorded in the run folder.
         warn: called with one line about a problem that was dealt with.
         ray: address of the Ray cluster of the remote agents.
-        given: names of the settings that the user gave; those that have no effect on the environment are rejected.
+        given: names of the settings that the user gave; those that have no effect on the environment are
+            rejected.
 
     Raises:
         UserError: the settings do not fit the environment, or the folder is taken.
@@ -70,8 +72,8 @@ def new_training(
     check_separate(config)
     if len(spec.state_shape) == 1 and spec.state_shape[0] >= SMALLEST_SCREEN**2:
         warn(
-            f"the observations of {env_id} become vectors of {spec.state_shape[0]:,} numbers; if they are images, the "
-            "convolutional networks need them as a Box of uint8"
+            f"the observations of {env_id} become vectors of {spec.state_shape[0]:,} numbers; if they are "
+            "images, the convolutional networks need them as a Box of uint8"
         )
     installer([env_id])  # rejects an environment that cannot be sent to another process
     run = RunFolder.plan(config)
@@ -80,8 +82,8 @@ def new_training(
     training, hardware = _training(run, spec, warn, ray)
     if training.session.model.network.losses:
         raise UserError(
-            f"network {config.network!r} has losses of its own, such as regularizers, which are not trained on; leave "
-            "them out"
+            f"network {config.network!r} has losses of its own, such as regularizers, which are not trained "
+            "on; leave them out"
         )
     if origin:
         check_same_scaling(origin, config)
@@ -99,7 +101,7 @@ def new_training(
 
 
 def _network(config: Config, spec: EnvironmentSpec, origin: Path | None) -> str:
-    """Return the network of a new run: the one named, else that of its initial weights, else the usual one."""
+    """Return a new run's network: the one named, else that of its initial weights, else the usual one."""
     if config.network == "auto" and origin:
         network = network_of_record(read_config(origin).network, spec.state_shape)
         if ":" not in network:  # a user's function runs only if the user names it
@@ -159,33 +161,36 @@ def _continued(
     session = training.session
     if session.reached() == outcomes.TARGET_SCORE:
         raise BudgetReached(
-            f"{path} has reached its target score, {folder.config.target_score:g}; give a larger --target-score, or "
-            "remove it with --set target_score=none"
+            f"{path} has reached its target score, {folder.config.target_score:g}; give a larger "
+            "--target-score, or remove it with --set target_score=none"
         )
     if session.reached():
         raise BudgetReached(
             f"{path} has reached its budget: {counted(session.agent_steps, 'agent step')}, "
-            f"{session.time_s / 60:.1f} minutes, {counted(session.stats.episodes, 'episode')}; give a larger --steps, "
-            "--minutes or --episodes"
+            f"{session.time_s / 60:.1f} minutes, {counted(session.stats.episodes, 'episode')}; give a larger "
+            "--steps, --minutes or --episodes"
         )
     folder.continue_with(folder.config, list(command), hardware, time_s)
     return training
 
 
 def _workers_found(path: Path) -> dict[str, int]:
-    """Return the N_A, N_P and N_T that the run's dynamic adjustment accepted last, as settings; {} if there are none.
+    """Return the N_A, N_P and N_T that the run's dynamic adjustment accepted last, as settings; {} if there
+    are none.
 
     N_A, N_P and N_T are the numbers of agents, predictors and trainers.
     """
     rows = [row for row in read_rows(path / "adjustment.csv", ADJUSTMENT_COLUMNS) if row["accepted"] == "1"]
-    return {f"num_{workers}": int(rows[-1][workers]) for workers in ("agents", "predictors", "trainers") if rows}
+    return {
+        f"num_{workers}": int(rows[-1][workers]) for workers in ("agents", "predictors", "trainers") if rows
+    }
 
 
 def _check_cluster(config: Config, ray: str | None) -> None:
     """Reject remote agents without a cluster, and a cluster without remote agents.
 
-    The user gives the address for each session. It is never read from a run folder, because the members of a cluster
-    run any code that they are sent.
+    The user gives the address for each session. It is never read from a run folder, because the members of a
+    cluster run any code that they are sent.
     """
     from ga3c_tf.remote.cluster import check_room
 
@@ -194,7 +199,9 @@ def _check_cluster(config: Config, ray: str | None) -> None:
     if ray is not None and not config.remote_agents:
         raise UserError("--ray does nothing without --remote-agents")
     if ray == "local":
-        raise UserError("--ray local is for reproduce; remote agents want a cluster that is there: ray start --head")
+        raise UserError(
+            "--ray local is for reproduce; remote agents want a cluster that is there: ray start --head"
+        )
     if ray is not None:
         check_room(ray, len(config.remote_actors))
 
@@ -210,15 +217,15 @@ def _check_open_files(processes: int) -> None:
     if allowed < needed:
         most = max(1, (allowed - OTHER_FILES) // FILES_PER_PROCESS)
         raise UserError(
-            f"{processes} agent processes need {needed} open files, and the limit is {allowed} (ulimit -Hn); it is "
-            f"enough for {most}"
+            f"{processes} agent processes need {needed} open files, and the limit is {allowed} (ulimit -Hn); "
+            f"it is enough for {most}"
         )
 
 
 def _training(
     run: RunFolder, spec: EnvironmentSpec, warn: Callable[[str], None], ray: str | None
 ) -> tuple[Training, dict]:
-    """Return the training of a run folder, and a dict of its device, GPUs, oneDNN and dtype policy for meta.json."""
+    """Return a run folder's training, and a dict of device, GPUs, oneDNN and dtype policy for meta.json."""
     if spec.is_screen:
         enable_onednn()
 
@@ -236,7 +243,7 @@ def _training(
     if system.is_deterministic:
         make_deterministic(config.seed or 0)
     _check_open_files(system.num_processes(config))
-    # With several epochs, agents wait while a batch is trained on, and an update may use the cores that they leave.
+    # With several epochs, agents wait while a batch is trained on, and an update may use their cores.
     threads = usable_cores() if config.epochs > 1 else None
     device = configure_device(system.device or config.device, threads)
     make: Callable[..., System] = system

@@ -14,10 +14,11 @@ from ga3c_tf.console import counted, say, write_errors_ignored
 
 
 def line(row: dict) -> str:
-    """Format a row of metrics as one line, with the fields of the authors' code, agent steps and policy lag."""
+    """Format a row of metrics as a line, with the fields of the authors' code, agent steps and policy lag."""
     parts = [
         f"[Time: {row['time_s']:7.0f} s]",
-        f"[Steps: {row['agent_steps']:9d} Episode: {row['episodes']:6d} RScore: {_number(row['rolling_score']):>8}]",
+        f"[Steps: {row['agent_steps']:9d} Episode: {row['episodes']:6d} RScore: "
+        f"{_number(row['rolling_score']):>8}]",
         f"[PPS: {row['pps']:5.0f} TPS: {row['tps']:4.0f}]",
         f"[Lag: {_number(row['policy_lag_mean'])} mean, {_number(row['policy_lag_p95'])} p95, "
         f"{_number(row['policy_lag_max'])} max]",
@@ -104,7 +105,7 @@ class PlainStatus:
 
 
 class LiveStatus:
-    """A panel that is redrawn with each row of metrics, with the progress towards the budget and the time left."""
+    """A panel redrawn with each row of metrics, with the progress towards the budget and the time left."""
 
     def __init__(self, title: str):
         from rich.live import Live
@@ -134,7 +135,12 @@ class LiveStatus:
             ("time", _duration(row["time_s"]), "agent steps", f"{row['agent_steps']:,}"),
             ("episodes", f"{row['episodes']:,}", "rolling score", _number(row["rolling_score"])),
             ("PPS", f"{row['pps']:.0f}", "TPS", f"{row['tps']:.0f}"),
-            ("prediction batch", _number(row["prediction_batch"]), "training batch", _number(row["training_batch"])),
+            (
+                "prediction batch",
+                _number(row["prediction_batch"]),
+                "training batch",
+                _number(row["training_batch"]),
+            ),
             (
                 "N_A, N_P, N_T",
                 f"{row['agents']}, {row['predictors']}, {row['trainers']}",

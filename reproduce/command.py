@@ -20,15 +20,19 @@ from ga3c_tf.reproduce.runs.specs import RunSpec, check_games
 
 
 def specs_of(
-    figures: Sequence[Figure], budget: str, seeds: int | None, games: Sequence[str], changes: Mapping[str, str]
+    figures: Sequence[Figure],
+    budget: str,
+    seeds: int | None,
+    games: Sequence[str],
+    changes: Mapping[str, str],
 ) -> list[RunSpec]:
     """Return the runs of these figures, each once; with changes, also the runs with the user's own method.
 
     Among several figures, those that do not support the changes are left out.
 
     Raises:
-        UserError: a game is unknown, a figure does not have the budget, or the changes do not go with the only figure
-            or with any of them.
+        UserError: a game is unknown, a figure does not have the budget, or the changes do not go with the
+            only figure or with any of them.
     """
     check_games(games)
     specs = []
@@ -59,7 +63,8 @@ def reproduce(
         budget: a name in `BUDGETS`.
         seeds: number of seeds; None for the default of each figure.
         games: names of games; empty for the default of each figure.
-        changes: settings of a method of the user's own, which is run beside the paper's; empty for the paper's alone.
+        changes: settings of a method of the user's own, which is run beside the paper's; empty for the
+            paper's alone.
         out: the results folder; None for the default of the budget.
         force: whether to repeat finished runs.
         executor: executor of the runs.
@@ -69,8 +74,8 @@ def reproduce(
         The requested runs.
 
     Raises:
-        UserError: an error of `specs_of`, only an earlier version could make one of the runs, or the results folder
-            cannot be used.
+        UserError: an error of `specs_of`, only an earlier version could make one of the runs, or the results
+            folder cannot be used.
     """
     specs = specs_of(figures, budget, seeds, games, changes)
     folder = ResultsFolder(out or DEFAULT[budget])
@@ -83,7 +88,9 @@ def reproduce(
     warn_of_changed_code(changes, specs, folder, say)
     # Figures that were made before may share runs with these, so they are recorded and drawn again.
     recorded = [
-        figure for figure in FIGURES.values() if figure in figures or folder.measured_file(figure, budget).exists()
+        figure
+        for figure in FIGURES.values()
+        if figure in figures or folder.measured_file(figure, budget).exists()
     ]
 
     def record() -> None:
@@ -124,8 +131,8 @@ def warn_of_changed_code(
             older = sum(started_s < changed for started_s in made)
             if older:
                 say(
-                    f"{file} has changed since {older} of the runs with {value} were made; they keep their results. "
-                    "--force repeats all runs; another --out keeps both"
+                    f"{file} has changed since {older} of the runs with {value} were made; they keep their "
+                    "results. --force repeats all runs; another --out keeps both"
                 )
 
 
@@ -138,7 +145,7 @@ def commands(
     out: Path | None,
     force: bool = False,
 ) -> list[str]:
-    """Return the commands that `reproduce` would run: for all runs with `force`, else for those that have not ended."""
+    """Return the commands that `reproduce` would run: for all runs with `force`, else for those not ended."""
     folder = ResultsFolder(out or DEFAULT[budget])
     folder.check_kind(budget)
     specs = specs_of(figures, budget, seeds, games, changes)
@@ -153,7 +160,8 @@ def commands(
 
 
 def listing(out: Path | None) -> list[str]:
-    """Return lines of text about each figure: what it shows, its cost at each budget, and the runs made so far.
+    """Return lines of text about each figure: what it shows, its cost at each budget, and the runs made so
+    far.
 
     If there is no results folder, the last line says so instead of a line for each figure.
     """
@@ -177,9 +185,15 @@ def listing(out: Path | None) -> list[str]:
             lines.append(f"    measured: {'; '.join(measured) or 'nothing yet'}")
     if has_results:
         return lines
-    return [*lines, f"measured: unknown, as there is no folder {' or '.join(places)} here; name one with --out"]
+    return [
+        *lines,
+        f"measured: unknown, as there is no folder {' or '.join(places)} here; name one with --out",
+    ]
 
 
 def _cost(figure: Figure, budget: str) -> str:
     specs = figure.all_specs(budget)
-    return f"{len(specs)} run{'s' if len(specs) > 1 else ''}, about {duration(sum(spec.seconds for spec in specs))}"
+    return (
+        f"{len(specs)} run{'s' if len(specs) > 1 else ''}, about "
+        f"{duration(sum(spec.seconds for spec in specs))}"
+    )

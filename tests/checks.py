@@ -34,11 +34,14 @@ from ga3c_tf.systems.training import Training
 GAMMA = 0.9
 
 
-def run_counting(tmp_path, monkeypatch, kind, env_id="helpers:Counting-v0", model=helpers.CheckingModel, **settings):
+def run_counting(
+    tmp_path, monkeypatch, kind, env_id="helpers:Counting-v0", model=helpers.CheckingModel, **settings
+):
     """Trains the checking model with the system `kind`; returns it, the training and its summary.
 
-    It goes on until every agent has sent segments, however late a process starts on a busy machine. A system of the
-    tests may have a method `ended`: given why the budget ends the training, or None, it returns why the training ends.
+    It goes on until every agent has sent segments, however late a process starts on a busy machine. A system
+    of the tests may have a method `ended`: given why the budget ends the training, or None, it returns why
+    the training ends.
     """
     monkeypatch.setattr(ga3c_tf.systems.session, "new_model", model)
     config = Config(
@@ -100,7 +103,7 @@ def slow_updates(monkeypatch, seconds):
 
 
 def poisoned(monkeypatch, updates):
-    """Makes the checking model skip the updates with these numbers, counted from 0, as if a loss was not finite."""
+    """Makes the checking model skip the updates with these numbers, from 0, as if a loss was not finite."""
     original = helpers.CheckingModel.train
     numbers = itertools.count()
 
@@ -120,7 +123,8 @@ def batch_of(states, actions, returns, **columns):
 
 
 class Killed(GA3C):
-    """Kills an agent process every `pause` seconds, `kills` times, and goes on until all agents have stepped again.
+    """Kills an agent process every `pause` seconds, `kills` times, and goes on until all agents have stepped
+    again.
 
     It begins after a pause, when all agents have stepped.
     """
@@ -239,7 +243,9 @@ def check_nothing_lost_or_repeated(rows, agents):
 def shared_weights_of(model, agents=1):
     """Shared weights that begin as the model's."""
     objects = {group: found for group, found in model.checkpoint_objects().items() if group != "version"}
-    shared = SharedWeights({group: [tuple(v.shape) for v in found] for group, found in objects.items()}, agents)
+    shared = SharedWeights(
+        {group: [tuple(v.shape) for v in found] for group, found in objects.items()}, agents
+    )
     for group, variables in objects.items():
         for array, variable in zip(shared.groups[group], variables, strict=True):
             array[...] = variable.numpy()
@@ -342,7 +348,8 @@ def freeze_agents(server: int, children: set[int]) -> None:
 
 @contextlib.contextmanager
 def start_training(folder, *options, output=subprocess.PIPE):
-    """A CartPole training in a process of its own, once it has saved something learned, with all its descendants.
+    """A CartPole training in a process of its own, once it has saved something learned, with all its
+    descendants.
 
     Both its standard output and its standard error go to `output`.
     """

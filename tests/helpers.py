@@ -124,7 +124,7 @@ class EndlessEnvironment(ShortIsBad):
 
 
 class PacedEnvironment(ShortIsBad):
-    """At most 200 steps a second for a process, so that a budget in steps lasts as long at least on any machine."""
+    """At most 200 steps/s for a process, so that a budget in steps lasts as long at least on any machine."""
 
     def step(self, action):
         time.sleep(0.005)
@@ -227,7 +227,9 @@ class SimulatedEnvironment(ShortIsBad):
 
 def train_and_evaluate(folder):
     """Train as a program of a few lines does; return why the training ended, and a mean score."""
-    run = ga3c_tf.train("helpers:Simulated-v0", preset="smoke", steps=200, num_agents=2, device="cpu", run_dir=folder)
+    run = ga3c_tf.train(
+        "helpers:Simulated-v0", preset="smoke", steps=200, num_agents=2, device="cpu", run_dir=folder
+    )
     return run.summary["ended"], run.evaluate(episodes=2).mean
 
 
@@ -286,7 +288,9 @@ class ContinuousEnvironment(ShortIsBad):
 
 def make_discrete(**options):
     """Return an environment whose innermost one has other actions."""
-    return gymnasium.wrappers.TransformAction(ContinuousEnvironment(), lambda action: [action], spaces.Discrete(3))
+    return gymnasium.wrappers.TransformAction(
+        ContinuousEnvironment(), lambda action: [action], spaces.Discrete(3)
+    )
 
 
 gymnasium.register("Discretized-v0", make_discrete)
@@ -315,7 +319,9 @@ def update_result(version):
     return UpdateResult(0.0, 0.0, 0.0, UNKNOWN, version, applied=True)
 
 
-def update_record(lags, policy_loss=0.0, value_loss=0.0, entropy=0.0, agents=None, divergence=UNKNOWN, within=None):
+def update_record(
+    lags, policy_loss=0.0, value_loss=0.0, entropy=0.0, agents=None, divergence=UNKNOWN, within=None
+):
     """What an observer is told of an update with these lags."""
     lags = np.asarray(lags)
     agents = np.zeros(len(lags), np.int64) if agents is None else agents
@@ -371,7 +377,8 @@ def run_bridge_without_ray(number, config, memory, queues, agents, address, answ
 
 
 def take_rmsprop_steps(shared, agent, rate, steps, begin):
-    """Steps of an A3C agent that are all of size `rate`: the gradient and the mean square are one and stay so.
+    """Steps of an A3C agent that are all of size `rate`: the gradient and the mean square are one and stay
+    so.
 
     Between two steps it rests for up to 2 ms, as an agent that plays in between.
     """

@@ -43,8 +43,8 @@ def invent(
 ):
     """A finished run: constant rates, scores that go through the given values.
 
-    It makes `rate` agent steps a second; if that is not given, so many that it comes to the end of its budget in a
-    minute, or 100.
+    It makes `rate` agent steps a second; if that is not given, so many that it comes to the end of its budget
+    in a minute, or 100.
     """
     folder = runs / spec.id
     folder.mkdir(parents=True)

@@ -1,6 +1,7 @@
 """Tables of numbers on the pages of docs/, and the places in a record that these numbers are from.
 
-A comment before a table names the record. Each further line of it is an option, or translates a word of the table:
+A comment before a table names the record. Each further line of it is an option, or translates a word of the
+table:
 
     <!-- numbers: FILE#SECTION
     rows: {HEADING} & KEY={HEADING}
@@ -9,15 +10,18 @@ A comment before a table names the record. Each further line of it is an option,
     LABEL = WORD & WORD or OTHER WORD
     -->
 
-A record is a CSV, a JSON, or the tables of a section of a page. Each number in it has words: the name of its column or
-key and those that lead there, `table 1` in the first table of a section, and each text beside it. Texts and numbers
-beside it are also words with the name of their column, as `seed=1`. A cell of the table must show the numbers at the
-place that has all words of its row and column. It may round them, and leave out the last of them. If several places
-have these words, it must show the numbers of all. An empty cell has no place.
+A record is a CSV, a JSON, or the tables of a section of a page. Each number in it has words: the name of its
+column or key and those that lead there, `table 1` in the first table of a section, and each text beside it.
+Texts and numbers beside it are also words with the name of their column, as `seed=1`. A cell of the table
+must show the numbers at the place that has all words of its row and column. It may round them, and leave out
+the last of them. If several places have these words, it must show the numbers of all. An empty cell has no
+place.
 
-- `rows` gives the words of a row, with the cells of the columns in braces. The default is the cell of the first column.
-- `columns` gives the words of a column, with its heading at `{}`. The default is the heading itself. If the heading is
-  translated, its translation is used instead, which may contain cells of the row, as in `learning rate={best rate}`.
+- `rows` gives the words of a row, with the cells of the columns in braces. The default is the cell of the
+  first column.
+- `columns` gives the words of a column, with its heading at `{}`. The default is the heading itself. If the
+  heading is translated, its translation is used instead, which may contain cells of the row, as in `learning
+  rate={best rate}`.
 - `in` has words that all places must have.
 - `show: median` says that a cell shows the median of the numbers at its places.
 - `not in the record` names columns that are not checked.
@@ -73,8 +77,12 @@ def tables_of(page):
         lines = plain(lines)
         options = dict(re.findall(r"^(rows|columns|in|show|not in the record): (.*)$", lines, re.MULTILINE))
         words = dict(re.findall(r"^(.*) = (.*)$", lines, re.MULTILINE))
-        assert len(options) + len(words) == len(lines.split("\n")) - 1, f"{name}: a line is unclear or repeated"
-        tables.append(Table(name, rows_of(headings, body), options, words, list(places_of(read(page.parent, name)))))
+        assert len(options) + len(words) == len(lines.split("\n")) - 1, (
+            f"{name}: a line is unclear or repeated"
+        )
+        tables.append(
+            Table(name, rows_of(headings, body), options, words, list(places_of(read(page.parent, name))))
+        )
     return tables
 
 
@@ -161,7 +169,9 @@ def fill(template, row):
 
 def agree(shown, found):
     """Say whether the numbers of a cell are those at the places that were found, or both are missing."""
-    numbers = found[0][: len(shown)] if len(found) == 1 else [number for numbers in found for number in numbers]
+    numbers = (
+        found[0][: len(shown)] if len(found) == 1 else [number for numbers in found for number in numbers]
+    )
     return bool(shown) == bool(found) and len(shown) == len(numbers) and all(map(is_rounded, shown, numbers))
 
 
@@ -190,4 +200,6 @@ def with_columns_swapped(table):
 
 def numbers_in(table):
     """List the numbers of a table, cell by cell."""
-    return [list(map(float, A_NUMBER.findall(row[key]))) for row in table.rows for key in table.number_columns]
+    return [
+        list(map(float, A_NUMBER.findall(row[key]))) for row in table.rows for key in table.number_columns
+    ]

@@ -1,4 +1,4 @@
-"""The Python functions: train, resume, evaluate, load an agent; functions as environments, networks and losses."""
+"""The Python API: train, resume, evaluate, load an agent; functions as environments, networks and losses."""
 
 import gc
 import multiprocessing
@@ -55,7 +55,8 @@ def test_a_resumed_serial_run_has_other_global_random_numbers(tmp_path):
     run = ga3c_tf.train("helpers:Lottery-v0", steps=40, **settings)
     first = run.episodes()["score"]
     both = run.resume(steps=80, progress=False).episodes()["score"]
-    assert (random.getstate(), str(np.random.get_state())) == before  # noqa: NPY002 - this program keeps its own
+    # This program keeps its own.
+    assert (random.getstate(), str(np.random.get_state())) == before  # noqa: NPY002
     assert 40 <= len(first) < len(both) and not set(first) & set(both[len(first) :])
 
 
@@ -71,17 +72,23 @@ def test_normalized_observations_are_measured_before_the_training_and_kept(tmp_p
     np.testing.assert_allclose(layer.deviation, np.sqrt(variance + 1e-5), rtol=1e-6)
 
 
-@pytest.mark.parametrize("system", [{"system": "ga3c"}, {"serial": True}, {"system": "a2c"}, {"system": "a3c"}])
+@pytest.mark.parametrize(
+    "system", [{"system": "ga3c"}, {"serial": True}, {"system": "a2c"}, {"system": "a3c"}]
+)
 def test_every_system_ends_at_the_target_score_and_may_be_given_a_higher_one(tmp_path, system):
     settings = {**SMALL, **system, "rolling_episodes": 5, "run_dir": str(tmp_path / "run")}
     run = ga3c_tf.train("CartPole-v1", target_score=9.0, steps=100_000, **settings)
     assert run.summary["ended"] == "target_score" and run.summary["episodes"] < 20
-    with pytest.raises(ga3c_tf.UserError, match=r"has reached its target score, 9; give a larger --target-score"):
+    with pytest.raises(
+        ga3c_tf.UserError, match=r"has reached its target score, 9; give a larger --target-score"
+    ):
         run.resume()
     run = run.resume(target_score=30.0, progress=False)
     assert 30 <= run.summary["rolling_score"] == np.mean(run.episodes()["score"][-5:])
     more = run.summary["agent_steps"] + 500
-    with pytest.raises(ga3c_tf.UserError, match=r"has reached its target score, 30; .* --set target_score=none"):
+    with pytest.raises(
+        ga3c_tf.UserError, match=r"has reached its target score, 30; .* --set target_score=none"
+    ):
         run.resume(steps=more)
     assert run.resume(target_score=None, steps=more, progress=False).summary["ended"] == "steps"
 
@@ -96,7 +103,11 @@ def test_a_run_is_trained_continued_evaluated_and_loaded(tmp_path, capsys):
     again = run.resume(steps=6000, progress=False)
     assert again.summary["agent_steps"] >= 6000 and again.path == run.path
     scores = again.evaluate(episodes=4, seed=3)
-    assert len(scores.scores) == 4 and scores.mean == np.mean(scores.scores) and "4 whole episodes" in scores.protocol
+    assert (
+        len(scores.scores) == 4
+        and scores.mean == np.mean(scores.scores)
+        and "4 whole episodes" in scores.protocol
+    )
     assert scores.interval_95[0] <= scores.mean <= scores.interval_95[1]
     assert again.evaluate(episodes=4, seed=3) == scores
     sampling = ga3c_tf.load_agent(run.path, seed=7)
@@ -155,7 +166,9 @@ def test_one_environment_for_all_agents_is_refused(tmp_path, pass_on, wrapped):
     """Each agent would play in the episodes of the others."""
     env = gymnasium.make("CartPole-v1")
     settings = {**SMALL, "run_dir": str(tmp_path / "run")}
-    with pytest.raises(ga3c_tf.UserError, match=r"returned the same environment twice; it must make a new one"):
+    with pytest.raises(
+        ga3c_tf.UserError, match=r"returned the same environment twice; it must make a new one"
+    ):
         ga3c_tf.train(pass_on(env if wrapped else env.unwrapped), steps=10, **settings)
     assert not (tmp_path / "run").exists()
     gymnasium.registry.pop("Ga3cTest/Shared-v0", None)
@@ -243,30 +256,39 @@ def holding_a_lock():
             "unknown setting 'total_timesteps'; it is steps here",
         ),
         (lambda: ga3c_tf.train("CartPole-v1", agents=4), "unknown setting 'agents'; it is num_agents here"),
-        (lambda: ga3c_tf.train("CartPole-v1", preset="papr", steps=10), "unknown preset 'papr'; close: paper"),
-        (lambda: ga3c_tf.train(None), "train needs an environment"),
-        (lambda: ga3c_tf.train(holding_a_lock(), steps=10), "object:make cannot be handed to another process"),
-        (lambda: ga3c_tf.load_agent("pong", seed=-1), "seed is -1; it must be at least 0"),
-        (lambda: ga3c_tf.load_agent("pong", device="cpu").evaluate(episodes=0), "episodes is 0; it must be at least 1"),
         (
-            lambda: ga3c_tf.train("CartPole-v1", network=3, minutes=1),
-            "network is of the type int; it must be the name of a network, or a function (state_shape, state_dtype, "
-            "num_actions) that returns a keras.Model",
+            lambda: ga3c_tf.train("CartPole-v1", preset="papr", steps=10),
+            "unknown preset 'papr'; close: paper",
+        ),
+        (lambda: ga3c_tf.train(None), "train needs an environment"),
+        (
+            lambda: ga3c_tf.train(holding_a_lock(), steps=10),
+            "object:make cannot be handed to another process",
+        ),
+        (lambda: ga3c_tf.load_agent("pong", seed=-1), "seed is -1; it must be at least 0"),
+        (
+            lambda: ga3c_tf.load_agent("pong", device="cpu").evaluate(episodes=0),
+            "episodes is 0; it must be at least 1",
         ),
         (
-            lambda: ga3c_tf.train("CartPole-v1", network=keras.Sequential(), minutes=1),
-            "network is of the type Sequential; it must be the name of a network, or a function (state_shape, "
+            lambda: ga3c_tf.train("CartPole-v1", network=3, minutes=1),
+            "network is of the type int; it must be the name of a network, or a function (state_shape, "
             "state_dtype, num_actions) that returns a keras.Model",
         ),
         (
+            lambda: ga3c_tf.train("CartPole-v1", network=keras.Sequential(), minutes=1),
+            "network is of the type Sequential; it must be the name of a network, or a function "
+            "(state_shape, state_dtype, num_actions) that returns a keras.Model",
+        ),
+        (
             lambda: ga3c_tf.train(gymnasium.make("CartPole-v1"), minutes=1),
-            "env is of the type TimeLimit; it must be the id of an environment, or a function that makes one, such as "
-            "lambda: gymnasium.make('CartPole-v1')",
+            "env is of the type TimeLimit; it must be the id of an environment, or a function that makes "
+            "one, such as lambda: gymnasium.make('CartPole-v1')",
         ),
         (
             lambda: ga3c_tf.train("CartPole-v1", loss=0.5, minutes=1),
-            "loss is of the type float; it must be the name of a loss, or a function (batch, config) that returns "
-            "(policy loss, value loss, entropy)",
+            "loss is of the type float; it must be the name of a loss, or a function (batch, config) that "
+            "returns (policy loss, value loss, entropy)",
         ),
         (
             lambda: ga3c_tf.load_agent("pingpong"),
@@ -302,7 +324,9 @@ def test_environment_network_and_loss_may_be_functions(tmp_path):
     def short_pole(render_mode=None):
         with called.open("a") as stream:
             print(os.getpid(), "tensorflow" in sys.modules, file=stream)
-        return gymnasium.wrappers.TimeLimit(gymnasium.make("CartPole-v1", render_mode=render_mode).unwrapped, 7)
+        return gymnasium.wrappers.TimeLimit(
+            gymnasium.make("CartPole-v1", render_mode=render_mode).unwrapped, 7
+        )
 
     def tiny_network(state_shape, state_dtype, num_actions):
         return build_network("mlp", state_shape, state_dtype, num_actions, 5)
@@ -313,7 +337,9 @@ def test_environment_network_and_loss_may_be_functions(tmp_path):
 
     code = {"network": tiny_network, "loss": doubled}
     run = ga3c_tf.train(short_pole, run_dir=str(tmp_path / "run"), steps=2000, **code, **SMALL)
-    elsewhere = {line.split()[1] for line in called.read_text().splitlines() if int(line.split()[0]) != os.getpid()}
+    elsewhere = {
+        line.split()[1] for line in called.read_text().splitlines() if int(line.split()[0]) != os.getpid()
+    }
     assert elsewhere == {"False"}  # an agent process needs the environment only
     assert run.config.env_id == "object:short_pole" and run.config.loss == "object:doubled"
     assert run.summary["episodes"] > 100 and max(run.evaluate(episodes=5).scores) <= 7
@@ -333,7 +359,9 @@ def test_functions_of_one_name_are_told_apart(tmp_path):
         return make
 
     runs = [
-        ga3c_tf.train(limited(steps), run_dir=str(tmp_path / str(steps)), **{**SMALL, "num_agents": 1}, steps=300)
+        ga3c_tf.train(
+            limited(steps), run_dir=str(tmp_path / str(steps)), **{**SMALL, "num_agents": 1}, steps=300
+        )
         for steps in (5, 8)
     ]
     assert runs[0].config.env_id != runs[1].config.env_id
@@ -373,7 +401,8 @@ def test_an_environment_that_a_script_without_a_guard_registers_is_known_to_its_
         "    def __init__(self, render_mode=None):\n"
         "        super().__init__(gymnasium.wrappers.TimeLimit(gymnasium.make('CartPole-v1').unwrapped, 5))\n"
         "gymnasium.register('Short-v0', Short)\n"
-        "run = ga3c_tf.train('Short-v0', run_dir='run', steps=300, num_agents=2, device='cpu', progress=False)\n"
+        "run = ga3c_tf.train('Short-v0', run_dir='run', steps=300, num_agents=2, device='cpu', "
+        "progress=False)\n"
         "print(run.evaluate(episodes=2).scores)\n"
     )
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
@@ -421,7 +450,9 @@ def test_a_network_with_losses_of_its_own_is_refused_for_a_new_run(tmp_path):
         values = keras.ops.squeeze(keras.layers.Dense(1)(hidden), -1)
         return keras.Model(states, (keras.layers.Dense(num_actions)(hidden), values))
 
-    with pytest.raises(ga3c_tf.UserError, match="'object:regularized' has losses of its own, such as regularizers"):
+    with pytest.raises(
+        ga3c_tf.UserError, match="'object:regularized' has losses of its own, such as regularizers"
+    ):
         ga3c_tf.train("CartPole-v1", network=regularized, run_dir=str(tmp_path / "run"), steps=300, **SMALL)
     assert not (tmp_path / "run").exists()
 
@@ -446,7 +477,9 @@ def test_a3c_has_its_network_and_loss_in_the_agents_processes(tmp_path):
         found = losses.actor_critic(batch, config)
         return 0.5 * found.policy_loss, 0.5 * found.value_loss, found.entropy
 
-    run = ga3c_tf.train("CartPole-v1", run_dir=str(tmp_path / "run"), steps=300, system="a3c", loss=halved, **SMALL)
+    run = ga3c_tf.train(
+        "CartPole-v1", run_dir=str(tmp_path / "run"), steps=300, system="a3c", loss=halved, **SMALL
+    )
     assert run.summary["updates"] > 10 and run.config.loss == "object:halved"
 
 
@@ -469,7 +502,11 @@ def make_pole(render_mode=None):
 
 def test_a_script_without_a_guard_begins_once_and_ends_cleanly_at_ctrl_c(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
-    environment = {**os.environ, "PYTHONPATH": str(Path(ga3c_tf.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(ga3c_tf.__file__).parents[1]),
+        "PYTHONUNBUFFERED": "1",
+    }
     process = subprocess.Popen(
         [sys.executable, "script.py"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
     )
@@ -493,7 +530,9 @@ def test_a_training_in_another_thread_leaves_ctrl_c_to_the_program(tmp_path):
     """Python allows signal handlers in the main thread only."""
     before = signal.getsignal(signal.SIGINT)
     with ThreadPoolExecutor(1) as threads:
-        training = threads.submit(ga3c_tf.train, "CartPole-v1", run_dir=str(tmp_path / "run"), steps=300, **SMALL)
+        training = threads.submit(
+            ga3c_tf.train, "CartPole-v1", run_dir=str(tmp_path / "run"), steps=300, **SMALL
+        )
         run = training.result()
     assert run.summary["ended"] == "steps" and signal.getsignal(signal.SIGINT) is before
 

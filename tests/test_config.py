@@ -31,8 +31,16 @@ from ga3c_tf.errors import UserError
         ("clip_rewards", 1, "it must be true or false"),
         ("env_id", 3, "it must be a text"),
         ("env_id", None, "it must be a text"),
-        ("beta_end", 0.0, "--beta-end 0 needs --anneal-steps or --anneal-fraction: the agent steps, or the share of"),
-        ("anneal_steps", 10, "--anneal-steps 10 needs --learning-rate-end or --beta-end: without one of them"),
+        (
+            "beta_end",
+            0.0,
+            "--beta-end 0 needs --anneal-steps or --anneal-fraction: the agent steps, or the share of",
+        ),
+        (
+            "anneal_steps",
+            10,
+            "--anneal-steps 10 needs --learning-rate-end or --beta-end: without one of them",
+        ),
     ],
 )
 def test_a_bad_value_is_refused_in_one_line_that_says_what_is_right(name, value, words):
@@ -59,19 +67,34 @@ def test_every_whole_number_has_an_upper_bound(setting):
             {"grad_clip_global": 0.5, "grad_clip_norm": 0.5},
             "--grad-clip-norm 0.5 cannot be combined with --grad-clip-global 0.5",
         ),
-        ({"dual_rmsprop": True, "optimizer": "adam"}, "--dual-rmsprop needs --optimizer rmsprop, not --optimizer adam"),
-        ({"dual_rmsprop": True, "grad_clip_global": 0.5}, "--dual-rmsprop cannot be combined with --grad-clip-global"),
+        (
+            {"dual_rmsprop": True, "optimizer": "adam"},
+            "--dual-rmsprop needs --optimizer rmsprop, not --optimizer adam",
+        ),
+        (
+            {"dual_rmsprop": True, "grad_clip_global": 0.5},
+            "--dual-rmsprop cannot be combined with --grad-clip-global",
+        ),
         (
             {"network": "mine:wide", "initialization": "he"},
             "--initialization he cannot be combined with --network mine:wide: it has its own",
         ),
-        ({"network": "mine:wide", "normalize_images": True}, "cannot be combined with --network mine:wide: it has its"),
-        ({"network": "mine:wide", "normalize_observations": True}, "cannot be combined with --network mine:wide"),
+        (
+            {"network": "mine:wide", "normalize_images": True},
+            "cannot be combined with --network mine:wide: it has its",
+        ),
+        (
+            {"network": "mine:wide", "normalize_observations": True},
+            "cannot be combined with --network mine:wide",
+        ),
         (
             {"normalize_images": True, "normalize_observations": True},
             "--normalize-images cannot be combined with --normalize-observations",
         ),
-        ({"anneal_fraction": 1.0, "steps": 10}, "--anneal-fraction 1 needs --learning-rate-end or --beta-end"),
+        (
+            {"anneal_fraction": 1.0, "steps": 10},
+            "--anneal-fraction 1 needs --learning-rate-end or --beta-end",
+        ),
         ({"system": "a3c", "correction": "ppo"}, "--clip-ratio, which --system a3c does not have"),
         (
             {"anneal_fraction": 1.0, "beta_end": 0.0},
@@ -118,9 +141,18 @@ def test_reuse_of_samples_is_refused_with_a3c(name):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"adjustment": "fast"}, "--adjustment fast is for --system ga3c; --system {} requires --adjustment off"),
-        ({"remote_agents": 2}, "--remote-agents 2 is for --system ga3c; --system {} requires --remote-agents 0"),
-        ({"train_last_transition": False}, "is for --system ga3c or serial; --system {} requires --train-last-transi"),
+        (
+            {"adjustment": "fast"},
+            "--adjustment fast is for --system ga3c; --system {} requires --adjustment off",
+        ),
+        (
+            {"remote_agents": 2},
+            "--remote-agents 2 is for --system ga3c; --system {} requires --remote-agents 0",
+        ),
+        (
+            {"train_last_transition": False},
+            "is for --system ga3c or serial; --system {} requires --train-last-transi",
+        ),
     ],
 )
 def test_what_is_for_ga3c_alone_is_refused_with_another_system(system, settings, words):
@@ -132,7 +164,9 @@ def test_what_is_for_ga3c_alone_is_refused_with_another_system(system, settings,
 
 
 def test_limits_of_a_single_system():
-    with pytest.raises(UserError, match="--system a3c computes on the CPU; it cannot be combined with --device gpu:1"):
+    with pytest.raises(
+        UserError, match="--system a3c computes on the CPU; it cannot be combined with --device gpu:1"
+    ):
         Config(system="a3c", device="gpu:1")
     assert Config(system="a2c", device="gpu").device == "gpu"
     with pytest.raises(UserError, match="a2c trains on --agents x --t-max states at once, 128000 here"):
@@ -145,14 +179,22 @@ def test_limits_of_a_single_system():
 
 def test_a_run_goes_on_with_other_values_of_what_training_reads_anew():
     before = Config(seed=1, steps=1000)
-    changes = {"learning_rate": 3e-4, "learning_rate_end": 0, "anneal_steps": 500, "num_agents": 8, "t_max": 20}
+    changes = {
+        "learning_rate": 3e-4,
+        "learning_rate_end": 0,
+        "anneal_steps": 500,
+        "num_agents": 8,
+        "t_max": 20,
+    }
     after = before.changed(changes)
     assert after == Config(seed=1, steps=1000, **changes)
     assert before.changed({}) == before == after.changed(dataclasses.asdict(before))
 
 
 def test_an_unknown_preset_is_refused_with_the_known_ones():
-    with pytest.raises(UserError, match="unknown preset 'x'; it must be one of default, paper, nvlabs, tuned"):
+    with pytest.raises(
+        UserError, match="unknown preset 'x'; it must be one of default, paper, nvlabs, tuned"
+    ):
         Config.from_preset("x", {})
 
 
@@ -204,7 +246,9 @@ def test_what_holds_for_a_whole_run_is_refused_with_the_reason_and_may_be_named_
 
 
 def test_whatever_describes_the_environment_holds_for_a_whole_run():
-    described = [setting.name for setting in dataclasses.fields(Config) if setting.metadata["group"] == "environment"]
+    described = [
+        setting.name for setting in dataclasses.fields(Config) if setting.metadata["group"] == "environment"
+    ]
     assert set(described) <= set(FIXED) == set(FOR_A_WHOLE_RUN)
 
 
@@ -254,12 +298,28 @@ def test_a_change_that_cannot_be_is_refused(changes, words):
     [
         ({}, "gae_lambda", "--gae-lambda does nothing without --advantage gae"),
         ({}, "adam_epsilon", "--adam-epsilon does nothing without --optimizer adam"),
-        ({"optimizer": "adam"}, "rmsprop_epsilon", "--rmsprop-epsilon does nothing without --optimizer rmsprop"),
-        ({"correction": "one-step"}, "log_epsilon", "--log-epsilon does nothing without --correction epsilon or ppo"),
-        ({"log_softmax": True}, "log_epsilon", "--log-epsilon does nothing without --correction epsilon or ppo"),
+        (
+            {"optimizer": "adam"},
+            "rmsprop_epsilon",
+            "--rmsprop-epsilon does nothing without --optimizer rmsprop",
+        ),
+        (
+            {"correction": "one-step"},
+            "log_epsilon",
+            "--log-epsilon does nothing without --correction epsilon or ppo",
+        ),
+        (
+            {"log_softmax": True},
+            "log_epsilon",
+            "--log-epsilon does nothing without --correction epsilon or ppo",
+        ),
         ({}, "rho_bar", "--rho-bar does nothing without --correction one-step or v-trace"),
         ({"correction": "one-step"}, "c_bar", "--c-bar does nothing without --correction v-trace"),
-        ({"clip_ratio": 0.1}, "importance_clip", "--importance-clip does nothing without --correction clipped-is"),
+        (
+            {"clip_ratio": 0.1},
+            "importance_clip",
+            "--importance-clip does nothing without --correction clipped-is",
+        ),
     ],
 )
 def test_a_given_setting_that_nothing_reads_is_refused(settings, name, words):
@@ -270,12 +330,28 @@ def test_a_given_setting_that_nothing_reads_is_refused(settings, name, words):
 @pytest.mark.parametrize(
     ("settings", "name", "words"),
     [
-        ({"system": "serial"}, "num_predictors", "--predictors has no effect with --system serial; it is for ga3c"),
-        ({"system": "serial"}, "scheduling", "--scheduling has no effect with --system serial; it is for ga3c and a2c"),
+        (
+            {"system": "serial"},
+            "num_predictors",
+            "--predictors has no effect with --system serial; it is for ga3c",
+        ),
+        (
+            {"system": "serial"},
+            "scheduling",
+            "--scheduling has no effect with --system serial; it is for ga3c and a2c",
+        ),
         ({}, "max_agents", "--max-agents does nothing without --adjustment fast or paper or nvlabs"),
         ({}, "agents_per_actor", "--agents-per-actor does nothing without --remote-agents"),
-        ({"clip_ratio": 0.1, "log_softmax": True}, "log_epsilon", "--log-epsilon does nothing without --no-log-soft"),
-        ({"system": "a3c", "correction": "v-trace"}, "correction", "--correction v-trace does nothing without --sys"),
+        (
+            {"clip_ratio": 0.1, "log_softmax": True},
+            "log_epsilon",
+            "--log-epsilon does nothing without --no-log-soft",
+        ),
+        (
+            {"system": "a3c", "correction": "v-trace"},
+            "correction",
+            "--correction v-trace does nothing without --sys",
+        ),
     ],
 )
 def test_a_given_setting_without_effect_in_this_combination_is_refused(settings, name, words):
@@ -295,7 +371,9 @@ def test_serial_is_another_name_of_a_system():
     assert Config.from_values({"serial": True}) == Config(system="serial")
     assert Config(system="serial").changed({"serial": True}) == Config(system="serial")
     assert Config.from_values({"serial": False}) == Config()
-    with pytest.raises(UserError, match="--serial is --system serial; it cannot be combined with --system a3c"):
+    with pytest.raises(
+        UserError, match="--serial is --system serial; it cannot be combined with --system a3c"
+    ):
         Config.from_preset("smoke", {"serial": True, "system": "a3c"})
     with pytest.raises(UserError, match=r"serial \(--serial\) is 1; it must be true or false"):
         Config.from_values({"serial": 1})
@@ -331,7 +409,9 @@ def test_a_loss_of_ones_own_may_read_what_a_correction_reads(name):
 def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():
     with pytest.raises(UserError, match="--predictors has no effect with --system a2c; it is for ga3c"):
         check_effects(Config(system="a2c"), ["num_agents", "num_predictors"])
-    with pytest.raises(UserError, match="--agent-processes has no effect with --system a3c; it is for ga3c and a2c"):
+    with pytest.raises(
+        UserError, match="--agent-processes has no effect with --system a3c; it is for ga3c and a2c"
+    ):
         check_effects(Config(system="a3c"), ["agent_processes"])
     check_effects(Config(system="a2c"), ["agent_processes", "learning_rate"])
     unused = {"lag", "gae_lambda", "adam_epsilon", "importance_clip", "rho_bar", "c_bar"}
@@ -347,7 +427,9 @@ def test_an_unknown_setting_names_close_ones():
 
 
 def test_the_names_that_other_programs_use_lead_to_one_setting_each():
-    given = [(name, setting) for setting, row in ELSEWHERE.items() for names in row.values() for name in names]
+    given = [
+        (name, setting) for setting, row in ELSEWHERE.items() for names in row.values() for name in names
+    ]
     assert [setting_called(name) for name, _ in given] == [setting for _, setting in given]
     assert ELSEWHERE.keys() <= {field.name for field in dataclasses.fields(Config)}
     assert setting_called("--max-grad-norm") == "grad_clip_global"
@@ -521,7 +603,7 @@ ALLOWED_IN_0_2_0 = {
     ),
     "agent_timeout": (1e-9,),
 }
-"""Choices, and values at the bounds, of the settings of version 0.2.0, with which a run may have been made."""
+"""Choices, and values at the bounds, of settings of version 0.2.0, with which a run may have been made."""
 
 
 def test_runs_of_earlier_versions_stay_readable():
@@ -587,7 +669,11 @@ def test_the_training_queue_is_shared_out_over_the_agents():
 
 def test_agents_are_spread_over_the_cores_unless_told_otherwise():
     assert [Config(num_agents=32).processes(cores) for cores in (1, 2, 64)] == [1, 2, 32]
-    assert [Config(num_agents=32, agent_processes=wanted).processes(2) for wanted in (1, 8, 100)] == [1, 8, 32]
+    assert [Config(num_agents=32, agent_processes=wanted).processes(2) for wanted in (1, 8, 100)] == [
+        1,
+        8,
+        32,
+    ]
     assert Config(num_agents=1, adjustment="fast", max_agents=64).processes(2) == 2
 
 
@@ -624,12 +710,17 @@ def test_a_tuned_preset_gives_way_to_what_excludes_a_part_of_it():
     assert (tuned(correction="ppo").clip_ratio, tuned(correction="ppo").epochs) == (0.2, 3)
     for correction in ("none", "epsilon", "clipped-is", "one-step", "v-trace"):
         assert (tuned(correction=correction).clip_ratio, tuned(correction=correction).epochs) == (0.0, 1)
-    assert tuned(correction="v-trace").advantage == "nstep" and tuned(correction="one-step").advantage == "gae"
+    assert (
+        tuned(correction="v-trace").advantage == "nstep" and tuned(correction="one-step").advantage == "gae"
+    )
     assert tuned(clip_ratio=0.0).epochs == tuned(loss="mine:huber").epochs == 1
     with pytest.raises(UserError, match="network"):
         tuned(network=5)
     assert tuned(network="mine:wide").initialization == "fan-in"
-    assert tuned(network="nature").initialization == "orthogonal" and tuned(network="nature").normalize_observations
+    assert (
+        tuned(network="nature").initialization == "orthogonal"
+        and tuned(network="nature").normalize_observations
+    )
     assert not tuned(network="mine:wide").normalize_observations
     assert not tuned(normalize_images=True).normalize_observations
 

@@ -57,7 +57,11 @@ def test_the_readme_is_short():
 @pytest.mark.timeout(240)
 def test_the_python_of_the_readme_runs(tmp_path):
     [program] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    for budget, smaller in (("minutes=2", "steps=2000"), ("minutes=3", "steps=4000"), ("episodes=20", "episodes=2")):
+    for budget, smaller in (
+        ("minutes=2", "steps=2000"),
+        ("minutes=3", "steps=4000"),
+        ("episodes=20", "episodes=2"),
+    ):
         assert program.count(budget) == 1
         program = program.replace(budget, smaller)
     (tmp_path / "program.py").write_text(program)
@@ -80,7 +84,9 @@ def test_every_link_leads_somewhere(page):
         if anchor:
             linked = page.parent / file if file else page
             titles = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
-            assert anchor in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}, target
+            assert anchor in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}, (
+                target
+            )
 
 
 @by_page
@@ -141,7 +147,9 @@ def test_every_file_that_is_named_exists(page):
 def test_every_module_that_is_named_exists(page):
     for part in re.findall(r"(?<![\w.-])ga3c_tf\.(\w+)", page.read_text()):
         place = ROOT / "ga3c_tf" / part
-        assert part in ga3c_tf.__all__ or place.is_dir() or place.with_suffix(".py").exists(), f"{page.name}: {part}"
+        assert part in ga3c_tf.__all__ or place.is_dir() or place.with_suffix(".py").exists(), (
+            f"{page.name}: {part}"
+        )
 
 
 @by_page
@@ -179,7 +187,10 @@ def test_the_names_that_other_programs_use_are_those_that_the_command_line_trans
     text = (ROOT / "docs" / "usage.md").read_text()
     head = " | ".join(["| here", *next(iter(ELSEWHERE.values()))])
     [body] = re.findall(rf"^{re.escape(head)} \|\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
-    rows = [[re.findall(r"`([^`]+)`", cell) for cell in line.strip("|\n").split("|")] for line in body.splitlines()]
+    rows = [
+        [re.findall(r"`([^`]+)`", cell) for cell in line.strip("|\n").split("|")]
+        for line in body.splitlines()
+    ]
     options = [spelled(setting) if setting != "env_id" else setting for setting in ELSEWHERE]
     assert [option for [option], *_ in rows] == options
     assert [[tuple(names) for names in others] for _, *others in rows] == [
@@ -203,7 +214,7 @@ NO_VALUE = "-"
 
 
 def value_in(config, name):
-    """The value of a setting as the table of presets has it; a dash where it is not set or nothing reads it."""
+    """The value of a setting as the table of presets has it; a dash where not set or nothing reads it."""
     value = getattr(config, name)
     if value is None or unread(config, name):
         return NO_VALUE
@@ -216,9 +227,12 @@ def test_the_table_of_presets_has_their_values():
     """If it fails, it shows the rows as they should be."""
     presets = [name for name in PRESETS if name != "smoke"]
     configs = [Config.from_preset(name, {}) for name in presets]
-    changed = [name for name in Config.__dataclass_fields__ if any(name in PRESETS[preset] for preset in presets)]
+    changed = [
+        name for name in Config.__dataclass_fields__ if any(name in PRESETS[preset] for preset in presets)
+    ]
     expected = [
-        f"| `{spelled(name)}` | {' | '.join(value_in(config, name) for config in configs)} |" for name in changed
+        f"| `{spelled(name)}` | {' | '.join(value_in(config, name) for config in configs)} |"
+        for name in changed
     ]
     head = f"| option | {' | '.join(f'`{name}`' for name in presets)} |"
     rows = (ROOT / "docs" / "usage.md").read_text().split(head)[1].split("\n\n")[0].splitlines()[2:]

@@ -59,7 +59,9 @@ def test_the_settings_of_every_recorded_run_are_read():
         assert read_as_it_was_recorded(Config.from_json(json.dumps(settings)), settings), name
 
 
-def test_an_agent_says_once_what_it_was_trained_with_and_is_no_longer_supported(tmp_path, monkeypatch, capsys):
+def test_an_agent_says_once_what_it_was_trained_with_and_is_no_longer_supported(
+    tmp_path, monkeypatch, capsys
+):
     removed = [Removed("frame_crop", 0, ("training", "playing")), Removed("nesterov", False)]
     monkeypatch.setattr(migrations, "MIGRATIONS", [*migrations.MIGRATIONS, removed])
     folder = shutil.copytree(RUN_OF_0_2_0, tmp_path / "run")

@@ -51,7 +51,9 @@ def test_the_pages_commands_do_what_it_says(folder):
     for system, run in (("ga3c", "mine"), ("a2c", "mine-a2c"), ("a3c", "mine-a3c")):
         config = json.loads((folder / "runs" / run / "config.json").read_text())
         assert (config["system"], config["loss"], config["network"]) == (system, "mine:huber", "mine:wide")
-        reader = tf.train.load_checkpoint(str(max((folder / "runs" / run / "checkpoints").iterdir()) / "checkpoint"))
+        reader = tf.train.load_checkpoint(
+            str(max((folder / "runs" / run / "checkpoints").iterdir()) / "checkpoint")
+        )
         assert reader.get_tensor("version/0/.ATTRIBUTES/VARIABLE_VALUE") > 0
         assert reader.get_tensor("weights/0/.ATTRIBUTES/VARIABLE_VALUE").shape == (4, 256)
 
@@ -81,7 +83,7 @@ def batch_of(returns, **columns):
 
 
 def test_the_loss_is_the_users(folder):
-    """Far from the value, Huber's gradient no longer grows: ten times the error moves the value no further."""
+    """Far from the value, Huber's gradient no longer grows: ten times the error moves it no further."""
     moved = {}
     for loss in ("paper", "mine:huber"):
         for error in (10.0, 100.0):
@@ -107,7 +109,9 @@ def test_the_pages_correction_is_one_step_importance_sampling_by_lag(folder, lag
         results.append(model.train(batch, 0.01, 0.1 if lag == 0 else 0.0))
     one_step, by_lag = results
     assert by_lag.policy_loss == pytest.approx(one_step.policy_loss / (1 + lag), rel=1e-5)
-    assert (by_lag.value_loss, by_lag.entropy) == pytest.approx((one_step.value_loss, one_step.entropy), rel=1e-5)
+    assert (by_lag.value_loss, by_lag.entropy) == pytest.approx(
+        (one_step.value_loss, one_step.entropy), rel=1e-5
+    )
 
 
 def test_the_papers_loss_by_its_own_function_makes_the_same_update(folder):
@@ -152,7 +156,9 @@ def test_the_default_is_the_papers():
     config = Config(min_policy=0.1, log_epsilon=1e-3)
     assert config.loss == "paper"
     columns = {"logits": [[0.5, -8.0], [1.0, 0.0]], "values": [0.3, -1.0], "returns": [1.0, 2.0], "beta": 0.5}
-    batch = Batch(actions=tf.constant([1, 0]), **{name: tf.constant(values) for name, values in columns.items()})
+    batch = Batch(
+        actions=tf.constant([1, 0]), **{name: tf.constant(values) for name, values in columns.items()}
+    )
     found = losses.find_loss(config, 2, SCHEMA).compute(batch)
     assert found == losses.actor_critic(batch, config) != losses.actor_critic(batch, Config())
 

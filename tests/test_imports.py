@@ -1,4 +1,4 @@
-"""What an import loads: help is quick and agent processes are small. Who may import whom is checked by `make lint`."""
+"""What an import loads: help is quick and agent processes are small. `make lint` checks who imports whom."""
 
 import functools
 import re
@@ -20,7 +20,9 @@ def packages_loaded_by(module: str) -> frozenset[str]:
     return frozenset(done.stdout.split())
 
 
-@pytest.mark.parametrize("name", ["workers.agent_process", "trained.environments", "workers.supervisor", "cli.main"])
+@pytest.mark.parametrize(
+    "name", ["workers.agent_process", "trained.environments", "workers.supervisor", "cli.main"]
+)
 def test_importing_it_does_not_load_tensorflow(name):
     loaded = packages_loaded_by(f"ga3c_tf.{name}")
     assert "ga3c_tf" in loaded
@@ -28,14 +30,18 @@ def test_importing_it_does_not_load_tensorflow(name):
 
 
 def test_the_package_does_not_name_what_reproduces_the_paper():
-    """Beside the commands about figures, neither in an import nor in a path: `make lint` sees only imports."""
-    files = [file for file in (ROOT / "ga3c_tf").rglob("*.py") if (ROOT / "ga3c_tf/reproduce") not in file.parents]
+    """Beside the commands about figures, neither in an import nor a path: `make lint` sees only imports."""
+    files = [
+        file for file in (ROOT / "ga3c_tf").rglob("*.py") if (ROOT / "ga3c_tf/reproduce") not in file.parents
+    ]
     named = re.compile(r"ga3c_tf[./]reproduce|[\"'/]reproduce[\"'/]")
     assert {file.name for file in files if named.search(file.read_text())} == {"figures.py"}
 
 
 def test_reproducing_on_one_machine_does_not_load_ray():
-    assert "ray" not in packages_loaded_by("ga3c_tf.reproduce.command") | packages_loaded_by("ga3c_tf.cli.main")
+    assert "ray" not in packages_loaded_by("ga3c_tf.reproduce.command") | packages_loaded_by(
+        "ga3c_tf.cli.main"
+    )
 
 
 def test_preparing_a_training_loads_no_experiment_tracker():

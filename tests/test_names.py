@@ -11,7 +11,9 @@ def classes_of(*folders):
     places = {}
     for folder in folders:
         files = [
-            file for file in sorted(folder.rglob("*.py")) if not file.is_relative_to(ROOT / "ga3c_tf" / "reproduce")
+            file
+            for file in sorted(folder.rglob("*.py"))
+            if not file.is_relative_to(ROOT / "ga3c_tf" / "reproduce")
         ]
         for file in files:
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

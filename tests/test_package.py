@@ -30,7 +30,8 @@ def copied_into_the_image():
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The folder with the source distribution, and the wheel that was built from it, of what the Dockerfile copies.
+    """The folder with the source distribution, and the wheel that was built from it, of what the Dockerfile
+    copies.
 
     As in an archive that pip has unpacked, the link is a file.
     """
@@ -38,7 +39,9 @@ def built(tmp_path_factory):
     for name in copied_into_the_image():
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
+            )
         else:
             shutil.copy(ROOT / name, copy)
     link = copy / "ga3c_tf" / "reproduce"
@@ -52,7 +55,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fresh(built, tmp_path_factory):
-    """The programs of a new virtual environment that has the wheel, and borrows its dependencies from this one."""
+    """The programs of a new virtual environment that has the wheel and borrows dependencies from this one."""
     place = tmp_path_factory.mktemp("fresh") / "venv"
     run(sys.executable, "-m", "venv", place)
     [site] = place.glob("lib/python*/site-packages")
@@ -86,8 +89,9 @@ def test_the_source_distribution_has_no_tests_and_no_runs(built):
 
 def test_the_installed_package_has_the_papers_records(fresh, outside):
     program = (
-        "import ga3c_tf; from ga3c_tf.reproduce.results.folder import ResultsFolder; from pathlib import Path; "
-        "folder = ResultsFolder(Path('out')); folder.prepare('quick'); print(ga3c_tf.__file__, len(folder.paper()))"
+        "import ga3c_tf; from ga3c_tf.reproduce.results.folder import ResultsFolder; "
+        "from pathlib import Path; folder = ResultsFolder(Path('out')); folder.prepare('quick'); "
+        "print(ga3c_tf.__file__, len(folder.paper()))"
     )
     place, count = run(fresh / "python", "-c", program).split()
     assert Path(place).is_relative_to(fresh.parent) and int(count) > 50
@@ -101,13 +105,15 @@ def test_the_image_installs_an_extra_that_exists_and_starts_the_command(fresh, o
     offered = set(run(fresh / "python", "-c", extras).split())
     named = {name for names in re.findall(r"EXTRAS=([\w,]+)", image) for name in names.split(",")}
     assert named == {"minatar", "gpu"} <= offered
-    assert re.search(r'^ENTRYPOINT \["(.+)"\]$', image, re.MULTILINE)[1] in {file.name for file in fresh.iterdir()}
+    assert re.search(r'^ENTRYPOINT \["(.+)"\]$', image, re.MULTILINE)[1] in {
+        file.name for file in fresh.iterdir()
+    }
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     assert {line[1:] for line in ignored if line.startswith("!")} == set(copied_into_the_image())
 
 
 def test_every_dependency_has_its_exact_version(fresh, outside):
-    """requirements.txt names those of the package and of MinAtar, tests/requirements.txt those of the other extras."""
+    """requirements.txt names the package's and MinAtar's, tests/requirements.txt the other extras'."""
     program = "import importlib.metadata as m; print(*m.requires('ga3c-tf'), sep='\\n')"
     required = run(fresh / "python", "-c", program).splitlines()
     named = {name: set() for name in ("requirements.txt", "tests/requirements.txt")}

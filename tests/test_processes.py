@@ -57,7 +57,11 @@ def test_a_temporary_folder_with_a_long_path_has_no_sockets(tmp_path, monkeypatc
     config = multiprocessing.current_process()._config
     monkeypatch.delitem(config, "tempdir", raising=False)
     assert not loaded_in_a_process(forkserver_with(["ga3c_tf.errors"]))
-    assert config["tempdir"].startswith("/tmp/") and tempfile.gettempdir() == str(folder) and not [*folder.iterdir()]
+    assert (
+        config["tempdir"].startswith("/tmp/")
+        and tempfile.gettempdir() == str(folder)
+        and not [*folder.iterdir()]
+    )
 
 
 def test_a_forkserver_with_processes_goes_on():

@@ -72,9 +72,15 @@ def window(browser, address):
         route.abort()
 
     page.route("**/*", only_this_site)
-    page.on("console", lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None)
+    page.on(
+        "console",
+        lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None,
+    )
     page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("response", lambda reply: troubles.append(f"{reply.status} {reply.url}") if reply.status >= 400 else None)
+    page.on(
+        "response",
+        lambda reply: troubles.append(f"{reply.status} {reply.url}") if reply.status >= 400 else None,
+    )
     yield page, troubles
     page.close()
 
@@ -86,7 +92,14 @@ def pages_of(site):
 def test_the_site_has_every_page_of_the_documentation(site):
     pages = set(pages_of(site))
     assert {f"docs/{file.stem}" for file in (ROOT / "docs").glob("*.md") if file.stem != "README"} <= pages
-    assert {".", "docs", "examples/quickstart", "results", "results/DIFFERENCES", "results/weights/pong"} <= pages
+    assert {
+        ".",
+        "docs",
+        "examples/quickstart",
+        "results",
+        "results/DIFFERENCES",
+        "results/weights/pong",
+    } <= pages
     assert {"CHANGELOG", "CONTRIBUTING"} <= pages
 
 
@@ -96,7 +109,10 @@ def test_what_is_meant_for_readers_of_the_repository_is_not_on_the_site(site):
     links = r"<a [^>]*>(?:<code>)?[\w/.-]+\.(?:md|ipynb)(?:</code>)?</a>"
     assert {name: found for name, text in texts.items() if (found := re.findall(links, text))} == {}
     assert ">USUAL_PRESET<" not in texts["docs/reference/python"]
-    assert "&quot;default&quot;" in texts["docs/reference/python"] or '"default"' in texts["docs/reference/python"]
+    assert (
+        "&quot;default&quot;" in texts["docs/reference/python"]
+        or '"default"' in texts["docs/reference/python"]
+    )
     assert "make docs" not in texts["docs"] and "User guide" in texts["docs"]
 
 
@@ -128,7 +144,9 @@ def test_a_diagram_is_as_wide_as_the_text(address, window, width):
     page, _ = window
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(f"{address}/docs/architecture/")
-    hidden = "Array.from(document.querySelectorAll('.diagram')).map(each => each.scrollWidth - each.clientWidth)"
+    hidden = (
+        "Array.from(document.querySelectorAll('.diagram')).map(each => each.scrollWidth - each.clientWidth)"
+    )
     assert max(page.evaluate(hidden)) <= 1
 
 
@@ -136,7 +154,9 @@ def test_code_is_not_cut_off_on_a_phone(address, window):
     page, _ = window
     page.set_viewport_size(PHONE)
     page.goto(f"{address}/")
-    hidden = "Array.from(document.querySelectorAll('pre > code')).map(each => each.scrollWidth - each.clientWidth)"
+    hidden = (
+        "Array.from(document.querySelectorAll('pre > code')).map(each => each.scrollWidth - each.clientWidth)"
+    )
     assert max(page.evaluate(hidden)) <= 1
 
 

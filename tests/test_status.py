@@ -43,7 +43,8 @@ def test_the_first_line_says_until_when():
 def test_the_last_lines_say_what_was_done_and_what_can_be_done_next():
     lines = ending(SUMMARY).splitlines()
     assert lines[0] == (
-        "budget reached: 241,011 agent steps, 5,912 episodes and 912 updates in 1:02:03, 4,016 steps per second"
+        "budget reached: 241,011 agent steps, 5,912 episodes and 912 updates in 1:02:03, "
+        "4,016 steps per second"
     )
     assert lines[1] == "mean score of the last 100 episodes: 8.9"
     assert lines[2].endswith("ga3c-tf evaluate 'runs/my pong'")
@@ -73,7 +74,9 @@ def test_troubles_are_counted_where_there_were_any():
 def test_fewer_episodes_than_the_window_are_counted():
     assert "mean score of the last 3 episodes: 8.9" in ending(SUMMARY | {"episodes": 3})
     assert ending(SUMMARY | {"episodes": 1}).splitlines()[1] == "score of the only episode: 8.9"
-    assert ending(SUMMARY | {"episodes": 0, "rolling_score": math.nan}).splitlines()[1] == "no episode has ended"
+    assert (
+        ending(SUMMARY | {"episodes": 0, "rolling_score": math.nan}).splitlines()[1] == "no episode has ended"
+    )
 
 
 def test_one_is_not_many():
@@ -86,7 +89,9 @@ def test_one_is_not_many():
 def test_the_next_commands_trust_the_code_that_the_run_used():
     lines = ending(SUMMARY, own_code=True).splitlines()
     assert lines[2].endswith("ga3c-tf evaluate 'runs/my pong' --trust-code")
-    assert lines[3].endswith("ga3c-tf resume 'runs/my pong' --trust-code --minutes N  (N in total; so far 62.1)")
+    assert lines[3].endswith(
+        "ga3c-tf resume 'runs/my pong' --trust-code --minutes N  (N in total; so far 62.1)"
+    )
 
 
 # while it runs

@@ -23,7 +23,13 @@ print(*[run.status_text for run in runs])
 
 def tiny(seed, game="cartpole", **settings):
     """The specification of a run of 300 steps."""
-    common = {"num_agents": 2, "num_predictors": 1, "num_trainers": 1, "agent_processes": 1, "log_seconds": 0.2}
+    common = {
+        "num_agents": 2,
+        "num_predictors": 1,
+        "num_trainers": 1,
+        "agent_processes": 1,
+        "log_seconds": 0.2,
+    }
     return run_spec(game, seed, **{**common, "steps": 300, **settings})
 
 
@@ -37,7 +43,8 @@ def saved_steps(folder: Path) -> int:
 
 
 def start(executor: str, runs: Path, specs, **options) -> subprocess.Popen:
-    """Begins to carry out runs in an interpreter of its own, which prints what is said and how each run has ended.
+    """Begins to carry out runs in an interpreter of its own, which prints what is said and how each run has
+    ended.
 
     Args:
         executor: lines of Python that make `executor`, which tells its news to `say`.

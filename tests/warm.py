@@ -1,8 +1,10 @@
-"""Runs `ga3c-tf` in processes of their own that need not import TensorFlow, which takes 5 s of processor time each.
+"""Runs `ga3c-tf` in processes of their own that need not import TensorFlow, which takes 5 s of processor time
+each.
 
-A process that has imported everything, but has started nothing of TensorFlow, is forked for each command. What comes of
-it is a process like any other: with its own arguments, folder, environment and streams, its exit code, and the signals
-that it is sent. Only `python -m ga3c_tf` itself, and what depends on when modules are imported, is not tested by it.
+A process that has imported everything, but has started nothing of TensorFlow, is forked for each command.
+What comes of it is a process like any other: with its own arguments, folder, environment and streams, its
+exit code, and the signals that it is sent. Only `python -m ga3c_tf` itself, and what depends on when modules
+are imported, is not tested by it.
 """
 
 import atexit
@@ -93,7 +95,9 @@ class Popen:
         deadline = None if timeout is None else time.monotonic() + timeout
         texts = {}
         readers = [
-            threading.Thread(target=lambda name, stream: texts.update({name: stream.read()}), args=each, daemon=True)
+            threading.Thread(
+                target=lambda name, stream: texts.update({name: stream.read()}), args=each, daemon=True
+            )
             for each in (("stdout", self.stdout), ("stderr", self.stderr))
             if each[1] is not None
         ]
@@ -130,7 +134,9 @@ def _readable(descriptor, timeout):
     return bool(poll.poll(None if timeout is None else 1000 * timeout))
 
 
-def run(arguments, *, capture_output=True, check=False, timeout=None, **options) -> subprocess.CompletedProcess[str]:
+def run(
+    arguments, *, capture_output=True, check=False, timeout=None, **options
+) -> subprocess.CompletedProcess[str]:
     """As `subprocess.run`."""
     if capture_output:
         options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -255,7 +261,7 @@ def _code_of(command) -> int:
 
 
 def _exit(code: int) -> None:
-    """Ends as Python does, but leaves the modules as they are: to tidy them up takes a second, and their memory."""
+    """Ends as Python does, but leaves modules as they are: tidying them takes a second, and their memory."""
     threading._shutdown()
     atexit._run_exitfuncs()
     try:

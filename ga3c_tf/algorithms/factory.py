@@ -30,4 +30,6 @@ def new_model(
     Raises:
         UserError: the network cannot be built or does not fit the states, or the loss fails.
     """
-    return Model(config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device, store=store)
+    return Model(
+        config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device, store=store
+    )

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def stopped_by_interrupt(training: Training) -> Iterator[None]:
-    """Let Ctrl-C, or a notebook's stop button, end the training with a checkpoint; a second one ends it at once.
+    """Let Ctrl-C, or a notebook's stop button, end the training with a checkpoint; a second one ends it at
+    once.
 
     In other threads than the main one, where Python allows no signal handlers, do nothing.
     """

@@ -39,14 +39,14 @@ class Run:
         path: the run folder.
         summary: summary of a training session, as described below.
         trust_code: whether to import custom code that the run's settings name.
-        functions: the functions `env`, `network` and `loss` by name, if the run was trained with functions by another
-            program.
+        functions: the functions `env`, `network` and `loss` by name, if the run was trained with functions by
+            another program.
 
     Attributes:
         path: the run folder.
         config: the run's settings.
-        summary: summary of the training session that returned this object: why it ended (key 'ended'), counters,
-            rates, rolling score and checkpoint. It is empty if the run folder was only opened.
+        summary: summary of the training session that returned this object: why it ended (key 'ended'),
+            counters, rates, rolling score and checkpoint. It is empty if the run folder was only opened.
 
     Raises:
         UserError: `path` is not a run folder, or its settings are damaged.
@@ -101,24 +101,27 @@ class Run:
         return dict(read_columns(self.path / "metrics.csv", METRIC_COLUMNS))
 
     def episodes(self) -> dict[str, np.ndarray]:
-        """Return the columns of episodes.csv by name, each float64 [episodes], such as 'score' and 'length'."""
+        """Return the columns of episodes.csv by name, each float64 [episodes], like 'score' and 'length'."""
         return dict(read_columns(self.path / "episodes.csv", EPISODE_COLUMNS))
 
 
 @global_generators_kept()
-def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress: bool = True, **settings: Any) -> Run:
+def train(
+    env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress: bool = True, **settings: Any
+) -> Run:
     """Train an agent until its budget is reached, and return the run.
 
-    Without a budget (`steps`, `minutes` or `episodes`) or a `target_score`, training continues until Ctrl-C. Ctrl-C
-    ends any training with a checkpoint.
+    Without a budget (`steps`, `minutes` or `episodes`) or a `target_score`, training continues until Ctrl-C.
+    Ctrl-C ends any training with a checkpoint.
 
     Args:
         env: Gymnasium id such as 'CartPole-v1' or 'ALE/Pong-v5', or a function that makes an environment.
         preset: name of the preset to start from; `settings` override its values.
         progress: whether to print a line every few seconds.
         settings: any setting of `ga3c-tf train`, by its name in `Config`, such as `minutes=2`, `seed=1` or
-            `num_agents=8`. None is the same as leaving a setting out. Without `seed`, a random seed is drawn. `network`
-            and `loss` may be functions. Remote agents need the command line, because they need its option `--ray`.
+            `num_agents=8`. None is the same as leaving a setting out. Without `seed`, a random seed is drawn.
+            `network` and `loss` may be functions. Remote agents need the command line, because they need its
+            option `--ray`.
 
     Returns:
         The run, with its folder, settings and summary.
@@ -130,7 +133,9 @@ def train(env: str | Callable[..., Any], *, preset: str = USUAL_PRESET, progress
     """
     if env is None:
         raise UserError("train needs an environment, such as 'CartPole-v1'")
-    given = by_config_name({"env": env, **{name: value for name, value in settings.items() if value is not None}})
+    given = by_config_name(
+        {"env": env, **{name: value for name, value in settings.items() if value is not None}}
+    )
     config = Config.from_preset(preset, {"seed": secrets.randbelow(2**31), **given})
     _free_ended_trainings()
     return _run(*new_training(config, _command("train"), warn, given=given), progress, trust_code=True)
@@ -144,17 +149,17 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
         path: the run folder.
         progress: whether to print a line every few seconds.
         trust_code: whether to import custom code that the run's settings name.
-        changes: settings to change, such as `learning_rate` or a new budget (`steps`, `minutes` or `episodes`). A
-            budget is a total that includes earlier sessions; a budget of None is ignored. If `env`, `network` or `loss`
-            were functions of another program, pass them again. Settings that hold for a whole run
-            (`ga3c_tf.config.FIXED`), such as the environment or the network, are rejected.
+        changes: settings to change, such as `learning_rate` or a new budget (`steps`, `minutes` or
+            `episodes`). A budget is a total that includes earlier sessions; a budget of None is ignored. If
+            `env`, `network` or `loss` were functions of another program, pass them again. Settings that hold
+            for a whole run (`ga3c_tf.config.FIXED`), such as the environment or the network, are rejected.
 
     Returns:
         The run, with its folder, settings and the summary of this session.
 
     Raises:
-        UserError: `path` is not a run folder, the run is in use or has reached its budget or target score, or a
-            change is invalid.
+        UserError: `path` is not a run folder, the run is in use or has reached its budget or target score, or
+            a change is invalid.
         Diverged: as for `train`.
         RuntimeError: as for `train`.
     """
@@ -162,8 +167,12 @@ def resume(path: str | Path, *, progress: bool = True, trust_code: bool = False,
     given = {name: value for name, value in changes.items() if value is not None or name not in BUDGETS}
     functions, left = split_functions(config, given)
     _free_ended_trainings()
-    with objects_called({getattr(config, SETTING_OF[name]): function for name, function in functions.items()}):
-        training, folder = resumed_training(Path(path), by_config_name(left), _command("resume"), warn, trust_code)
+    with objects_called(
+        {getattr(config, SETTING_OF[name]): function for name, function in functions.items()}
+    ):
+        training, folder = resumed_training(
+            Path(path), by_config_name(left), _command("resume"), warn, trust_code
+        )
         return _run(training, folder, progress, trust_code, functions)
 
 
@@ -189,7 +198,7 @@ def _command(function: str) -> list[str]:
 def _free_ended_trainings() -> None:
     """Free the pipes and the memory of trainings that have ended in this process.
 
-    The objects of a training refer to each other, so Python frees them only when its garbage collector runs. A script
-    that trains many times would run out of file descriptors before that.
+    The objects of a training refer to each other, so Python frees them only when its garbage collector runs.
+    A script that trains many times would run out of file descriptors before that.
     """
     gc.collect()

@@ -8,7 +8,7 @@ from typing import Any
 from ga3c_tf.host.calibration import Calibration, agree
 
 MATTERS = 1.1
-"""Smallest speed-up that counts as faster; speeds on one machine differ by some percent from minute to minute."""
+"""Smallest speed-up that counts as faster; speeds of a machine vary by some percent from minute to minute."""
 IDLE = 0.3
 """Idle share of the cores' time above which more cores would be idle too."""
 MOSTLY_WAITING = 0.5
@@ -34,10 +34,10 @@ def advice(network: str, devices: Mapping[str, dict[str, Any]]) -> list[str]:
 
 
 def waits(cpu: dict) -> str:
-    """State that most of the time is spent outside the components, so that neither a GPU nor more cores would help."""
+    """State that most time is spent outside the components, so neither a GPU nor more cores would help."""
     return (
-        f"Most of the time ({cpu['step_shares']['rest']:.0%}) goes to waiting, contention and Python around the "
-        "components, so neither a GPU nor more cores would help much. More agents, or fewer threads, may."
+        f"Most of the time ({cpu['step_shares']['rest']:.0%}) goes to waiting, contention and Python around "
+        "the components, so neither a GPU nor more cores would help much. More agents, or fewer threads, may."
     )
 
 
@@ -47,8 +47,8 @@ def compared(network: str, cpu: dict, gpu: dict) -> str:
     speeds = f"{gpu['pps']:.0f} agent steps/s against {cpu['pps']:.0f} on the CPU"
     if not agree(calibrations):
         return (
-            f"Whether a GPU helps here is not known: {speeds}, but the machine's speed changed between the two. "
-            "Measure again when it is idle."
+            f"Whether a GPU helps here is not known: {speeds}, but the machine's speed changed between the "
+            "two. Measure again when it is idle."
         )
     ratio = gpu["pps"] / cpu["pps"]
     answer = "makes no difference"
@@ -70,15 +70,20 @@ def where_time_goes(device: dict) -> str:
 
 
 def would_a_gpu_help(cpu: dict) -> str:
-    """State the largest possible speed-up by a GPU, at which predictions and updates take the cores no time."""
+    """State the largest possible speed-up by a GPU, where predictions and updates take the cores no time."""
     step_ms = cpu["step_ms"]
     whole_ms = sum(step_ms[name] for name in WORDS)
     gain = whole_ms / step_ms["environment"]
-    bound = f"even one that predicts and trains in no time leaves the environments, {gain:.1f} times the speed at most"
+    bound = (
+        f"even one that predicts and trains in no time leaves the environments, {gain:.1f} times the "
+        "speed at most"
+    )
     if gain < MATTERS:
         return f"A GPU would not help: {bound}."
     doubles = "and could double the speed" if gain >= 2 else "but could not double the speed"
-    return f"A GPU may help, {doubles}: {bound} ({gain * cpu['pps']:.0f} agent steps/s at the same efficiency)."
+    return (
+        f"A GPU may help, {doubles}: {bound} ({gain * cpu['pps']:.0f} agent steps/s at the same efficiency)."
+    )
 
 
 def would_more_cores_help(cpu: dict) -> str:
@@ -86,15 +91,15 @@ def would_more_cores_help(cpu: dict) -> str:
     idle = 1 - cpu["cpu_utilization"] - cpu["others_utilization"]
     if idle > IDLE:
         return (
-            f"More cores would not help yet: {idle:.0%} of the time of these {cpu['cores']} is not used; try more "
-            "agents, predictors or trainers first."
+            f"More cores would not help yet: {idle:.0%} of the time of these {cpu['cores']} is not used; try "
+            "more agents, predictors or trainers first."
         )
     twice = f"More cores would help: {2 * cpu['cores']} instead of {cpu['cores']} about double the speed"
     return f"{twice} (limit {2 * cpu['pps_limit']:.0f} agent steps/s)." + larger_batches(cpu)
 
 
 def larger_batches(cpu: dict) -> str:
-    """State the speed-up by the training batch size with the least time per state; '' if it is below `MATTERS`."""
+    """State the speed-up by the training batch size with the least time per state; '' if below `MATTERS`."""
     step_ms = cpu["step_ms"]
     whole_ms = sum(step_ms[name] for name in WORDS)
     per_state = {size: milliseconds / size for size, milliseconds in cpu["components"]["update_ms"].items()}
@@ -102,7 +107,9 @@ def larger_batches(cpu: dict) -> str:
     gain = whole_ms / (whole_ms - step_ms["update"] + per_state[size])
     if gain < MATTERS:
         return ""
-    return f" Without more hardware, training batches of {size} states allow up to {gain:.1f} times the speed."
+    return (
+        f" Without more hardware, training batches of {size} states allow up to {gain:.1f} times the speed."
+    )
 
 
 def with_gpu(gpu: dict) -> str:
@@ -111,7 +118,10 @@ def with_gpu(gpu: dict) -> str:
     device = gpu["device_pps"]
     numbers = f"the cores allow {host:.0f} agent steps/s and the GPU {device:.0f}"
     if host >= device:
-        return f"The GPU is the limit: {numbers}. More cores would not help; a faster GPU or larger batches would."
+        return (
+            f"The GPU is the limit: {numbers}. More cores would not help; "
+            "a faster GPU or larger batches would."
+        )
     gain = device / host
     if gain < MATTERS:
         return f"Cores and GPU are balanced: {numbers}. Twice the speed takes more of both."

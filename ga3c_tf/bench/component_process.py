@@ -21,8 +21,8 @@ class ComponentProcess:
     """A process that measures on request and waits in between.
 
     Args:
-        build: called in the process with `arguments`. It returns a dict of facts, and a function that takes the
-            seconds to measure for and returns the measurements.
+        build: called in the process with `arguments`. It returns a dict of facts, and a function that takes
+            the seconds to measure for and returns the measurements.
         arguments: arguments of `build`. They must be picklable, like `build`, the facts and the measurements.
 
     Attributes:
@@ -36,7 +36,9 @@ class ComponentProcess:
     def __init__(self, build: Callable[..., tuple[dict, Callable[[float], dict]]], *arguments: Any):
         context = multiprocessing.get_context("spawn")
         self._pipe, child_pipe = context.Pipe()
-        self._process = context.Process(target=_serve, name=build.__name__, args=(child_pipe, build, arguments))
+        self._process = context.Process(
+            target=_serve, name=build.__name__, args=(child_pipe, build, arguments)
+        )
         self._process.start()
         child_pipe.close()
         try:
@@ -72,7 +74,9 @@ class ComponentProcess:
             kind, content = self._pipe.recv()
         except (EOFError, ConnectionResetError):
             self._process.join()
-            raise RuntimeError(f"{self._process.name} ended by itself, exit code {self._process.exitcode}") from None
+            raise RuntimeError(
+                f"{self._process.name} ended by itself, exit code {self._process.exitcode}"
+            ) from None
         if kind is UserError:
             raise UserError(content)
         if kind is RuntimeError:
@@ -81,7 +85,7 @@ class ComponentProcess:
 
 
 def _serve(pipe: connection.Connection, build: Callable, arguments: tuple) -> None:
-    """Run the component's process, which measures on request until it is ended. Ctrl-C is left to the parent."""
+    """Run the component's process, which measures on request until ended. Ctrl-C is left to the parent."""
     begin_child_process()
     signal.signal(signal.SIGTERM, exit_by_signal)  # TensorFlow has temporary files to remove
     try:

@@ -35,10 +35,10 @@ def host_components(config: Config) -> tuple[dict, Callable[[float], dict]]:
 
     It measures:
 
-    - 'environment_ms': one step of an agent without waiting: environment, preprocessing, sampling, and writing states
-      and segments.
-    - 'bare_environment_ms': the part of that step that no program can avoid: the game or environment itself, whose
-      observations are not read.
+    - 'environment_ms': one step of an agent without waiting: environment, preprocessing, sampling, and
+      writing states and segments.
+    - 'bare_environment_ms': the part of that step that no program can avoid: the game or environment itself,
+      whose observations are not read.
     - 'queue_ms': one round trip of the requests of one process (`group` of them) to the server and back.
 
     Returns:
@@ -154,7 +154,9 @@ class _RoundTrips:
         self._memory = RolloutBuffers(config.replace(t_max=1), (1,), "uint8", 1)
         self._requests = IndexQueue()
         self._answers = ReplyPipes(self._memory, np.zeros(config.num_agents, int))
-        states = [self._memory.state_index(self._memory.slots_of(agent)[0], 0) for agent in range(self._group)]
+        states = [
+            self._memory.state_index(self._memory.slots_of(agent)[0], 0) for agent in range(self._group)
+        ]
         reader = self._answers.open(0)
         arguments = (self._requests, reader, states)
         multiprocessing.get_context("spawn").Process(target=_ask, args=arguments, daemon=True).start()
@@ -171,7 +173,7 @@ class _RoundTrips:
 
 
 def _ask(requests: IndexQueue, answers: connection.Connection, states: Sequence[int]) -> None:
-    """Run the agents' side of the round trips: request all states at once, repeatedly, until the pipe is closed."""
+    """Run the agents' side of round trips: request all states at once, repeatedly, until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         while True:

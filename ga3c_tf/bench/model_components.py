@@ -19,7 +19,8 @@ TRAINING_SIZES = (5, 25, 45, 85, 128)
 
 
 def model_components(config: Config, device: str) -> tuple[dict, Callable[[float], dict]]:
-    """Build the benchmark of the model on `device`, which measures 'prediction_ms' and 'update_ms' by batch size.
+    """Build the benchmark of the model on `device`, which measures 'prediction_ms' and 'update_ms' by batch
+    size.
 
     On a GPU the times are those that a caller waits, including transfers.
 
@@ -47,13 +48,16 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
         model.predict(states[:size])
 
     def train(size: int) -> None:
-        batch = Batch(states=states[:size], actions=actions[:size], returns=returns[:size])  # columns the loss reads
+        # Columns the loss reads.
+        batch = Batch(states=states[:size], actions=actions[:size], returns=returns[:size])
         model.train(batch, 1e-6, config.beta)
 
     def measure(seconds: float) -> dict:
         seconds_per_size = seconds / (len(predictions) + len(updates))
         return {
-            "prediction_ms": {size: ms_per_call(partial(predict, size), seconds_per_size) for size in predictions},
+            "prediction_ms": {
+                size: ms_per_call(partial(predict, size), seconds_per_size) for size in predictions
+            },
             "update_ms": {size: ms_per_call(partial(train, size), seconds_per_size) for size in updates},
         }
 
@@ -75,8 +79,8 @@ def prediction_sizes(config: Config) -> list[int]:
 def training_sizes(config: Config) -> list[int]:
     """Return the training batch sizes to measure: fixed ones, and those that these settings produce.
 
-    A trainer merges segments until they exceed the minimum training batch. Full segments give the smallest multiple of
-    t_max above it, and no batch is larger than the minimum plus one segment.
+    A trainer merges segments until they exceed the minimum training batch. Full segments give the smallest
+    multiple of t_max above it, and no batch is larger than the minimum plus one segment.
     """
     whole = config.t_max * (config.min_training_batch // config.t_max + 1)
     return sorted({*TRAINING_SIZES, config.t_max, whole, config.min_training_batch + config.t_max})
@@ -86,5 +90,13 @@ def _random_batch(size: int, spec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     random = np.random.default_rng(0)
     shape = (size, *spec.state_shape)
     dtype = np.dtype(spec.state_dtype)
-    states = random.integers(0, 256, shape).astype(dtype) if dtype == np.uint8 else random.random(shape, np.float32)
-    return states, random.integers(spec.num_actions, size=size).astype(np.int32), random.random(size, np.float32)
+    states = (
+        random.integers(0, 256, shape).astype(dtype)
+        if dtype == np.uint8
+        else random.random(shape, np.float32)
+    )
+    return (
+        states,
+        random.integers(spec.num_actions, size=size).astype(np.int32),
+        random.random(size, np.float32),
+    )

@@ -15,9 +15,9 @@ WEIGHTED = ("Conv2D", "MatMul")
 def mflop_per_state(network: Any, state_shape: Sequence[int], state_dtype: str) -> dict[str, float]:
     """Return the MFLOP of a 'prediction' and of an 'update' of one state.
 
-    Only convolutions and products with weight matrices are counted, with two operations per weight and output. An
-    update computes them in the forward pass, for the gradients of the weights and, except in the first layer, for the
-    gradients of the inputs.
+    Only convolutions and products with weight matrices are counted, with two operations per weight and
+    output. An update computes them in the forward pass, for the gradients of the weights and, except in the
+    first layer, for the gradients of the inputs.
 
     Args:
         network: Keras model.
@@ -48,8 +48,9 @@ def machine_limits(
         on_gpu: whether a GPU makes the predictions and updates.
 
     Returns:
-        'emulator_pps', the limit if the cores only ran the bare environment, and 'arithmetic_pps', the limit if they
-        also made predictions and updates at `gflops`. The latter is None with a GPU, whose GFLOP/s are not measured.
+        'emulator_pps', the limit if the cores only ran the bare environment, and 'arithmetic_pps', the limit
+        if they also made predictions and updates at `gflops`. The latter is None with a GPU, whose GFLOP/s
+        are not measured.
     """
     arithmetic_ms = sum(mflop.values()) / gflops
     return {
@@ -70,8 +71,8 @@ def against_the_machine(
 
     Returns:
         Entries to add to the summary: 'calibrations', 'calibrations_agree', 'unit_pps' (`Calibration.unit`),
-        'pps_per_unit', 'mflop_per_state', 'machine_limits' (from `machine_limits`), and 'machine_shares', the share of
-        each limit that is reached.
+        'pps_per_unit', 'mflop_per_state', 'machine_limits' (from `machine_limits`), and 'machine_shares', the
+        share of each limit that is reached.
     """
     machine = mean(calibrations)
     bare_ms = summary["components"]["bare_environment_ms"]

@@ -1,4 +1,4 @@
-"""The text report of `ga3c-tf bench`: a table with a column per device, from the numbers of `ga3c_tf.bench.run`."""
+"""Text report of `ga3c-tf bench`: a table with a column per device, from numbers of `ga3c_tf.bench.run`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ CELL = 27  # characters
 DISTURBED = 0.05  # share of the cores' time
 NOTE = """\
 PPS limit of the host: cores / (agent step + prediction + update) in ms/step, with a GPU cores / agent step;
-of the GPU: 1 / (prediction + update). The limits of the cores, whatever the program: cores / bare environment, and
+of the GPU: 1 / (prediction + update). The limits of the cores, whatever the program: cores / bare \
+environment, and
 cores / (bare environment + MFLOP of prediction and update at the calibrated GFLOP/s).
 Times of the mean batches lie on straight lines between those measured:"""
 
@@ -47,14 +48,16 @@ def heading(result: dict) -> str:
     commit = f"{(result['commit'] or 'unknown')[:9]}{' (changed since)' if result['dirty'] else ''}"
     tensorflow = versions.get("tensorflow") or versions.get("tensorflow-cpu")
     return (
-        f"{counted(machine['cores'], 'core')} of {machine['cpu']}, GPU: {', '.join(machine['gpus']) or 'none'}, "
-        f"oneDNN: {machine['onednn']}; commit {commit}, TensorFlow {tensorflow}, Python {versions['python']}\n"
+        f"{counted(machine['cores'], 'core')} of {machine['cpu']}, "
+        f"GPU: {', '.join(machine['gpus']) or 'none'}, oneDNN: {machine['onednn']}; "
+        f"commit {commit}, TensorFlow {tensorflow}, Python {versions['python']}\n"
         f"{settings['env_id']}, network {result['network']}, {counted(settings['num_agents'], 'agent')} "
-        f"in {processes} process{'es' if processes > 1 else ''}, {counted(settings['num_predictors'], 'predictor')}, "
-        f"{counted(settings['num_trainers'], 'trainer')}, minimum training batch {settings['min_training_batch']}, "
-        f"t_max {settings['t_max']}\n"
-        f"medians of {result['rounds']} rounds of the components, in turn with {result['windows']} windows of "
-        f"{result['window_s']:g} s of the whole system"
+        f"in {processes} process{'es' if processes > 1 else ''}, "
+        f"{counted(settings['num_predictors'], 'predictor')}, "
+        f"{counted(settings['num_trainers'], 'trainer')}, "
+        f"minimum training batch {settings['min_training_batch']}, t_max {settings['t_max']}\n"
+        f"medians of {result['rounds']} rounds of the components, "
+        f"in turn with {result['windows']} windows of {result['window_s']:g} s of the whole system"
     )
 
 
@@ -92,7 +95,10 @@ def rows(device: dict) -> list[tuple[str, str]]:
         ("the rest: waiting, contention, Python", _rest(whole_ms, share)),
         ("one agent step, cores / PPS", f"{'':9} {whole_ms:8.3f} {1:7.1%}"),
         ("", ""),
-        ("PPS, true agent steps/s", f"{device['pps']:9.0f} ({device['pps_min']:.0f} to {device['pps_max']:.0f})"),
+        (
+            "PPS, true agent steps/s",
+            f"{device['pps']:9.0f} ({device['pps_min']:.0f} to {device['pps_max']:.0f})",
+        ),
         ("TPS, updates/s", f"{device['tps']:9.1f}"),
         ("mean prediction batch, states", f"{device['prediction_batch']:9.1f}"),
         ("mean training batch, states", f"{device['training_batch']:9.1f}"),
@@ -144,5 +150,10 @@ def calibrated(device: dict) -> str:
     before, after = device["calibrations"]
     kinds = {"GFLOP/s": "gflops", "GB/s copied": "copy_gb_s", "frames/s": "frames_s"}
     values = ", ".join(f"{before[name]:.0f} and {after[name]:.0f} {words}" for words, name in kinds.items())
-    agreement = "they agree" if device["calibrations_agree"] else "they differ: the machine's speed changed meanwhile"
-    return f"{device['device']} calibration of one core, before and after: {values}; {agreement} ({TOLERANCE:.0%})"
+    agreement = (
+        "they agree" if device["calibrations_agree"] else "they differ: the machine's speed changed meanwhile"
+    )
+    return (
+        f"{device['device']} calibration of one core, before and after: {values}; {agreement} "
+        f"({TOLERANCE:.0%})"
+    )

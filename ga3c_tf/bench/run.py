@@ -1,7 +1,9 @@
-"""The benchmark of `ga3c-tf bench`: the system's speed, compared with the limit set by its components measured alone.
+"""The benchmark of `ga3c-tf bench`: the system's speed, compared with the limit set by its components
+measured alone.
 
-Components and the whole system are measured in turn, so that noise on the machine affects both. The whole system is
-`ga3c-tf train` itself, stopped (SIGSTOP) while the components are measured. Speeds and times are medians.
+Components and the whole system are measured in turn, so that noise on the machine affects both. The whole
+system is `ga3c-tf train` itself, stopped (SIGSTOP) while the components are measured. Speeds and times are
+medians.
 """
 
 from __future__ import annotations
@@ -44,8 +46,8 @@ def run_bench(config: Config, devices: Sequence[str], seconds: float, say: Calla
         say: called with one line of progress at a time.
 
     Returns:
-        The result that `ga3c-tf bench --json` prints: machine, versions, settings, and by device the entries of
-        `summarize` and `against_the_machine`.
+        The result that `ga3c-tf bench --json` prints: machine, versions, settings, and by device the entries
+        of `summarize` and `against_the_machine`.
 
     Raises:
         UserError: a device, environment or network does not exist, or `seconds` is too small.
@@ -54,7 +56,9 @@ def run_bench(config: Config, devices: Sequence[str], seconds: float, say: Calla
     start = time.monotonic()
     with contextlib.ExitStack() as stack:
         host = stack.enter_context(ComponentProcess(host_components, config))
-        models = [stack.enter_context(ComponentProcess(model_components, config, device)) for device in devices]
+        models = [
+            stack.enter_context(ComponentProcess(model_components, config, device)) for device in devices
+        ]
         kinds = [model.facts["device"] for model in models]
         if len(set(kinds)) < len(kinds):
             raise UserError(
@@ -86,7 +90,7 @@ def _measure(
     seconds: float,
     say: Callable[[str], None],
 ) -> dict:
-    """Measure components and system in turn on one device, between two calibrations; return the device's summary."""
+    """Measure components and system in turn on one device, between two calibrations; return its summary."""
     kind = model.facts["device"]
     gpu = gpu_id(device) if kind == "gpu" else None
     minutes = (10 * seconds + 2 * START_SECONDS) / 60
@@ -103,7 +107,9 @@ def _measure(
         system.warm_up(WARM_UP_SHARE * seconds)
         for number in range(ROUNDS):
             say(f"{kind}: round {number + 1} of {ROUNDS}")
-            rounds.append({**host.measure(COMPONENT_SHARE * seconds), **model.measure(COMPONENT_SHARE * seconds)})
+            rounds.append(
+                {**host.measure(COMPONENT_SHARE * seconds), **model.measure(COMPONENT_SHARE * seconds)}
+            )
             phases.append(system.measure(WINDOWS_PER_ROUND, gpu))
     calibrations = [before, calibration.calibrate(calibration_s)]
     summary = summarize(config, kind, host.facts["group"], rounds, phases, usable_cores())
@@ -111,7 +117,7 @@ def _measure(
 
 
 def time_at(times: Mapping[int, float], size: float) -> float:
-    """Return the time of a batch of `size` states, interpolated linearly and constant outside the measured sizes."""
+    """Return the time of a batch of `size` states, interpolated linearly, constant outside those measured."""
     sizes = sorted(times)
     return float(np.interp(size, sizes, [times[batch_size] for batch_size in sizes]))
 
@@ -121,10 +127,10 @@ def limits(
 ) -> dict[str, float | None]:
     """Return the maximum number of agent steps per second that the components allow.
 
-    Without a GPU the cores share all the work: cores / (environment + prediction + update). With a GPU there are two
-    limits, and the lower one holds: the cores run the environments, and the GPU predicts and trains. The limit of the
-    GPU is an estimate: the host's work for predictions and updates is not counted, and several threads may overlap
-    transfers and computation.
+    Without a GPU the cores share all the work: cores / (environment + prediction + update). With a GPU there
+    are two limits, and the lower one holds: the cores run the environments, and the GPU predicts and trains.
+    The limit of the GPU is an estimate: the host's work for predictions and updates is not counted, and
+    several threads may overlap transfers and computation.
 
     Args:
         environment_ms: milliseconds of the environment per agent step, on one core.
@@ -145,7 +151,8 @@ def limits(
 def summarize(
     config: Config, kind: str, group: int, rounds: Sequence[dict], phases: Sequence[dict], cores: int
 ) -> dict:
-    """Return the medians, the limit and the efficiency of one device, with the measurements that they come from.
+    """Return the medians, the limit and the efficiency of one device, with the measurements that they come
+    from.
 
     Args:
         config: the settings.
@@ -211,9 +218,9 @@ def median_of(values: Sequence) -> Any:
 def shares(step_ms: Mapping[str, float], pps: float, cores: int, on_gpu: bool) -> dict[str, float]:
     """Return each component's share of the time of one agent step in the whole system.
 
-    The time of an agent step is cores / pps, counting all cores. On a GPU, the shares of prediction and update are
-    relative to 1 / pps, the GPU's time. Without a GPU, the remaining time of the cores is 'rest': waiting, contention,
-    and Python around the model.
+    The time of an agent step is cores / pps, counting all cores. On a GPU, the shares of prediction and
+    update are relative to 1 / pps, the GPU's time. Without a GPU, the remaining time of the cores is 'rest':
+    waiting, contention, and Python around the model.
     """
     host_ms = 1000 * cores / pps
     gpu_ms = 1000 / pps

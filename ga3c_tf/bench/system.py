@@ -38,7 +38,8 @@ COPIED = (  # columns of metrics.csv that a window has too
 class TrainingProcess:
     """`ga3c-tf train` in a folder of its own, running only during `warm_up` and `measure`.
 
-    Its processes form a process group of this session. If this process dies, the kernel ends them, stopped or not.
+    Its processes form a process group of this session. If this process dies, the kernel ends them, stopped or
+    not.
 
     Args:
         config: the settings.
@@ -101,13 +102,15 @@ class TrainingProcess:
             gpu: name of the GPU whose utilization is measured, from `gpu_id`; None without a GPU.
 
         Returns:
-            'windows', a list of results of `window`; 'cpu_utilization', the share of the cores' time that the system
-            used; 'others_utilization', the share that everything else used, including the hypervisor;
-            'gpu_utilization', a list of samples of the share of time that the GPU was busy; 'memory', from `memory`.
+            'windows', a list of results of `window`; 'cpu_utilization', the share of the cores' time that the
+            system used; 'others_utilization', the share that everything else used, including the hypervisor;
+            'gpu_utilization', a list of samples of the share of time that the GPU was busy; 'memory', from
+            `memory`.
 
         Raises:
             UserError: as for `warm_up`.
-            RuntimeError: the system ended by itself or logged too few windows; the text has the end of its output.
+            RuntimeError: the system ended by itself or logged too few windows; the text has the end of its
+                output.
         """
         first = len(self._rows())
         own_before = self._cpu_seconds()
@@ -157,8 +160,9 @@ class TrainingProcess:
 def windows_of(rows: Sequence[Mapping[str, str]], window_s: float) -> list[dict[str, Any]]:
     """Return the windows between consecutive rows that were logged since a stop, each from `window`.
 
-    Windows shorter than half of `window_s` are left out. The first row usually covers the stop. If that row was being
-    written when the system was stopped, the second row covers it, and the window between the two is left out.
+    Windows shorter than half of `window_s` are left out. The first row usually covers the stop. If that row
+    was being written when the system was stopped, the second row covers it, and the window between the two is
+    left out.
     """
     windows = [window(before, after) for before, after in itertools.pairwise(rows)]
     if windows and windows[0]["seconds"] > 2 * window_s:
@@ -170,18 +174,23 @@ def window(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, Any
     """Return the rates between two rows of metrics.csv.
 
     Returns:
-        'seconds' between the rows; 'pps' and 'tps', true agent steps and updates per second, None without time between
-        the rows; and the columns `COPIED` of the second row, None where the cell is empty.
+        'seconds' between the rows; 'pps' and 'tps', true agent steps and updates per second, None without
+        time between the rows; and the columns `COPIED` of the second row, None where the cell is empty.
     """
     seconds, steps, updates = (
         float(after[name]) - float(before[name]) for name in ("time_s", "agent_steps", "updates")
     )
     rates = {"pps": steps / seconds, "tps": updates / seconds} if seconds > 0 else {"pps": None, "tps": None}
-    return {"seconds": seconds, **rates, **{name: float(after[name]) if after[name] else None for name in COPIED}}
+    return {
+        "seconds": seconds,
+        **rates,
+        **{name: float(after[name]) if after[name] else None for name in COPIED},
+    }
 
 
 def memory(server: int, members: Mapping[int, dict]) -> dict[str, float | int | None]:
-    """Return the memory (PSS) in MiB of the median and the largest agent process, the server, and all processes.
+    """Return the memory (PSS) in MiB of the median and the largest agent process, the server, and all
+    processes.
 
     Agent processes are those whose parent, the forkserver, is a child of the server.
 
@@ -190,7 +199,9 @@ def memory(server: int, members: Mapping[int, dict]) -> dict[str, float | int | 
         members: the processes of the system by id, from `process_group`.
     """
     pss = {number: proportional_mib(number) for number in members}
-    agents = [pss[number] for number, member in members.items() if number != server and member["parent"] != server]
+    agents = [
+        pss[number] for number, member in members.items() if number != server and member["parent"] != server
+    ]
     measured = [value for value in agents if value is not None]
     return {
         "agent_processes": len(agents),

@@ -25,13 +25,21 @@ MOST_DIGITS = 18
 @click.command()
 @agent_argument
 @click.option(
-    "--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Number of whole episodes."
+    "--episodes",
+    type=click.IntRange(1, 100_000),
+    default=30,
+    show_default=True,
+    help="Number of whole episodes.",
 )
 @agent_options
-@click.option("--random", is_flag=True, help="Score a uniformly random policy in the run's environment instead.")
+@click.option(
+    "--random", is_flag=True, help="Score a uniformly random policy in the run's environment instead."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), help="Also write the result to this file, as JSON."
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the result to this file, as JSON.",
 )
 def evaluate(
     run: Path | None,
@@ -47,7 +55,9 @@ def evaluate(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Evaluate the trained agent of the folder RUN, or published weights, over whole episodes with raw scores."""
+    """Evaluate the trained agent of the folder RUN, or published weights, over whole episodes with raw
+    scores.
+    """
     if output is not None and not output.name:
         raise UserError(f"--output {str(output)!r} is no file to write to; name one")
     given_device = get_current_context().get_parameter_source("device") != ParameterSource.DEFAULT
@@ -94,7 +104,9 @@ def play(
     device: str,
     trust_code: bool,
 ) -> None:
-    """Show episodes of the trained agent of the folder RUN, or of published weights, in a video file or a window."""
+    """Show episodes of the trained agent of the folder RUN, or of published weights, in a video file or a
+    window.
+    """
     if video is not None and window:
         raise UserError("play takes --video FILE or --window, not both")
     if video is None and not window:
@@ -109,7 +121,9 @@ def play(
 
     def report(scores: list[float]) -> None:
         values = f"score{'s' if len(scores) > 1 else ''} {', '.join(f'{score:g}' for score in scores)}"
-        print(f"{'shown' if video is None else video}: {counted(len(scores), 'episode')}, {values}", flush=True)
+        print(
+            f"{'shown' if video is None else video}: {counted(len(scores), 'episode')}, {values}", flush=True
+        )
 
     if video is None:
         play_window(agent, episodes, seed, max_episode_steps, report)
@@ -121,17 +135,23 @@ def play(
 @run_argument
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
-    "--episodes", type=click.IntRange(1, 100_000), default=30, show_default=True, help="Number of whole episodes."
+    "--episodes",
+    type=click.IntRange(1, 100_000),
+    default=30,
+    show_default=True,
+    help="Number of whole episodes.",
 )
-@click.option("--checkpoint", default="best", show_default=True, help="'best', 'latest', or a number of agent steps.")
+@click.option(
+    "--checkpoint", default="best", show_default=True, help="'best', 'latest', or a number of agent steps."
+)
 @click.option(
     "--format",
     "form",
     type=click.Choice(["numpy", "huggingface"]),
     default="numpy",
     show_default=True,
-    help="'numpy': weights as a NumPy archive of at most 5 MB. 'huggingface': a folder for the Hugging Face Hub, with "
-    "weights as safetensors of any size, a video, and a card with metadata.",
+    help="'numpy': weights as a NumPy archive of at most 5 MB. 'huggingface': a folder for the Hugging Face "
+    "Hub, with weights as safetensors of any size, a video, and a card with metadata.",
 )
 @trust_option
 def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, trust_code: bool) -> None:
@@ -178,7 +198,9 @@ def publish(run: Path, folder: Path, episodes: int, checkpoint: str, form: str, 
     show_default=True,
     help="Episodes to play for a score in the metadata; published weights already have one.",
 )
-@click.option("--checkpoint", default="best", show_default=True, help="'best', 'latest', or a number of agent steps.")
+@click.option(
+    "--checkpoint", default="best", show_default=True, help="'best', 'latest', or a number of agent steps."
+)
 @trust_option
 def export(
     run: Path | None,
@@ -189,7 +211,9 @@ def export(
     checkpoint: str,
     trust_code: bool,
 ) -> None:
-    """Export the network of the trained agent of RUN for use without this package, with a JSON file of metadata."""
+    """Export the network of the trained agent of RUN for use without this package, with a JSON file of
+    metadata.
+    """
     from ga3c_tf.trained.export import check_export, default_file, export_agent, metadata_of
 
     run = _agent_folder(run, pretrained)
@@ -213,7 +237,8 @@ def _agent_folder(run: Path | None, pretrained: str | None, fetch: bool = True) 
     Args:
         run: RUN of the command line; the name of published weights if no such path exists.
         pretrained: name of published weights.
-        fetch: whether published weights that are not here are fetched; otherwise the folder may only have their card.
+        fetch: whether published weights that are not here are fetched; otherwise the folder may only have
+            their card.
     """
     from ga3c_tf.trained.pretrained import agent_folder, published_card, published_folder
 
@@ -228,15 +253,20 @@ def _check_agent(run: Path, checkpoint: str, trust_code: bool) -> None:
     """Check the arguments that name a trained agent, and prepare TensorFlow for its states.
 
     Raises:
-        UserError: `checkpoint` is invalid, `run` is not a run folder, or its settings name code that is not trusted.
+        UserError: `checkpoint` is invalid, `run` is not a run folder, or its settings name code that is not
+            trusted.
     """
     from ga3c_tf.environments.environment import describe_environment
     from ga3c_tf.host.onednn import enable_onednn
     from ga3c_tf.plugins import check_trust
     from ga3c_tf.runs.folder import read_config
 
-    if checkpoint not in ("best", "latest") and not (checkpoint.isdecimal() and len(checkpoint) <= MOST_DIGITS):
-        raise UserError(f"--checkpoint is {checkpoint!r}; it must be 'best', 'latest' or the agent steps of one")
+    if checkpoint not in ("best", "latest") and not (
+        checkpoint.isdecimal() and len(checkpoint) <= MOST_DIGITS
+    ):
+        raise UserError(
+            f"--checkpoint is {checkpoint!r}; it must be 'best', 'latest' or the agent steps of one"
+        )
     config = read_config(run)
     check_trust(config, run, trust_code)
     if describe_environment(config).is_screen:

@@ -18,21 +18,28 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--figure", "name", help="Table or figure of the paper, or a question of our own; --list names them.")
 @click.option(
-    "--all", "everything", is_flag=True, help="All tables and figures that have this budget and take these games."
+    "--figure", "name", help="Table or figure of the paper, or a question of our own; --list names them."
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="All tables and figures that have this budget and take these games.",
 )
 @click.option(
     "--budget",
     type=click.Choice(("smoke", "quick", "gpu", "tuned", "paper")),
     default="quick",
     show_default=True,
-    help="smoke: seconds, checks that everything works (no results); quick: minutes for each run on 2 cores; gpu: "
-    "seconds for each run, for claims that need a GPU; tuned: minutes to hours for each run, with settings of later "
-    "actor-critic methods instead of the paper's; paper: about what the paper spent.",
+    help="smoke: seconds, checks that everything works (no results); quick: minutes for each run on 2 cores; "
+    "gpu: seconds for each run, for claims that need a GPU; tuned: minutes to hours for each run, with "
+    "settings of later actor-critic methods instead of the paper's; paper: about what the paper spent.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(1, 1000), help="Number of seeds for each setting [default: the figure's own]."
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    help="Number of seeds for each setting [default: the figure's own].",
 )
 @click.option(
     "--games",
@@ -40,7 +47,9 @@ if TYPE_CHECKING:
     help="Games, such as pong,breakout, or Gymnasium ids of other environments [default: the figure's own].",
 )
 @click.option("--loss", help="Also run everything with this loss, as in `train --loss`, and compare.")
-@click.option("--network", help="Also run everything with this network, as in `train --network`, and compare.")
+@click.option(
+    "--network", help="Also run everything with this network, as in `train --network`, and compare."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -48,8 +57,12 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Repeat all runs, even finished ones.")
 @cluster_options
-@click.option("--dry-run", is_flag=True, help="Print the commands of the runs that are left, and run nothing.")
-@click.option("--list", "show_list", is_flag=True, help="List the figures with their content, cost and finished runs.")
+@click.option(
+    "--dry-run", is_flag=True, help="Print the commands of the runs that are left, and run nothing."
+)
+@click.option(
+    "--list", "show_list", is_flag=True, help="List the figures with their content, cost and finished runs."
+)
 def reproduce(
     name: str | None,
     everything: bool,
@@ -66,8 +79,9 @@ def reproduce(
 ) -> int:
     """Make the runs of tables or figures, record and draw them, and write the results page.
 
-    Finished runs are not repeated, interrupted ones are resumed, and a failed one does not end the rest. In a clone,
-    'results' has finished runs of other machines; name another folder with --out to make the runs on this machine.
+    Finished runs are not repeated, interrupted ones are resumed, and a failed one does not end the rest. In a
+    clone, 'results' has finished runs of other machines; name another folder with --out to make the runs on
+    this machine.
     """
     from ga3c_tf.reproduce import command
     from ga3c_tf.reproduce.figures.registry import figure_called, figures_with
@@ -108,7 +122,9 @@ def reproduce(
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a page is out of date.")
 def report(out: Path, check: bool) -> int:
-    """Write the results page, and the generated part of the README.md beside the folder, from records and runs."""
+    """Write the results page, and the generated part of the README.md beside the folder, from records and
+    runs.
+    """
     from ga3c_tf.reproduce.pages.report import stale_pages, write_pages
     from ga3c_tf.reproduce.results.folder import ResultsFolder
 
@@ -150,7 +166,8 @@ def draw_learning_curve(curve: Columns, config: Config, stem: Path) -> None:
 
 
 def _games_of(given: list[str]) -> list[str]:
-    """Return the games that the user means, each once: by their name in `GAMES` if they have one, else by current id.
+    """Return the games that the user means, each once: by their name in `GAMES` if they have one, else by
+    current id.
 
     Raises:
         UserError: there is no such environment.

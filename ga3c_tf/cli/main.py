@@ -1,7 +1,8 @@
-"""The command `ga3c-tf`. Each command imports what it needs inside its function, so that `--help` answers at once.
+"""The command `ga3c-tf`. Each command imports what it needs inside its function, so that `--help` answers at
+once.
 
-Modules that load TensorFlow, which takes seconds, are imported after the checks, so that bad input is rejected at once
-too.
+Modules that load TensorFlow, which takes seconds, are imported after the checks, so that bad input is
+rejected at once too.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ EXIT_SECONDS = 5.0
 
 @exit_not_held_up(EXIT_SECONDS, warn)
 def program() -> None:
-    """Run the command as a program of its own, which ends soon afterwards whatever user code has left running."""
+    """Run the command as its own program, which ends soon afterwards whatever user code has left running."""
     main()
 
 
@@ -88,7 +89,7 @@ def fail(message: str) -> None:
 
 
 class Commands(click.RichGroup):
-    """The group of all commands. A command in which user code, such as an environment, ends the program has failed."""
+    """The group of all commands. One whose user code, such as an environment, ends the program has failed."""
 
     def invoke(self, ctx: click.Context) -> int | None:
         """Run the command that was named; return its exit code."""

@@ -1,4 +1,4 @@
-"""Command-line options that several commands share, and options that are generated from the settings of `Config`."""
+"""Command-line options that several commands share, and options generated from the settings of `Config`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def config_options(command):
     names = [setting.name for group in GROUPS for setting in fields if setting.metadata["group"] == group]
     names.remove("env_id")
     panel = Config.__dataclass_fields__["system"].metadata["group"].capitalize()
-    serial = click.option("--serial", flag_value=True, default=None, panel=panel, help="The same as --system serial.")
+    serial = click.option(
+        "--serial", flag_value=True, default=None, panel=panel, help="The same as --system serial."
+    )
     return setting_options(names, PRESETS[USUAL_PRESET])(serial(command))
 
 
@@ -87,11 +89,14 @@ def run_argument(command):
 def changes_option(command):
     """Add the option --set, which changes settings of a run; the command gets a dict of values by name."""
     text = (
-        "Change a setting, named as in the run's config.json ('learning_rate=3e-4'); 'none' clears an optional one, "
-        "except the correction, which has a value of this name. May be given several times. Settings that hold for a "
-        "whole run, such as the environment, the system, the network and the seed, cannot be changed."
+        "Change a setting, named as in the run's config.json ('learning_rate=3e-4'); 'none' clears an "
+        "optional one, except the correction, which has a value of this name. May be given several times. "
+        "Settings that hold for a whole run, such as the environment, the system, the network and the seed, "
+        "cannot be changed."
     )
-    return click.option("--set", "changes", multiple=True, metavar="NAME=VALUE", callback=_changes, help=text)(command)
+    return click.option(
+        "--set", "changes", multiple=True, metavar="NAME=VALUE", callback=_changes, help=text
+    )(command)
 
 
 def _changes(context: click.Context, parameter: click.Parameter, words: Sequence[str]) -> dict[str, Any]:
@@ -102,7 +107,12 @@ def _changes(context: click.Context, parameter: click.Parameter, words: Sequence
         if not equals:
             raise click.BadParameter(f"{word!r} is not NAME=VALUE.", context, parameter)
         setting = Config.__dataclass_fields__.get(name)
-        if setting and text == "none" and is_optional(name) and text not in (setting.metadata["choices"] or ()):
+        if (
+            setting
+            and text == "none"
+            and is_optional(name)
+            and text not in (setting.metadata["choices"] or ())
+        ):
             changes[name] = None
         elif setting:
             changes[name] = convert_type(setting_type(name)).convert(text, parameter, context)
@@ -176,7 +186,8 @@ def cluster_options(command):
         click.option(
             "--gpus-per-run",
             type=FiniteRange(0),
-            help="With --ray: GPUs, or the share of one, for each run [default: 1 if run and cluster can use one].",
+            help="With --ray: GPUs, or the share of one, for each run [default: "
+            "1 if run and cluster can use one].",
         ),
         click.option(
             "--cpus-per-run",
@@ -184,10 +195,13 @@ def cluster_options(command):
             help="With --ray: cores that each run gets for itself [default: one core per 8 agents].",
         ),
         click.option(
-            "--storage", help="With --ray: path or URL that all nodes see, for the runs [default: the results folder]."
+            "--storage",
+            help="With --ray: path or URL that all nodes see, for the runs [default: the results folder].",
         ),
         click.option(
-            "--ray", "address", help="Run on the Ray cluster at this host:port or 'auto'; 'local' starts one here."
+            "--ray",
+            "address",
+            help="Run on the Ray cluster at this host:port or 'auto'; 'local' starts one here.",
         ),
     ):
         command = option(command)

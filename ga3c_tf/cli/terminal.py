@@ -23,4 +23,6 @@ def exit_on_signals() -> None:
 
 def signals_to_answer() -> list[signal.Signals]:
     """Return the signals that end a program, without SIGHUP if it is ignored, as under `nohup`."""
-    return [ending for ending in ENDING if ending != signal.SIGHUP or signal.getsignal(ending) != signal.SIG_IGN]
+    return [
+        ending for ending in ENDING if ending != signal.SIGHUP or signal.getsignal(ending) != signal.SIG_IGN
+    ]

@@ -22,7 +22,9 @@ BENCH_SETTINGS = (
 
 
 @click.command()
-@click.option("--env", "env_id", default=Config.env_id, show_default=True, help="Gymnasium id of the environment.")
+@click.option(
+    "--env", "env_id", default=Config.env_id, show_default=True, help="Gymnasium id of the environment."
+)
 @setting_options(BENCH_SETTINGS, {})
 @click.option(
     "--device",
@@ -35,11 +37,14 @@ BENCH_SETTINGS = (
     type=FiniteRange(2, 3600),
     default=60,
     show_default=True,
-    help="Seconds for which the whole system is measured. The benchmark takes about twice as long for each device.",
+    help="Seconds for which the whole system is measured. "
+    "The benchmark takes about twice as long for each device.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -> None:
-    """Measure the speed of each component and of the whole system, and compare it with the limit that they set."""
+    """Measure the speed of each component and of the whole system, and compare it with the limit that they
+    set.
+    """
     from ga3c_tf.bench.report import report
     from ga3c_tf.bench.run import run_bench
     from ga3c_tf.environments.ids import in_words, resolve_env_id

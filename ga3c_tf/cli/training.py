@@ -54,21 +54,23 @@ def _refusals_as_json(command: Callable[..., int]) -> Callable[..., int]:
     type=click.Choice(list(PRESETS)),
     default=USUAL_PRESET,
     show_default=True,
-    help="Settings to start from: 'default' (the paper's, where it gives them), 'paper' (the same, but the adjustment "
-    "changes one number at a time), 'nvlabs' (the authors' code), 'tuned' (PPO-like, for Atari), 'tuned-small' "
-    "(for MinAtar), 'tuned-vector' (for vectors, such as CartPole's) or 'smoke' (seconds, learns nothing). Options "
-    "override them, and any budget option replaces the preset's budget.",
+    help="Settings to start from: 'default' (the paper's, where it gives them), 'paper' (the same, but the "
+    "adjustment changes one number at a time), 'nvlabs' (the authors' code), 'tuned' (PPO-like, for Atari), "
+    "'tuned-small' (for MinAtar), 'tuned-vector' (for vectors, such as CartPole's) or 'smoke' (seconds, "
+    "learns nothing). Options override them, and any budget option replaces the preset's budget.",
 )
 @config_options
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line."
+)
 @ray_option
 @click.option_panel("Options")  # first
 @_refusals_as_json
 def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) -> int:
     """Train an agent on the Gymnasium environment ENV_ID, such as ALE/Pong-v5 or CartPole-v1.
 
-    Without a budget (--steps, --minutes or --episodes, or the preset's own) or --target-score, training continues until
-    Ctrl-C.
+    Without a budget (--steps, --minutes or --episodes, or the preset's own) or --target-score, training
+    continues until Ctrl-C.
 
     \b
     ga3c-tf train ALE/Pong-v5 --preset tuned
@@ -82,7 +84,10 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
     training, run = new_training(config, command_line(), warn, ray, given)
     by_default = get_current_context().get_parameter_source("preset") == ParameterSource.DEFAULT
     if by_default and (tuned := TUNED.get(run.config.network)):
-        say(f"ga3c-tf: the default preset has the paper's settings; --preset {tuned} is tuned for such observations")
+        say(
+            "ga3c-tf: the default preset has the paper's settings; "
+            f"--preset {tuned} is tuned for such observations"
+        )
     return _run(training, run, as_json)
 
 
@@ -93,15 +98,17 @@ def train(env_id: str, preset: str, as_json: bool, ray: str | None, **settings) 
 @click.option("--episodes", type=int, help="Total episodes to reach, including earlier sessions.")
 @click.option("--target-score", type=float, help="Rolling score to reach; the budget stays.")
 @changes_option
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the summary as one JSON object on the last line."
+)
 @trust_option
 @ray_option
 @_refusals_as_json
 def resume(run: Path, changes: dict, as_json: bool, trust_code: bool, ray: str | None, **ends) -> int:
     """Continue the training in the folder RUN from its newest checkpoint.
 
-    Without --steps, --minutes or --episodes, the run's own budget applies. Those that are given replace it, and include
-    what has been trained already.
+    Without --steps, --minutes or --episodes, the run's own budget applies. Those that are given replace it,
+    and include what has been trained already.
     """
     from ga3c_tf.runner import resumed_training
 
@@ -139,7 +146,11 @@ def _run(training, run, as_json: bool) -> int:
         return 1
     except NotSaved as error:
         _print_ended(outcomes.NOT_SAVED, as_json)
-        left = "what was saved before remains" if has_checkpoint(run.path) else f"nothing was saved; remove {run.path}"
+        left = (
+            "what was saved before remains"
+            if has_checkpoint(run.path)
+            else f"nothing was saved; remove {run.path}"
+        )
         warn(f"{error}; {left}")
         return 1
     except (Exception, SystemExit):  # user code may end the program
@@ -156,6 +167,6 @@ def _run(training, run, as_json: bool) -> int:
 
 
 def _print_ended(ended: str, as_json: bool) -> None:
-    """Print the reason why a training ended early as one JSON object, if `as_json`; a readable message follows."""
+    """Print why a training ended early as one JSON object, if `as_json`; a readable message follows."""
     if as_json:
         say(json_text({"ended": ended}))

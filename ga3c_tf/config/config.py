@@ -36,9 +36,9 @@ class Config(Settings):
     def from_preset(cls, preset: str, given: dict[str, Any]) -> Config:
         """Return the settings of a preset, overridden by `given`.
 
-        Preset values that conflict with given ones, or that nothing reads beside them, are dropped. Any given budget
-        replaces the preset's budget. A3C, whose agents are processes with TensorFlow, has one per core, unless `given`
-        or the preset says how many.
+        Preset values that conflict with given ones, or that nothing reads beside them, are dropped. Any given
+        budget replaces the preset's budget. A3C, whose agents are processes with TensorFlow, has one per
+        core, unless `given` or the preset says how many.
 
         Args:
             preset: name of the preset.
@@ -62,11 +62,12 @@ class Config(Settings):
         """Return the settings with which a run continues after `changes`.
 
         Args:
-            changes: new values by name. A budget other than None replaces all budgets of the run. None removes only the
-                budget that it is given for. The target score stays unless it is given.
+            changes: new values by name. A budget other than None replaces all budgets of the run. None
+                removes only the budget that it is given for. The target score stays unless it is given.
 
         Raises:
-            UserError: a setting is unknown, cannot change within a run or has no effect here, or a value is invalid.
+            UserError: a setting is unknown, cannot change within a run or has no effect here, or a value is
+                invalid.
         """
         changes = _by_name(changes)
         given = {name: value for name, value in changes.items() if value != getattr(self, name)}
@@ -84,7 +85,8 @@ class Config(Settings):
         if adjusted and "off" not in (self.adjustment, after.adjustment):
             setting = self.__dataclass_fields__[adjusted[0]]
             raise UserError(
-                f"{both_names(setting)} is what the run's dynamic adjustment has found; set adjustment=off with it"
+                f"{both_names(setting)} is what the run's dynamic adjustment has found; "
+                "set adjustment=off with it"
             )
         return after
 
@@ -93,19 +95,20 @@ class Config(Settings):
         return dataclasses.replace(self, **changes)
 
     def resolved(self, **values: Any) -> Config:
-        """Return a copy with values that the program has found for given ones, such as an id; nothing is checked."""
+        """Return a copy with values the program found for given ones, such as an id; nothing is checked."""
         config = copy.copy(self)
         config.__dict__.update(values)
         return config
 
     def arguments(self) -> list[str]:
-        """Return the arguments of `ga3c-tf train` that produce this config: the environment and the options needed."""
+        """Return the arguments of `ga3c-tf train` that make this config: environment and options needed."""
         usual = self.from_preset(USUAL_PRESET, {"system": self.system})
         words = [self.env_id]
         for setting in dataclasses.fields(self):
             value = getattr(self, setting.name)
             named = setting.name == "system" and value != setting.default
-            named |= setting.name == "num_agents" and self.system == "a3c"  # its default depends on the machine
+            # Its default depends on the machine.
+            named |= setting.name == "num_agents" and self.system == "a3c"
             if setting.name == "env_id" or (value == getattr(usual, setting.name) and not named):
                 continue
             words.append(spelled(setting.name, value if isinstance(value, bool) else None))
@@ -122,7 +125,8 @@ class Config(Settings):
         """Read the settings from JSON text written by `to_json`, of this version or an earlier one.
 
         Raises:
-            UserError: the text is no JSON object or of a later version, a setting is unknown, or a value is invalid.
+            UserError: the text is no JSON object or of a later version, a setting is unknown, or a value is
+                invalid.
         """
         return cls.from_values(migrated_json(text).settings)
 
@@ -137,26 +141,34 @@ class Config(Settings):
 
 
 FIXED: dict[str, str] = {
-    setting.name: setting.metadata["fixed"] for setting in dataclasses.fields(Config) if setting.metadata["fixed"]
+    setting.name: setting.metadata["fixed"]
+    for setting in dataclasses.fields(Config)
+    if setting.metadata["fixed"]
 }
 """Settings that cannot change within a run, each with the reason."""
 
-_TYPES = {name: tuple(typing.get_args(hint)) or (hint,) for name, hint in typing.get_type_hints(Config).items()}
+_TYPES = {
+    name: tuple(typing.get_args(hint)) or (hint,) for name, hint in typing.get_type_hints(Config).items()
+}
 
 
 def _by_name(values: dict[str, Any]) -> dict[str, Any]:
     """Return values by name of setting, with `serial` in the place that it has today: it is a system.
 
     Raises:
-        UserError: a name is not that of a setting (the message suggests similar names), or `serial` is beside another
-            system.
+        UserError: a name is not that of a setting (the message suggests similar names), or `serial` is beside
+            another system.
     """
     values = dict(values)
     serial = values.pop("serial", False)
     if not isinstance(serial, bool):
-        raise UserError(f"serial (--serial) is {serial!r}; it must be true or false (it stands for system=serial)")
+        raise UserError(
+            f"serial (--serial) is {serial!r}; it must be true or false (it stands for system=serial)"
+        )
     if serial and values.setdefault("system", "serial") != "serial":
-        raise UserError(f"--serial is --system serial; it cannot be combined with --system {values['system']}")
+        raise UserError(
+            f"--serial is --system serial; it cannot be combined with --system {values['system']}"
+        )
     names = [setting.name for setting in dataclasses.fields(Config)]
     for name in values:
         if name not in names:

@@ -88,7 +88,8 @@ def declare(
 ) -> Any:
     """Declare a setting as a dataclass field.
 
-    What has no effect is refused where a user gives it, and left out of a preset. What conflicts is always refused.
+    What has no effect is refused where a user gives it, and left out of a preset. What conflicts is always
+    refused.
 
     Args:
         default: value of the setting where none is given.
@@ -99,7 +100,8 @@ def declare(
         choices: allowed values; None where they are not restricted to a list.
         option: command-line option (without dashes); None where it follows from the setting's name.
         systems: systems that read the setting.
-        refused_elsewhere: whether any value but the default conflicts with the other systems, where the default holds.
+        refused_elsewhere: whether any value but the default conflicts with the other systems, where the
+            default holds.
         environments: `ATARI_GAMES` or `SCREENS` where only these environments read the setting.
         read_with: relations that must all hold for the setting to have an effect.
         needs: relations that must all hold, else the setting conflicts with the others.
@@ -141,7 +143,7 @@ def checked(setting: dataclasses.Field, kind: type, value: Any) -> Any:
 
 
 def _plain(kind: type, value: Any) -> Any:
-    """Convert numbers of other libraries, such as NumPy, to Python's and paths to text; leave other values as is."""
+    """Convert numbers of libraries such as NumPy to Python's and paths to text; leave other values as is."""
     if kind is str and isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, bool):

@@ -42,7 +42,8 @@ ELSEWHERE = {
 
 
 def setting_called(name: str) -> str | None:
-    """Return the setting that `name` means here or in another program, whatever its case and dashes; None if unknown.
+    """Return the setting that `name` means here or in another program, whatever its case and dashes; None if
+    unknown.
 
     Args:
         name: name of a setting or option.

@@ -1,7 +1,7 @@
 """The schema of recorded settings: its version, and how settings that an earlier version recorded are read.
 
-A setting that is renamed or removed, or whose values change, gets an entry at the end of `MIGRATIONS`. All that
-reads the settings of a run folder, of published weights or of a results folder goes through `migrated`.
+A setting that is renamed or removed, or whose values change, gets an entry at the end of `MIGRATIONS`. All
+that reads the settings of a run folder, of published weights or of a results folder goes through `migrated`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from ga3c_tf.errors import UserError
 
 SCHEMA = "schema_version"
-"""Name of the version among recorded settings. Those of ga3c-tf 0.2.0 and before lack it: they have version 1."""
+"""Name of the version among recorded settings. Those of ga3c-tf 0.2.0 and before lack it: version 1."""
 Use = Literal["training", "playing"]
 Values = dict[str, Any]
 """Values of settings by name."""
@@ -101,7 +101,7 @@ class Recorded(NamedTuple):
     removed: Values
 
     def unsupported(self, use: Use) -> list[str]:
-        """Return one line for each removed setting whose value changed this use and has no effect any more."""
+        """Return a line for each removed setting whose value changed this use and has no effect any more."""
         lines = []
         for change in _changes_since(1):
             if isinstance(change, Removed) and use in change.affects and change.name in self.removed:
@@ -154,8 +154,8 @@ def migrated_json(text: str) -> Recorded:
 def first_form(settings: Mapping[str, Any]) -> Values:
     """Return today's settings under the first names that they had, with the values of that time.
 
-    This form stays the same whatever the settings are called later. `migrated` is the opposite. Removed settings
-    among them stay as they are.
+    This form stays the same whatever the settings are called later. `migrated` is the opposite. Removed
+    settings among them stay as they are.
     """
     values = dict(settings)
     for change in reversed(_changes_since(1)):

@@ -58,7 +58,8 @@ def network_for(name: str, shape: Sequence[int]) -> str:
 
 
 def network_of_record(name: str, shape: Sequence[int]) -> str:
-    """Return the name of the network that a record means. Only runs of version 0.2.0 and before recorded 'auto'.
+    """Return the name of the network that a record means. Only runs of version 0.2.0 and before recorded
+    'auto'.
 
     Args:
         name: the setting `network`.

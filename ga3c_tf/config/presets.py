@@ -25,8 +25,9 @@ TUNED_COMMON = {
     "initialization": "orthogonal",
 }
 PRESETS: dict[str, dict[str, Any]] = {
-    # The paper's settings; those that the paper does not state are from the authors' code. Different from both: a
-    # larger learning rate, the standard Atari preprocessing, and dynamic adjustment that starts with larger moves.
+    # The paper's settings; those that the paper does not state are from the authors' code. Different from
+    # both: a larger learning rate, the standard Atari preprocessing, and dynamic adjustment that starts with
+    # larger moves.
     "default": {"adjustment": "fast"},
     # The same with the paper's own adjustment.
     "paper": {"adjustment": "paper"},
@@ -96,10 +97,11 @@ MOST_PRESET_AGENTS_A3C = 32
 
 
 def preset_beside(preset: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings `given`, together with those of a preset that have an effect and no conflict beside them.
+    """Return the settings `given`, together with those of a preset that have an effect and no conflict beside
+    them.
 
-    Any given budget replaces the preset's budget. A preset's annealing needs steps or minutes: without both, learning
-    rate and beta stay constant.
+    Any given budget replaces the preset's budget. A preset's annealing needs steps or minutes: without both,
+    learning rate and beta stay constant.
 
     Args:
         preset: name of the preset, one of `PRESETS`.
@@ -117,7 +119,7 @@ def preset_beside(preset: str, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _out_of_place(values: dict[str, Any], given: dict[str, Any]) -> str | None:
-    """Return the name of a preset's value that conflicts with the others or that nothing reads; None without one."""
+    """Return the name of a preset's value that conflicts with the others or that nothing reads, or None."""
     # What is no setting is refused later, or is a removed one that a figure's plan still gives.
     fields = Settings.__dataclass_fields__
     config = Settings(**{name: value for name, value in (values | given).items() if name in fields})

@@ -9,7 +9,16 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ga3c_tf.config.declaration import ATARI_GAMES, OWN, SCREENS, SET, SYSTEMS, Beside, option_name, plain_text
+from ga3c_tf.config.declaration import (
+    ATARI_GAMES,
+    OWN,
+    SCREENS,
+    SET,
+    SYSTEMS,
+    Beside,
+    option_name,
+    plain_text,
+)
 from ga3c_tf.config.settings import Settings
 from ga3c_tf.errors import UserError
 
@@ -29,7 +38,7 @@ class Rule(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """A rule that settings break: their names, beginning with the one that a preset leaves out first, and a message."""
+    """A rule that settings break: their names, first the one a preset leaves out first, and a message."""
 
     settings: tuple[str, ...]
     message: str
@@ -44,14 +53,16 @@ RULES = (
     Rule(
         ("device",),
         lambda config: config.system == "a3c" and config.device.startswith("gpu"),
-        lambda config: f"--system a3c computes on the CPU; it cannot be combined with {_given(config, 'device')}",
+        lambda config: (
+            f"--system a3c computes on the CPU; it cannot be combined with {_given(config, 'device')}"
+        ),
     ),
     Rule(
         ("t_max", "num_agents"),
         lambda config: config.system == "a2c" and config.num_agents * config.t_max > 100_000,
         lambda config: (
-            f"--system a2c trains on --agents x --t-max states at once, {config.num_agents * config.t_max} here; it "
-            "must be at most 100000"
+            f"--system a2c trains on --agents x --t-max states at once, {config.num_agents * config.t_max} "
+            "here; it must be at most 100000"
         ),
     ),
     Rule(
@@ -62,15 +73,16 @@ RULES = (
             and config.episodes < config.rolling_episodes
         ),
         lambda config: (
-            f"--target-score is for the mean of {config.rolling_episodes} episodes, and {_given(config, 'episodes')} "
-            "are fewer; give more, or fewer --rolling-episodes"
+            f"--target-score is for the mean of {config.rolling_episodes} episodes, and "
+            f"{_given(config, 'episodes')} are fewer; give more, or fewer --rolling-episodes"
         ),
     ),
 )
 
 
 def spelled(name: str, value: Any = None) -> str:
-    """Return the option of a setting as a user types it, such as '--agents', '--agents 8' or '--no-clip-rewards'.
+    """Return the option of a setting as a user types it, such as '--agents', '--agents 8' or
+    '--no-clip-rewards'.
 
     Args:
         name: name of the setting.
@@ -113,8 +125,12 @@ def _conflicts_of(config: Settings, setting: dataclasses.Field) -> Iterator[Conf
             yield Conflict((name, *needed.cases), _with_reason(message, needed))
     for excluded in rule["excludes"]:
         if _applies(excluded, setting, value) and _holds(config, excluded):
-            others = [other for other in excluded.cases if _holds(config, Beside({other: excluded.cases[other]}))]
-            message = f"{option} cannot be combined with {' or '.join(_given(config, other) for other in others)}"
+            others = [
+                other for other in excluded.cases if _holds(config, Beside({other: excluded.cases[other]}))
+            ]
+            message = (
+                f"{option} cannot be combined with {' or '.join(_given(config, other) for other in others)}"
+            )
             yield Conflict((name, *others), _with_reason(message, excluded))
 
 
@@ -188,7 +204,7 @@ def check_environment(env_id: str, is_screen: bool, given: Iterable[str]) -> Non
 
 
 def only_with(name: str) -> list[str]:
-    """Return the options with which alone a setting has an effect, for help texts; [] if it always has one."""
+    """Return the options with which alone a setting has an effect, for the help; [] if it always has one."""
     rule = Settings.__dataclass_fields__[name].metadata
     options = []
     if rule["systems"] != SYSTEMS:
@@ -216,7 +232,7 @@ def _holds(config: Settings, relation: Beside) -> bool:
 
 
 def _in_words(relation: Beside) -> str:
-    """Return the options of a relation, such as '--anneal-steps or --anneal-fraction' or '--correction one-step'."""
+    """Return a relation's options, like '--anneal-steps or --anneal-fraction' or '--correction one-step'."""
     options = []
     for name, values in relation.cases.items():
         first = spelled(name, values[0] if values else None)

@@ -1,8 +1,8 @@
 """The settings of a run, as one frozen dataclass, and quantities derived from them.
 
-The declarations are in `ga3c_tf/config/declared/`. The metadata of a field holds its help text (with symbol and unit),
-the group it is listed under, its bounds or choices, and its rules: what reads it, what it needs or excludes, and
-whether it may change within a run.
+The declarations are in `ga3c_tf/config/declared/`. The metadata of a field holds its help text (with symbol
+and unit), the group it is listed under, its bounds or choices, and its rules: what reads it, what it needs or
+excludes, and whether it may change within a run.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ga3c_tf.config.declared.run import RunSettings
 from ga3c_tf.config.declared.workers import WorkerSettings
 
 MOST_EPISODE_STEPS = 100_000
-"""Agent steps after which an evaluation ends an episode. An Atari game ends by itself after 27,000, at frame skip 4."""
+"""Agent steps after which an evaluation ends an episode. Atari itself ends after 27,000, at frame skip 4."""
 
 SMALLEST_SCREEN = 36
-"""Minimum height and width, in pixels, of an image treated as a game's screen; smaller images are grids of cells."""
+"""Least height and width in pixels of an image taken as a game's screen; smaller ones are grids of cells."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Settings(RunSettings, BeyondPaperSettings, LearningSettings, WorkerSetting
     def waiting_segments(self) -> int | None:
         """Number of waiting segments at which agents get no more predictions; None without such a bound.
 
-        Each agent has room for at least one segment, so many agents can fill the queue with several batches. With
-        several epochs per batch the trainers are always behind, so at most one batch may wait.
+        Each agent has room for at least one segment, so many agents can fill the queue with several batches.
+        With several epochs per batch the trainers are always behind, so at most one batch may wait.
         """
         if not self.reads("max_training_queue") or self.epochs == 1:
             return None
@@ -117,7 +117,8 @@ class Settings(RunSettings, BeyondPaperSettings, LearningSettings, WorkerSetting
         return min(1.0, max(shares)) if shares else None
 
     def annealed(self, agent_steps: int, time_s: float) -> tuple[float, float]:
-        """Return learning rate and beta. Each changes linearly to its end value, where it has one, and then stays.
+        """Return learning rate and beta. Each changes linearly to its end value, where it has one, and then
+        stays.
 
         Args:
             agent_steps: agent steps so far, earlier sessions included.
@@ -136,6 +137,8 @@ class Settings(RunSettings, BeyondPaperSettings, LearningSettings, WorkerSetting
 
 
 ATARI = tuple(
-    setting.name for setting in dataclasses.fields(Settings) if setting.metadata["environments"] == ATARI_GAMES
+    setting.name
+    for setting in dataclasses.fields(Settings)
+    if setting.metadata["environments"] == ATARI_GAMES
 )
 """Settings that have an effect on Atari games only."""

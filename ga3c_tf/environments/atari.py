@@ -45,19 +45,19 @@ MOST_BEGINNINGS = 10
 class AtariEnvironment(gymnasium.Env):
     """An Atari game with states uint8 (84, 84, frame_stack), newest frame last.
 
-    The preprocessing 'standard' is that of Gymnasium's AtariPreprocessing (Machado et al. 2018): the maximum over the
-    last two raw frames of a step, resized by OpenCV's area interpolation; after a reset, the first frame fills the
-    stack. The emulator is called directly, to avoid what Gymnasium computes for every raw frame. A step cut short by
-    the end of the episode shows its last raw frame.
+    The preprocessing 'standard' is that of Gymnasium's AtariPreprocessing (Machado et al. 2018): the maximum
+    over the last two raw frames of a step, resized by OpenCV's area interpolation; after a reset, the first
+    frame fills the stack. The emulator is called directly, to avoid what Gymnasium computes for every raw
+    frame. A step cut short by the end of the episode shows its last raw frame.
 
-    The preprocessing 'nvlabs' is that of the authors' Environment.py: the last raw frame, stretched and resized
-    (`stretch_and_resize`). After a reset, no-op steps follow until the stack holds `frame_stack` real frames. As in
-    the authors' code, the rewards of these no-op steps are not counted. The emulator computes the gray levels: the
-    weighted sum of RGB that the authors use, rounded to whole levels.
+    The preprocessing 'nvlabs' is that of the authors' Environment.py: the last raw frame, stretched and
+    resized (`stretch_and_resize`). After a reset, no-op steps follow until the stack holds `frame_stack` real
+    frames. As in the authors' code, the rewards of these no-op steps are not counted. The emulator computes
+    the gray levels: the weighted sum of RGB that the authors use, rounded to whole levels.
 
     Attributes:
-        game_continues: whether the episode was ended by a lost life (`terminal_on_life_loss`) while the game is not
-            over. The next episode then continues the game.
+        game_continues: whether the episode was ended by a lost life (`terminal_on_life_loss`) while the game
+            is not over. The next episode then continues the game.
     """
 
     def __init__(self, config: Config, render_mode: str | None = None):
@@ -103,7 +103,8 @@ class AtariEnvironment(gymnasium.Env):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
         """Start an episode, in a new game unless `game_continues`.
 
-        A seed always starts a new game, and restarts the emulator and the random numbers of sticky actions and no-ops.
+        A seed always starts a new game, and restarts the emulator and the random numbers of sticky actions
+        and no-ops.
 
         Returns:
             The state, and an info dict with 'lives' and 'episode_frame_number' (in raw frames).
@@ -128,8 +129,8 @@ class AtariEnvironment(gymnasium.Env):
         """Repeat `action` for frame_skip raw frames, or until the episode ends.
 
         Returns:
-            The state, the raw reward, terminated, truncated (the emulator's limit of raw frames was reached), and the
-            info dict described in `reset`.
+            The state, the raw reward, terminated, truncated (the emulator's limit of raw frames was reached),
+            and the info dict described in `reset`.
         """
         reward, life_lost = self._emulate(self._actions[action], self._frame_skip)
         self._push_frame()
@@ -146,7 +147,7 @@ class AtariEnvironment(gymnasium.Env):
         return self._game.render()
 
     def _emulate(self, action: Any, frames: int) -> tuple[float, bool]:
-        """Play up to `frames` raw frames. Return their total reward, and whether a lost life ended the episode."""
+        """Play up to `frames` raw frames. Return total reward, and whether a lost life ended the episode."""
         ale = self.ale
         reward = 0.0
         life_lost = False
@@ -186,7 +187,7 @@ class AtariEnvironment(gymnasium.Env):
         if self._pooled:
             np.maximum(screen, self._before, out=screen)
         frame = self._process(screen)
-        # Shifting all bytes by one moves every channel by one. The byte that comes from the next pixel is overwritten.
+        # Shifting all bytes by one moves every channel by one. The byte from the next pixel is overwritten.
         self._flat_stack[:-1] = self._flat_stack[1:]
         self._stack[..., -1] = frame
 
@@ -197,10 +198,11 @@ class AtariEnvironment(gymnasium.Env):
 def stretch_and_resize(frame: np.ndarray) -> np.ndarray:
     """Convert a frame to the input of the authors' network, before its scaling to x / 128 - 1.
 
-    The authors' Environment.py takes 0.299 R + 0.587 G + 0.114 B and scipy.misc.imresize(..., 'bilinear'). That
-    function stretches the frame's own minimum..maximum to 0..255 (a constant frame becomes black). It resizes by
-    Pillow's bilinear filter, whose support grows with the scale. The result for a gray frame of whole levels differs
-    from that for RGB by the rounding of each level, at most half a level times 255 / (maximum - minimum).
+    The authors' Environment.py takes 0.299 R + 0.587 G + 0.114 B and scipy.misc.imresize(..., 'bilinear').
+    That function stretches the frame's own minimum..maximum to 0..255 (a constant frame becomes black). It
+    resizes by Pillow's bilinear filter, whose support grows with the scale. The result for a gray frame of
+    whole levels differs from that for RGB by the rounding of each level, at most half a level times 255 /
+    (maximum - minimum).
 
     Args:
         frame: uint8 RGB (height, width, 3) or gray (height, width).
@@ -240,4 +242,6 @@ def _area_resize() -> Callable[[np.ndarray], np.ndarray]:
     import cv2
 
     size = (FRAME_SIZE, FRAME_SIZE)
-    return functools.partial(cv2.resize, dsize=size, dst=np.empty(size, np.uint8), interpolation=cv2.INTER_AREA)
+    return functools.partial(
+        cv2.resize, dsize=size, dst=np.empty(size, np.uint8), interpolation=cv2.INTER_AREA
+    )

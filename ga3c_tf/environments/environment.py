@@ -1,11 +1,12 @@
 """Environments whose observations are the states that the network takes.
 
-Atari frames become uint8 (84, 84, frame_stack) with the newest frame last. Other screens and planes of 0 and 1 stay
-uint8. Other bytes become float32 images or vectors, and everything else becomes a float32 vector. Rewards stay raw,
-actions are 0..n-1, and reaching a time limit is reported as truncated.
+Atari frames become uint8 (84, 84, frame_stack) with the newest frame last. Other screens and planes of 0 and
+1 stay uint8. Other bytes become float32 images or vectors, and everything else becomes a float32 vector.
+Rewards stay raw, actions are 0..n-1, and reaching a time limit is reported as truncated.
 
-A state is valid until the next `step` or `reset` of its environment, which may overwrite it. Copy a state to keep it.
-Importing this module loads neither OpenCV nor the emulator, so that a CartPole agent needs little memory.
+A state is valid until the next `step` or `reset` of its environment, which may overwrite it. Copy a state to
+keep it. Importing this module loads neither OpenCV nor the emulator, so that a CartPole agent needs little
+memory.
 """
 
 from __future__ import annotations
@@ -40,11 +41,13 @@ def make_environment(config: Config, render_mode: str | None = None) -> gymnasiu
         render_mode: None, 'rgb_array' (`render()` returns uint8 (height, width, 3)) or 'human' (a window).
 
     Returns:
-        An environment with Gymnasium's interface. `reset(seed=s)` starts the same episode whenever s is the same.
+        An environment with Gymnasium's interface. `reset(seed=s)` starts the same episode whenever s is the
+        same.
 
     Raises:
-        UserError: the id is unknown, the environment cannot be made (such as for a missing package), actions are not
-            Discrete, observations do not have a fixed size, or the environment does not offer the render mode.
+        UserError: the id is unknown, the environment cannot be made (such as for a missing package), actions
+            are not Discrete, observations do not have a fixed size, or the environment does not offer the
+            render mode.
     """
     allow_children()
     env_id, _ = resolve_env_id(config.env_id)
@@ -60,7 +63,9 @@ def make_environment(config: Config, render_mode: str | None = None) -> gymnasiu
         raise
 
 
-def make_limited_environment(config: Config, most_steps: int, render_mode: str | None = None) -> gymnasium.Env:
+def make_limited_environment(
+    config: Config, most_steps: int, render_mode: str | None = None
+) -> gymnasium.Env:
     """Make the environment of `make_environment`, with episodes truncated after `most_steps` steps.
 
     The limit is needed because not every environment has a time limit, and an agent may never end an episode.
@@ -71,11 +76,12 @@ def make_limited_environment(config: Config, most_steps: int, render_mode: str |
 def describe_environment(config: Config) -> EnvironmentSpec:
     """Return the shape and dtype of states and the number of actions.
 
-    The environment is made, reset and closed again. Environments other than Atari games are also tried for one step.
+    The environment is made, reset and closed again. Environments other than Atari games are also tried for
+    one step.
 
     Raises:
-        UserError: an error of `make_environment`, or the environment cannot be reset or stepped, or its observations do
-            not match its observation space.
+        UserError: an error of `make_environment`, or the environment cannot be reset or stepped, or its
+            observations do not match its observation space.
     """
     with (
         offspring_ends_with_program(),
@@ -92,7 +98,8 @@ def describe_environment(config: Config) -> EnvironmentSpec:
 
 
 def check_separate(config: Config) -> None:
-    """Refuse a function that does not make a new environment each time: agents would share one, and its episodes.
+    """Refuse a function that does not make a new environment each time: agents would share one, and its
+    episodes.
 
     Raises:
         UserError: it returned the same environment twice, or an error of `make_environment`.
@@ -107,9 +114,12 @@ def check_separate(config: Config) -> None:
             WorkingFolder(),
             contextlib.closing(make_environment(config)) as environment,
         ):
-            environments.append(environment.unwrapped)  # closed before the next one, which may need the same device
+            # Closed before the next one, which may need the same device.
+            environments.append(environment.unwrapped)
     if environments[0] is environments[1]:
-        raise UserError(f"{env_id} returned the same environment twice; it must make a new one each time it is called")
+        raise UserError(
+            f"{env_id} returned the same environment twice; it must make a new one each time it is called"
+        )
 
 
 class StateEnvironment(gymnasium.Wrapper):
@@ -133,7 +143,8 @@ class StateEnvironment(gymnasium.Wrapper):
         self.observation_space, self._to_state = state_reader(env.observation_space, env_id)
 
     def try_out(self) -> None:
-        """Reset and take one step, so that an environment that does not work is refused before training begins.
+        """Reset and take one step, so that an environment that does not work is refused before training
+        begins.
 
         Raises:
             UserError: the environment does not work; the message is one line.
@@ -164,7 +175,7 @@ class StateEnvironment(gymnasium.Wrapper):
             raise UserError(f"cannot draw: {on_one_line(error)}") from None
 
     def close(self) -> None:
-        """Close the environment. An error is no reason to lose what it was used for, and gives a line at most."""
+        """Close the environment. An error is no reason to lose what it was for, and gives a line at most."""
         try:
             self.env.close()
         except (Exception, SystemExit) as error:  # an environment may raise anything, and may end the program
@@ -178,7 +189,7 @@ def _warn_once(text: str) -> None:
 
 
 def modules_used(config: Config) -> list[str]:
-    """Return the modules that an environment of `config` imports. Loaded once, they are shared by agent processes."""
+    """Return the modules `config`'s environment imports. Loaded once, they are shared by agent processes."""
     if not config.env_id.startswith("ALE/"):
         return []
     return ["ale_py", "cv2" if config.preprocessing == "standard" else "PIL.Image"]

@@ -19,15 +19,16 @@ _LEGACY_ATARI = re.compile(r"([A-Za-z0-9]+?)(Deterministic|NoFrameskip)?(?:-v([0
 def resolve_env_id(env_id: str) -> tuple[str, str | None]:
     """Return the current id for `env_id`, and a note for the user where it differs.
 
-    Legacy ids such as `PongDeterministic-v0`, `PongNoFrameskip-v4`, `Pong-v4` and `Pong` mean ALE/Pong-v5 with other
-    settings of frame skip and sticky actions. Here these settings come from the Config alone. For `module:Name-v0`,
-    `module` is imported first.
+    Legacy ids such as `PongDeterministic-v0`, `PongNoFrameskip-v4`, `Pong-v4` and `Pong` mean ALE/Pong-v5
+    with other settings of frame skip and sticky actions. Here these settings come from the Config alone. For
+    `module:Name-v0`, `module` is imported first.
 
     Returns:
         The current id, and None or, for a legacy id, one line that says what that id meant.
 
     Raises:
-        UserError: the id is unknown (the message suggests similar ids), or a package or module cannot be imported.
+        UserError: the id is unknown (the message suggests similar ids), or a package or module cannot be
+            imported.
     """
     module, colon, name = env_id.rpartition(":")
     if module == OBJECT:
@@ -70,16 +71,19 @@ def _is_registered_outside_ale(env_id: str) -> bool:
 
 
 def _legacy_note(env_id: str, today: str, kind: str | None, version: str | None) -> str:
-    """Return one line that says what a legacy Atari id meant in Gym, where SpaceInvaders' frame skip was 3, not 4."""
+    """Return a line on what a legacy Atari id meant in Gym, where SpaceInvaders' frame skip was 3, not 4."""
     if version in (None, "5"):
-        return f"{env_id} is called {today} today; --frame-skip and --repeat-action-probability set how it is played"
+        return (
+            f"{env_id} is called {today} today; "
+            "--frame-skip and --repeat-action-probability set how it is played"
+        )
     fixed = "3" if today == "ALE/SpaceInvaders-v5" else "4"
     skip = {"Deterministic": fixed, "NoFrameskip": "1", None: "drawn from 2 to 4"}[kind]
     sticky = "0.25" if version == "0" else "0"
     usual = f"--frame-skip 4 --repeat-action-probability {sticky} --noop-max 30"
     return (
-        f"{env_id} is called {today} today; it meant frame skip {skip} and repeat action probability {sticky}, "
-        "which --frame-skip and --repeat-action-probability now set"
+        f"{env_id} is called {today} today; it meant frame skip {skip} and repeat action probability "
+        f"{sticky}, which --frame-skip and --repeat-action-probability now set"
         + (f" (what papers play with it, by wrappers, is {usual})" if kind == "NoFrameskip" else "")
     )
 
@@ -88,13 +92,13 @@ def in_words(config: Config) -> str:
     """Return how an Atari game is played with these settings, in words."""
     noops = f"at most {config.noop_max}" if config.noop_max else "no"
     return (
-        f"frame skip {config.frame_skip}, repeat action probability {config.repeat_action_probability:g} and {noops} "
-        "no-ops at the start"
+        f"frame skip {config.frame_skip}, repeat action probability {config.repeat_action_probability:g} and "
+        f"{noops} no-ops at the start"
     )
 
 
 def _close_ids(env_id: str) -> str:
-    """Return a hint such as '; close: ALE/Pong-v5'. Namespace, version and case affect only the order of the ids."""
+    """Return a hint like '; close: ALE/Pong-v5'. Namespace, version and case affect only the order of ids."""
 
     def bare(name: str) -> str:
         return re.sub(r"-v\d+$", "", name.rpartition("/")[2]).casefold()

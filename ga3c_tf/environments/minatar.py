@@ -72,7 +72,7 @@ class MinAtarEnvironment(gymnasium.Wrapper):
         return "rgb_array"
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Start an episode. A seed also clears the last action, which MinAtar's sticky actions could repeat."""
+        """Start an episode. A seed also clears the last action, which sticky actions could repeat."""
         if seed is not None:
             self._game.last_action = 0
             seed %= 2**32  # NumPy's RandomState, which MinAtar uses, takes seeds below 2**32
@@ -84,7 +84,7 @@ class MinAtarEnvironment(gymnasium.Wrapper):
         return [game.game.env.action_map[action] for action in game.action_set]
 
     def render(self) -> np.ndarray:
-        """Return a picture with one colored square per cell, the highest plane on top: uint8 (160, 160, 3)."""
+        """Return a picture with a colored square per cell, the highest plane on top: uint8 (160, 160, 3)."""
         planes = self._game.state()
         top = (planes * np.arange(1, planes.shape[-1] + 1)).max(axis=-1)
         return self._palette[top].astype(np.uint8).repeat(self.cell, axis=0).repeat(self.cell, axis=1)

@@ -19,8 +19,9 @@ ATTRIBUTES = ("ale", "get_action_meanings")
 class PublicEnvironment(gymnasium.Env):
     """The environment that agents play in, for a user's program and Gymnasium's wrappers.
 
-    Agents copy each state into shared memory at once, so their environment may overwrite it. Here every state is an
-    array of its own, a seed also seeds `np_random`, and `gymnasium.make(env.spec)` makes the same environment.
+    Agents copy each state into shared memory at once, so their environment may overwrite it. Here every state
+    is an array of its own, a seed also seeds `np_random`, and `gymnasium.make(env.spec)` makes the same
+    environment.
 
     Args:
         config: settings of the environment, as for `make_environment`, which says what errors there are.
@@ -68,7 +69,7 @@ def make_public(settings: dict[str, Any], render_mode: str | None = None) -> Pub
 
 
 def _spec(config: Config, render_mode: str | None, inner: EnvSpec | None) -> EnvSpec:
-    """Return the spec by which `gymnasium.make` makes the environment again, with what `inner` says of the game."""
+    """Return a spec by which `gymnasium.make` remakes the environment, with what `inner` says of the game."""
     names = ("env_id", *ATARI) if config.env_id.startswith("ALE/") else ("env_id",)
     settings = {name: getattr(config, name) for name in names}
     name = re.sub(r"[^\w:.-]", "", config.env_id.rpartition("/")[2])

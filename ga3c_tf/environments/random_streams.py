@@ -25,9 +25,9 @@ def random_stream(config: Config, number: int) -> np.random.SeedSequence:
 def seed_global_generators(seed: int | None, *key: int) -> None:
     """Seed the global generators of `random` and `numpy.random`.
 
-    Processes with environments are copies of one process, so these generators would otherwise give all of them the same
-    numbers. The environments of this package have their own generators, but a user's environment may use the global
-    ones.
+    Processes with environments are copies of one process, so these generators would otherwise give all of
+    them the same numbers. The environments of this package have their own generators, but a user's
+    environment may use the global ones.
 
     Args:
         seed: seed of the run or of the evaluation.

@@ -61,5 +61,7 @@ def is_made_by_class(env_id: str) -> bool:
     if env_id.startswith(KNOWN_EVERYWHERE):
         return True
     module, _, name = env_id.rpartition(":")
-    make = passed_object(env_id, "the environment") if module == OBJECT else gymnasium.registry[name].entry_point
+    make = (
+        passed_object(env_id, "the environment") if module == OBJECT else gymnasium.registry[name].entry_point
+    )
     return isinstance(load_env_creator(make) if isinstance(make, str) else make, type)

@@ -20,21 +20,24 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def state_reader(space: spaces.Space, env_id: str) -> tuple[spaces.Box, Reader]:
-    """Return the space of states for observations of `space`, and a function that converts observations to states.
+    """Return the space of states for observations of `space`, and a function that converts observations to
+    states.
 
-    - Screens (bytes or bools of rank 3, or of rank 2 as one channel) become uint8, spread over 0 to 255, with channels
-      last. The frames of a stack of screens (rank 4) become channels.
+    - Screens (bytes or bools of rank 3, or of rank 2 as one channel) become uint8, spread over 0 to 255, with
+      channels last. The frames of a stack of screens (rank 4) become channels.
     - Smaller images (rank 2 or 3) with values of 0 and 1 become uint8 images.
     - Other bytes are divided by the highest value of their space, and become float32 images or vectors.
     - Other Boxes become float32 vectors.
-    - All other spaces that Gymnasium can flatten become float32 vectors, one-hot where they are discrete. The parts of
-      a Dict or a Tuple are converted one by one, and bytes in them are divided too.
+    - All other spaces that Gymnasium can flatten become float32 vectors, one-hot where they are discrete. The
+      parts of a Dict or a Tuple are converted one by one, and bytes in them are divided too.
 
     Raises:
         UserError: observations vary in size, or have no elements.
     """
     if not _is_flattenable(space) or spaces.flatdim(space) == 0:
-        raise UserError(f"{env_id} has observations {on_one_line(space)}; this needs ones of a fixed size, such as Box")
+        raise UserError(
+            f"{env_id} has observations {on_one_line(space)}; this needs ones of a fixed size, such as Box"
+        )
     return _byte_reader(space) if _has_bytes(space) else _vector_reader(space)
 
 
@@ -43,7 +46,7 @@ def _has_bytes(space: spaces.Space) -> bool:
 
 
 def _is_flattenable(space: spaces.Space) -> bool:
-    """Return whether Gymnasium can flatten observations of `space`; it raises an error for spaces unknown to it."""
+    """Return whether Gymnasium can flatten observations of `space`; it raises an error for unknown spaces."""
     try:
         return space.is_np_flattenable
     except NotImplementedError:
@@ -65,7 +68,7 @@ def _vector_reader(space: spaces.Space) -> tuple[spaces.Box, Reader]:
 
 
 def _joined_reader(space: spaces.Dict | spaces.Tuple) -> tuple[spaces.Box, Reader]:
-    """Return the same as `_vector_reader` for a space of parts, whose vectors are joined in the order of the space."""
+    """Return the same as `_vector_reader` for a space of parts, whose vectors are joined in its order."""
     by_key: Any = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
     parts = [(key, *_vector_reader(part)) for key, part in by_key]
     low, high = (np.concatenate([getattr(box, end) for _, box, _ in parts]) for end in ("low", "high"))
@@ -80,13 +83,14 @@ def _array(values: Any, space: spaces.Box) -> np.ndarray:
     """Return an observation as an array.
 
     Raises:
-        ValueError: it has another shape than its space, which would be spread, or fractions where the space has none.
+        ValueError: it has another shape than its space, which would be spread, or fractions where the space
+            has none.
     """
     given = np.asarray(values)
     if given.shape != space.shape or (given.dtype.kind == "f" and space.dtype.kind in "iub"):
         raise ValueError(
-            f"the environment gave an observation of shape {given.shape} and type {given.dtype}; its observation_space "
-            f"says {space.shape} and {space.dtype}"
+            f"the environment gave an observation of shape {given.shape} and type {given.dtype}; its "
+            f"observation_space says {space.shape} and {space.dtype}"
         )
     return given
 
@@ -99,7 +103,9 @@ def _inside(value: Any, space: spaces.Space) -> Any:
     """
     inside = 0 <= value - space.start < space.n if isinstance(space, spaces.Discrete) else value in space
     if not inside:
-        raise ValueError(f"the environment gave the observation {on_one_line(value)}; its observation_space is {space}")
+        raise ValueError(
+            f"the environment gave the observation {on_one_line(value)}; its observation_space is {space}"
+        )
     return value
 
 
@@ -120,11 +126,16 @@ def _byte_reader(space: Any) -> tuple[spaces.Box, Reader]:
     shape = space.shape
     if len(shape) == 4 and min(shape[1:3]) >= SMALLEST_SCREEN:  # a stack of frames with channels
         frames, height, width, channels = shape
-        return _screen_reader(space, (height, width, frames * channels), lambda images: np.moveaxis(images, 0, 2))
+        return _screen_reader(
+            space, (height, width, frames * channels), lambda images: np.moveaxis(images, 0, 2)
+        )
     if len(shape) == 4 and shape[1] < SMALLEST_SCREEN <= min(shape[2:]):  # the same with channels first
         frames, channels, height, width = shape
-        return _screen_reader(space, (height, width, frames * channels), lambda images: images.transpose(2, 3, 0, 1))
-    if len(shape) == 3 and shape[0] < SMALLEST_SCREEN <= min(shape[1:]):  # channels first, as Gymnasium stacks frames
+        return _screen_reader(
+            space, (height, width, frames * channels), lambda images: images.transpose(2, 3, 0, 1)
+        )
+    # Channels first, as Gymnasium stacks frames.
+    if len(shape) == 3 and shape[0] < SMALLEST_SCREEN <= min(shape[1:]):
         return _screen_reader(space, (*shape[1:], shape[0]), lambda image: np.moveaxis(image, 0, -1))
     if len(shape) not in (2, 3) or min(shape[:2]) < SMALLEST_IMAGE:
         return _scaled_reader(space, (space.high.size,))
@@ -140,8 +151,8 @@ def _byte_reader(space: Any) -> tuple[spaces.Box, Reader]:
 def _bytes_of(space: spaces.Box) -> Reader:
     """Return a function that returns an observation as an array of the space's dtype.
 
-    It raises a ValueError for a number that the space does not have. Otherwise it would become another one: 256 would
-    become 0, and so would a number that is multiplied to spread a screen over 0 to 255.
+    It raises a ValueError for a number that the space does not have. Otherwise it would become another one:
+    256 would become 0, and so would a number that is multiplied to spread a screen over 0 to 255.
     """
     shape = space.shape
     dtype = space.dtype
@@ -155,7 +166,9 @@ def _bytes_of(space: spaces.Box) -> Reader:
         else:
             given = _array(values, space)
             converted = given.astype(dtype)
-        if (converted is not given and (converted != given).any()) or (may_be_higher and converted.max() > highest):
+        if (converted is not given and (converted != given).any()) or (
+            may_be_higher and converted.max() > highest
+        ):
             raise ValueError(
                 f"the environment gave an observation with values from {given.min()} to {given.max()}; its "
                 f"observation_space is {space}"
@@ -166,7 +179,7 @@ def _bytes_of(space: spaces.Box) -> Reader:
 
 
 def _scaled_reader(space: spaces.Box, shape: tuple[int, ...]) -> tuple[spaces.Box, Reader]:
-    """Return the same as `state_reader`, with states of this shape, whose bytes are divided by their highest value."""
+    """Return the same as `state_reader`, with states of this shape and bytes divided by the highest value."""
     scale = np.float32(1 / max(1.0, float(space.high.max())))
     read = _bytes_of(space)
     return spaces.Box(0, 1, shape, np.float32), lambda values: read(values).reshape(shape) * scale

@@ -27,18 +27,18 @@ def observation_statistics(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Measure mean and variance of the states under the random policy.
 
-    The first `frame_stack` states of an Atari episode are not counted. Their stacks contain frames from before the
-    game, which would cause most of the variance of pixels that never change during a game.
+    The first `frame_stack` states of an Atari episode are not counted. Their stacks contain frames from
+    before the game, which would cause most of the variance of pixels that never change during a game.
 
     Args:
-        config: settings of the run; the same settings, including the seed, give the same result, unless a slow
-            environment takes fewer steps within `MOST_SECONDS`.
+        config: settings of the run; the same settings, including the seed, give the same result, unless a
+            slow environment takes fewer steps within `MOST_SECONDS`.
         steps: number of steps to take.
         say: called with one line every `SAY_SECONDS`, and if fewer steps are taken.
 
     Returns:
-        Mean and variance of each element of a state, each float32 [*state_shape], in the units of the states (squared
-        for the variance).
+        Mean and variance of each element of a state, each float32 [*state_shape], in the units of the states
+        (squared for the variance).
     """
     rng = np.random.default_rng([config.seed or 0, steps])
     environment: Any
@@ -63,7 +63,9 @@ def observation_statistics(
                 squares += np.square(values)
                 count += 1
             place += 1
-            state, _, terminated, truncated, _ = environment.step(int(rng.integers(environment.action_space.n)))
+            state, _, terminated, truncated, _ = environment.step(
+                int(rng.integers(environment.action_space.n))
+            )
             if terminated or truncated:
                 state, _ = environment.reset()
                 place = 0
@@ -86,14 +88,14 @@ class _Progress:
         now = time.monotonic()
         if now >= self._begin + MOST_SECONDS:
             self._say(
-                f"--normalize-observations: the environment is slow, so mean and deviation are of {step:,} steps "
-                f"instead of {self._steps:,}, and another run of this seed may have others"
+                f"--normalize-observations: the environment is slow, so mean and deviation are of {step:,} "
+                f"steps instead of {self._steps:,}, and another run of this seed may have others"
             )
             return True
         if now >= self._due:
             self._due = now + SAY_SECONDS
             self._say(
-                f"--normalize-observations: step {step:,} of {self._steps:,} of the random policy; the training begins "
-                f"within {self._begin + MOST_SECONDS - now:.0f} s"
+                f"--normalize-observations: step {step:,} of {self._steps:,} of the random policy; the "
+                f"training begins within {self._begin + MOST_SECONDS - now:.0f} s"
             )
         return False

@@ -1,1 +1,1 @@
-"""What agents and the server share: the columns of a trajectory, buffers, queues, segments and batches. NumPy only."""
+"""What agents and server share: a trajectory's columns, buffers, queues, segments and batches. NumPy only."""

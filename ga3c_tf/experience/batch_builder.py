@@ -11,8 +11,8 @@ from ga3c_tf.experience.columns import Batch
 class BatchBuilder:
     """Merges segments until the batch exceeds the minimum (section 5.4, the authors' ThreadTrainer).
 
-    Each segment is copied out of its slot, so that the slot can be filled again while the batch still grows. For one
-    thread at a time.
+    Each segment is copied out of its slot, so that the slot can be filled again while the batch still grows.
+    For one thread at a time.
 
     Args:
         memory: buffers shared with the agents.
@@ -28,7 +28,9 @@ class BatchBuilder:
         self._minimum = minimum
         self._of_steps = {"states": memory.states, **memory.step_columns}
         most = minimum + memory.t_max  # steps, and so segments: each has a step
-        self._layout = {name: ((most, *source.shape[2:]), source.dtype) for name, source in self._of_steps.items()}
+        self._layout = {
+            name: ((most, *source.shape[2:]), source.dtype) for name, source in self._of_steps.items()
+        }
         self._layout["agents"] = ((most,), np.dtype(np.int64))
         self._segment_layout = {
             name: ((most, *source.shape[1:]), source.dtype) for name, source in memory.segment_columns.items()

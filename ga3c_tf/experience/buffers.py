@@ -14,9 +14,9 @@ from ga3c_tf.experience.shared_memory import SharedMemory
 class RolloutBuffers:
     """The arrays that agents and server share.
 
-    There is room for `config.most_agents` agents and, after them, the remote agents. Each agent owns `slots_per_agent`
-    segment slots: it fills one of them while the others wait for training. A state is written into its segment's slot,
-    from which both predictions and training read it.
+    There is room for `config.most_agents` agents and, after them, the remote agents. Each agent owns
+    `slots_per_agent` segment slots: it fills one of them while the others wait for training. A state is
+    written into its segment's slot, from which both predictions and training read it.
 
     Args:
         config: settings of the run; those for the numbers of agents, segments and steps are used.
@@ -26,8 +26,10 @@ class RolloutBuffers:
         schema: columns that are stored for each step and each segment.
 
     Attributes:
-        states: [slots, t_max + 1, *state_shape]; the last state is the one from which a full segment bootstraps.
-        flat_states: [slots * (t_max + 1), *state_shape], the same memory; requests for predictions are indices into it.
+        states: [slots, t_max + 1, *state_shape]; the last state is the one from which a full segment
+            bootstraps.
+        flat_states: [slots * (t_max + 1), *state_shape], the same memory; requests for predictions are
+            indices into it.
         step_columns: by name, [slots, t_max, *shape]; also attributes, such as `actions`.
         segment_columns: by name, [slots, *shape]; also attributes, such as `lengths`.
         columns: step columns and segment columns together.
@@ -42,7 +44,8 @@ class RolloutBuffers:
         busy_since: float64 [num_agents], by process: time at which its current step, reset or start began
             (`time.monotonic`), or 0 while it waits.
         nodes: bytes [num_agents], by process: machine that runs its agents, or empty for this one.
-        round_trips: float64 [num_agents, 2], by process: total seconds of calls to that machine, and number of calls.
+        round_trips: float64 [num_agents, 2], by process: total seconds of calls to that machine, and number
+            of calls.
     """
 
     states: np.ndarray
@@ -82,7 +85,10 @@ class RolloutBuffers:
             "version": ((self.num_agents,), np.int64),
             "policy": ((self.num_agents, num_actions), np.float32),
             "value": ((self.num_agents,), np.float32),
-            **{column.name: ((slots, self.t_max, *column.shape), column.dtype) for column in schema.along("step")},
+            **{
+                column.name: ((slots, self.t_max, *column.shape), column.dtype)
+                for column in schema.along("step")
+            },
             **{column.name: ((slots, *column.shape), column.dtype) for column in schema.along("segment")},
             "states": ((slots, self.t_max + 1, *state_shape), np.dtype(state_dtype)),
         }
@@ -104,7 +110,9 @@ class RolloutBuffers:
             offset += _nbytes(shape, dtype)
         self.flat_states = self.states.reshape(-1, *self.states.shape[2:])
         self.step_columns = {column.name: getattr(self, column.name) for column in self.schema.along("step")}
-        self.segment_columns = {column.name: getattr(self, column.name) for column in self.schema.along("segment")}
+        self.segment_columns = {
+            column.name: getattr(self, column.name) for column in self.schema.along("segment")
+        }
         self.columns = self.step_columns | self.segment_columns
         self.of_step = [self.step_columns[name] for name in self.schema.step_fields]
         self.of_end = [self.segment_columns[name] for name in self.schema.end_fields]

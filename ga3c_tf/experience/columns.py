@@ -64,7 +64,7 @@ COLUMNS = (
 
 
 class Step(NamedTuple):
-    """One step as an agent appends it: all columns of steps except the returns, known at the segment's end."""
+    """One step as an agent appends it: all columns of steps but the returns, known at the segment's end."""
 
     actions: int
     rewards: float
@@ -96,7 +96,8 @@ class Schema:
         end_fields: fields of the record with which a segment is closed.
 
     Raises:
-        TypeError: an axis has columns that its record does not fill, or the record has fields without a column.
+        TypeError: an axis has columns that its record does not fill, or the record has fields without a
+            column.
     """
 
     columns: tuple[Column, ...] = COLUMNS
@@ -109,7 +110,8 @@ class Schema:
             names = [column.name for column in self.along(axis)]
             if sorted(names) != sorted((*fields, COMPUTED[axis])):
                 raise TypeError(
-                    f"agents give {', '.join(fields)} for a {axis}; with {COMPUTED[axis]}, the columns are {names}"
+                    f"agents give {', '.join(fields)} for a {axis}; with {COMPUTED[axis]}, "
+                    f"the columns are {names}"
                 )
 
     def along(self, axis: Axis) -> tuple[Column, ...]:
@@ -122,7 +124,8 @@ SCHEMA = Schema()
 
 
 class Batch:
-    """Training data of one update: columns of B steps, with segments one after another, and of their S segments.
+    """Training data of one update: columns of B steps, with segments one after another, and of their S
+    segments.
 
     In the server the columns are NumPy arrays; a loss gets tensors of the same names.
 
@@ -133,7 +136,8 @@ class Batch:
     Attributes:
         states: [B, *state_shape] (not in a loss).
         agents: int64 [B], agent of each state, for statistics (not in a loss).
-        logits, values: float32 [B, A] and [B], current outputs of the network for the states (in a loss only).
+        logits, values: float32 [B, A] and [B], current outputs of the network for the states (in a loss
+            only).
         beta: float32 scalar, current weight of the entropy (in a loss only).
         version: int64 scalar, updates done before this one; `version - versions` is the policy lag (in a loss
             only).
@@ -154,7 +158,8 @@ class Batch:
         return len(self.actions)
 
     def minibatch(self, steps: np.ndarray) -> Batch:
-        """Return a batch of only some steps. It has no segment columns, because its segments are not complete.
+        """Return a batch of only some steps. It has no segment columns, because its segments are not
+        complete.
 
         Args:
             steps: int64 [n], indices of the steps.

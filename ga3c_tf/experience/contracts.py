@@ -1,8 +1,8 @@
 """What the workers agree on: who predicts, who learns, where batches come from, and who is told. NumPy only.
 
-A system is a composition of these parts. GA3C, its serial version and A2C have one model as policy and learner; in A3C
-each agent process has one of its own. Parts with several implementations have the same tests for each of them,
-tests/workers/test_contracts.py.
+A system is a composition of these parts. GA3C, its serial version and A2C have one model as policy and
+learner; in A3C each agent process has one of its own. Parts with several implementations have the same tests
+for each of them, tests/workers/test_contracts.py.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class UpdateRecord(NamedTuple):
     """An update that was made, as observers are told of it.
 
     Attributes:
-        lags: int64 [B], policy lag of each state: updates between choosing its action and training on it, not counting
-            the update that trains on it.
+        lags: int64 [B], policy lag of each state: updates between choosing its action and training on it, not
+            counting the update that trains on it.
         agents: int64 [B], agent of each state; empty where it is not known.
         result: results of the update.
         within: lag within the segments of the batch.
@@ -104,7 +104,7 @@ class Experience(Protocol):
 
 
 class Observer(Protocol):
-    """Is told of predictions and updates: the statistics of a run, or the way to them from another process."""
+    """Is told of predictions and updates: a run's statistics, or the way to them from another process."""
 
     def predicted(self, states: int) -> None:
         """Count one prediction for a batch of so many states."""

@@ -1,7 +1,8 @@
 """Policy lag as a divergence: how far the policy has moved from the one that chose the actions of a batch.
 
-pi is the probability of the action taken under the policy before the update, mu its probability under the policy that
-chose it. The estimates are means over actions sampled from mu, so they need only these two probabilities per action.
+pi is the probability of the action taken under the policy before the update, mu its probability under the
+policy that chose it. The estimates are means over actions sampled from mu, so they need only these two
+probabilities per action.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ ROUNDING = 1e-4
 
 
 class Divergence(NamedTuple):
-    """Divergence of one batch, or its mean over several batches; not-a-number where a measure does not apply."""
+    """Divergence of one batch, or its mean over several; not-a-number where a measure does not apply."""
 
     kl: float  # mean of log mu - log pi: KL(mu, pi) in nats
     total_variation: float  # half the mean of |pi / mu - 1|
-    effective_sample_size: float  # (sum w)^2 / sum w^2 of the ratios w = pi / mu, divided by the states; 1 without lag
+    # (sum w)^2 / sum w^2 of the ratios w = pi / mu, divided by the states; 1 without lag.
+    effective_sample_size: float
     clipped: float  # share of the ratios that the loss clips
     floored: float  # share of the actions whose probability pi is below the floor of the logarithm
 
@@ -39,7 +41,8 @@ class Bounds(NamedTuple):
 
     lowest_ratio: float | None = None  # of importance ratios pi / mu; smaller ones count as clipped
     highest_ratio: float | None = None  # larger ones count as clipped
-    lowest_probability: float | None = None  # floor of the probability of an action taken, inside its logarithm
+    # Floor of the probability of an action taken, inside its logarithm.
+    lowest_probability: float | None = None
 
     @classmethod
     def of_ratio(cls, most: float) -> Bounds:
@@ -51,10 +54,12 @@ UNKNOWN = Divergence(*[math.nan] * 5)
 
 
 class SegmentLag(NamedTuple):
-    """Policy lag within the segments of a batch, in updates: means over segments, not-a-number if there are none."""
+    """Policy lag within the segments of a batch, in updates: means over segments, not-a-number if none."""
 
-    version_spread: float  # difference between the oldest and the newest version that chose an action of a segment
-    bootstrap_lag: float  # updates since the version that gave the bootstrap value, for segments with such a value
+    # Difference between the oldest and the newest version that chose an action of a segment.
+    version_spread: float
+    # Updates since the version that gave the bootstrap value, for segments with such a value.
+    bootstrap_lag: float
 
 
 NO_SEGMENTS = SegmentLag(math.nan, math.nan)
@@ -66,8 +71,8 @@ class DivergenceSampler:
     Args:
         bounds: what the loss clips or floors.
         every: number of batches of which the first is measured.
-        is_behavior: whether the policy itself chose the actions. Then only `floored` is known: the divergence is that
-            of the weights that are updated, which are not the policy's.
+        is_behavior: whether the policy itself chose the actions. Then only `floored` is known: the divergence
+            is that of the weights that are updated, which are not the policy's.
     """
 
     def __init__(self, bounds: Bounds, every: int = MEASURED_EVERY, is_behavior: bool = False):

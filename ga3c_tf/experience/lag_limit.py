@@ -6,10 +6,11 @@ from ga3c_tf.experience.buffers import RolloutBuffers
 
 
 class LagLimit:
-    """Decides which segments are dropped: those whose oldest step is more than `most` updates behind the model.
+    """Decides which segments are dropped: those whose oldest step is more than `most` updates behind the
+    model.
 
-    A segment is checked when a trainer takes it. Updates between this check and the training on the segment add to its
-    lag: updates by other trainers, and those on the batches and minibatches before its own.
+    A segment is checked when a trainer takes it. Updates between this check and the training on the segment
+    add to its lag: updates by other trainers, and those on the batches and minibatches before its own.
 
     Args:
         most: largest policy lag that is allowed, in updates; None for no limit.
@@ -27,7 +28,7 @@ class LagLimit:
         self.dropped_steps = 0
 
     def drops(self, slot: int) -> bool:
-        """Return whether the segment in `slot` is too old, and count its steps if so. For one thread at a time."""
+        """Return whether `slot`'s segment is too old, and count its steps if so. For one thread at a time."""
         if self._most is None:
             return False
         length = int(self._memory.lengths[slot])

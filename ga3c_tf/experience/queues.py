@@ -1,7 +1,7 @@
 """Pipes of small records that serve as queues between agents and server.
 
-A pipe of fixed-size records is a queue that any process or thread can write to and read from without a lock. Linux
-writes and reads records of up to PIPE_BUF bytes whole, and one `os.read` returns every waiting record.
+A pipe of fixed-size records is a queue that any process or thread can write to and read from without a lock.
+Linux writes and reads records of up to PIPE_BUF bytes whole, and one `os.read` returns every waiting record.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class RecordQueue:
             raise ServerGone from None
 
     def get(self, maximum: int = 1) -> np.ndarray:
-        """Wait for a record, then return up to `maximum` waiting records, oldest first; none if the queue is closed."""
+        """Wait for a record, then return up to `maximum`, oldest first; none if the queue is closed."""
         return np.frombuffer(os.read(self.reader.fileno(), maximum * self.dtype.itemsize), self.dtype)
 
     def __len__(self) -> int:
@@ -97,7 +97,7 @@ class IndexQueue(RecordQueue):
         self._reader = threading.local()
 
     def put(self, record: ArrayLike, generation: int = 0) -> None:
-        """Write one index, or an array of indices, of a process of this generation, like `RecordQueue.put`."""
+        """Write an index, or an array of indices, of a process of this generation, like `RecordQueue.put`."""
         messages = np.empty(np.size(record), MESSAGE)
         messages["index"] = record
         messages["generation"] = generation

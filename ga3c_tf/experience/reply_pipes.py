@@ -17,8 +17,8 @@ from ga3c_tf.experience.queues import INDEX
 RELEASED = 1 << 30
 ADDED = 2 << 30
 REMOVED = 3 << 30
-"""Kinds of records on a reply pipe: a segment slot is free again, an agent begins, an agent ends. A record without
-these bits is the number of an agent whose prediction is ready."""
+"""Kinds of records on a reply pipe: a segment slot is free again, an agent begins, an agent ends. A record
+without these bits is the number of an agent whose prediction is ready."""
 KIND = 3 << 30
 
 
@@ -37,11 +37,12 @@ def assigned_processes(config: Config, processes: int) -> np.ndarray:
 
 
 class ReplyPipes:
-    """Pipes for replies, one per agent process, which tell it of predictions, free slots, and agents to add or remove.
+    """Pipes for replies, one per agent process, which tell it of predictions, free slots, and agents to add
+    or remove.
 
-    A process ends when its pipe is closed, or when the server ends for any reason. Its successor is of the next
-    generation. Messages of an older generation are dropped where they are received, so nobody has to wait until those
-    of a dead process have been taken.
+    A process ends when its pipe is closed, or when the server ends for any reason. Its successor is of the
+    next generation. Messages of an older generation are dropped where they are received, so nobody has to
+    wait until those of a dead process have been taken.
 
     Args:
         memory: buffers shared with the agents.
@@ -53,8 +54,8 @@ class ReplyPipes:
         self._homes = homes
         self._writers: dict[int, connection.Connection] = {}
         self._generations = np.full(int(homes.max()) + 1, -1)  # by process; the first is of generation 0
-        # So that a message is checked and answered in one generation. Also, the descriptor of a closed pipe may soon
-        # belong to another file.
+        # So that a message is checked and answered in one generation. Also, the descriptor of a closed pipe
+        # may soon belong to another file.
         self._lock = threading.Lock()
 
     def process_of(self, agent: int) -> int:
@@ -73,7 +74,7 @@ class ReplyPipes:
         return reader
 
     def close(self, process: int) -> None:
-        """End the process that reads this pipe. What is sent to its agents is dropped until a pipe is opened again."""
+        """End the process reading this pipe. What its agents are sent is dropped until a pipe opens again."""
         with self._lock:
             self._writers.pop(process).close()
 
@@ -89,7 +90,8 @@ class ReplyPipes:
     def answer(self, requests: np.ndarray, prediction: Prediction) -> None:
         """Write predictions to the rows of the agents that asked for them, and tell these agents.
 
-        Requests of a process that has been replaced since are dropped, since its successor may have asked already.
+        Requests of a process that has been replaced since are dropped, since its successor may have asked
+        already.
 
         Args:
             requests: MESSAGE [n], indices of states in `memory.flat_states`.
@@ -107,7 +109,7 @@ class ReplyPipes:
             self._write(homes, agents)
 
     def released(self, slot: int, generation: int) -> None:
-        """Hand a segment slot back to its agent, unless the process has been replaced: its successor has all slots."""
+        """Hand a slot back to its agent, unless the process was replaced: its successor has all slots."""
         with self._lock:
             if self.is_valid(slot, generation):
                 self._send(slot // self._memory.slots_per_agent, slot | RELEASED)

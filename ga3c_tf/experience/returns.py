@@ -1,4 +1,4 @@
-"""The discounted returns of a segment: n-step returns and lambda-returns. NumPy only, for use in agent processes."""
+"""The discounted returns of a segment: n-step returns and lambda-returns. NumPy only, for agent processes."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ def lambda_returns(
 ) -> np.ndarray:
     """Return the lambda-returns of a segment.
 
-    R[i] = rewards[i] + gamma * ((1 - lambda) * V[i + 1] + lambda * R[i + 1]), where R[n] and V[n] are the bootstrap.
+    R[i] = rewards[i] + gamma * ((1 - lambda) * V[i + 1] + lambda * R[i + 1]), where R[n] and V[n] are the
+    bootstrap.
 
-    R[i] - V[i] is the generalized advantage estimate, the sum of the discounted one-step errors (Schulman et al. 2016,
-    arXiv 1506.02438, equation 16). With lambda 1 these are the n-step returns.
+    R[i] - V[i] is the generalized advantage estimate, the sum of the discounted one-step errors (Schulman et
+    al. 2016, arXiv 1506.02438, equation 16). With lambda 1 these are the n-step returns.
 
     Args:
         rewards: [n], in order of time; n may be zero.

@@ -55,7 +55,9 @@ class Segment:
         slot = self.slot
         if config.advantage == "gae":
             values = memory.mu_values[slot, : self.length].tolist()
-            returns = lambda_returns(self._rewards, values, end.bootstrap_values, config.gamma, config.gae_lambda)
+            returns = lambda_returns(
+                self._rewards, values, end.bootstrap_values, config.gamma, config.gae_lambda
+            )
         else:
             returns = nstep_returns(self._rewards, end.bootstrap_values, config.gamma)
         memory.returns[slot, : self.length] = returns

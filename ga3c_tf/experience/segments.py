@@ -26,7 +26,8 @@ class SlotOwners(Protocol):
 
 
 class FreeSlots:
-    """The segment slots of a run whose agents are in this process, or each alone in its own, and never replaced.
+    """The segment slots of a run whose agents are in this process, or each alone in its own, and never
+    replaced.
 
     Args:
         memory: the buffers with the slots.
@@ -88,7 +89,8 @@ class Segments:
     def add(self, message: np.ndarray) -> Batch | None:
         """Add the segment of a message, and return the batch if it is now complete.
 
-        Left out are a segment that is too old, and one whose agent process has been replaced since it was sent.
+        Left out are a segment that is too old, and one whose agent process has been replaced since it was
+        sent.
 
         Args:
             message: MESSAGE [1], slot of the segment and generation of the process that sent it.

@@ -27,8 +27,8 @@ class SharedMemory:
         room = available_bytes()
         if size > room:  # otherwise the kernel would later kill a process
             raise UserError(
-                f"agents and server need {size / 2**20:.0f} MiB of shared memory, and {room / 2**20:.0f} MiB are left "
-                f"here; {advice} need less"
+                f"agents and server need {size / 2**20:.0f} MiB of shared memory, and {room / 2**20:.0f} MiB "
+                f"are left here; {advice} need less"
             )
         self.size = size
         self._fd = os.memfd_create("ga3c_tf", os.MFD_CLOEXEC)

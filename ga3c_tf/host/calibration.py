@@ -1,8 +1,9 @@
-"""The current speed of this machine, measured by three kinds of work that do not use the rest of this package.
+"""The current speed of this machine, measured by three kinds of work that do not use the rest of this
+package.
 
-Machines with the same name differ in speed, and the speed of a shared machine changes from hour to hour. Speeds are
-compared only where the calibrations before and after them agree. They are also stated as multiples of
-`Calibration.unit`.
+Machines with the same name differ in speed, and the speed of a shared machine changes from hour to hour.
+Speeds are compared only where the calibrations before and after them agree. They are also stated as multiples
+of `Calibration.unit`.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from typing import cast
 
 SECONDS = 2.0
 TOLERANCE = 0.15
-"""Share by which the fastest of several calibrations may exceed the slowest, in each kind of work compared."""
+"""Share by which the fastest calibration may exceed the slowest, in each kind of work compared."""
 ROUNDS = 10
 MATRIX_SIZE = 512
 COPIED_BYTES = 64 * 2**20
 FRAMES_A_CALL = 60
 UNIT_FRAMES = 4
 UNIT_GFLOP = 0.0267
-"""GFLOP of a step with the paper's small network: 7.6 MFLOP of prediction and 19.1 for its share of an update."""
+"""GFLOP of a step with the paper's small network: 7.6 MFLOP to predict and 19.1 for its share of updates."""
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -49,16 +50,17 @@ class Calibration:
 
     @property
     def unit(self) -> float:
-        """Agent steps/s of one core if a step were only four frames and the arithmetic of the small network."""
+        """Agent steps/s of a core if a step were only four frames and the arithmetic of the small network."""
         return 1 / (UNIT_FRAMES / self.frames_s + UNIT_GFLOP / self.gflops)
 
 
 def agree(calibrations: Iterable[Calibration]) -> bool:
-    """Return whether calibrations agree within `TOLERANCE`, so that speeds measured with them may be compared.
+    """Return whether calibrations agree within `TOLERANCE`, so that speeds measured with them may be
+    compared.
 
-    Only the two kinds of work that make up a `unit` are compared. The speed of copying is not compared: on a shared
-    machine it differs by up to 1.4 times between runs, while the speed of runs depends little on it (see the rules on
-    the page of figures).
+    Only the two kinds of work that make up a `unit` are compared. The speed of copying is not compared: on a
+    shared machine it differs by up to 1.4 times between runs, while the speed of runs depends little on it
+    (see the rules on the page of figures).
     """
     columns = zip(*((calibration.gflops, calibration.frames_s) for calibration in calibrations), strict=True)
     return all(max(column) <= (1 + TOLERANCE) * min(column) for column in columns)
@@ -78,14 +80,17 @@ def calibrate(seconds: float = SECONDS) -> Calibration:
     """
     words = [sys.executable, "-m", "ga3c_tf.host.calibration", str(seconds)]
     try:
-        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **ONE_THREAD})
+        done = subprocess.run(
+            words, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **ONE_THREAD}
+        )
     except (subprocess.SubprocessError, OSError) as error:
         raise RuntimeError(f"the machine's speed could not be measured: {error}") from None
     return Calibration(**json.loads(done.stdout))
 
 
 def measure(seconds: float) -> Calibration:
-    """Measure the three kinds of work in this process for about `seconds` and return medians over `ROUNDS` rounds.
+    """Measure the three kinds of work in this process for about `seconds` and return medians over `ROUNDS`
+    rounds.
 
     They take turns, so that a disturbance affects all of them.
     """
@@ -96,7 +101,7 @@ def measure(seconds: float) -> Calibration:
 
 
 def _rate(call: Callable[[], object], amount: float, seconds: float) -> float:
-    """Return the amount of work per second when `call` is repeated for about `seconds`; one call does `amount`."""
+    """Return the work per second when `call` is repeated for about `seconds`; one call does `amount`."""
     calls = 0
     start = time.perf_counter()
     while True:

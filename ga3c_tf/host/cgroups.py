@@ -1,4 +1,4 @@
-"""Reads the limits that Linux control groups (version 1 and 2) set for this process, as in a container or service."""
+"""Reads the limits of Linux control groups (v1 and v2) for this process, as in a container or service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OWN = Path("/proc/self/cgroup")
 
 
 def cpu_quota() -> float:
-    """Return the processor time that this process may use, in cores (such as 2.5), or infinity without a limit."""
+    """Return the processor time this process may use, in cores (such as 2.5), or infinity without a limit."""
     quotas = [float("inf")]
     for folder in _folders(""):
         quota, _, period = _read(folder / "cpu.max").partition(" ")
@@ -23,8 +23,8 @@ def cpu_quota() -> float:
 def memory_room() -> float:
     """Return the memory that this process's groups can still allocate, in bytes, or infinity without a limit.
 
-    The kernel counts cached pages of files as used memory, but frees them when memory is needed. They count as free
-    here.
+    The kernel counts cached pages of files as used memory, but frees them when memory is needed. They count
+    as free here.
     """
     rooms = [float("inf")]
     for folder in _folders(""):
@@ -56,7 +56,7 @@ def _ratio(quota: str, period: str) -> list[float]:
 
 
 def _room(folder: Path, limit_name: str, usage_name: str, file_names: tuple[str, str]) -> list[float]:
-    """Return the rest of a group's memory limit, in bytes, as a list of one number; it is empty without a limit."""
+    """Return the rest of a group's memory limit, in bytes, as a list of one number, empty without a limit."""
     limit = _read(folder / limit_name)
     usage = _read(folder / usage_name)
     if not (limit.isdigit() and usage.isdigit()):

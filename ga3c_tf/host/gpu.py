@@ -40,6 +40,10 @@ def _handle(gpu: str) -> Any:
     """
     try:
         pynvml.nvmlInit()
-        return pynvml.nvmlDeviceGetHandleByIndex(int(gpu)) if gpu.isdigit() else pynvml.nvmlDeviceGetHandleByUUID(gpu)
+        return (
+            pynvml.nvmlDeviceGetHandleByIndex(int(gpu))
+            if gpu.isdigit()
+            else pynvml.nvmlDeviceGetHandleByUUID(gpu)
+        )
     except pynvml.NVMLError:
         return None

@@ -42,7 +42,8 @@ def package_versions() -> dict[str, str]:
 
 
 def source_version() -> dict:
-    """Return the git commit of this package's source ('commit') and whether files have changed since ('dirty').
+    """Return the git commit of this package's source ('commit') and whether files have changed since
+    ('dirty').
 
     The source is this package and the packages beside it. Both are None where it is not in a git checkout.
     """
@@ -53,7 +54,8 @@ def source_version() -> dict:
         ).stdout.strip()
 
     try:
-        git("ls-files", "--error-unmatch", "host/machine.py")  # fails where the surrounding checkout is another project
+        # Fails where the surrounding checkout is another project.
+        git("ls-files", "--error-unmatch", "host/machine.py")
         packages = [str(file.parent) for file in PACKAGE.parent.glob("*/__init__.py")]
         return {
             "commit": git("rev-parse", "HEAD"),
@@ -64,7 +66,7 @@ def source_version() -> dict:
 
 
 def machine() -> dict:
-    """Return the processor's name and properties, the usable cores, the memory in GiB and the operating system."""
+    """Return the processor's name and properties, the usable cores, memory in GiB and operating system."""
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError, AttributeError):
         cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())[1]  # type: ignore[index]
@@ -78,7 +80,7 @@ def machine() -> dict:
 
 
 def usable_cores() -> int:
-    """Return the number of cores that this process may use: those of its affinity, or fewer under a CPU quota."""
+    """Return the number of cores this process may use: those of its affinity, or fewer under a CPU quota."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cpu_quota()
     return allowed if quota >= allowed else max(1, math.ceil(quota))

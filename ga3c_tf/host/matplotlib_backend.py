@@ -12,7 +12,8 @@ BACKEND = "MPLBACKEND"
 
 
 def drop_unusable_backend() -> None:
-    """Unset the backend if matplotlib would refuse to be imported with it. Call this before Keras is imported.
+    """Unset the backend if matplotlib would refuse to be imported with it. Call this before Keras is
+    imported.
 
     A notebook sets its own backend, which programs that it starts inherit even if they do not have it.
     """

@@ -30,7 +30,8 @@ def resident_mib() -> float:
 
 
 def proportional_mib(process: int) -> float | None:
-    """Return the proportional set size (PSS) of a process in MiB: shared pages are divided among their processes.
+    """Return the proportional set size (PSS) of a process in MiB: shared pages are divided among their
+    processes.
 
     Return None for a process that has ended (zombies included), or that this user may not inspect.
 

@@ -14,8 +14,9 @@ WORDS = {"1": "on", "true": "on", "0": "off", "false": "off"}
 def enable_onednn() -> None:
     """Make TensorFlow use oneDNN on processors with AVX2. Call this before TensorFlow is imported.
 
-    By default, TensorFlow uses oneDNN only on newer processors. A value of `SWITCH` set by the user is kept. Networks
-    for screens become faster, and so do small networks with large batches. docs/performance.md has the numbers.
+    By default, TensorFlow uses oneDNN only on newer processors. A value of `SWITCH` set by the user is kept.
+    Networks for screens become faster, and so do small networks with large batches. docs/performance.md has
+    the numbers.
     """
     if "avx2" in processor()["flags"]:
         os.environ.setdefault(SWITCH, "1")

@@ -6,7 +6,7 @@ import resource
 
 
 def open_files_allowed(wanted: int) -> int:
-    """Raise the soft limit of open files to `wanted`, or as far as the hard limit allows, and return the limit."""
+    """Raise the soft limit of open files to `wanted`, or as far as the hard limit allows, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return max(soft, wanted)

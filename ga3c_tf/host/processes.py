@@ -1,4 +1,4 @@
-"""Process groups and their processor time, the end of a process with its parent, and an end that nothing holds up."""
+"""Process groups, their processor time, a process's end with its parent, and one that nothing holds up."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PR_SET_PDEATHSIG = 1
 def process_group(leader: int) -> dict[int, dict]:
     """Return the processes of a process group by id.
 
-    Each has 'parent', the id of its parent, and 'cpu_s', the processor time that it has used, in seconds. Zombies,
-    which have ended but have not been waited for, are included.
+    Each has 'parent', the id of its parent, and 'cpu_s', the processor time that it has used, in seconds.
+    Zombies, which have ended but have not been waited for, are included.
 
     Args:
         leader: id of the process that leads the group.
@@ -46,9 +46,11 @@ def end_with_parent() -> None:
 
 @contextlib.contextmanager
 def exit_not_held_up(seconds: float, say: Callable[[str], None]) -> Iterator[None]:
-    """End the program at most some seconds after the block, whatever user code has left behind in this process.
+    """End the program at most some seconds after the block, whatever user code has left behind in this
+    process.
 
-    Otherwise Python would wait for ever for threads and processes that an environment has started and not ended.
+    Otherwise Python would wait for ever for threads and processes that an environment has started and not
+    ended.
 
     Args:
         seconds: seconds that the program may take to end by itself.
@@ -67,7 +69,9 @@ def exit_not_held_up(seconds: float, say: Callable[[str], None]) -> Iterator[Non
 
 def _exit_after(seconds: float, code: int, say: Callable[[str], None]) -> None:
     time.sleep(seconds)
-    names = [thread.name for thread in threading.enumerate() if not thread.daemon and thread.name != "MainThread"]
+    names = [
+        thread.name for thread in threading.enumerate() if not thread.daemon and thread.name != "MainThread"
+    ]
     left = f"threads ({', '.join(names)})" if names else "threads or processes"
     try:
         say(f"user code, such as an environment, has left {left} running; the program is ended nevertheless")

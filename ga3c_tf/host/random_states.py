@@ -11,7 +11,7 @@ import numpy as np
 
 @contextlib.contextmanager
 def global_generators_kept() -> Iterator[None]:
-    """Give the generators of `random` and `numpy.random` the states back after the block that they had before it."""
+    """Give the generators of `random` and `numpy.random` their old states back after the block."""
     states = random.getstate(), np.random.get_state()  # noqa: NPY002 - only the legacy generator is global
     try:
         yield

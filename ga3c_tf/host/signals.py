@@ -1,4 +1,4 @@
-"""Signals that end a program, how a program answers them, and a way to keep child processes from receiving them."""
+"""Signals that end a program, how it answers them, and a way to keep child processes from receiving them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ class EndedBySignal(SystemExit):
 
 
 def exit_by_signal(number: int, frame: object) -> NoReturn:
-    """Handle a signal: end the program with exit code 128 + `number`, so that files and processes are closed."""
+    """Handle a signal: end the program with exit code 128 + `number`, so files and processes are closed."""
     raise EndedBySignal(128 + number)
 
 
 @contextmanager
 def left_to_this_process() -> Iterator[None]:
-    """Block the signals in `ENDING` in this thread during the block; processes started in it keep them blocked.
+    """Block the signals in `ENDING` in this thread during the block; processes started in it keep them
+    blocked.
 
-    Only this process then answers a signal to the whole process group. Unlike signal handlers, which can be set in the
-    main thread only, this works in any thread. A process that may start programs unblocks the signals, as
-    `offspring.begin_child_process` does, because the programs would keep them blocked too.
+    Only this process then answers a signal to the whole process group. Unlike signal handlers, which can be
+    set in the main thread only, this works in any thread. A process that may start programs unblocks the
+    signals, as `offspring.begin_child_process` does, because the programs would keep them blocked too.
     """
-    resource_tracker.ensure_running()  # otherwise multiprocessing would start it in the block, and unblock the signals
+    resource_tracker.ensure_running()  # else multiprocessing starts it in the block, and unblocks the signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield

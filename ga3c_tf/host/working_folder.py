@@ -6,10 +6,12 @@ import os
 
 
 class WorkingFolder:
-    """Keeps the working folder of environments apart from the program's, whose relative paths stay what they were.
+    """Keeps the working folder of environments apart from the program's, whose relative paths stay what they
+    were.
 
-    What is done with the environments stands in `with` blocks of one such object: a block begins in the folder in which
-    the last one ended, the first one in the program's, and the program's folder comes back at the end.
+    What is done with the environments stands in `with` blocks of one such object: a block begins in the
+    folder in which the last one ended, the first one in the program's, and the program's folder comes back at
+    the end.
     """
 
     def __init__(self) -> None:

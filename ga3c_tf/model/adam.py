@@ -11,18 +11,21 @@ BETA_2 = 0.999
 
 
 class Adam(tf.Module):
-    """Adam (Kingma & Ba 2015, arXiv 1412.6980), in the form that the paper calls efficient (end of section 2).
+    """Adam (Kingma & Ba 2015, arXiv 1412.6980), in the form that the paper calls efficient (end of section
+    2).
 
     For each variable, at step t: m = beta_1 * m + (1 - beta_1) * g; v = beta_2 * v + (1 - beta_2) * g^2;
     w = w - rate * sqrt(1 - beta_2^t) / (1 - beta_1^t) * m / (sqrt(v) + epsilon).
 
     Args:
         variables: Variables to update.
-        steps: Scalar int64 variable, the number of steps taken so far; the caller increments it after each step.
+        steps: Scalar int64 variable, the number of steps taken so far; the caller increments it after each
+            step.
         epsilon: Epsilon of the formula above.
 
     Attributes:
-        slots: Groups of slots by their names in a checkpoint. A group has one slot per variable, of its shape.
+        slots: Groups of slots by their names in a checkpoint. A group has one slot per variable, of its
+            shape.
     """
 
     def __init__(self, variables: Sequence[tf.Variable], steps: tf.Variable, epsilon: float):
@@ -35,8 +38,10 @@ class Adam(tf.Module):
             for name in ("first_moment", "second_moment")
         }
 
-    def apply(self, gradients: Sequence[tf.Tensor | None], learning_rate: float | tf.Tensor) -> list[tf.Operation]:
-        """Take one step on every variable, inside a tf.function. Arguments and result are those of `RMSProp.apply`."""
+    def apply(
+        self, gradients: Sequence[tf.Tensor | None], learning_rate: float | tf.Tensor
+    ) -> list[tf.Operation]:
+        """Take one step on every variable, in a tf.function. Arguments and result are `RMSProp.apply`'s."""
         step = tf.cast(self._steps.read_value() + 1, tf.float32)
         return [
             tf.raw_ops.ResourceApplyAdam(
@@ -52,6 +57,8 @@ class Adam(tf.Module):
                 grad=gradient,
                 use_locking=True,
             )
-            for variable, first, second, gradient in zip(self._variables, *self.slots.values(), gradients, strict=True)
+            for variable, first, second, gradient in zip(
+                self._variables, *self.slots.values(), gradients, strict=True
+            )
             if gradient is not None
         ]

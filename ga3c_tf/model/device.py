@@ -12,17 +12,21 @@ from ga3c_tf.host.processor import processor
 from ga3c_tf.model.tensorflow import ONEDNN, keras, tf
 
 
-def configure_device(device: str, intra_op_threads: int | None = None, inter_op_threads: int | None = None) -> str:
+def configure_device(
+    device: str, intra_op_threads: int | None = None, inter_op_threads: int | None = None
+) -> str:
     """Prepare TensorFlow for a device. Call this before any other function of TensorFlow.
 
-    The default numbers of threads are for many agents on few cores. Up to 7 cores, there is one intra-op thread. A
-    second one makes an update faster only while a core is idle. With a second one, beside two busy trainers, a
-    prediction of 16 states took 3 to 5 ms instead of 1 (2-core EPYC, shared; more cores were not measured).
-    TensorFlow accepts these settings only before it starts. A second call in one process does not change them.
+    The default numbers of threads are for many agents on few cores. Up to 7 cores, there is one intra-op
+    thread. A second one makes an update faster only while a core is idle. With a second one, beside two busy
+    trainers, a prediction of 16 states took 3 to 5 ms instead of 1 (2-core EPYC, shared; more cores were not
+    measured). TensorFlow accepts these settings only before it starts. A second call in one process does not
+    change them.
 
     Args:
         device: 'auto' (a GPU when there is one), 'cpu', 'gpu' or 'gpu:N'.
-        intra_op_threads: Number of threads within one operation (default: a quarter of the cores from 8 on, else 1).
+        intra_op_threads: Number of threads within one operation (default: a quarter of the cores from 8 on,
+            else 1).
         inter_op_threads: Number of operations that run in parallel (default: one per core, at least 2).
 
     Returns:
@@ -44,7 +48,9 @@ def configure_device(device: str, intra_op_threads: int | None = None, inter_op_
     number = int(match[1] or 0)
     if number >= len(gpus):
         if len(gpus) < len(tf.config.list_physical_devices("GPU")):
-            raise UserError(f"device is {device!r}, but this process has used the CPU before; start another process")
+            raise UserError(
+                f"device is {device!r}, but this process has used the CPU before; start another process"
+            )
         raise UserError(
             f"device is {device!r}, but TensorFlow finds {len(gpus) or 'no'} GPU"
             f"{'s' if len(gpus) > 1 else ''} here; --device cpu and auto need none"
@@ -58,8 +64,8 @@ def configure_device(device: str, intra_op_threads: int | None = None, inter_op_
 def resolve_dtype_policy(policy: str, device: str | None) -> str:
     """Return Keras's name of the dtype policy for a value of `Config.dtype_policy` on a device.
 
-    Two processors were measured (docs/performance.md). The one with instructions for bfloat16 trains faster with it
-    than with float32, and the one without them slower. GPUs were not measured.
+    Two processors were measured (docs/performance.md). The one with instructions for bfloat16 trains faster
+    with it than with float32, and the one without them slower. GPUs were not measured.
 
     Args:
         policy: 'float32', 'mixed_bfloat16' or 'auto'.
@@ -81,9 +87,9 @@ def gpu_names() -> list[str]:
 def make_deterministic(seed: int) -> None:
     """Make this process compute bit-identical results for the same seed, for `--system serial`.
 
-    Call this before `configure_device`. It seeds Python, NumPy and Keras, and makes TensorFlow use deterministic
-    kernels. If TensorFlow has not started yet, it also sets one thread for everything. The effect lasts until the
-    process ends. Results are the same only on the same kind of processor.
+    Call this before `configure_device`. It seeds Python, NumPy and Keras, and makes TensorFlow use
+    deterministic kernels. If TensorFlow has not started yet, it also sets one thread for everything. The
+    effect lasts until the process ends. Results are the same only on the same kind of processor.
 
     Args:
         seed: the seed; it is used modulo 2^32.

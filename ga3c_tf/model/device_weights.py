@@ -30,9 +30,9 @@ class DeviceWeights:
         with tf.device(device):
             count = 2 if config.dual_rmsprop else 1  # one optimizer for each loss, or one for their sum
             self._optimizers = [self._new_optimizer(config) for _ in range(count)]
-            # The update is a separate call, made only where the gradients are finite. On a CPU (2-core EPYC) this
-            # costs 0.05 ms. A `tf.cond` around the update, in one graph with the gradients, costs 0.5 ms, a third of an
-            # update of 5 states. Neither was measured on a GPU.
+            # The update is a separate call, made only where the gradients are finite. On a CPU (2-core EPYC)
+            # this costs 0.05 ms. A `tf.cond` around the update, in one graph with the gradients, costs 0.5
+            # ms, a third of an update of 5 states. Neither was measured on a GPU.
             variables = [self._variables[variable] for _, variable in self._gradients_of]
             gradients = [tf.TensorSpec(variable.shape, variable.dtype) for variable in variables]
             self._apply = direct_call(trace(self._update_graph, [tf.TensorSpec((), tf.float32), *gradients]))
@@ -66,5 +66,8 @@ class DeviceWeights:
             of_optimizer = [by_place.get((number, variable)) for variable in range(len(self._variables))]
             updates += optimizer.apply(of_optimizer, learning_rate)
         with tf.control_dependencies(updates), tf.device(self._version.device):
-            # assign_add reads the sum back in a second step, and another trainer's update may come in between.
-            return [tf.raw_ops.ResourceCountUpTo(resource=self._version.handle, limit=tf.int64.max, T=tf.int64) + 1]
+            # assign_add reads the sum back in a second step; another trainer's update may come in between.
+            return [
+                tf.raw_ops.ResourceCountUpTo(resource=self._version.handle, limit=tf.int64.max, T=tf.int64)
+                + 1
+            ]

@@ -12,14 +12,14 @@ from ga3c_tf.model.tensorflow import eager_context, eager_execute, tf
 def trace(function: Callable, signature: Sequence[tf.TensorSpec]) -> Any:
     """Trace `function` once for tensors of `signature` and return TensorFlow's ConcreteFunction.
 
-    Autograph is off, because it writes a file to /tmp for each function that it reads. These files stay where the
-    process is killed.
+    Autograph is off, because it writes a file to /tmp for each function that it reads. These files stay where
+    the process is killed.
     """
     return tf.function(function, input_signature=signature, autograph=False).get_concrete_function()
 
 
 def inputs_read(concrete: Any, count: int) -> list[bool]:
-    """Return for each of the first `count` inputs of a traced function whether any operation reads the input."""
+    """Return for each of the first `count` inputs of a traced function whether any operation reads it."""
     return [bool(tensor.consumers()) for tensor in concrete.inputs[:count]]
 
 
@@ -27,10 +27,11 @@ def direct_call(concrete: Any) -> Callable[..., Sequence[tf.Tensor]]:
     """Return a callable that runs a traced function on tensors without most of tf.function's Python code.
 
     On a CPU the graph is called by its raw operation, which seems to run it in the calling thread instead of
-    TensorFlow's thread pool. Measured processor time (2-core EPYC, shared, oneDNN): a prediction of one state takes
-    0.15 ms instead of 0.4, an update of 5 states 1.8 ms instead of 2.6 to 3.1. Its attributes are prepared once, which
-    `tf.raw_ops` would do at each call, for 0.008 ms. The callable does not check its arguments; the caller must. For a
-    function with variables on a GPU, the ConcreteFunction itself is returned.
+    TensorFlow's thread pool. Measured processor time (2-core EPYC, shared, oneDNN): a prediction of one state
+    takes 0.15 ms instead of 0.4, an update of 5 states 1.8 ms instead of 2.6 to 3.1. Its attributes are
+    prepared once, which `tf.raw_ops` would do at each call, for 0.008 ms. The callable does not check its
+    arguments; the caller must. For a function with variables on a GPU, the ConcreteFunction itself is
+    returned.
     """
     captured = concrete.captured_inputs
     if any("GPU" in tensor.device for tensor in captured):
@@ -49,6 +50,8 @@ def direct_call(concrete: Any) -> Callable[..., Sequence[tf.Tensor]]:
 
     def call(*tensors, function=concrete):  # the function is deleted with the last reference to it
         inputs = [*tensors, *captured]
-        return eager_execute.quick_execute("StatefulPartitionedCall", outputs, inputs, flat, eager_context.context())
+        return eager_execute.quick_execute(
+            "StatefulPartitionedCall", outputs, inputs, flat, eager_context.context()
+        )
 
     return call

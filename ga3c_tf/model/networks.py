@@ -1,7 +1,7 @@
 """The networks, from states to policy logits and values, as Keras models with readable layer names.
 
-B is the number of states in a batch, A the number of actions. A network takes states of the environment's own type,
-casts and rescales them itself, and returns (logits [B, A] float32, values [B] float32).
+B is the number of states in a batch, A the number of actions. A network takes states of the environment's own
+type, casts and rescales them itself, and returns (logits [B, A] float32, values [B] float32).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ga3c_tf.plugins import users_errors, users_function
 
 MOST_DEVIATIONS = 5.0
 LEAST_VARIANCE = 1e-5
-"""Added to variances of states whose largest value is 1. Both this and `MOST_DEVIATIONS` are as in rl_games."""
+"""Added to variances of states whose largest value is 1. This and `MOST_DEVIATIONS` are as in rl_games."""
 
 
 Scaling = Literal["x / 128 - 1", "x / 255", "standardized"]
@@ -32,8 +32,8 @@ Scaling = Literal["x / 128 - 1", "x / 255", "standardized"]
 class Standardize(keras.layers.Layer):
     """Scales each element of a state to (x - mean) / deviation, clipped to +-`MOST_DEVIATIONS`.
 
-    Mean and deviation are weights that are not trained, so that checkpoints and published weights contain them.
-    Before `measured` is called, the mean is 0 and the deviation is `most`.
+    Mean and deviation are weights that are not trained, so that checkpoints and published weights contain
+    them. Before `measured` is called, the mean is 0 and the deviation is `most`.
 
     Args:
         most: largest value that states can have; 1.0 where there is none.
@@ -46,11 +46,13 @@ class Standardize(keras.layers.Layer):
     def build(self, input_shape: Sequence[int | None]) -> None:
         self.mean = self.add_weight(name="mean", shape=input_shape[1:], initializer="zeros", trainable=False)
         largest = keras.initializers.Constant(self._most)
-        self.deviation = self.add_weight(name="deviation", shape=input_shape[1:], initializer=largest, trainable=False)
+        self.deviation = self.add_weight(
+            name="deviation", shape=input_shape[1:], initializer=largest, trainable=False
+        )
 
     def call(self, states: keras.KerasTensor) -> keras.KerasTensor:
-        # The reciprocal needs one division per element of a state, not per element of the batch. Minimum and maximum
-        # are faster than `clip`.
+        # The reciprocal needs one division per element of a state, not per element of the batch. Minimum and
+        # maximum are faster than `clip`.
         scaled = (keras.ops.cast(states, "float32") - self.mean) * (1 / self.deviation)
         return keras.ops.maximum(keras.ops.minimum(scaled, MOST_DEVIATIONS), -MOST_DEVIATIONS)
 
@@ -79,27 +81,28 @@ def build_network(
     """Build the network called `name`, with initial weights.
 
     Args:
-        name: 'small', 'large-4', 'large-3', 'large-2', 'large-1' (by the first layer's stride; 'large' is 'large-4'),
-            'nature', 'minatar', 'mlp', 'mlp-two-trunks', 'auto' (`network_of_record`), or 'module:function'. A
-            user-defined function is called with (state_shape, state_dtype, num_actions) after Keras, NumPy and Python
-            have been seeded. The weights that it makes are kept.
+        name: 'small', 'large-4', 'large-3', 'large-2', 'large-1' (by the first layer's stride; 'large' is
+            'large-4'), 'nature', 'minatar', 'mlp', 'mlp-two-trunks', 'auto' (`network_of_record`), or
+            'module:function'. A user-defined function is called with (state_shape, state_dtype, num_actions)
+            after Keras, NumPy and Python have been seeded. The weights that it makes are kept.
         state_shape: Shape of one state, (height, width, channels) or (size,).
         state_dtype: Type of states, uint8 for images or float32 for vectors.
         num_actions: Number of actions, A.
         seed: Seed of the initial weights.
         initialization: 'fan-in', 'orthogonal' or 'he', as in `Config.initialization`.
         normalize_images: Whether screens are scaled to x / 255 instead of x / 128 - 1.
-        normalize_observations: Whether states pass a layer `Standardize`. Its mean and variance must be set with
-            `Standardize.measured`.
-        dtype_policy: Keras's dtype policy of the hidden layers, 'float32' or 'mixed_bfloat16'. The scaling of inputs,
-            the logits and the values are float32 with either. While a user-defined function runs, it is Keras's global
-            policy.
+        normalize_observations: Whether states pass a layer `Standardize`. Its mean and variance must be set
+            with `Standardize.measured`.
+        dtype_policy: Keras's dtype policy of the hidden layers, 'float32' or 'mixed_bfloat16'. The scaling of
+            inputs, the logits and the values are float32 with either. While a user-defined function runs, it
+            is Keras's global policy.
 
     Returns:
         A model from states [B, *state_shape] to (logits [B, A] float32, values [B] float32).
 
     Raises:
-        UserError: the name is unknown, the network does not fit the observation, or a user-defined function fails.
+        UserError: the name is unknown, the network does not fit the observation, or a user-defined function
+            fails.
     """
     shape = tuple(int(size) for size in state_shape)
     dtype = np.dtype(state_dtype)
@@ -121,9 +124,11 @@ def build_network(
 
 @contextlib.contextmanager
 def keras_settings(dtype_policy: str = "float32") -> Iterator[None]:
-    """Set Keras's global settings for the layers built during the block, except for those that specify their own.
+    """Set Keras's global settings for the layers built during the block, except for those that specify their
+    own.
 
-    The program, or `keras.json` in the user's home, may have set others, which would silently give another network.
+    The program, or `keras.json` in the user's home, may have set others, which would silently give another
+    network.
 
     Args:
         dtype_policy: name of the dtype policy.
@@ -150,8 +155,12 @@ def _small(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: S
     return _with_heads("small", states, hidden, num_actions)
 
 
-def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
-    """Build the paper's large network: conv 32 8x8 with this stride, 32 4x4 stride 2, 64 4x4 stride 2, FC 256."""
+def _large(
+    stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling
+) -> keras.Model:
+    """Build the paper's large network: conv 32 8x8 with this stride, 32 4x4 stride 2, 64 4x4 stride 2, FC
+    256.
+    """
     name = f"large-{stride}"
     states, hidden = _rescaled_images(name, shape, dtype, scaling)
     hidden = _conv("conv11", 32, 8, stride, "same")(hidden)
@@ -162,7 +171,9 @@ def _large(stride: int, shape: tuple[int, ...], dtype: np.dtype, num_actions: in
 
 
 def _nature(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
-    """Build the network of Mnih et al. 2015 (Nature 518): conv 32 8x8 stride 4, 64 4x4 stride 2, 64 3x3, FC 512."""
+    """Build the network of Mnih et al. 2015 (Nature 518): conv 32 8x8 stride 4, 64 4x4 stride 2, 64 3x3, FC
+    512.
+    """
     states, hidden = _rescaled_images("nature", shape, dtype, scaling)
     hidden = _conv("conv11", 32, 8, 4, "valid")(hidden)
     hidden = _conv("conv12", 64, 4, 2, "valid")(hidden)
@@ -172,7 +183,7 @@ def _nature(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: 
 
 
 def _minatar(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
-    """Build MinAtar's network (Young and Tian 2019, arXiv 1903.03176), for planes: conv 16 3x3 stride 1, FC 128."""
+    """Build MinAtar's network (Young and Tian, arXiv 1903.03176) for planes: conv 16 3x3 stride 1, FC 128."""
     _expect(
         "minatar",
         len(shape) == 3 and min(shape[:2]) >= 3,
@@ -197,7 +208,7 @@ def _mlp(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Sca
 
 
 def _two_trunks(shape: tuple[int, ...], dtype: np.dtype, num_actions: int, scaling: Scaling) -> keras.Model:
-    """Build the layers of `mlp` twice, one trunk for the policy and one for the value, as in Stable-Baselines3."""
+    """Build `mlp`'s layers twice, one trunk for the policy and one for the value, as in Stable-Baselines3."""
     states, numbers = _vectors("mlp-two-trunks", shape, dtype, scaling)
     of_policy = _tanh_layers("policy")(numbers)
     of_value = _tanh_layers("value")(numbers)
@@ -257,12 +268,22 @@ def _as_float(states: keras.KerasTensor, scaling: Scaling) -> keras.KerasTensor:
 
 def _conv(name: str, filters: int, size: int, stride: int, padding: str) -> keras.layers.Layer:
     return keras.layers.Conv2D(
-        filters, size, strides=stride, padding=padding, activation="relu", kernel_initializer="zeros", name=name
+        filters,
+        size,
+        strides=stride,
+        padding=padding,
+        activation="relu",
+        kernel_initializer="zeros",
+        name=name,
     )
 
 
-def _dense(name: str, units: int, activation: str | None = "relu", dtype: str | None = None) -> keras.layers.Layer:
-    return keras.layers.Dense(units, activation=activation, kernel_initializer="zeros", name=name, dtype=dtype)
+def _dense(
+    name: str, units: int, activation: str | None = "relu", dtype: str | None = None
+) -> keras.layers.Layer:
+    return keras.layers.Dense(
+        units, activation=activation, kernel_initializer="zeros", name=name, dtype=dtype
+    )
 
 
 def _with_heads(
@@ -310,7 +331,7 @@ def _draw_fan_in(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[n
 
 
 def _draw_orthogonal(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a kernel with orthonormal columns (or rows, if there are fewer rows), times the gain (Saxe et al. 2014)."""
+    """Draw a kernel with orthonormal columns (or rows, if fewer), times the gain (Saxe et al. 2014)."""
     rows, columns = _fan_in(layer), layer.kernel.shape[-1]
     factor, triangle = np.linalg.qr(rng.normal(size=(max(rows, columns), min(rows, columns))))
     factor *= np.sign(np.diagonal(triangle))  # makes the distribution uniform over all orthogonal matrices
@@ -320,14 +341,18 @@ def _draw_orthogonal(rng: np.random.Generator, layer: keras.layers.Layer) -> tup
 
 def _draw_he(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
     """Draw a normal kernel with standard deviation gain / sqrt(fan_in) (He et al. 2015)."""
-    return rng.normal(0, _gain(layer) / math.sqrt(_fan_in(layer)), layer.kernel.shape), np.zeros(layer.bias.shape)
+    return rng.normal(0, _gain(layer) / math.sqrt(_fan_in(layer)), layer.kernel.shape), np.zeros(
+        layer.bias.shape
+    )
 
 
 _INITIALIZERS: dict[str, Draw] = {"fan-in": _draw_fan_in, "orthogonal": _draw_orthogonal, "he": _draw_he}
 
 
 @global_generators_kept()  # Keras draws its seeds from them
-def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, seed: int) -> keras.Model:
+def _user_network(
+    name: str, shape: tuple[int, ...], dtype: np.dtype, num_actions: int, seed: int
+) -> keras.Model:
     build = users_function(name, f"network {name!r}")
     keras.utils.set_random_seed(seed % 2**32)
     with users_errors(f"network {name!r} failed"):
@@ -338,8 +363,10 @@ def _user_network(name: str, shape: tuple[int, ...], dtype: np.dtype, num_action
     return network
 
 
-def _check_outputs(name: str, network: keras.Model, shape: tuple[int, ...], dtype: np.dtype, num_actions: int) -> None:
-    """Check the network's outputs for two blank states. The call also builds the weights of a subclassed model."""
+def _check_outputs(
+    name: str, network: keras.Model, shape: tuple[int, ...], dtype: np.dtype, num_actions: int
+) -> None:
+    """Check the network's outputs for two blank states. The call also builds a subclassed model's weights."""
     with users_errors(f"network {name!r} cannot take {dtype.name} states of shape {shape}"):
         outputs = network(tf.zeros((2, *shape), dtype))
     specs = [(tuple(output.shape), output.dtype.name) for output in tf.nest.flatten(outputs)]

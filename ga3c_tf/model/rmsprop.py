@@ -10,12 +10,13 @@ from ga3c_tf.model.tensorflow import tf
 class RMSProp(tf.Module):
     """Non-centered RMSProp with shared statistics, by TensorFlow 1's own fused kernel.
 
-    For each variable: s = decay * s + (1 - decay) * g^2; m = momentum * m + rate * g / sqrt(s + epsilon); w = w - m.
-    The mean square s starts at **ones**, and epsilon is inside the root. Keras 3 starts at zeros, which makes the first
-    steps several times larger. Source: section 3 of the paper and the authors' NetworkVP.py
-    (tf.train.RMSPropOptimizer).
+    For each variable: s = decay * s + (1 - decay) * g^2; m = momentum * m + rate * g / sqrt(s + epsilon); w =
+    w - m. The mean square s starts at **ones**, and epsilon is inside the root. Keras 3 starts at zeros,
+    which makes the first steps several times larger. Source: section 3 of the paper and the authors'
+    NetworkVP.py (tf.train.RMSPropOptimizer).
 
-    Several threads may apply gradients at once, because the kernel holds the locks of the variable and its slots.
+    Several threads may apply gradients at once, because the kernel holds the locks of the variable and its
+    slots.
 
     Args:
         variables: Variables to update.
@@ -29,7 +30,11 @@ class RMSProp(tf.Module):
     """
 
     def __init__(
-        self, variables: Sequence[tf.Variable], decay: float = 0.99, momentum: float = 0.0, epsilon: float = 0.1
+        self,
+        variables: Sequence[tf.Variable],
+        decay: float = 0.99,
+        momentum: float = 0.0,
+        epsilon: float = 0.1,
     ):
         super().__init__(name="rmsprop")
         self._variables = tuple(variables)
@@ -44,11 +49,14 @@ class RMSProp(tf.Module):
         """Groups of slots by their names in a checkpoint."""
         return {"mean_square": list(self.mean_square), "momentum": list(self.momentum_slots)}
 
-    def apply(self, gradients: Sequence[tf.Tensor | None], learning_rate: float | tf.Tensor) -> list[tf.Operation]:
+    def apply(
+        self, gradients: Sequence[tf.Tensor | None], learning_rate: float | tf.Tensor
+    ) -> list[tf.Operation]:
         """Take one step on every variable, eagerly or inside a tf.function.
 
         Args:
-            gradients: One float32 tensor per variable, of its shape. A variable whose gradient is None does not change.
+            gradients: One float32 tensor per variable, of its shape. A variable whose gradient is None does
+                not change.
             learning_rate: Learning rate, scalar float32.
 
         Returns:

@@ -1,4 +1,4 @@
-"""TensorFlow and Keras, imported without TensorFlow's startup messages. Other modules import both from here."""
+"""TensorFlow and Keras, imported without startup messages. Other modules import both from here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from ga3c_tf.host.onednn import onednn
 def import_quietly(module: str) -> types.ModuleType:
     """Import a module and hide what it writes to file descriptor 2, unless the import fails.
 
-    No setting silences TensorFlow's startup messages, because C++ code writes them before it reads its log level.
+    No setting silences TensorFlow's startup messages, because C++ code writes them before it reads its log
+    level.
     """
     if sys.stderr is not None:  # it is None if it was closed when Python started
         sys.stderr.flush()
@@ -44,8 +45,8 @@ def import_quietly(module: str) -> types.ModuleType:
 def plain_path(folder: Path) -> Iterator[str]:
     """Yield a path of an existing folder that TensorFlow takes as it is.
 
-    TensorFlow reads the path of a checkpoint as a pattern, where brackets and backslashes have a meaning of their own,
-    and encodes every path as UTF-8, whatever the system does.
+    TensorFlow reads the path of a checkpoint as a pattern, where brackets and backslashes have a meaning of
+    their own, and encodes every path as UTF-8, whatever the system does.
 
     Raises:
         OSError: the folder cannot be opened.
@@ -60,15 +61,15 @@ def plain_path(folder: Path) -> Iterator[str]:
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 ONEDNN = onednn()
-"""Setting of oneDNN in this process, as `onednn` returns it; TensorFlow reads it when it is imported below."""
+"""Setting of oneDNN in this process, as `onednn` returns it; TensorFlow reads it when imported below."""
 drop_unusable_backend()
 tf: Any = import_quietly("tensorflow")
 keras: Any = import_quietly("keras")
 if keras.config.backend() != "tensorflow":  # the program has imported Keras before, with another setting
     raise UserError(
-        f"Keras has started with the backend {keras.config.backend()} in this process; it must be tensorflow: "
-        "set KERAS_BACKEND=tensorflow, or import ga3c_tf.model.tensorflow before Keras"
+        f"Keras has started with the backend {keras.config.backend()} in this process; it must be "
+        "tensorflow: set KERAS_BACKEND=tensorflow, or import ga3c_tf.model.tensorflow before Keras"
     )
 eager_context: Any = importlib.import_module("tensorflow.python.eager.context")
 eager_execute: Any = importlib.import_module("tensorflow.python.eager.execute")
-"""TensorFlow's own way to run an operation whose attributes are prepared, for `graph_call`. Neither is documented."""
+"""TensorFlow's way to run an operation with prepared attributes, for `graph_call`. Neither is documented."""

@@ -1,4 +1,4 @@
-"""The contract of the weights that a model trains: on its device, or in memory that several processes share."""
+"""The contract of the weights that a model trains: on its device, or in memory that processes share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Trainable(Protocol):
 
     @property
     def gradients_of(self) -> Sequence[tuple[int, int]]:
-        """For each gradient, the index of its optimizer (0; with `dual_rmsprop`, 0 or 1) and of its variable."""
+        """For each gradient, index of its optimizer (0; with `dual_rmsprop`, 0 or 1) and of its variable."""
 
 
 class WeightStore(Protocol):
     """Holds the weights and the statistics of the optimizer."""
 
     def push(self, gradients: Sequence[tf.Tensor], learning_rate: float) -> int:
-        """Apply gradients, in the order of `Trainable.gradients_of`; return the updates done, this one included."""
+        """Apply gradients in the order of `Trainable.gradients_of`; return the updates done with this one."""
 
     def pull(self) -> None:
         """Bring the network's variables up to date. Called after every update, also one that was skipped."""

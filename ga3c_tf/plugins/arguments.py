@@ -14,10 +14,15 @@ SETTING_OF = {"env": "env_id", "network": "network", "loss": "loss"}
 """Names of the arguments that may be functions, and of their settings in `Config`."""
 
 WANTED = {
-    "env": "the id of an environment, or a function that makes one, such as lambda: gymnasium.make('CartPole-v1')",
+    "env": (
+        "the id of an environment, or a function that makes one, such as lambda: "
+        "gymnasium.make('CartPole-v1')"
+    ),
     "network": "the name of a network, or a function (state_shape, state_dtype, num_actions) that returns a "
     "keras.Model",
-    "loss": "the name of a loss, or a function (batch, config) that returns (policy loss, value loss, entropy)",
+    "loss": (
+        "the name of a loss, or a function (batch, config) that returns (policy loss, value loss, entropy)"
+    ),
 }
 """Values of these arguments, in words."""
 
@@ -47,7 +52,9 @@ def _is_model(value: Any) -> bool:
     return keras is not None and isinstance(value, keras.Model)
 
 
-def split_functions(config: Config, given: dict[str, Any]) -> tuple[dict[str, Callable[..., Any]], dict[str, Any]]:
+def split_functions(
+    config: Config, given: dict[str, Any]
+) -> tuple[dict[str, Callable[..., Any]], dict[str, Any]]:
     """Split `given` into the functions that the run was trained with, and all other arguments."""
     functions = {
         argument: given[argument]

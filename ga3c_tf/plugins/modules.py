@@ -42,8 +42,8 @@ def import_users_module(module: str, wanted_by: str) -> types.ModuleType:
     """Import a user module, which may be in the current folder or in the folders of `PLACES`.
 
     Raises:
-        UserError: the module cannot be imported, or has the name of one of Python's; the text names `wanted_by`, the
-            setting that needs it.
+        UserError: the module cannot be imported, or has the name of one of Python's; the text names
+            `wanted_by`, the setting that needs it.
     """
     places = (os.getcwd(), *filter(None, os.environ.get(PLACES, "").split(os.pathsep)))
     for place in places:
@@ -66,7 +66,9 @@ def _check_not_hidden(name: str, places: Iterable[str], wanted_by: str) -> None:
         return
     loaded = os.path.realpath(getattr(sys.modules[name], "__file__", None) or "")
     for file in (
-        os.path.join(place, end) for place in places for end in (f"{name}.py", os.path.join(name, "__init__.py"))
+        os.path.join(place, end)
+        for place in places
+        for end in (f"{name}.py", os.path.join(name, "__init__.py"))
     ):
         if os.path.isfile(file) and os.path.realpath(file) != loaded:
             raise UserError(
@@ -85,8 +87,8 @@ def check_trust(config: Config, run: Path, trusted: bool) -> None:
     named = named_code(config)
     if named and not trusted:
         raise UserError(
-            f"the settings of {run} name code to run: {', '.join(named)}; if it is yours, or you have read it, add "
-            "--trust-code, or from Python trust_code=True"
+            f"the settings of {run} name code to run: {', '.join(named)}; if it is yours, or you have read "
+            "it, add --trust-code, or from Python trust_code=True"
         )
 
 

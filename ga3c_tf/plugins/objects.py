@@ -1,6 +1,7 @@
 """Functions and environments that a Python program passes as objects, for the processes that it starts.
 
-The settings of the run hold only their names, `object:NAME`, so they must be passed again to resume such a run.
+The settings of the run hold only their names, `object:NAME`, so they must be passed again to resume such a
+run.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def passed_object(name: str, wanted_by: str) -> Callable[..., Any]:
     """Return the function that `name_of` registered under `name`.
 
     Raises:
-        UserError: this program has not passed the function; the text names `wanted_by`, the setting that needs it.
+        UserError: this program has not passed the function; the text names `wanted_by`, the setting that
+            needs it.
     """
     if name not in _objects:
         raise UserError(f"{wanted_by} was passed as a Python object: pass it again, from Python")
@@ -88,7 +90,8 @@ def installer(names: Iterable[str]) -> Callable[[], None] | None:
     None if there are no such objects.
 
     Args:
-        names: settings that may name a function passed as an object, or an environment that this program registered.
+        names: settings that may name a function passed as an object, or an environment that this program
+            registered.
 
     Raises:
         UserError: an environment cannot be sent to another process.

@@ -1,4 +1,4 @@
-"""The agents of one Ray actor, stepped in batches on their own machine. Imports neither Ray nor TensorFlow."""
+"""The agents of a Ray actor, stepped in batches on their own machine. Imports neither Ray nor TensorFlow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from ga3c_tf.workers.agent_process import AgentQueues, AgentRunner
 
 
 class Orders(NamedTuple):
-    """Input of one call: records that let agents continue. Agents and slots are counted from the actor's first ones.
+    """Input of one call: records that let agents continue. Agents and slots are counted from the actor's
+    first ones.
 
     Attributes:
         records: uint32 [n], of the kinds that `queues.ReplyPipes` writes.
@@ -37,8 +38,10 @@ class Outcome(NamedTuple):
     """Result of one call.
 
     Attributes:
-        requests: int64 [r], indices of the states that need a prediction in `flat_states` of the actor's memory.
-        states: [r, *state_shape], those states. Each crosses the network once: the server also trains on this copy.
+        requests: int64 [r], indices of the states that need a prediction in `flat_states` of the actor's
+            memory.
+        states: [r, *state_shape], those states. Each crosses the network once: the server also trains on this
+            copy.
         slots: uint32 [s], slots of the segments that are complete.
         columns: by name, [s, ...] each, the columns of those segments as in the memory.
         episodes: EPISODE [e], episodes that have ended.
@@ -62,9 +65,14 @@ class RemoteAgents:
         state_shape, state_dtype, num_actions: as in the server's memory.
     """
 
-    def __init__(self, config: Config, agents: int, state_shape: tuple[int, ...], state_dtype: str, num_actions: int):
+    def __init__(
+        self, config: Config, agents: int, state_shape: tuple[int, ...], state_dtype: str, num_actions: int
+    ):
         actor_config = config.replace(
-            num_agents=agents, max_training_queue=agents * config.segments_per_agent, adjustment="off", remote_agents=0
+            num_agents=agents,
+            max_training_queue=agents * config.segments_per_agent,
+            adjustment="off",
+            remote_agents=0,
         )
         self._memory = RolloutBuffers(actor_config, state_shape, state_dtype, num_actions)
         self._segments = _Sent(INDEX)
@@ -95,7 +103,7 @@ class RemoteAgents:
 
 
 class _Sent(RecordQueue):
-    """Keeps the records that agents write, instead of a pipe, until they are sent with the outcome of a call."""
+    """Keeps the records that agents write, instead of a pipe, until sent with the outcome of a call."""
 
     def __init__(self, dtype: np.dtype):
         self.dtype = dtype

@@ -1,7 +1,7 @@
 """The bridge: an agent process of the server whose agents run in a Ray actor, on another machine.
 
-To the server it is an agent process like any other: it reads the same records, fills the same shared memory and writes
-to the same queues. If it ends unexpectedly, it is replaced, with a new actor.
+To the server it is an agent process like any other: it reads the same records, fills the same shared memory
+and writes to the same queues. If it ends unexpectedly, it is replaced, with a new actor.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Bridge:
     def run(self, answers: connection.Connection) -> None:
         """Pass records to the actor until the pipe is closed.
 
-        There is one call at a time. Two would hide the network's delay, but each would have only a part of the agents,
-        and a call takes more processor time than the states in it (docs/scaling.md).
+        There is one call at a time. Two would hide the network's delay, but each would have only a part of
+        the agents, and a call takes more processor time than the states in it (docs/scaling.md).
         """
         memory = self._memory
         number = self._number
@@ -124,8 +124,8 @@ class Bridge:
     def _store_states(self, slots: np.ndarray, requests: np.ndarray, states: np.ndarray) -> None:
         """Write each state to the place where its agent would have written it.
 
-        A segment that follows another begins with the last state of the other, which came with an earlier request. If
-        its first step ends the episode, such a segment is complete without a request of its own.
+        A segment that follows another begins with the last state of the other, which came with an earlier
+        request. If its first step ends the episode, such a segment is complete without a request of its own.
         """
         memory = self._memory
         slot_states = self._memory.t_max + 1
@@ -147,7 +147,8 @@ def run_bridge(
     address: str,
     answers: connection.Connection,
 ) -> None:
-    """Run agent process `number`, whose agents run in an actor of the cluster at `address`. Target of a Process.
+    """Run agent process `number`, whose agents run in an actor of the cluster at `address`. Target of a
+    Process.
 
     An error, including the loss of the actor's machine, ends the process as described in `run_agents`.
     """

@@ -24,8 +24,8 @@ START_SECONDS = 60.0
 def connect(address: str, **options) -> None:
     """Make this process a driver of the cluster; it must run on one of the cluster's machines.
 
-    The cluster's processes find the Python modules that this process finds, if their machines have the same folders.
-    The handlers of SIGINT and SIGTERM remain in place.
+    The cluster's processes find the Python modules that this process finds, if their machines have the same
+    folders. The handlers of SIGINT and SIGTERM remain in place.
 
     Args:
         address: 'auto', host:port, or 'local' for a cluster on this machine that ends with this process.
@@ -53,7 +53,9 @@ def connect(address: str, **options) -> None:
     except Exception as error:  # whatever Ray raises
         reason = (str(error).splitlines() or [""])[0]
         if "InvalidAuthToken" in str(error.__cause__):
-            reason = "it asks for a token: set RAY_AUTH_MODE=token, as Ray's page on token authentication says"
+            reason = (
+                "it asks for a token: set RAY_AUTH_MODE=token, as Ray's page on token authentication says"
+            )
         raise UserError(f"--ray {address}: no cluster to use there: {reason}") from None
     finally:
         for number, handler in handlers.items():
@@ -70,14 +72,15 @@ def check_room(address: str, actors: int) -> None:
         actors: number of actors, each of which needs one CPU.
 
     Raises:
-        UserError: there is no cluster, it has too few CPUs in all, or a machine lacks this version of the package.
+        UserError: there is no cluster, it has too few CPUs in all, or a machine lacks this version of the
+            package.
     """
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         cpus = pool.submit(_cpus, address).result()
     if sum(map(int, cpus)) < actors:
         raise UserError(
-            f"the remote agents want {actors} CPUs, one for every --agents-per-actor of them, and the machines of the "
-            f"cluster have {', '.join(f'{count:g}' for count in cpus) or 'none'}"
+            f"the remote agents want {actors} CPUs, one for every --agents-per-actor of them, and the "
+            f"machines of the cluster have {', '.join(f'{count:g}' for count in cpus) or 'none'}"
         )
 
 
@@ -94,7 +97,9 @@ def _cpus(address: str) -> list[float]:
     nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0.0) >= 1]
     version_of = ray.remote(num_cpus=0)(_version)
     versions = [
-        version_of.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote()
+        version_of.options(
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        ).remote()
         for node in nodes
     ]
     for node, version in zip(nodes, versions, strict=True):
@@ -128,12 +133,14 @@ def _check_somebody_listens(address: str) -> None:
 def environment_of_processes() -> dict[str, str]:
     """Return the environment variables with which the cluster's processes find the same code as this process.
 
-    The current folder is not among the folders that come before the standard library: a file `queue.py` in it would
-    replace Python's own. `ga3c_tf.plugins` searches the current folder last, as in this process.
+    The current folder is not among the folders that come before the standard library: a file `queue.py` in it
+    would replace Python's own. `ga3c_tf.plugins` searches the current folder last, as in this process.
     """
     installed = [*(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")), *site.getsitepackages()]
     here = os.getcwd()
     checkout = str(Path(ga3c_tf.__file__).parents[1])  # it may be the current folder
     places = [path for path in sys.path if os.path.isabs(path) and os.path.exists(path) and path != here]
-    places = [path for path in (checkout, *places) if not any(Path(path).is_relative_to(root) for root in installed)]
+    places = [
+        path for path in (checkout, *places) if not any(Path(path).is_relative_to(root) for root in installed)
+    ]
     return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(places)), PLACES: here}

@@ -29,7 +29,9 @@ class NodeRates:
         self._steps = memory.steps.copy()
         self._trips = memory.round_trips.copy()
 
-    def rows(self, agents: Iterable[int], lags: np.ndarray, trained: np.ndarray) -> list[dict[str, float | str]]:
+    def rows(
+        self, agents: Iterable[int], lags: np.ndarray, trained: np.ndarray
+    ) -> list[dict[str, float | str]]:
         """Return one row for each machine.
 
         Args:
@@ -38,8 +40,8 @@ class NodeRates:
             trained: float64 [num_agents], number of each agent's trained states.
 
         Returns:
-            For each machine 'node', 'agents', 'pps' (steps per second of its agents), 'policy_lag_mean' (in updates)
-            and 'round_trip_ms' (mean duration of a call to it). A mean over nothing is not-a-number.
+            For each machine 'node', 'agents', 'pps' (steps per second of its agents), 'policy_lag_mean' (in
+            updates) and 'round_trip_ms' (mean duration of a call to it). A mean over nothing is not-a-number.
         """
         now = time.monotonic()
         steps = self._memory.steps.copy()

@@ -22,14 +22,21 @@ from ga3c_tf.runs.checkpoint_folders import FOLDER, REPLACED, checkpoint_folders
 KEEP_LAST = 3
 FILE = "checkpoint"
 """Beginning of the names of the files that TensorFlow writes: `.index` and `.data-...` follow."""
-DAMAGE = (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError, LookupError, ValueError)
-"""What TensorFlow raises, besides OpError itself, if files of a checkpoint are truncated, overwritten or missing."""
+DAMAGE = (
+    tf.errors.DataLossError,
+    tf.errors.NotFoundError,
+    tf.errors.OutOfRangeError,
+    LookupError,
+    ValueError,
+)
+"""What TensorFlow raises, besides OpError, if files of a checkpoint are truncated, overwritten or missing."""
 
 
 class Checkpoints:
     """The checkpoints of one run, named by their agent steps.
 
-    Weights, optimizer slots and counters are stored in one tf.train.Checkpoint, whose checksums reveal damage.
+    Weights, optimizer slots and counters are stored in one tf.train.Checkpoint, whose checksums reveal
+    damage.
 
     Args:
         folder: the run folder; checkpoints are in its subfolder `checkpoints`.
@@ -37,7 +44,9 @@ class Checkpoints:
         warn: called with one line about each damaged checkpoint that is skipped.
     """
 
-    def __init__(self, folder: Path, objects: dict[str, list[tf.Variable]], warn: Callable[[str], None] = print):
+    def __init__(
+        self, folder: Path, objects: dict[str, list[tf.Variable]], warn: Callable[[str], None] = print
+    ):
         self._run = folder
         self._folder = folder / FOLDER
         self._warn = warn
@@ -56,7 +65,8 @@ class Checkpoints:
         return list(checkpoint_folders(self._run))
 
     def best(self) -> int | None:
-        """Return the agent steps of the checkpoint with the highest rolling score, or None if none has a score.
+        """Return the agent steps of the checkpoint with the highest rolling score, or None if none has a
+        score.
 
         Among equal scores, the newest checkpoint counts.
         """
@@ -76,7 +86,8 @@ class Checkpoints:
 
         Raises:
             Diverged: a weight or statistic is infinite or not a number; nothing is written.
-            OSError: the checkpoint cannot be written, such as on a full disk; existing checkpoints are unchanged.
+            OSError: the checkpoint cannot be written, such as on a full disk; existing checkpoints are
+                unchanged.
         """
         self._check_finite()
         path = self._folder / checkpoint_name(agent_steps)
@@ -84,7 +95,8 @@ class Checkpoints:
         try:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
-            self._counters.assign(json.dumps(counters))  # only read here, as it was: not every number has to be finite
+            # Only read here, as it was: not every number has to be finite.
+            self._counters.assign(json.dumps(counters))
             with plain_path(aside) as plain:
                 self._checkpoint.write(f"{plain}/{FILE}")
             (aside / "score.json").write_text(json_text({"rolling_score": rolling_score}) + "\n")
@@ -101,7 +113,7 @@ class Checkpoints:
         return path
 
     def _put_in_place(self, aside: Path, path: Path) -> None:
-        """Rename a written checkpoint to its final name; a kill at any moment leaves either it or the old one."""
+        """Rename a written checkpoint to its final name; a kill at any moment leaves it or the old one."""
         replaced = path.with_name(REPLACED + path.name)
         if path.exists():  # a checkpoint of the same agent steps, after a stop without progress
             shutil.rmtree(replaced, ignore_errors=True)
@@ -119,17 +131,20 @@ class Checkpoints:
             which: 'latest', 'best' or the agent steps of a checkpoint.
 
         Raises:
-            UserError: there is no checkpoint, all are damaged, one cannot be read now or belongs to another network, or
-                `which` is invalid.
+            UserError: there is no checkpoint, all are damaged, one cannot be read now or belongs to another
+                network, or `which` is invalid.
         """
         which = _checked(which)
         try:
             steps = self.steps()
         except OSError as error:
-            raise UserError(f"{self._folder} cannot be read now: {_reason(error)}; nothing has been changed") from error
+            raise UserError(
+                f"{self._folder} cannot be read now: {_reason(error)}; nothing has been changed"
+            ) from error
         if not steps:
             raise UserError(
-                f"{self._folder.parent} has no checkpoint: its training has just begun, or the first could not be saved"
+                f"{self._folder.parent} has no checkpoint: its training has just begun, "
+                "or the first could not be saved"
             )
         for step in self._in_order(which, steps):
             try:
@@ -155,7 +170,9 @@ class Checkpoints:
         """
         if isinstance(which, int):
             if which not in steps:
-                raise UserError(f"no checkpoint at {which} agent steps; there are {', '.join(map(str, steps))}")
+                raise UserError(
+                    f"no checkpoint at {which} agent steps; there are {', '.join(map(str, steps))}"
+                )
             return [which]
         newest_first = steps[::-1]
         best = self.best() if which == "best" else None
@@ -178,7 +195,8 @@ class Checkpoints:
         return f"{self._path(step)} is damaged ({type(error).__name__})"
 
     def set_damaged_aside(self) -> None:
-        """Rename the checkpoints that `restore` found damaged, so that they no longer count as the latest or the best.
+        """Rename the checkpoints that `restore` found damaged, so that they no longer count as the latest or
+        the best.
 
         Raises:
             UserError: a checkpoint cannot be renamed.
@@ -241,7 +259,7 @@ class Checkpoints:
                 )
 
     def _path(self, step: int) -> Path:
-        """Return the folder of a step's checkpoint; after a kill it may still have the name with `REPLACED`."""
+        """Return the folder of a step's checkpoint; after a kill it may still be named with `REPLACED`."""
         return checkpoint_folders(self._run).get(step, self._folder / checkpoint_name(step))
 
     def _score(self, step: int) -> float | None:

@@ -28,7 +28,8 @@ BEFORE_SETTINGS = ("command.txt", "meta.json", "lock")
 
 
 class RunFolder:
-    """The folder of one run. `create` and `open` lock it against other processes until `close` or the process's end.
+    """The folder of one run. `create` and `open` lock it against other processes until `close` or the
+    process's end.
 
     Attributes:
         path: the folder.
@@ -49,12 +50,15 @@ class RunFolder:
         """
         path = Path(config.run_dir) if config.run_dir else Path("runs") / _default_name(config.env_id)
         try:
-            taken = path.exists() and (not path.is_dir() or not _is_free({file.name for file in path.iterdir()}))
+            taken = path.exists() and (
+                not path.is_dir() or not _is_free({file.name for file in path.iterdir()})
+            )
         except OSError as error:
             raise UserError(f"cannot use {path} as a run folder: {error.strerror}") from None
         if taken and (path / "config.json").exists() and not has_checkpoint(path):
             raise UserError(
-                f"{path} has a run without a checkpoint; remove it if its training has ended, or name another --run-dir"
+                f"{path} has a run without a checkpoint; remove it if its training has ended, or name "
+                "another --run-dir"
             )
         if taken:
             raise UserError(
@@ -68,7 +72,8 @@ class RunFolder:
 
         Args:
             command: words of the command line.
-            hardware: what TensorFlow reports of the machine, for meta.json: device, GPUs, oneDNN and dtype policy.
+            hardware: what TensorFlow reports of the machine, for meta.json: device, GPUs, oneDNN and dtype
+                policy.
 
         Raises:
             UserError: the folder cannot be written, or another process has created it in the meantime.
@@ -98,7 +103,8 @@ class RunFolder:
             say: called with one line about each recorded setting that is no longer supported.
 
         Raises:
-            UserError: `path` is not a run folder, its settings are unreadable, it contains links, or it is in use.
+            UserError: `path` is not a run folder, its settings are unreadable, it contains links, or it is in
+                use.
         """
         run = cls(path, read_config(path, "training", say))
         check_no_links(path)
@@ -122,7 +128,8 @@ class RunFolder:
         """
         self.config = config
         try:
-            self._record_session(command, hardware, time_s)  # first: `read_config` checks config.json against it
+            # First: `read_config` checks config.json against it.
+            self._record_session(command, hardware, time_s)
             write_aside(self.path / "config.json", config.to_json())
         except OSError as error:
             raise UserError(f"cannot write to the run folder {self.path}: {error.strerror}") from None
@@ -135,8 +142,8 @@ class RunFolder:
     def _make_folder(self) -> None:
         """Create the folder.
 
-        A folder that the settings name may already exist, if empty. A default folder is always new, with a number added
-        if necessary.
+        A folder that the settings name may already exist, if empty. A default folder is always new, with a
+        number added if necessary.
         """
         if self.config.run_dir:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -151,7 +158,7 @@ class RunFolder:
                 self.path = self.path.with_name(f"{name}-{number}")
 
     def _remove_files(self) -> None:
-        """Remove what `create` has written before an error or Ctrl-C, so that the folder can be used again."""
+        """Remove what `create` wrote before an error or Ctrl-C, so that the folder can be used again."""
         with contextlib.suppress(OSError):
             for name in ("config.json", *BEFORE_SETTINGS):
                 (self.path / name).unlink(missing_ok=True)
@@ -170,9 +177,11 @@ class RunFolder:
         self._lock = stream
 
     def _record_session(self, command: list[str], hardware: dict, time_s: float) -> None:
-        """Add this session to meta.json: changed settings, versions, machine and command; never environment variables.
+        """Add this session to meta.json: changed settings, versions, machine and command; never environment
+        variables.
 
-        `time_s` is where the session begins on the run's time axis: readers of speeds leave out the start that follows.
+        `time_s` is where the session begins on the run's time axis: readers of speeds leave out the start
+        that follows.
         """
         file = self.path / "meta.json"
         sessions = read_sessions(self.path)
@@ -217,7 +226,11 @@ def read_sessions(path: Path) -> list[dict]:
     """Return the sessions in meta.json; an empty list if it is missing or damaged."""
     try:
         sessions = [dict(session) for session in json.loads((path / "meta.json").read_text())["sessions"]]
-        return sessions if all(isinstance(session.get("config_digests", []), list) for session in sessions) else []
+        return (
+            sessions
+            if all(isinstance(session.get("config_digests", []), list) for session in sessions)
+            else []
+        )
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
 
@@ -227,11 +240,13 @@ def _is_free(names: set[str]) -> bool:
 
     It is empty, or `RunFolder.create` was killed in it before the settings were written.
     """
-    return not names or ("lock" in names and names <= {*BEFORE_SETTINGS, *(f"{name}.new" for name in BEFORE_SETTINGS)})
+    return not names or (
+        "lock" in names and names <= {*BEFORE_SETTINGS, *(f"{name}.new" for name in BEFORE_SETTINGS)}
+    )
 
 
 def commit_of(session: dict) -> str:
-    """Format the commit of a session in meta.json: its first 12 digits, and ', changed' for uncommitted changes."""
+    """Format a session's commit in meta.json: its first 12 digits and ', changed' for uncommitted changes."""
     return f"{str(session.get('commit') or 'unknown')[:12]}{', changed' if session.get('dirty') else ''}"
 
 
@@ -266,7 +281,9 @@ def check_no_links(path: Path) -> None:
     for folder, _, _ in os.walk(path):
         for entry in os.scandir(folder):
             if entry.is_symlink():
-                raise UserError(f"{entry.path} is a link, which no run makes; remove it, since it may lead anywhere")
+                raise UserError(
+                    f"{entry.path} is a link, which no run makes; remove it, since it may lead anywhere"
+                )
 
 
 def read_config(path: Path | str, use: Use | None = None, say: Callable[[str], None] = warn) -> Config:
@@ -275,7 +292,8 @@ def read_config(path: Path | str, use: Use | None = None, say: Callable[[str], N
     Args:
         path: a run folder, or a folder of weights.
         use: what the settings are for, if anything.
-        say: called with one line about each recorded setting that is no longer supported and matters to `use`.
+        say: called with one line about each recorded setting that is no longer supported and matters to
+            `use`.
 
     Raises:
         UserError: `path` is not a run folder, or its config.json cannot be read or is not what the run wrote.
@@ -289,17 +307,23 @@ def read_config(path: Path | str, use: Use | None = None, say: Callable[[str], N
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         reason = "it has no readable config.json" if os.path.exists(path) else "there is no such folder"
         raise UserError(f"{path} is not a run folder: {reason if missing else error.strerror}") from None
-    digests = [digest for session in read_sessions(Path(path)) for digest in session.get("config_digests", [])]
+    digests = [
+        digest for session in read_sessions(Path(path)) for digest in session.get("config_digests", [])
+    ]
     try:
         config = Config.from_json(text)
     except UserError as error:
         is_older = _digest(text) in digests
         problem = (
-            "was written by another version of this package, and this one refuses it" if is_older else "is damaged"
+            "was written by another version of this package, and this one refuses it"
+            if is_older
+            else "is damaged"
         )
         raise UserError(f"{file} {problem}: {error}") from None
     if digests and _digest(text) not in digests:
-        raise UserError(f"{file} is not what the run wrote: damaged, or edited; other settings want a run of their own")
+        raise UserError(
+            f"{file} is not what the run wrote: damaged, or edited; other settings want a run of their own"
+        )
     if use is not None:
         for line in migrated_json(text).unsupported(use):
             say(f"{path}: {line}")

@@ -1,4 +1,4 @@
-"""The curves of a run: CSV files and TensorBoard events, which a resumed run continues from its checkpoint."""
+"""A run's curves: CSV files and TensorBoard events, which a resumed run continues from its checkpoint."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ METRIC_COLUMNS = (
     "value_loss",
     "entropy",
     "rss_mb",
-    # New columns are added at the end: files of an older version, without them, can still be read and continued.
+    # New columns are added at the end: files of an older version, without them, can be read and continued.
     "policy_lag_states",
     "kl",
     "total_variation",
@@ -65,10 +65,11 @@ class RunLog:
     Args:
         folder: the run folder.
         agent_steps: agent steps so far.
-        time_s: seconds of training so far. Later rows are dropped: they belong to a part of the run that was lost and
-            is repeated.
+        time_s: seconds of training so far. Later rows are dropped: they belong to a part of the run that was
+            lost and is repeated.
         episodes: number of episodes so far. Rows of later episodes are dropped from episodes.csv.
-        warn: called with one line, at most once a minute, while rows cannot be written, and about damaged rows.
+        warn: called with one line, at most once a minute, while rows cannot be written, and about damaged
+            rows.
         nodes: whether to write nodes.csv.
     """
 
@@ -94,7 +95,8 @@ class RunLog:
         self._adjustment = table("adjustment.csv", ADJUSTMENT_COLUMNS)
         self._event_log = table("events.csv", EVENT_COLUMNS)
         self._node_log = table("nodes.csv", NODE_COLUMNS) if nodes else None
-        seconds, nanoseconds = divmod(time.time_ns(), 10**9)  # TensorBoard reads the files in the order of their names
+        # TensorBoard reads the files in the order of their names.
+        seconds, nanoseconds = divmod(time.time_ns(), 10**9)
         name = f"events.out.tfevents.{seconds}.{platform.node()}.{os.getpid()}.{nanoseconds:09d}"
         self._tensorboard = RetryingWriter(folder / name, self._no_room)
         self._add(event_pb2.Event(file_version="brain.Event:2"))
@@ -107,7 +109,11 @@ class RunLog:
         self._write(self._episodes, EPISODE_COLUMNS, row)
         self._summary(
             row["agent_steps"],
-            {"episode/score": row["score"], "episode/length": row["length"], "episode/rolling_score": rolling_score},
+            {
+                "episode/score": row["score"],
+                "episode/length": row["length"],
+                "episode/rolling_score": rolling_score,
+            },
         )
 
     def metrics(self, row: dict[str, float]) -> None:
@@ -115,7 +121,11 @@ class RunLog:
         self._write(self._metrics, METRIC_COLUMNS, row)
         self._summary(
             row["agent_steps"],
-            {f"metrics/{name}": value for name, value in row.items() if name not in ("time_s", "agent_steps")},
+            {
+                f"metrics/{name}": value
+                for name, value in row.items()
+                if name not in ("time_s", "agent_steps")
+            },
         )
 
     def adjustment(self, row: dict[str, float | str]) -> None:
@@ -178,7 +188,8 @@ class RunLog:
 def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
     """Read the rows of a run's CSV file as strings; skip damaged lines, such as a half-written last one.
 
-    It is meant for small files, since a row takes about a kilobyte of memory. `read_columns` takes 8 bytes per number.
+    It is meant for small files, since a row takes about a kilobyte of memory. `read_columns` takes 8 bytes
+    per number.
     """
     return [dict(zip(columns, cells, strict=True)) for _, cells in _lines(file, columns) if cells is not None]
 
@@ -208,17 +219,19 @@ def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dic
             size = min(BLOCK_BYTES, place)
             place = stream.seek(place - size)
             end = stream.read(size) + end
-    lines = end.decode(errors="replace").split("\n")[:-1]  # text after the last line break is an incomplete line
+    # Text after the last line break is an incomplete line.
+    lines = end.decode(errors="replace").split("\n")[:-1]
     missing = _missing_cells(file, columns)
-    rows = [_cells(line + missing, columns) for line in (lines[1:] if place else lines)]  # so may be the first line
+    # So may be the first line.
+    rows = [_cells(line + missing, columns) for line in (lines[1:] if place else lines)]
     return [dict(zip(columns, cells, strict=True)) for cells in rows[-count:] if cells is not None]
 
 
 def _lines(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, list[str] | None]]:
     """Yield each line except the header, with its cells, or with None if the line is damaged.
 
-    Lines of an older version, which had fewer columns, are padded with empty cells. Each line is parsed on its own,
-    because a wrong quotation mark would otherwise swallow all lines after it.
+    Lines of an older version, which had fewer columns, are padded with empty cells. Each line is parsed on
+    its own, because a wrong quotation mark would otherwise swallow all lines after it.
     """
     if not file.exists():
         return
@@ -232,7 +245,7 @@ def _lines(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, list[str
 
 
 def _missing_cells(file: Path, columns: tuple[str, ...]) -> str:
-    """Return the commas that each line of a file lacks if an older version wrote it, with only the first columns."""
+    """Return the commas that each line of a file lacks if an older version wrote only the first columns."""
     with file.open(errors="replace", newline="\n") as stream:
         names = tuple(stream.readline().removesuffix("\n").split(","))
     return "," * (len(columns) - len(names)) if names == columns[: len(names)] else ""
@@ -252,8 +265,10 @@ def _cells(line: str, columns: tuple[str, ...]) -> list[str] | None:
         return None
 
 
-def _drop_rows(file: Path, columns: tuple[str, ...], counter: str, last: float, warn: Callable[[str], None]) -> None:
-    """Rewrite `file` with its header and the rows whose column `counter` is at most `last`; warn about damaged rows."""
+def _drop_rows(
+    file: Path, columns: tuple[str, ...], counter: str, last: float, warn: Callable[[str], None]
+) -> None:
+    """Rewrite `file` with its header and rows whose `counter` is at most `last`; warn about damaged rows."""
     damaged = 0
     place = columns.index(counter)
     with atomic_write(file, newline="") as stream:
@@ -270,8 +285,8 @@ def _drop_rows(file: Path, columns: tuple[str, ...], counter: str, last: float, 
 def _text(value: float | str) -> str:
     """Format a CSV cell.
 
-    Texts stay as they are, integers have no decimal point, other numbers have six significant digits or, from 1000 on,
-    three decimals, and not-a-number is empty.
+    Texts stay as they are, integers have no decimal point, other numbers have six significant digits or, from
+    1000 on, three decimals, and not-a-number is empty.
     """
     if isinstance(value, str):
         return value

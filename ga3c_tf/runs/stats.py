@@ -17,7 +17,7 @@ MEASURED = (*Divergence._fields, *SegmentLag._fields)
 
 
 class Sums:
-    """Sums by a non-negative integer key. Memory grows with the largest key, not with the number of additions."""
+    """Sums by a non-negative integer key. Memory grows with the largest key, not the number of additions."""
 
     def __init__(self):
         self.values = np.zeros(0)
@@ -42,8 +42,8 @@ class Sums:
 class Stats:
     """Counts the work of predictors, trainers and agents, in total and since the last call of `window`.
 
-    Policy lag is the number of model updates between choosing an action and training on it, not counting the update
-    that trains on it.
+    Policy lag is the number of model updates between choosing an action and training on it, not counting the
+    update that trains on it.
 
     Args:
         rolling_episodes: number of episodes in the window of the rolling score.
@@ -92,7 +92,7 @@ class Stats:
                 self._add_measured(np.array([*result.divergence, *update.within]), states)
 
     def skipped(self, error: Exception) -> None:
-        """Count one update that was skipped, and raise `error` if there have been too many within a minute."""
+        """Count a skipped update, and raise `error` if there have been too many within a minute."""
         self.skips.add(error)
 
     def episode(self, score: float) -> None:
@@ -114,7 +114,7 @@ class Stats:
 
     @property
     def settled_score(self) -> float:
-        """Rolling score once its window is full; not-a-number before, when one lucky episode could decide it."""
+        """Rolling score once its window is full; not-a-number before, when a lucky episode may decide it."""
         return self.rolling_score if len(self._recent) == self._rolling_episodes else float("nan")
 
     def window(self, seconds: float) -> dict[str, float]:
@@ -130,7 +130,9 @@ class Stats:
             policy_loss, value_loss, entropy = self._losses / samples if samples else [float("nan")] * 3
             row = {
                 "tps": updates / seconds,
-                "policy_lag_mean": float(counts @ np.arange(len(counts))) / samples if samples else float("nan"),
+                "policy_lag_mean": float(counts @ np.arange(len(counts))) / samples
+                if samples
+                else float("nan"),
                 "policy_lag_p95": _percentile(counts, 95) if samples else float("nan"),
                 "policy_lag_max": float(np.flatnonzero(counts)[-1]) if samples else float("nan"),
                 "prediction_batch": self._window_predictions / batches if batches else float("nan"),
@@ -144,7 +146,7 @@ class Stats:
             return row
 
     def lags_of(self, agents: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sum and the number of policy lags per agent since the last `window`, each float64 [agents]."""
+        """Return sum and number of policy lags per agent since the last `window`, each float64 [agents]."""
         with self._lock:
             return self._lags_of_agent.padded(agents), self._states_of_agent.padded(agents)
 

@@ -1,6 +1,7 @@
 """Experiment trackers: Weights & Biases and MLflow receive the rows of metrics.csv.
 
-A tracker works in its own thread. If it fails or hangs, the training goes on, and only its end may be delayed.
+A tracker works in its own thread. If it fails or hangs, the training goes on, and only its end may be
+delayed.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ class MlflowTracker:
     Args:
         folder: the run folder, whose name becomes the name of the run.
         config: the settings.
-        run_id: id of the run from an earlier session, or None; a new run is begun if the store does not have it.
+        run_id: id of the run from an earlier session, or None; a new run is begun if the store does not have
+            it.
     """
 
     def __init__(self, folder: Path, config: Config, run_id: str | None):
@@ -119,7 +121,9 @@ class MlflowTracker:
         name = folder.resolve().name
         run = self._client.create_run(self._experiment(), tags=_tags(config), run_name=name).info.run_id
         settings = dataclasses.asdict(config)
-        self._client.log_batch(run, params=[Param(setting, str(value)) for setting, value in settings.items()])
+        self._client.log_batch(
+            run, params=[Param(setting, str(value)) for setting, value in settings.items()]
+        )
         return run
 
     def _experiment(self) -> str:
@@ -136,14 +140,19 @@ class MlflowTracker:
         from mlflow.entities import Metric
 
         now = time.time_ns() // 10**6
-        self._client.log_batch(self.id, [Metric(name, value, now, agent_steps) for name, value in values.items()])
+        self._client.log_batch(
+            self.id, [Metric(name, value, now, agent_steps) for name, value in values.items()]
+        )
 
     def close(self, ended: str) -> None:
         status = {outcomes.INTERRUPTED: "KILLED", outcomes.FAILED: "FAILED"}.get(ended, "FINISHED")
         self._client.set_terminated(self.id, status)
 
 
-TRACKERS: dict[str, Callable[[Path, Config, str | None], Tracker]] = {"wandb": WandbTracker, "mlflow": MlflowTracker}
+TRACKERS: dict[str, Callable[[Path, Config, str | None], Tracker]] = {
+    "wandb": WandbTracker,
+    "mlflow": MlflowTracker,
+}
 
 
 def check_tracker(config: Config) -> None:
@@ -153,7 +162,9 @@ def check_tracker(config: Config) -> None:
         UserError: the tracker's package is missing.
     """
     if config.track and importlib.util.find_spec(config.track) is None:
-        raise UserError(f"--track {config.track} needs the package {config.track}: pip install '.[track]' in a clone")
+        raise UserError(
+            f"--track {config.track} needs the package {config.track}: pip install '.[track]' in a clone"
+        )
 
 
 class Tracking:
@@ -177,7 +188,7 @@ class Tracking:
             self._thread.start()
 
     def log(self, row: Row) -> None:
-        """Queue a row of metrics.csv for the tracker; it is dropped if `MOST_WAITING` rows are already waiting."""
+        """Queue a row of metrics.csv for the tracker; it is dropped if `MOST_WAITING` rows wait already."""
         if self._thread.is_alive() and self._rows.qsize() < MOST_WAITING:
             self._rows.put(row)
 
@@ -191,19 +202,24 @@ class Tracking:
         if self._thread.is_alive():
             self._given_up = True
             self._warn(
-                f"--track {self._config.track}: not done after {CLOSE_SECONDS:g} seconds; the last rows are lost"
+                f"--track {self._config.track}: not done after {CLOSE_SECONDS:g} seconds; "
+                "the last rows are lost"
             )
 
     def _work(self) -> None:
         try:
             tracker = self._begin()
             while (row := self._rows.get()) is not None:
-                values = {name: value for name, value in row.items() if value is not None and not math.isnan(value)}
+                values = {
+                    name: value for name, value in row.items() if value is not None and not math.isnan(value)
+                }
                 tracker.log(int(row["agent_steps"]), values)
             tracker.close(self._ended)
         except BaseException as error:  # some trackers raise SystemExit
             if not self._given_up:
-                self._warn(f"--track {self._config.track}: {_first_line(error)}; the training goes on without it")
+                self._warn(
+                    f"--track {self._config.track}: {_first_line(error)}; the training goes on without it"
+                )
 
     def _begin(self) -> Tracker:
         """Begin a run, or continue the run of an earlier session."""

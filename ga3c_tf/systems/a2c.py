@@ -1,4 +1,4 @@
-"""Synchronous batched advantage actor-critic (Stooke & Abbeel, arXiv 1803.02811), with no or a fixed policy lag."""
+"""Synchronous batched advantage actor-critic (Stooke & Abbeel, arXiv 1803.02811), with no or fixed lag."""
 
 from __future__ import annotations
 
@@ -28,21 +28,25 @@ LAST_ROUND_SECONDS = 1.0
 
 
 class A2C(System):
-    """All agents step together, on one prediction for all; after t_max steps the model is trained on all segments.
+    """All agents step together, on one prediction for all; after t_max steps the model is trained on all
+    segments.
 
-    A round is t_max steps of every agent. An agent sends its round as one segment, or as several if episodes end. One
-    version of the model chooses the actions of a round, gives the bootstrap values, and is trained on the round. An
-    agent that has sent t_max steps waits for the update. An agent that needs the value of the last state before a time
-    limit sends one more request, and the others wait for it.
+    A round is t_max steps of every agent. An agent sends its round as one segment, or as several if episodes
+    end. One version of the model chooses the actions of a round, gives the bootstrap values, and is trained
+    on the round. An agent that has sent t_max steps waits for the update. An agent that needs the value of
+    the last state before a time limit sends one more request, and the others wait for it.
 
-    With `--lag` K the updates after a round use the batch of K rounds ago; all else is the same. There are no updates
-    after the first K rounds of a session. Batches that still wait at the end of the session are not trained on.
+    With `--lag` K the updates after a round use the batch of K rounds ago; all else is the same. There are no
+    updates after the first K rounds of a session. Batches that still wait at the end of the session are not
+    trained on.
     """
 
     def __init__(self, session: Session):
         super().__init__(session)
         config = session.config
-        self._processes = AgentSupervisor(["ga3c_tf.workers.fresh_agents", *modules_used(config)], [config.env_id])
+        self._processes = AgentSupervisor(
+            ["ga3c_tf.workers.fresh_agents", *modules_used(config)], [config.env_id]
+        )
         self._prediction_queue = IndexQueue()
         self._num_processes = config.processes(usable_cores())
         self._answers = ReplyPipes(session.memory, assigned_processes(config, self._num_processes))
@@ -56,7 +60,8 @@ class A2C(System):
         self._waiting: deque[Batch] = deque()  # batches of earlier rounds, with --lag
         self._requests = np.zeros(config.num_agents, MESSAGE)  # each agent's newest request
         self._waits = np.zeros(config.num_agents, bool)  # whether it waits for an answer
-        self._sent_before = np.zeros(config.num_agents, np.int64)  # steps that each agent had sent before this round
+        # Steps that each agent had sent before this round.
+        self._sent_before = np.zeros(config.num_agents, np.int64)
         self._steps_before = np.zeros(config.num_agents, np.int64)  # each agent's steps before this round
 
     def start(self) -> None:
@@ -68,7 +73,9 @@ class A2C(System):
         )
         for number in range(self._num_processes):
             answers = self._answers.open(number)
-            self._processes.start(number, run_agents, number, config, session.memory, queues, RoundAgent, pipe=answers)
+            self._processes.start(
+                number, run_agents, number, config, session.memory, queues, RoundAgent, pipe=answers
+            )
         for agent in range(config.num_agents):
             session.memory.streams[agent] = session.new_stream()
             self._answers.added(agent)
@@ -102,10 +109,12 @@ class A2C(System):
 
     def counts(self) -> Counts:
         requests = int(np.count_nonzero(self._waits))
-        return Counts(agents=self.session.config.num_agents, requests=requests, gathered=self._segments.gathered)
+        return Counts(
+            agents=self.session.config.num_agents, requests=requests, gathered=self._segments.gathered
+        )
 
     def _all_have_asked(self, seconds: float) -> bool:
-        """Wait up to `seconds` for messages of agents and read them; return whether all agents wait for an answer."""
+        """Wait up to `seconds` for agents' messages and read them; return whether all wait for an answer."""
         for ended in self._sentinels.keys() & set(connection.wait(self._readers, seconds)):
             raise self._processes.error_of(self._sentinels[ended])
         self._take_in()
@@ -138,7 +147,7 @@ class A2C(System):
         self._steps_before[:] = session.memory.steps
 
     def _would_step(self) -> bool:
-        """Return whether an answer now would let any agent step; the others only need the value of their last state."""
+        """Return whether an answer now lets any agent step; others only need their last state's value."""
         steps = self.session.memory.steps - self._steps_before
         return bool((steps < self.session.config.t_max).any())
 

@@ -47,7 +47,9 @@ class HealthMonitor:
         count = self._session.stats.skips.count - self._skipped
         if count > 0:
             self._skipped += count
-            self._session.tell("skipped", f"{counted(count, 'update')} skipped: a loss or gradient was not finite")
+            self._session.tell(
+                "skipped", f"{counted(count, 'update')} skipped: a loss or gradient was not finite"
+            )
 
     def _tell_stalls(self) -> None:
         session = self._session
@@ -60,7 +62,8 @@ class HealthMonitor:
         for stage, seconds in self._stalls.stalled(counters).items():
             segments = len(session.training_queue)
             waiting = (
-                f"{counted(counts.requests, 'request')} for a prediction, {counted(segments, 'segment')} for an update"
+                f"{counted(counts.requests, 'request')} for a prediction, "
+                f"{counted(segments, 'segment')} for an update"
             )
             session.tell("stall", f"no {stage} for {seconds:.0f} s; waiting: {waiting}")
 
@@ -79,5 +82,6 @@ class HealthMonitor:
         if states > RARE_SECONDS * speed:
             about = f"about {states / speed:.0f} s" if speed else "for ever"
             session.warn(
-                f"a training batch has {states} states or more: at {speed:.0f} steps per second, {about} for each"
+                f"a training batch has {states} states or more: "
+                f"at {speed:.0f} steps per second, {about} for each"
             )

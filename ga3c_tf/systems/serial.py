@@ -1,4 +1,4 @@
-"""The system `serial`: agents, prediction and training take turns in one process, so a seed determines every weight."""
+"""System `serial`: agents, prediction and training take turns in one process, so a seed fixes all weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.agent import TrainingAgent
 
 COLLECTED = 1_000
-"""Number of agents after which ended episodes are collected: a pipe has room for about 2,700 unread episodes."""
+"""Number of agents after which ended episodes are collected: a pipe has room for about 2,700 unread ones."""
 
 
 class SerialGA3C(System):

@@ -109,8 +109,8 @@ class Session:
         """Continue from a checkpoint.
 
         Args:
-            counters: counters in the checkpoint: those that `counters` returned, and in "setting" the N_A, N_P and N_T
-                with which the run resumes, or None.
+            counters: counters in the checkpoint: those that `counters` returned, and in "setting" the N_A,
+                N_P and N_T with which the run resumes, or None.
         """
         self.steps_before = counters["agent_steps"]
         self._time_before = counters["time_s"]
@@ -141,11 +141,11 @@ class Session:
         self.wake_up()
 
     def ended(self) -> str | None:
-        """Return why the training should end (a constant of `runs.outcomes`), or None if it should continue."""
+        """Return why the training should end (a constant of `runs.outcomes`), or None if it should go on."""
         return self._stop_reason or self.reached()
 
     def reached(self) -> str | None:
-        """Return the setting that the training has reached, a budget or the target score; None if it has not."""
+        """Return the setting the training has reached, a budget or the target score; None if it has not."""
         config = self.config
         if self._target_reached():
             return outcomes.TARGET_SCORE
@@ -174,7 +174,8 @@ class Session:
     def new_stream(self) -> int:
         """Return the number of a random stream that no agent of this run has used.
 
-        After a kill, numbers given out since the last checkpoint are used again: the steps taken with them are lost.
+        After a kill, numbers given out since the last checkpoint are used again: the steps taken with them
+        are lost.
         """
         self._agents_started += 1
         return self._agents_started - 1
@@ -186,13 +187,15 @@ class Session:
             OSError: the curves cannot be written.
         """
         nodes = self.config.remote_agents > 0
-        self.log = RunLog(path, self.steps_before, self._time_before, self.stats.episodes, self.warn, nodes=nodes)
+        self.log = RunLog(
+            path, self.steps_before, self._time_before, self.stats.episodes, self.warn, nodes=nodes
+        )
 
     def collect_episodes(self) -> None:
         """Count and log the episodes that have ended since the last call.
 
-        Episodes after the one that reached the target score are not counted, so that the score of the run is the one
-        that ended it.
+        Episodes after the one that reached the target score are not counted, so that the score of the run is
+        the one that ended it.
         """
         while len(self.episode_queue):
             for _, length, score in self.episode_queue.get(1000).tolist():

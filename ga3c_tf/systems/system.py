@@ -39,7 +39,8 @@ class System(abc.ABC):
         session: objects that the system shares with the loop that drives it.
 
     Attributes:
-        is_deterministic: whether a seed determines every weight, for which TensorFlow must compute in a fixed order.
+        is_deterministic: whether a seed determines every weight, for which TensorFlow must compute in a fixed
+            order.
         device: the device that the system needs; None for that of the settings.
     """
 
@@ -67,7 +68,7 @@ class System(abc.ABC):
         """
 
     def check(self) -> None:
-        """Raise the first error of a worker, and do nothing else: this is also called while the system is paused."""
+        """Raise the first error of a worker, and do nothing else: also called while the system is paused."""
         self.session.errors.check()
 
     @abc.abstractmethod
@@ -82,7 +83,7 @@ class System(abc.ABC):
         """Kill all processes, without waiting for them."""
 
     def paused(self) -> AbstractContextManager[None]:
-        """Return a context for saving the model: it has the updates made so far, and no update changes it meanwhile."""
+        """Return a context for saving the model: it has the updates so far, and none changes it meanwhile."""
         return nullcontext()
 
     def finish(self) -> None:  # noqa: B027 - most systems have none due

@@ -87,16 +87,18 @@ class Training:
         """Train until the budget or target score is reached or `stop` is called.
 
         Args:
-            report: called with each row of metrics when it is logged, with episodes, rolling score and progress added.
+            report: called with each row of metrics when it is logged, with episodes, rolling score and
+                progress added.
 
         Returns:
-            The summary: why the run ended (a constant of `runs.outcomes`), counters, rates over this session, rolling
-            score and checkpoint.
+            The summary: why the run ended (a constant of `runs.outcomes`), counters, rates over this session,
+            rolling score and checkpoint.
 
         Raises:
             AgentError: more agent processes ended unexpectedly than are replaced.
             Diverged: too many updates were skipped, or a weight is not finite; the last checkpoint remains.
-            NotSaved: the curves, or the first or last checkpoint, cannot be written; what was saved before remains.
+            NotSaved: the curves, or the first or last checkpoint, cannot be written; what was saved before
+                remains.
             Exception: any other error of a predictor or trainer.
         """
         tracking = Tracking(self._run.path, self.session.config, self.session.warn)
@@ -118,7 +120,11 @@ class Training:
         session = self.session
         stats = session.stats
         session.begin()
-        before = {"agent_steps": session.agent_steps, "updates": stats.updates, "samples": stats.trained_samples}
+        before = {
+            "agent_steps": session.agent_steps,
+            "updates": stats.updates,
+            "samples": stats.trained_samples,
+        }
         self._open_log()
         rows = _Rows(session, self.system, report)
         failed: BaseException | None = None
@@ -139,8 +145,8 @@ class Training:
             checkpoint = self._wind_up(failed)
         if stats.updates == before["updates"]:
             session.warn(
-                f"no update was made in {seconds:.0f} s, so nothing was learned; give a larger budget, or fewer "
-                "--agents, which start sooner"
+                f"no update was made in {seconds:.0f} s, so nothing was learned; give a larger budget, or "
+                "fewer --agents, which start sooner"
             )
         return {
             "run": str(self._run.path),
@@ -188,7 +194,8 @@ class Training:
     def _forgiving_at_the_end(self) -> Iterator[None]:
         """Ignore in the block that an agent has ended, once the run was asked to end.
 
-        Ctrl-C reaches the whole process group. It may end the simulator of an agent's environment, and so the agent.
+        Ctrl-C reaches the whole process group. It may end the simulator of an agent's environment, and so the
+        agent.
         """
         try:
             yield
@@ -224,7 +231,7 @@ class Training:
         return Checkpoints(self._run.path, self.session.model.checkpoint_objects(), self.session.warn)
 
     def _save_or_wait(self) -> float:
-        """Write a checkpoint, or report that it cannot be written; return the seconds until the next attempt."""
+        """Write a checkpoint, or report that it cannot be written; return the seconds until the next try."""
         seconds = 60 * self.session.config.checkpoint_minutes
         try:
             with self.system.paused():
@@ -239,8 +246,8 @@ class Training:
         """Write the last checkpoint and close the curves.
 
         Args:
-            failed: error that has ended the run early, or None. After such an error a failure to save is only a
-                warning.
+            failed: error that has ended the run early, or None. After such an error a failure to save is only
+                a warning.
         """
         try:
             with self.system.paused():
@@ -286,7 +293,8 @@ class _Rows:
     def write_if_due(self) -> None:
         """Write a row if one is due.
 
-        Rows are due at regular times. If the next time has already passed, the next row is due one period from now.
+        Rows are due at regular times. If the next time has already passed, the next row is due one period
+        from now.
         """
         if time.monotonic() < self._due:
             return

@@ -1,1 +1,1 @@
-"""A trained agent: its weights and policy, its evaluation, its episodes on screen, its export and publication."""
+"""A trained agent: its weights and policy, evaluation, episodes on screen, export and publication."""

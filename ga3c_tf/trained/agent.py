@@ -34,8 +34,8 @@ class Scores:
         mean: mean of the scores.
         std: sample standard deviation of the scores; 0 for one episode.
         median: median of the scores.
-        interval_95: lower and upper end of the 95 % interval of the mean, by Student's t for fewer than 10 episodes and
-            by a bootstrap from 10 on; None for one episode.
+        interval_95: lower and upper end of the 95 % interval of the mean, by Student's t for fewer than 10
+            episodes and by a bootstrap from 10 on; None for one episode.
         scores: raw score of each episode.
         protocol: how the episodes were played, in words.
     """
@@ -65,7 +65,8 @@ class Agent:
     def act(self, state: np.ndarray) -> int:
         """Choose an action for one state.
 
-        The action is sampled from the policy, or is the most probable one if the agent was loaded with `greedy=True`.
+        The action is sampled from the policy, or is the most probable one if the agent was loaded with
+        `greedy=True`.
 
         Args:
             state: one state, [*state_shape], as an environment from `make_environment` returns it.
@@ -90,14 +91,17 @@ class Agent:
     def make_environment(self, render_mode: str | None = None) -> gymnasium.Env:
         """Make a Gymnasium environment with the preprocessing that the agent was trained with.
 
-        Its states are arrays of their own, it can be wrapped, and `gymnasium.make(environment.spec)` makes it again.
+        Its states are arrays of their own, it can be wrapped, and `gymnasium.make(environment.spec)` makes it
+        again.
 
         Args:
             render_mode: None, 'rgb_array' or 'human'.
         """
         return PublicEnvironment(self.config, render_mode)
 
-    def evaluate(self, episodes: int = 30, seed: int = 0, max_episode_steps: int = MOST_EPISODE_STEPS) -> Scores:
+    def evaluate(
+        self, episodes: int = 30, seed: int = 0, max_episode_steps: int = MOST_EPISODE_STEPS
+    ) -> Scores:
         """Play whole episodes and return their raw scores.
 
         Args:
@@ -114,10 +118,14 @@ class Agent:
         _check_range("seed", seed, 0)
         _check_range("max_episode_steps", max_episode_steps, 1)
         self._trained.seed_actions(seed)
-        result = summary(self._trained, evaluate(self._trained, episodes, seed, max_episode_steps), self._greedy, seed)
+        result = summary(
+            self._trained, evaluate(self._trained, episodes, seed, max_episode_steps), self._greedy, seed
+        )
         ends = result["interval_95"]
         interval = (ends[0], ends[1]) if ends else None
-        return Scores(result["mean"], result["std"], result["median"], interval, result["scores"], result["protocol"])
+        return Scores(
+            result["mean"], result["std"], result["median"], interval, result["scores"], result["protocol"]
+        )
 
     def record(self, file: str | Path, episodes: int = 1, seed: int = 0) -> list[float]:
         """Write a video of whole episodes and return their raw scores.
@@ -128,8 +136,8 @@ class Agent:
             seed: seed of the environment and of the sampled actions; the same seed gives the same episodes.
 
         Raises:
-            UserError: the file is neither .mp4 nor .gif or cannot be written, the environment draws no pictures, or an
-                argument is too small.
+            UserError: the file is neither .mp4 nor .gif or cannot be written, the environment draws no
+                pictures, or an argument is too small.
         """
         from ga3c_tf.trained.playback import record
 
@@ -151,8 +159,8 @@ class Agent:
             The metadata in FILE.json.
 
         Raises:
-            UserError: the file exists, has the wrong suffix or cannot be written, a package is missing, or the network
-                cannot be converted.
+            UserError: the file exists, has the wrong suffix or cannot be written, a package is missing, or
+                the network cannot be converted.
         """
         from ga3c_tf.trained.export import export_agent
 
@@ -173,18 +181,18 @@ def load_agent(
 
     Args:
         source: a run folder, a folder of weights, or the name of published weights such as 'pong'.
-        checkpoint: 'best' (highest rolling score), 'latest', or the agent steps of a checkpoint; always 'best' for
-            weights.
+        checkpoint: 'best' (highest rolling score), 'latest', or the agent steps of a checkpoint; always
+            'best' for weights.
         greedy: whether to take the most probable action instead of sampling one.
         seed: seed of the sampled actions.
         device: 'auto', 'cpu', 'gpu' or 'gpu:N'.
         trust_code: whether to import custom code that the run's settings name.
-        functions: the functions `env`, `network` and `loss`, if the agent was trained with functions by another
-            program.
+        functions: the functions `env`, `network` and `loss`, if the agent was trained with functions by
+            another program.
 
     Raises:
-        UserError: the agent, the checkpoint or the device does not exist, published weights cannot be fetched, or the
-            settings name custom code and `trust_code` is False.
+        UserError: the agent, the checkpoint or the device does not exist, published weights cannot be
+            fetched, or the settings name custom code and `trust_code` is False.
     """
     folder = agent_folder(source)
     config = read_config(folder)
@@ -202,7 +210,9 @@ def load_agent(
     from ga3c_tf.model.device import configure_device
     from ga3c_tf.trained.policies import TrainedAgent
 
-    return Agent(TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), warn, names), greedy)
+    return Agent(
+        TrainedAgent(folder, checkpoint, greedy, seed, configure_device(device), warn, names), greedy
+    )
 
 
 def _check_range(name: str, value: int, low: int) -> None:

@@ -58,7 +58,9 @@ class EvaluationProcesses:
             for number, first in enumerate(seeds):
                 parent_pipe, child_pipe = connection.Pipe()
                 self._pipes.append(parent_pipe)
-                self._processes.start(number, run_environment, config, most_steps, seed, number, first, pipe=child_pipe)
+                self._processes.start(
+                    number, run_environment, config, most_steps, seed, number, first, pipe=child_pipe
+                )
         except BaseException:
             self.kill()
             raise
@@ -83,8 +85,8 @@ class EvaluationProcesses:
         """Close the environments and end their processes.
 
         Returns:
-            The number of processes that were killed after `seconds`, because an environment did not close, or because
-            it has left a thread or process.
+            The number of processes that were killed after `seconds`, because an environment did not close, or
+            because it has left a thread or process.
         """
         for pipe in self._pipes:
             pipe.close()
@@ -96,19 +98,21 @@ class EvaluationProcesses:
         self.close(0)
 
     def _answer(self, number: int) -> EvaluationStep:
-        """Wait for the answer of an environment. A pause of the whole machine counts as one `POLL_SECONDS`."""
+        """Wait for an environment's answer. A pause of the whole machine counts as one `POLL_SECONDS`."""
         for _ in range(math.ceil(self._patience / POLL_SECONDS)):
             if connection.wait([self._pipes[number], self._sentinels[number]], POLL_SECONDS):
                 return self._received(number)
         raise UserError(
-            f"an environment was at one step or reset for {self._patience:g} s, the --agent-timeout of this run"
+            f"an environment was at one step or reset for {self._patience:g} s, "
+            "the --agent-timeout of this run"
         )
 
     def _received(self, number: int) -> EvaluationStep:
         """Return the answer of an environment, or raise the error that it or the end of its process is."""
         pipe = self._pipes[number]
         try:
-            answer = pipe.recv() if pipe.poll() else None  # what a process leaves behind may keep its pipe open
+            # What a process leaves behind may keep its pipe open.
+            answer = pipe.recv() if pipe.poll() else None
         except (EOFError, OSError):
             answer = None
         if answer is None:  # no BrokenPipeError, which commands would take for one of their output
@@ -122,7 +126,8 @@ class EvaluationProcesses:
 def run_environment(
     config: Config, most_steps: int, seed: int, number: int, first: int, pipe: connection.Connection
 ) -> None:
-    """Play in one environment of an evaluation as the orders on a pipe say, until it is closed. Target of a Process.
+    """Play in one environment of an evaluation as the orders on a pipe say, until it is closed. Target of a
+    Process.
 
     Args:
         config: settings of the agent's run.
@@ -130,7 +135,8 @@ def run_environment(
         seed: seed of the evaluation, for the global random generators of this process.
         number: number of the environment.
         first: seed of the first episode.
-        pipe: pipe that gives an action, or None to begin an episode, and takes an `EvaluationStep` or an exception.
+        pipe: pipe that gives an action, or None to begin an episode, and takes an `EvaluationStep` or an
+            exception.
     """
     try:
         seed_global_generators(seed, EVALUATION, number)

@@ -13,7 +13,7 @@ from ga3c_tf.trained.intervals import mean_interval
 from ga3c_tf.trained.policies import RandomAgent, TrainedAgent
 
 PARALLEL = 10
-"""Number of environments stepped in parallel. It is fixed, so that a seed gives the same scores on every machine."""
+"""Number of environments stepped in parallel. Fixed, so that a seed gives the same scores on any machine."""
 CLOSE_SECONDS = 10.0
 """Seconds that the environments together may take to close after the last episode."""
 
@@ -38,7 +38,8 @@ def evaluate(
 ) -> Evaluation:
     """Play whole episodes in parallel environments and return their scores.
 
-    The number of episodes of each environment is fixed in advance, so that short episodes are not over-represented.
+    The number of episodes of each environment is fixed in advance, so that short episodes are not
+    over-represented.
 
     Args:
         agent: the agent that plays.
@@ -47,8 +48,8 @@ def evaluate(
         most_steps: number of agent steps after which an episode is ended.
 
     Raises:
-        UserError: a step or reset of an environment took longer than the run's `agent_timeout`, or a reward is not
-            finite.
+        UserError: a step or reset of an environment took longer than the run's `agent_timeout`, or a reward
+            is not finite.
         RuntimeError: an environment raised an error, or its process was killed.
     """
     count = min(episodes, PARALLEL)
@@ -65,7 +66,7 @@ def evaluate(
 
 
 def _close(environments: EvaluationProcesses) -> None:
-    """Close the environments. Whatever happens meanwhile, the scores are kept; an interruption ends the waiting."""
+    """Close the environments. Whatever happens, the scores are kept; an interruption ends the waiting."""
     try:
         killed = environments.close(CLOSE_SECONDS)
     except (KeyboardInterrupt, SystemExit):
@@ -73,8 +74,8 @@ def _close(environments: EvaluationProcesses) -> None:
         return
     if killed:
         warn(
-            f"after the last episode, {killed} of the environments did not end within {CLOSE_SECONDS:g} s and were "
-            "ended; the scores are complete"
+            f"after the last episode, {killed} of the environments did not end within {CLOSE_SECONDS:g} s "
+            "and were ended; the scores are complete"
         )
 
 
@@ -83,8 +84,8 @@ def _play_episodes(
 ) -> list[tuple[float, int, bool]]:
     """Play the episodes and return each one's score, length and whether it was terminated.
 
-    Of n environments, environment i plays the episodes i, i + n, i + 2n and so on. Taking the episodes that end first
-    would favor short ones. An environment that has played all of its episodes rests.
+    Of n environments, environment i plays the episodes i, i + n, i + 2n and so on. Taking the episodes that
+    end first would favor short ones. An environment that has played all of its episodes rests.
     """
     quota = [len(range(number, episodes, count)) for number in range(count)]
     played: list[list[tuple[float, int, bool]]] = [[] for _ in range(count)]
@@ -92,7 +93,8 @@ def _play_episodes(
     lengths = np.zeros(count, np.int64)
     begun = environments.play(dict.fromkeys(range(count)))
     states = np.stack([begun[number].state for number in range(count)])
-    begins = np.zeros(count, bool)  # the order after the end of an episode begins the next one, and is no step
+    # The order after the end of an episode begins the next one, and is no step.
+    begins = np.zeros(count, bool)
     while playing := [number for number in range(count) if len(played[number]) < quota[number]]:
         actions = agent.act(states)
         orders = {number: None if begins[number] else int(actions[number]) for number in playing}
@@ -119,7 +121,11 @@ def summary(agent: TrainedAgent | RandomAgent, evaluation: Evaluation, greedy: b
         counted(len(scores), "whole episode"),
         *(policy if agent.checkpoint else ["uniformly random actions"]),
         f"seed {seed}",
-        *([f"{evaluation.cut} of them ended after {counted(evaluation.most_steps, 'step')}"] if evaluation.cut else []),
+        *(
+            [f"{evaluation.cut} of them ended after {counted(evaluation.most_steps, 'step')}"]
+            if evaluation.cut
+            else []
+        ),
     ]
     if config.env_id.startswith("ALE/"):
         no_ops = f"at most {counted(config.noop_max, 'no-op')}" if config.noop_max else "no no-ops"

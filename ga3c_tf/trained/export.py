@@ -26,7 +26,7 @@ def default_file(run: Path, form: str) -> Path:
 
 
 def metadata_of(file: Path) -> Path:
-    """Return the JSON file that describes an exported network: the network's file name with .json appended."""
+    """Return the JSON file that describes an exported network: its file name with .json appended."""
     return file.with_name(file.name + ".json")
 
 
@@ -34,8 +34,8 @@ def check_export(file: Path, form: str) -> None:
     """Reject an export that cannot be written.
 
     Raises:
-        UserError: the format is unknown; the file has the wrong suffix, exists, could not be loaded or would not be in
-            a folder; or a package is missing.
+        UserError: the format is unknown; the file has the wrong suffix, exists, could not be loaded or would
+            not be in a folder; or a package is missing.
     """
     if form not in SUFFIXES:
         raise UserError(f"format is {form!r}; it must be one of {', '.join(SUFFIXES)}")
@@ -52,7 +52,8 @@ def check_export(file: Path, form: str) -> None:
             raise UserError(f"{path} exists; name another file to write to, or remove it")
     if form == "savedmodel" and any(character in str(file.absolute()) for character in "[\\"):
         raise UserError(
-            f"cannot write {file}: TensorFlow cannot load a SavedModel whose path has [ or \\; name another --output"
+            f"cannot write {file}: TensorFlow cannot load a SavedModel whose path has [ or \\; "
+            "name another --output"
         )
     if form == "onnx":
         check_packages("--format onnx", ["onnx", "tf2onnx"])
@@ -72,15 +73,17 @@ def check_packages(wanted_by: str, packages: Sequence[str]) -> None:
         raise UserError(f"{wanted_by} needs pip install '.[export]' in a clone")
 
 
-def export_agent(agent: TrainedAgent, file: Path, form: str, score: dict[str, Any] | None = None) -> dict[str, Any]:
+def export_agent(
+    agent: TrainedAgent, file: Path, form: str, score: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Write the network of an agent, and its metadata beside it; return the metadata.
 
     Args:
         agent: the agent to export.
         file: file to write, as `check_export` allows it.
         form: 'onnx', 'savedmodel' or 'keras'.
-        score: summary of an evaluation, from `evaluation.summary`; by default that of the agent's folder, if it has
-            one.
+        score: summary of an evaluation, from `evaluation.summary`; by default that of the agent's folder, if
+            it has one.
 
     Raises:
         UserError: as for `check_export`, or the network cannot be converted or written.

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 FEW = 10
-"""With fewer values a bootstrap interval is too narrow: for three values it is from the lowest to the highest."""
+"""With fewer values a bootstrap interval is too narrow: for three it is from the lowest to the highest."""
 BOOTSTRAP_ENTRIES = 1_000_000
 """Maximum number of values in the resamples held in memory at once."""
 
@@ -17,7 +17,8 @@ BOOTSTRAP_ENTRIES = 1_000_000
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
     """Return an interval of the mean: Student's t for fewer than `FEW` values, else the percentile bootstrap.
 
-    A single value has no interval: both ends are not-a-number. The same holds for values of which one is not-a-number.
+    A single value has no interval: both ends are not-a-number. The same holds for values of which one is
+    not-a-number.
     """
     if len(values) >= FEW:
         return bootstrap_interval(values, confidence)

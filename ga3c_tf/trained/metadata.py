@@ -58,7 +58,11 @@ def describe_agent(agent: TrainedAgent, score: dict[str, Any] | None = None) -> 
             "actions": _action_meanings(environment, int(actions.n)),
             "inputs": {"states": {"dtype": states.dtype.name, "shape": ["batch", *states.shape]}},
             "outputs": {
-                "policy": {"dtype": "float32", "shape": ["batch", int(actions.n)], "meaning": "action probabilities"},
+                "policy": {
+                    "dtype": "float32",
+                    "shape": ["batch", int(actions.n)],
+                    "meaning": "action probabilities",
+                },
                 "value": {"dtype": "float32", "shape": ["batch"], "meaning": _value_meaning(config)},
             },
             "preprocessing": {**_observations(config, environment), "scaling": _scaling(agent)},
@@ -105,13 +109,15 @@ def _observations(config: Config, environment: Any) -> dict[str, Any]:
         divided = f"divided by {max(1.0, float(observed.high.max())):g}, as float32"
         observation = ", ".join([divided, *_changes_of_shape(environment)])
     else:
-        divided = ", with bytes divided by their highest value" if not isinstance(observed, spaces.Box) else ""
+        divided = (
+            ", with bytes divided by their highest value" if not isinstance(observed, spaces.Box) else ""
+        )
         observation = f"flattened to a vector of float32, as gymnasium.spaces.flatten does{divided}"
     return {"observation": observation, "observation_space": str(observed)}
 
 
 def _changes(environment: Any) -> list[str]:
-    """Describe the changes to the environment's images: the position of the channels and the scale of gray levels."""
+    """Describe the changes to the environment's images: the position of channels and scale of gray levels."""
     observed = environment.env.observation_space
     states = environment.observation_space
     changes = _changes_of_shape(environment)
@@ -137,7 +143,9 @@ def _atari(config: Config) -> dict[str, Any]:
     pools = config.preprocessing == "standard" and config.frame_skip > 1
     return {
         "frame_skip": config.frame_skip,
-        "frame": f"{GRAY}; {'the maximum of the last two raw frames' if pools else 'the last raw frame'} of a step",
+        "frame": (
+            f"{GRAY}; {'the maximum of the last two raw frames' if pools else 'the last raw frame'} of a step"
+        ),
         **PREPROCESSING[config.preprocessing],
         "frame_stack": config.frame_stack,
         "stack_order": "last axis, newest frame last",

@@ -1,7 +1,8 @@
-"""Exports a trained network to a file for programs without this package: ONNX, TensorFlow's SavedModel, or Keras.
+"""Exports a trained network to a file for programs without this package: ONNX, TensorFlow's SavedModel, or
+Keras.
 
-In all three formats the input is `states` [B, *state_shape]. The outputs are `policy` float32 [B, A] and `value`
-float32 [B], the same as those of `Model.predict`.
+In all three formats the input is `states` [B, *state_shape]. The outputs are `policy` float32 [B, A] and
+`value` float32 [B], the same as those of `Model.predict`.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ def write_network(model: Model, min_policy: float, file: Path, form: str, metada
     Args:
         model: model whose network is written.
         min_policy: value of the setting `Config.min_policy`.
-        file: file to write, which must not exist yet; for 'savedmodel' a folder. An error may leave part of it.
+        file: file to write, which must not exist yet; for 'savedmodel' a folder. An error may leave part of
+            it.
         form: format, 'onnx', 'savedmodel' or 'keras'.
-        metadata: metadata to store in an ONNX file, with values other than strings as JSON; the other formats do not
-            store it.
+        metadata: metadata to store in an ONNX file, with values other than strings as JSON; the other formats
+            do not store it.
 
     Raises:
         UserError: the file cannot be written, or a user-defined network cannot be converted.
@@ -46,11 +48,14 @@ def write_network(model: Model, min_policy: float, file: Path, form: str, metada
     except tf.errors.ResourceExhaustedError as error:
         raise UserError(f"cannot write {file}: {one_line(error)}") from None
     except Exception as error:  # a converter may raise anything for layers that it does not know
-        raise UserError(f"network {model.network.name!r} cannot be exported as {form}: {one_line(error)}") from error
+        raise UserError(
+            f"network {model.network.name!r} cannot be exported as {form}: {one_line(error)}"
+        ) from error
 
 
 def _exported(network: keras.Model, spec: tf.TensorSpec, min_policy: float) -> keras.Model:
-    """Return the network with outputs 'policy' [B, A] and 'value' [B]; the policy holds probabilities, not logits.
+    """Return the network with outputs 'policy' [B, A] and 'value' [B]; the policy holds probabilities, not
+    logits.
 
     The probabilities are (softmax + m) / (1 + m * A), with m = `min_policy`.
     """
@@ -58,11 +63,13 @@ def _exported(network: keras.Model, spec: tf.TensorSpec, min_policy: float) -> k
     logits, value = network(states)
     scale = 1 / (1 + min_policy * logits.shape[-1])
     policy = keras.layers.Rescaling(scale, min_policy * scale, name="policy")(keras.layers.Softmax()(logits))
-    return keras.Model(states, {"policy": policy, "value": keras.layers.Identity(name="value")(value)}, name="agent")
+    return keras.Model(
+        states, {"policy": policy, "value": keras.layers.Identity(name="value")(value)}, name="agent"
+    )
 
 
 def _in_built_in_layers(network: keras.Model) -> keras.Model:
-    """Return the network with Keras layers in place of this package's own, which other programs do not have."""
+    """Return the network with Keras layers in place of this package's own, which other programs lack."""
     if any(isinstance(layer, Standardize) for layer in network.layers):
         return keras.models.clone_model(network, clone_function=_built_in)
     return network
@@ -94,9 +101,11 @@ def _write(exported: keras.Model, file: Path, form: str) -> None:
 
 
 def _finish_onnx(file: Path, metadata: dict[str, Any]) -> None:
-    """Add the metadata to an ONNX file, name the first axis of inputs and outputs 'batch', and check the file.
+    """Add the metadata to an ONNX file, name the first axis of inputs and outputs 'batch', and check the
+    file.
 
-    The check is needed because the converter keeps operations that it cannot convert, which are not valid ONNX.
+    The check is needed because the converter keeps operations that it cannot convert, which are not valid
+    ONNX.
     """
     import onnx
 

@@ -32,8 +32,8 @@ WINDOW = {
 }
 """Environment variables by which pygame and the emulator draw in a window, on Linux.
 
-Without the first, they would draw into memory where a display does not answer. Without the others, they would draw by
-OpenGL, whose software version crashes in a process that has loaded TensorFlow: both contain LLVM.
+Without the first, they would draw into memory where a display does not answer. Without the others, they would
+draw by OpenGL, whose software version crashes in a process that has loaded TensorFlow: both contain LLVM.
 """
 
 
@@ -101,7 +101,9 @@ def play_window(
         UserError: there is no display, the environment has no window, or none can be opened.
     """
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        raise UserError("--window needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; --video needs none")
+        raise UserError(
+            "--window needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; --video needs none"
+        )
     with (
         _variables(WINDOW if sys.platform == "linux" else {}),
         global_generators_seeded(seed, EVALUATION, 0),
@@ -143,7 +145,8 @@ def _picture(environment: gymnasium.Env) -> np.ndarray:
     of_a_picture = picture.size and (picture.ndim == 2 or (picture.ndim == 3 and picture.shape[2] in (3, 4)))
     if not of_a_picture or picture.dtype.kind not in "ui" or picture.min() < 0 or picture.max() > 255:
         raise UserError(
-            f"this environment draws {picture.dtype} of shape {picture.shape}; a picture is uint8 [height, width, 3]"
+            f"this environment draws {picture.dtype} of shape {picture.shape}; "
+            "a picture is uint8 [height, width, 3]"
         )
     return picture.astype(np.uint8, copy=False)
 

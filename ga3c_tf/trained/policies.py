@@ -18,7 +18,7 @@ from ga3c_tf.runs.folder import read_config
 from ga3c_tf.trained import weights
 
 ACTIONS = 1
-"""Key of the random stream of the actions. Without it, an environment of the same seed would have the same stream."""
+"""Key of the actions' random stream. Without it, an environment of the same seed would have the same one."""
 
 
 class TrainedAgent:
@@ -26,7 +26,8 @@ class TrainedAgent:
 
     Args:
         run: a run folder, or a folder of weights that `weights.save_weights` wrote.
-        checkpoint: 'best', 'latest' or the agent steps of a checkpoint; it must be 'best' for a folder of weights.
+        checkpoint: 'best', 'latest' or the agent steps of a checkpoint; it must be 'best' for a folder of
+            weights.
         greedy: whether to take the most probable action instead of sampling one.
         seed: seed of the sampled actions.
         device: TensorFlow device, as `configure_device` returns it.
@@ -55,15 +56,20 @@ class TrainedAgent:
         changes: Mapping[str, Any] = MappingProxyType({}),
     ):
         self.folder = Path(run)
-        self.config: Config = read_config(run, "playing", warn).replace(**changes, terminal_on_life_loss=False)
+        self.config: Config = read_config(run, "playing", warn).replace(
+            **changes, terminal_on_life_loss=False
+        )
         spec = describe_environment(self.config)
-        in_float32 = self.config.replace(dtype_policy="float32")  # the same scores and exports on every processor
+        # The same scores and exports on every processor.
+        in_float32 = self.config.replace(dtype_policy="float32")
         self.model = new_model(in_float32, spec, seed, device)
         self.agent_steps: int
         self.checkpoint: str
         if weights.file_of(self.folder):
             if checkpoint != "best":
-                raise UserError(f"{run} has weights, and no checkpoints to choose from; leave --checkpoint out")
+                raise UserError(
+                    f"{run} has weights, and no checkpoints to choose from; leave --checkpoint out"
+                )
             self.agent_steps = weights.load_weights(self.folder, self.model)
             self.checkpoint = "published"
         else:

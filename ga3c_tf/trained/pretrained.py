@@ -1,4 +1,4 @@
-"""The weights published with this package. Those that are not in the wheel are fetched when they are first used."""
+"""The weights published with this package. Those not in the wheel are fetched when first used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ga3c_tf.runs.folder import check_no_links
 from ga3c_tf.trained.weights import FILE, SCORE, file_of
 
 SOURCE = "GA3C_TF_WEIGHTS"
-"""Environment variable that says where weights are fetched from: a folder such as results/weights, or its URL."""
+"""Environment variable that says where weights come from: a folder such as results/weights, or its URL."""
 REGISTRY = "registry.txt"
 """File with a line for each file of weights: its path, such as pong/weights.npz, and its SHA-256."""
 SECONDS = 60
@@ -32,7 +32,8 @@ def published_names() -> list[str]:
 
 
 def published_card(name: str) -> Path:
-    """Return the installed folder of the published weights called `name`, which may lack the weights themselves.
+    """Return the installed folder of the published weights called `name`, which may lack the weights
+    themselves.
 
     Raises:
         UserError: no published weights have this name.
@@ -55,11 +56,13 @@ def published_folder(name: str) -> Path:
 
 
 def agent_folder(source: Path | str, fetch: bool = True) -> Path:
-    """Return the folder of an agent: `source` itself if it exists, otherwise that of the published weights `source`.
+    """Return the folder of an agent: `source` itself if it exists, otherwise that of the published weights
+    `source`.
 
     Args:
         source: a run folder, a folder of weights, or the name of published weights.
-        fetch: whether published weights that are not here are fetched; otherwise the folder may only have their card.
+        fetch: whether published weights that are not here are fetched; otherwise the folder may only have
+            their card.
 
     Raises:
         UserError: there is no such folder, and no published weights have this name.
@@ -71,7 +74,9 @@ def agent_folder(source: Path | str, fetch: bool = True) -> Path:
         if str(source) in names:
             return published_folder(str(source)) if fetch else published_card(str(source))
         if close := did_you_mean(str(source), names):
-            raise UserError(f"{source} is not a run folder, and no published weights have this name{close}") from None
+            raise UserError(
+                f"{source} is not a run folder, and no published weights have this name{close}"
+            ) from None
         raise UserError(
             f"{source} is not a run folder: there is no such folder; published weights are {', '.join(names)}"
         ) from None
@@ -81,11 +86,12 @@ def agent_folder(source: Path | str, fetch: bool = True) -> Path:
 
 
 def weights_called(name: str) -> Path:
-    """Return the folder of weights: `name` itself if it is one, otherwise that of the published weights `name`.
+    """Return the folder of weights: `name` itself if it is one, otherwise that of the published weights
+    `name`.
 
     Raises:
-        UserError: there are no such weights, they cannot be fetched, `name` is a run folder, or the folder contains a
-            link.
+        UserError: there are no such weights, they cannot be fetched, `name` is a run folder, or the folder
+            contains a link.
     """
     if os.path.isdir(Path(name) / "checkpoints"):
         raise UserError(
@@ -105,20 +111,23 @@ def _cached(card: Path) -> Path:
     """
     digest = _digest(card.name)
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = Path(home, "ga3c-tf", digest[:16], card.name)  # versions of the package may have different weights
+    # Versions of the package may have different weights.
+    folder = Path(home, "ga3c-tf", digest[:16], card.name)
     if folder.is_dir():
         return folder
     content = _fetched(card.name, digest)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as place:  # so that a folder in the cache is complete
+        # So that a folder in the cache is complete.
+        with tempfile.TemporaryDirectory(dir=folder.parent) as place:
             new = shutil.copytree(card, Path(place) / card.name)
             (new / FILE).write_bytes(content)
             new.rename(folder)
     except OSError as error:
         if not folder.is_dir():  # otherwise another process has put it there
             raise UserError(
-                f"cannot write to {folder.parent}: {error.strerror or error}; set XDG_CACHE_HOME to another folder"
+                f"cannot write to {folder.parent}: {error.strerror or error}; "
+                "set XDG_CACHE_HOME to another folder"
             ) from None
     return folder
 
@@ -136,7 +145,9 @@ def registry_of(weights: Path) -> str:
         weights: folder with one folder for each set of weights.
     """
     files = sorted(weights.glob(f"*/{FILE}"))
-    return "".join(f"{file.relative_to(weights)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n" for file in files)
+    return "".join(
+        f"{file.relative_to(weights)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n" for file in files
+    )
 
 
 def _fetched(name: str, digest: str) -> bytes:
@@ -144,7 +155,9 @@ def _fetched(name: str, digest: str) -> bytes:
     source = os.environ.get(SOURCE, "").rstrip("/")
     wanted = "the folder results/weights of a clone, or its URL"
     if not source:
-        raise UserError(f"the weights {name!r} are not in this installation; to fetch them, set {SOURCE} to {wanted}")
+        raise UserError(
+            f"the weights {name!r} are not in this installation; to fetch them, set {SOURCE} to {wanted}"
+        )
     file = f"{source}/{name}/{FILE}"
     try:
         if "://" in source:
@@ -156,5 +169,7 @@ def _fetched(name: str, digest: str) -> bytes:
         reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or error
         raise UserError(f"cannot read {file}: {reason}; {SOURCE} has to be {wanted}") from None
     if hashlib.sha256(content).hexdigest() != digest:
-        raise UserError(f"{file} has other weights than this version of ga3c-tf; use results/weights of this version")
+        raise UserError(
+            f"{file} has other weights than this version of ga3c-tf; use results/weights of this version"
+        )
     return content

@@ -53,7 +53,8 @@ class VideoFile:
         """
         if self._shape not in (None, picture.shape):
             raise UserError(
-                f"the pictures of a video have one size, and this environment draws {self._shape} and {picture.shape}"
+                f"the pictures of a video have one size, and this environment draws {self._shape} and "
+                f"{picture.shape}"
             )
         self._shape = picture.shape
         try:

@@ -1,7 +1,7 @@
 """Published weights: a folder with the settings of the run, its float32 weights, its score and a model card.
 
-The weights are in a NumPy archive or, for the Hugging Face Hub, in a safetensors file; neither can contain code.
-Optimizer slots are left out, so such a folder is for playing and scoring, not for resuming.
+The weights are in a NumPy archive or, for the Hugging Face Hub, in a safetensors file; neither can contain
+code. Optimizer slots are left out, so such a folder is for playing and scoring, not for resuming.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def keep_origin(folder: Path, run: Path) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Check that weights can be written to a folder: it is new, empty, or has weights that were written before.
+    """Check that weights can be written to a folder: it is new, empty, or has weights that were written
+    before.
 
     Raises:
         UserError: the folder has other content, is a link, or cannot be read or written.
@@ -114,7 +115,8 @@ def save_weights(folder: Path, content: bytes, config_json: str, score: dict, na
     try:
         folder.mkdir(parents=True, exist_ok=True)
         contents = {name: content, "config.json": config_json.encode(), SCORE: score_json.encode()}
-        with contextlib.ExitStack() as stack:  # at its end, when all are written, they replace the existing files
+        # At its end, when all are written, they replace the existing files.
+        with contextlib.ExitStack() as stack:
             for file_name, whole in contents.items():
                 stream = stack.enter_context(atomic_write(folder / file_name, "wb"))
                 stream.write(whole)
@@ -147,7 +149,8 @@ def load_weights(folder: Path, model: Model) -> int:
     """Load the weights of a folder into a model; return the agent steps that they were trained for.
 
     Raises:
-        UserError: the files are damaged or unreadable, belong to another network, or need a package that is missing.
+        UserError: the files are damaged or unreadable, belong to another network, or need a package that is
+            missing.
     """
     file = file_of(folder) or folder / FILE
     read = _safetensors().load_file if file.name == SAFETENSORS else _numpy_arrays
@@ -166,7 +169,9 @@ def load_weights(folder: Path, model: Model) -> int:
     expected = [array.shape for array in model.network.get_weights()]
     if shapes != expected:
         pairs = itertools.zip_longest(shapes, expected, fillvalue="missing")
-        number, (stored, current) = next((number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1])
+        number, (stored, current) = next(
+            (number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1]
+        )
         raise UserError(
             f"{file} is of another network: the shape of its array {number} is {stored}, and here {current}"
         )
@@ -205,7 +210,7 @@ def _archive_of(model: Model) -> bytes:
 
 
 def _safetensors_of(model: Model) -> bytes:
-    """Return the weights as a safetensors file, each named by its number and layer, such as '0.conv11.kernel'."""
+    """Return the weights as a safetensors file, each named by number and layer, such as '0.conv11.kernel'."""
     arrays = {
         f"{number}.{variable.path.replace('/', '.')}": np.ascontiguousarray(variable.numpy(), np.float32)
         for number, variable in enumerate(model.network.weights)

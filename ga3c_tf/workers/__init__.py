@@ -1,1 +1,1 @@
-"""Agents and their processes, predictor and trainer threads, and the supervision and adjustment of these workers."""
+"""Agents and their processes, predictor and trainer threads, and the supervision and adjustment of all."""

@@ -1,4 +1,4 @@
-"""Dynamic adjustment of N_A, N_P and N_T during a run: changes that make training faster are kept (section 4.3)."""
+"""Dynamic adjustment of N_A, N_P and N_T in a run: changes that speed up training are kept (section 4.3)."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from ga3c_tf.workers.adjustment_rules import Decision, Reading, Search, Window, 
 from ga3c_tf.workers.thread import Worker, WorkerErrors
 
 WINDOWS = 10
-"""Number of windows that a period is divided into: enough to estimate a standard error and to leave some out."""
+"""Number of windows a period is divided into: enough to estimate a standard error and to leave some out."""
 
 
 class DynamicAdjustment(Worker):
     """The thread of dynamic adjustment: applies each proposed setting, measures it and logs the decision.
 
-    A rejected setting runs until the next proposal, which is made at once. That proposal is the accepted setting, or
-    the accepted setting with another change.
+    A rejected setting runs until the next proposal, which is made at once. That proposal is the accepted
+    setting, or the accepted setting with another change.
 
     Args:
-        search: rule that proposes and judges settings. Only this thread uses it, but other threads may read `accepted`.
-        apply: changes the numbers of workers to those of a setting. It is called in this thread, for the first setting
-            and for each one that differs from the setting before it. It should return soon, because the thread cannot
-            end before.
-        samples: returns the number of samples trained on so far (`Stats.trained_samples`), which never decreases.
-        log: called in this thread with a row of `ADJUSTMENT_COLUMNS` after each period. `time_s` is the time of `clock`
-            at the end of the period. `rate` and `noise` are the samples per second (or the unit of `samples`) and their
-            standard error within this period. `accepted` is 1 if the row's setting is the accepted one from now on,
-            else 0. `why` is the reason, in one line.
+        search: rule that proposes and judges settings. Only this thread uses it, but other threads may read
+            `accepted`.
+        apply: changes the numbers of workers to those of a setting. It is called in this thread, for the
+            first setting and for each one that differs from the setting before it. It should return soon,
+            because the thread cannot end before.
+        samples: returns the number of samples trained on so far (`Stats.trained_samples`), which never
+            decreases.
+        log: called in this thread with a row of `ADJUSTMENT_COLUMNS` after each period. `time_s` is the time
+            of `clock` at the end of the period. `rate` and `noise` are the samples per second (or the unit of
+            `samples`) and their standard error within this period. `accepted` is 1 if the row's setting is
+            the accepted one from now on, else 0. `why` is the reason, in one line.
         errors: is told of the error that ends this thread.
         clock: returns seconds; measures the windows and gives `time_s` of the rows.
         period: seconds for which a setting runs. The paper uses 60, the authors' code 20.
-        warm_up: share of the period, from 0 to below 1, that is not measured after a change, since new agents have to
-            start first.
+        warm_up: share of the period, from 0 to below 1, that is not measured after a change, since new agents
+            have to start first.
 
     Raises:
         ValueError: the period or the warm-up is out of range.
@@ -54,7 +56,9 @@ class DynamicAdjustment(Worker):
     ):
         super().__init__("adjustment", errors)
         if not (period > 0 and 0 <= warm_up < 1):
-            raise ValueError(f"a period of {period} s with {warm_up} of it as warm-up leaves nothing to measure")
+            raise ValueError(
+                f"a period of {period} s with {warm_up} of it as warm-up leaves nothing to measure"
+            )
         self.search = search
         self._apply = apply
         self._samples = samples
@@ -82,7 +86,7 @@ class DynamicAdjustment(Worker):
                 self._log(self._row(setting, read(windows), self.search.observe(windows)))
 
     def _measure(self, left_out: float) -> list[Window]:
-        """Return the windows of one period after its first `left_out` seconds; no windows if the thread is stopped."""
+        """Return the windows of one period after its first `left_out` seconds; none if the thread stops."""
         self._stopping.wait(left_out)
         windows = []
         count = self._samples()

@@ -1,8 +1,9 @@
-"""Rules of dynamic adjustment (section 4.3): each proposes numbers of workers and judges them by the measured speed.
+"""Rules of dynamic adjustment (section 4.3): each proposes numbers of workers and judges them by the measured
+speed.
 
-The objective is the number of trained samples per second. Updates per second (TPS) are equivalent only if all updates
-have the same number of samples. Where a minimum training batch merges segments, fewer and larger updates can train on
-more samples.
+The objective is the number of trained samples per second. Updates per second (TPS) are equivalent only if all
+updates have the same number of samples. Where a minimum training batch merges segments, fewer and larger
+updates can train on more samples.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import numpy as np
 # The simulations in tests/workers/test_adjustment.py show the effect of these numbers.
 CUT = 0.2  # share of the windows left out at each end, because a checkpoint disturbs one or two windows
 DRIFT = 0.015  # standard deviation between periods of one setting, as a share of the rate (Pong, 2 cores)
-NOISES = 1.5  # number of standard errors of the difference that a gain must exceed in the first period of a trial
+# Number of standard errors of the difference that a gain must exceed in the first period of a trial.
+NOISES = 1.5
 CONFIRMED = 1.0  # number of standard errors that the gain must exceed in the second period of a trial
 CLEAR = 2.0  # a gain larger than this many times the required gain needs no second period
 FRESH_PERIODS = 4  # periods of trials before the accepted setting is measured again
@@ -48,7 +50,7 @@ class Reading(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Decision on the setting just measured: whether it is now the accepted one, and the reason in one line."""
+    """Decision on the setting just measured: whether it is now the accepted one, and the reason in a line."""
 
     accepted: bool
     why: str
@@ -68,7 +70,8 @@ def read(windows: Sequence[Window]) -> Reading:
     """Return the trimmed mean of the windows' rates and its standard error (Tukey, McLaughlin 1963).
 
     Args:
-        windows: at least one window, all of about equal length. With a single one the standard error is not-a-number.
+        windows: at least one window, all of about equal length. With a single one the standard error is
+            not-a-number.
     """
     rates = np.sort([window.samples / window.seconds for window in windows])
     cut = int(CUT * len(rates))
@@ -88,7 +91,8 @@ def noise_between(one: Reading, other: Reading) -> float:
 
 
 class Search(ABC):
-    """Base class of the rules: proposes a setting for each period, and accepts or rejects it once it was measured.
+    """Base class of the rules: proposes a setting for each period, and accepts or rejects it once it was
+    measured.
 
     Args:
         start: first setting; it is the accepted one until another setting is accepted.
@@ -104,7 +108,9 @@ class Search(ABC):
 
     def __init__(self, start: WorkerCounts, limits: WorkerCounts, random: np.random.Generator):
         if not all(1 <= number <= limit for number, limit in zip(start, limits, strict=True)):
-            raise ValueError(f"the start {tuple(start)} is not between (1, 1, 1) and the limits {tuple(limits)}")
+            raise ValueError(
+                f"the start {tuple(start)} is not between (1, 1, 1) and the limits {tuple(limits)}"
+            )
         self.accepted = start
         self._limits = limits
         self._random = random
@@ -118,19 +124,23 @@ class Search(ABC):
         """Judge the setting proposed last, given the measured windows of its period."""
 
     def _within(self, numbers: Sequence[int]) -> WorkerCounts:
-        return WorkerCounts(*(min(max(1, number), limit) for number, limit in zip(numbers, self._limits, strict=True)))
+        return WorkerCounts(
+            *(min(max(1, number), limit) for number, limit in zip(numbers, self._limits, strict=True))
+        )
 
 
 class PaperSearch(Search):
-    """The paper's rule: change one of the three numbers by +-1 each period, and keep the change if the rate rises.
+    """The paper's rule: change one of the three numbers by +-1 each period, and keep the change if the rate
+    rises.
 
-    This implementation adds a test of whether the rate has risen. A trial is compared with a measurement of the
-    accepted setting, which is repeated after `FRESH_PERIODS`. The gain must exceed the noise of both measurements.
-    A small gain may be luck, so a second period has to confirm it. Later trials are then compared with the second
-    period, not with the lucky first one.
+    This implementation adds a test of whether the rate has risen. A trial is compared with a measurement of
+    the accepted setting, which is repeated after `FRESH_PERIODS`. The gain must exceed the noise of both
+    measurements. A small gain may be luck, so a second period has to confirm it. Later trials are then
+    compared with the second period, not with the lucky first one.
 
-    Each of the six neighbors is tried once, in random order. When all have failed, the accepted setting is only
-    measured for `REST_PERIODS`. Then all are tried again, because a later phase of the game may need another setting.
+    Each of the six neighbors is tried once, in random order. When all have failed, the accepted setting is
+    only measured for `REST_PERIODS`. Then all are tried again, because a later phase of the game may need
+    another setting.
     """
 
     def __init__(self, start: WorkerCounts, limits: WorkerCounts, random: np.random.Generator):
@@ -228,12 +238,13 @@ class PaperSearch(Search):
 
 
 class FastSearch(PaperSearch):
-    """The paper's rule with larger steps: moves begin with doubling and halving, and shrink to +-1 as they fail.
+    """The paper's rule with larger steps: moves begin with doubling and halving, and shrink to +-1 as they
+    fail.
 
-    Each direction of each number has its own step. An accepted move is repeated at once with twice the step, its
-    reverse gets half the step, and the other moves begin again with doubling and halving. A failed move is tried again
-    with half the step, after all the others. After a rest all steps are 1, unless the rate of the accepted setting has
-    clearly changed since the steps were last enlarged.
+    Each direction of each number has its own step. An accepted move is repeated at once with twice the step,
+    its reverse gets half the step, and the other moves begin again with doubling and halving. A failed move
+    is tried again with half the step, after all the others. After a rest all steps are 1, unless the rate of
+    the accepted setting has clearly changed since the steps were last enlarged.
     """
 
     def __init__(self, start: WorkerCounts, limits: WorkerCounts, random: np.random.Generator):
@@ -272,13 +283,13 @@ class FastSearch(PaperSearch):
 class NvlabsSearch(Search):
     """The authors' rule with its peculiarities, for comparison (ThreadDynamicAdjustment.py of NVlabs/GA3C).
 
-    All three numbers change at once, each by a random -1, 0 or 1. A setting is kept if its count is not smaller than
-    that of the setting tried before it, even if that one was rejected. After a bad period nearly any setting is
-    therefore kept. The count is the number of updates in a whole period, not a rate, so `DynamicAdjustment` needs
-    `Stats.updates` as `samples`, and no warm-up.
+    All three numbers change at once, each by a random -1, 0 or 1. A setting is kept if its count is not
+    smaller than that of the setting tried before it, even if that one was rejected. After a bad period nearly
+    any setting is therefore kept. The count is the number of updates in a whole period, not a rate, so
+    `DynamicAdjustment` needs `Stats.updates` as `samples`, and no warm-up.
 
-    Two properties are not reproduced: the authors' first count covers 10 s although a period has 20 s, and their
-    numbers have no upper limits.
+    Two properties are not reproduced: the authors' first count covers 10 s although a period has 20 s, and
+    their numbers have no upper limits.
     """
 
     def __init__(self, start: WorkerCounts, limits: WorkerCounts, random: np.random.Generator):

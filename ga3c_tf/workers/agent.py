@@ -1,4 +1,4 @@
-"""The agent: steps its environment, requests predictions and sends segments to training. Never imports TensorFlow."""
+"""The agent: steps its environment, requests predictions, sends segments to training. Without TensorFlow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ga3c_tf.experience.queues import Writable
 from ga3c_tf.experience.segment import Segment
 
 SMALLEST_PROBABILITY = 1e-30
-"""Lower bound of probabilities in logarithms: rounding can leave a probability of 0 for an action that was sampled."""
+"""Lower bound of probabilities in logarithms: rounding can leave a probability of 0 for a sampled action."""
 
 
 def sample_action(policy: np.ndarray, rng: np.random.Generator) -> int:
@@ -28,9 +28,9 @@ def sample_action(policy: np.ndarray, rng: np.random.Generator) -> int:
 class TrainingAgent:
     """One agent with its own environment, episode and random numbers.
 
-    `run` is a generator, so that one process can drive several agents, and the system `serial` all of them. It yields
-    the index of a state that needs a prediction, or None if the agent needs a free segment slot. Nothing is sent into
-    the generator: the agent reads policy, value and version from the shared memory.
+    `run` is a generator, so that one process can drive several agents, and the system `serial` all of them.
+    It yields the index of a state that needs a prediction, or None if the agent needs a free segment slot.
+    Nothing is sent into the generator: the agent reads policy, value and version from the shared memory.
 
     Args:
         number: number of this agent in the run; also its row in `memory`.
@@ -38,8 +38,8 @@ class TrainingAgent:
         memory: buffers shared with the server.
         training_queue: receives the slot of each finished segment.
         episode_queue: receives (agent, length, raw score) at the end of each whole game.
-        free_slots: segment slots of this agent that are not in training. A slot is appended again once its segment has
-            been copied into a batch.
+        free_slots: segment slots of this agent that are not in training. A slot is appended again once its
+            segment has been copied into a batch.
         seed: seed of the environment and of the sampled actions.
     """
 
@@ -72,12 +72,14 @@ class TrainingAgent:
         seed: int | None = int(self._rng.integers(2**31))
         try:
             while True:
-                while not self._free_slots:  # those of an earlier agent with this number may all still be in training
+                # Those of an earlier agent with this number may all still be in training.
+                while not self._free_slots:
                     yield None
                 state, _ = self._environment.reset(seed=seed)
                 seed = None
                 yield from play(self._new_segment(state))
-                if not getattr(self._environment, "game_continues", False):  # a lost life may end a rollout only
+                # A lost life may end a rollout only.
+                if not getattr(self._environment, "game_continues", False):
                     self._episode_queue.put((self._number, self._length, self._score))
                     self._score = 0.0
                     self._length = 0
@@ -110,8 +112,8 @@ class TrainingAgent:
     def _play_episode_as_nvlabs(self, segment: Segment) -> Generator[int | None, None, None]:
         """Play one episode as the authors' code does (ProcessAgent.py).
 
-        A segment is cut one step late, and the last step of an episode is dropped. The bootstrap of a segment is the
-        value of the state in which the action after the segment was chosen.
+        A segment is cut one step late, and the last step of an episode is dropped. The bootstrap of a segment
+        is the value of the state in which the action after the segment was chosen.
         """
         while True:
             # 1. Request policy and value of the newest state, and act.
@@ -128,7 +130,7 @@ class TrainingAgent:
             segment.append(step, state)
 
     def _act(self) -> tuple[Step, np.ndarray, bool, bool]:
-        """Take one step with the newest policy; return the step, the next state, `terminated` and `truncated`."""
+        """Take one step with the newest policy; return step, next state, `terminated` and `truncated`."""
         memory = self._memory
         number = self._number
         policy = memory.policy[number]
@@ -153,7 +155,7 @@ class TrainingAgent:
         return step, state, bool(terminated), bool(truncated)
 
     def _end(self, terminated: bool = False, truncated: bool = False, bootstraps: bool = True) -> SegmentEnd:
-        """Return how a segment ends: with the bootstrap value of the newest prediction, or 0 without `bootstraps`."""
+        """Return how a segment ends: with the newest prediction's value, or 0 without `bootstraps`."""
         memory = self._memory
         number = self._number
         return SegmentEnd(
@@ -176,7 +178,8 @@ class TrainingAgent:
         return self._new_segment(self._memory.states[segment.slot, segment.length])
 
     def _send(self, segment: Segment, end: SegmentEnd) -> Generator[None, None, None]:
-        """Send a segment to training once there is a free slot for the next one; discard a segment without steps.
+        """Send a segment to training once there is a free slot for the next one; discard a segment without
+        steps.
 
         The number of slots thus limits how many segments of an agent wait for training.
         """

@@ -26,7 +26,7 @@ from ga3c_tf.workers.agent import TrainingAgent
 
 @dataclass(frozen=True)
 class AgentQueues:
-    """Queues that agents write to (see the picture in docs/architecture.md), and the pipe for an error's traceback."""
+    """Queues that agents write to (pictured in docs/architecture.md), and a pipe for an error's traceback."""
 
     prediction: Writable
     training: Writable
@@ -38,7 +38,12 @@ class AgentRunner:
     """Drives the agents of one process, according to the records on its pipe (`queues.ReplyPipes`)."""
 
     def __init__(
-        self, number: int, config: Config, memory: RolloutBuffers, queues: AgentQueues, kind: type[TrainingAgent]
+        self,
+        number: int,
+        config: Config,
+        memory: RolloutBuffers,
+        queues: AgentQueues,
+        kind: type[TrainingAgent],
     ):
         self._number = number
         self._kind = kind
@@ -57,7 +62,7 @@ class AgentRunner:
                 self._queues.prediction.put(requests)
 
     def handle(self, records: list[int]) -> list[int]:
-        """Resume the agents that these records concern; return the indices of the states that need a prediction."""
+        """Resume the agents of these records; return the indices of the states that need a prediction."""
         busy_since = self._memory.busy_since
         requests = []
         for record in records:
@@ -130,7 +135,8 @@ def run_agents(
     An error ends the process with exit code 1, after its traceback was sent through the error pipe.
     """
     with errors_told(queues.errors):
-        schedule_as(config.scheduling)  # the forkserver may come from an earlier training with another scheduling
+        # The forkserver may come from an earlier training with another scheduling.
+        schedule_as(config.scheduling)
         AgentRunner(number, config, memory, queues, kind).run(answers)
 
 

@@ -15,8 +15,8 @@ from ga3c_tf.workers.thread import WorkerErrors
 class BatchQueue:
     """Gives batches to all trainers, and owns the order, the number and the end of their updates.
 
-    Trainers take turns to gather a batch, so that a batch stays whole even if a trainer is removed meanwhile. They
-    train simultaneously, as far as `permits` allows. Nobody trains while the queue is `paused`.
+    Trainers take turns to gather a batch, so that a batch stays whole even if a trainer is removed meanwhile.
+    They train simultaneously, as far as `permits` allows. Nobody trains while the queue is `paused`.
 
     Args:
         config: settings of the run; those for the size of the queue are used.
@@ -66,8 +66,8 @@ class BatchQueue:
     def close(self) -> None:
         """End all trainers. They finish the updates that they have begun.
 
-        Of the other batches only those older than a batch already trained on are still trained on, so that no batch is
-        left out between two that are.
+        Of the other batches only those older than a batch already trained on are still trained on, so that no
+        batch is left out between two that are.
         """
         self._closed = True
         self._segments.messages.stop()
@@ -125,7 +125,7 @@ class BatchQueue:
         return None
 
     def _begin(self, number: int) -> bool:
-        """Wait until an update on the batch of this number may begin; return False if it may not, after the end."""
+        """Wait until an update on the batch of this number may begin; False if it may not, after the end."""
         with self._changed:
             self._changed.wait_for(lambda: not self._pauses and self._running < self.permits)
             if self._closed and number > self._begun:

@@ -1,4 +1,4 @@
-"""Splitting of a training batch: the whole batch once, or shuffled minibatches in several epochs, as in PPO."""
+"""Splitting of a training batch: all of it once, or shuffled minibatches in several epochs, as in PPO."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class Minibatches:
         self._random = np.random.default_rng(stream)
 
     def of(self, batch: Batch) -> Iterator[Batch]:
-        """Yield the minibatches of a batch: in each epoch its steps are shuffled and split into nearly equal parts.
+        """Yield the minibatches of a batch: in each epoch its steps are shuffled and split into nearly equal
+        parts.
 
         The number of parts is the batch size divided by `minibatch_size`, rounded, but at least 1; it is 1 if
         `minibatch_size` is 0. Without minibatches the batch itself is yielded once.

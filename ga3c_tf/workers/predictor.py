@@ -11,7 +11,9 @@ from ga3c_tf.workers.thread import Worker, WorkerErrors
 class Predictor(Worker):
     """One of N_P predictor threads (section 4.1)."""
 
-    def __init__(self, requests: RequestQueue, inference: Inference, replies: ReplyPipes, errors: WorkerErrors):
+    def __init__(
+        self, requests: RequestQueue, inference: Inference, replies: ReplyPipes, errors: WorkerErrors
+    ):
         super().__init__("predictor", errors)
         self._requests = requests
         self._inference = inference

@@ -9,7 +9,8 @@ STALL_SECONDS = 30.0
 
 
 class StallDetector:
-    """Watches counters that should rise. As in `Watchdog`, a call counts at most one second, so pauses do not count.
+    """Watches counters that should rise. As in `Watchdog`, a call counts at most one second, so pauses do not
+    count.
 
     Args:
         clock: returns seconds, like `time.monotonic`.
@@ -18,7 +19,7 @@ class StallDetector:
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock
         self._looked = clock()
-        # By stage: the count, the seconds since it last rose, and how many of these had passed at the last report.
+        # By stage: the count, the seconds since it last rose, and how many had passed at the last report.
         self._seen: dict[str, tuple[int, float, float]] = {}
 
     def stalled(self, counters: dict[str, int]) -> dict[str, float]:

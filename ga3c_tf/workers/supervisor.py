@@ -1,4 +1,4 @@
-"""Supervision of agent processes: they are started from one forkserver, watched, and ended within a deadline."""
+"""Supervision of agent processes: started from one forkserver, watched, and ended within a deadline."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ POLL_SECONDS = 0.05
 DIVERGED = 3
 """Exit code of a process that trains by itself and has skipped too many updates."""
 FORKSERVER_DIED = 255
-"""Exit code that multiprocessing reports for each process whose forkserver has died, all at the same moment."""
+"""Exit code that multiprocessing reports for each process whose forkserver died, all at the same moment."""
 
 
 class AgentError(RuntimeError):
-    """An agent process could not be started or ended unexpectedly; the message has its traceback if it left one."""
+    """An agent process could not be started or ended unexpectedly; the message has its traceback, if any."""
 
 
 class AlsoLostWithForkserver(AgentError):
@@ -39,10 +39,10 @@ class AgentSupervisor:
     Each process receives the reading end of a pipe, and ends when the server closes the other end or dies.
 
     Args:
-        modules: modules that the forkserver loads once for all processes. Loading them must not start TensorFlow,
-            because a fork would lose its threads.
-        objects: settings that may refer to objects which only this program knows and the processes use: functions
-            passed as Python objects, and an environment that this program has registered.
+        modules: modules that the forkserver loads once for all processes. Loading them must not start
+            TensorFlow, because a fork would lose its threads.
+        objects: settings that may refer to objects which only this program knows and the processes use:
+            functions passed as Python objects, and an environment that this program has registered.
         training: whether the processes train by themselves, so that their exit code may be DIVERGED.
 
     Attributes:
@@ -82,7 +82,7 @@ class AgentSupervisor:
         self._lost_together.discard(number)
 
     def sentinels(self) -> dict[int, int]:
-        """Return the number of each process by its sentinel, which `multiprocessing.connection.wait` can wait for."""
+        """Return each process's number by its sentinel, which `multiprocessing.connection.wait` awaits."""
         return {process.sentinel: number for number, process in list(self._processes.items())}
 
     def error_of(self, number: int) -> Exception:
@@ -90,7 +90,8 @@ class AgentSupervisor:
 
         Returns:
             Diverged: the process trained by itself, its exit code is DIVERGED, and it left a message.
-            AlsoLostWithForkserver: the process was lost with the forkserver, and an earlier AgentError has said so.
+            AlsoLostWithForkserver: the process was lost with the forkserver, and an earlier AgentError has
+                said so.
             AgentError: the process ended in any other way.
         """
         process = self._processes.pop(number)
@@ -108,21 +109,23 @@ class AgentSupervisor:
             return Diverged(text)
         if process.exitcode == FORKSERVER_DIED:
             text = (
-                f"agent process {number} ended by itself with exit code {FORKSERVER_DIED}, or was lost with the "
-                "forkserver that it was started from"
+                f"agent process {number} ended by itself with exit code {FORKSERVER_DIED}, or was lost with "
+                "the forkserver that it was started from"
             )
             if number in self._lost_together:
                 return AlsoLostWithForkserver(text)
             self._lost_together = self._lost_now()
             return AgentError(text)
-        return AgentError(f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip())
+        return AgentError(
+            f"agent process {number} ended by itself, exit code {process.exitcode}\n{text}".rstrip()
+        )
 
     def join(self, meanwhile: Callable[[], None], seconds: float = STOP_SECONDS) -> int:
         """Wait for processes whose pipes are closed; kill those that still run after some seconds in all.
 
         Args:
-            meanwhile: called repeatedly. It must read what the processes write: a process that waits for room in a full
-                pipe does not notice that its own pipe is closed.
+            meanwhile: called repeatedly. It must read what the processes write: a process that waits for room
+                in a full pipe does not notice that its own pipe is closed.
             seconds: seconds that all processes together may take.
 
         Returns:
@@ -156,7 +159,7 @@ class AgentSupervisor:
         return [process.pid for process in list(self._processes.values())]
 
     def _lost_now(self) -> set[int]:
-        """Return the processes that have ended by now; if the forkserver has died, these are all that it started."""
+        """Return the processes ended by now; if the forkserver has died, these are all that it started."""
         time.sleep(POLL_SECONDS)
         sentinels = self.sentinels()
         return {sentinels[sentinel] for sentinel in connection.wait(list(sentinels), 0)}  # type: ignore[index]
@@ -169,8 +172,8 @@ class AgentSupervisor:
 class Watchdog:
     """Detects processes whose step, reset or start takes too long.
 
-    A pause of the whole run, such as a stopped process group or a sleeping machine, is not a process's fault. A call of
-    `hung` therefore counts at most one second.
+    A pause of the whole run, such as a stopped process group or a sleeping machine, is not a process's fault.
+    A call of `hung` therefore counts at most one second.
 
     Args:
         patience: returns the seconds that a step, reset or start of a process may take.
@@ -187,7 +190,8 @@ class Watchdog:
         """Return the processes that hang.
 
         Args:
-            busy_since: by process, the time at which its current step, reset or start began; 0 while it waits.
+            busy_since: by process, the time at which its current step, reset or start began; 0 while it
+                waits.
         """
         now = self._clock()
         passed = min(now - self._looked, 1.0)

@@ -34,7 +34,8 @@ class WorkerErrors:
 
 
 class Worker(threading.Thread):
-    """Base class of predictor, trainer and dynamic adjustment: runs `work` and reports the exception that it raises.
+    """Base class of predictor, trainer and dynamic adjustment: runs `work` and reports the exception that it
+    raises.
 
     Args:
         name: thread name, as profilers and tracebacks show it.

@@ -61,7 +61,7 @@ def _record(batch: Batch, result: UpdateResult) -> UpdateRecord:
 def _skipped(batch: Batch, result: UpdateResult) -> Diverged:
     """Return the error that ends a run in which too many updates are skipped."""
     return Diverged(
-        f"skipped update {result.version + 1}: policy loss {result.policy_loss}, value loss {result.value_loss}, "
-        f"{len(batch.states)} states, returns {batch.returns.min()} to {batch.returns.max()}; a lower --learning-rate "
-        "or --grad-clip-norm may help"
+        f"skipped update {result.version + 1}: policy loss {result.policy_loss}, value loss "
+        f"{result.value_loss}, {len(batch.states)} states, returns {batch.returns.min()} to "
+        f"{batch.returns.max()}; a lower --learning-rate or --grad-clip-norm may help"
     )

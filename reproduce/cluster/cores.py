@@ -12,18 +12,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 FOLDER = Path("/tmp") / f"ga3c_tf-cores-{os.getuid()}"
-"""Folder with a file for each core of this machine. A process that holds the file's lock has the core; the kernel
-releases the lock when the process ends."""
+"""Folder with a file for each core of this machine. A process that holds the file's lock has the core; the
+kernel releases the lock when the process ends."""
 WAIT_SECONDS = 10.0
 POLL_SECONDS = 0.5
 
 
 @contextlib.contextmanager
 def pinned(count: int, say: Callable[[str], None]) -> Iterator[None]:
-    """Pin this thread, and what it starts, to `count` cores that no other caller on this machine has reserved.
+    """Pin this thread, and what it starts, to `count` cores that no other caller on this machine has
+    reserved.
 
-    If too few cores become free within `WAIT_SECONDS`, or if the folder of the locks is another user's, the thread
-    keeps all cores that it had.
+    If too few cores become free within `WAIT_SECONDS`, or if the folder of the locks is another user's, the
+    thread keeps all cores that it had.
 
     Args:
         count: number of cores.

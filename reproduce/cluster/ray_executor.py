@@ -35,11 +35,13 @@ class RayExecutor:
     """Executes each run as a task of a Ray cluster, and keeps its files in a storage that all nodes see.
 
     Args:
-        address: address of the cluster, host:port or 'auto', or `LOCAL` for a cluster on this machine that ends with
-            the command.
+        address: address of the cluster, host:port or 'auto', or `LOCAL` for a cluster on this machine that
+            ends with the command.
         storage: path or URL of the storage; None for the results folder.
-        cpus: cores for each run; None for one core per `AGENTS_PER_CPU` agents of the run that has most of them.
-        gpus: GPUs for each run, or the share of one; None for one GPU if the run can use it and the cluster has any.
+        cpus: cores for each run; None for one core per `AGENTS_PER_CPU` agents of the run that has most of
+            them.
+        gpus: GPUs for each run, or the share of one; None for one GPU if the run can use it and the cluster
+            has any.
         detach: whether a signal ends only this command, and the runs go on.
         say: called with one line of progress at a time.
 
@@ -57,7 +59,9 @@ class RayExecutor:
         say: Callable[[str], None],
     ):
         if detach and address == LOCAL:
-            raise UserError("--detach needs a cluster that outlives the command: begin one with ray start --head")
+            raise UserError(
+                "--detach needs a cluster that outlives the command: begin one with ray start --head"
+            )
         self._address = address
         self._storage = storage
         self._cpus = cpus
@@ -69,7 +73,8 @@ class RayExecutor:
         """Execute the runs as described for `Executor.execute`.
 
         Raises:
-            UserError: the cluster does not exist or is too small, or not all of its nodes can use the storage.
+            UserError: the cluster does not exist or is too small, or not all of its nodes can use the
+                storage.
         """
         url = _absolute(self._storage or str(runs.parent))
         try:
@@ -86,7 +91,9 @@ class RayExecutor:
             return [RecordedRun.of(spec, runs) for spec in specs]
         with self._cluster():
             jobs = [
-                job for job in jobs_for(sorted(specs, key=order), self._cpus, self._gpus, _nodes()) if job.spec in left
+                job
+                for job in jobs_for(sorted(specs, key=order), self._cpus, self._gpus, _nodes())
+                if job.spec in left
             ]
             marker = _marker(storage, url)
             if storage.is_folder(folder):
@@ -97,7 +104,9 @@ class RayExecutor:
                     if (runs / spec.id).exists() and not storage.names(f"runs/{spec.id}"):
                         mirror.push()
                 try:
-                    self._lead([job for job in jobs if force or not _ended(storage, job.spec)], url, marker, force)
+                    self._lead(
+                        [job for job in jobs if force or not _ended(storage, job.spec)], url, marker, force
+                    )
                 except BaseException:
                     if not self._detach:
                         _collect(mirrors, self._say)
@@ -109,7 +118,8 @@ class RayExecutor:
     def _cluster(self) -> Iterator[None]:
         """Connect to the cluster for the duration of the block."""
         options = {"num_cpus": usable_cores(), "include_dashboard": False} if self._address == LOCAL else {}
-        ray._private.worker.print_to_stdstream = lambda *given, **named: None  # else a dead node's log is printed
+        # Else a dead node's log is printed.
+        ray._private.worker.print_to_stdstream = lambda *given, **named: None
         connect(self._address, **options)
         try:
             yield
@@ -117,7 +127,7 @@ class RayExecutor:
             ray.shutdown()
 
     def _lead(self, jobs: list[Job], url: str, marker: bytes, force: bool) -> None:
-        """Have the scheduler execute the runs, and follow them; at a signal, stop them unless `detach` was given."""
+        """Have the scheduler execute the runs, and follow them; at a signal, stop them unless `detach`."""
         scheduler = scheduler_of(url)
         command = uuid.uuid4().hex
         try:
@@ -131,7 +141,9 @@ class RayExecutor:
                 _answer(scheduler.stop.remote(command))
             raise
         except RayActorError:
-            raise UserError("what led the runs has ended, with the head node; the same command again resumes") from None
+            raise UserError(
+                "what led the runs has ended, with the head node; the same command again resumes"
+            ) from None
 
     def _follow(self, scheduler: ray.actor.ActorHandle, command: str, names: list[str]) -> None:
         """Report the progress of the runs until none is waiting or running."""
@@ -163,7 +175,7 @@ def _collect(mirrors: Sequence[Mirror], say: Callable[[str], None]) -> None:
 
 
 def _answer(reference: ray.ObjectRef) -> Any:
-    """Return the result of an actor's method. Unlike `ray.get`, this lets a signal handler's SystemExit through."""
+    """Return the result of an actor's method. Unlike `ray.get`, signal handlers' SystemExit gets through."""
     return reference.future().result()
 
 
@@ -187,11 +199,13 @@ def jobs_for(
         nodes: resources of each node of the cluster, 'CPU' and 'GPU'.
 
     Raises:
-        UserError: no node has enough cores or GPUs, or `gpus` is neither a share of one GPU nor a whole number.
+        UserError: no node has enough cores or GPUs, or `gpus` is neither a share of one GPU nor a whole
+            number.
     """
     wanted = [_gpus(spec, gpus, nodes) for spec in specs]
     most = [
-        max((int(node.get("CPU", 0)) for node in nodes if node.get("GPU", 0) >= need), default=0) for need in wanted
+        max((int(node.get("CPU", 0)) for node in nodes if node.get("GPU", 0) >= need), default=0)
+        for need in wanted
     ]
     agents = max((spec.config.most_agents for spec in specs), default=0)
     cores = cpus or max(1, min([agents // AGENTS_PER_CPU, *most]))
@@ -201,7 +215,8 @@ def jobs_for(
             largest = max(nodes, key=lambda node: (node.get("GPU", 0) if job.gpus else 0, node.get("CPU", 0)))
             raise UserError(
                 f"{job.spec.id} asks for {cores} CPUs and {job.gpus:g} GPUs of one node; the largest has "
-                f"{largest.get('CPU', 0):g} CPUs and {largest.get('GPU', 0):g} GPUs (--cpus-per-run, --gpus-per-run)"
+                f"{largest.get('CPU', 0):g} CPUs and {largest.get('GPU', 0):g} GPUs (--cpus-per-run, "
+                "--gpus-per-run)"
             )
     return jobs
 
@@ -214,9 +229,13 @@ def _gpus(spec: RunSpec, given: float | None, nodes: Sequence[Mapping[str, float
     """
     if given is None:
         config = spec.config
-        return float(config.system != "a3c" and config.device != "cpu" and any(node.get("GPU") for node in nodes))
+        return float(
+            config.system != "a3c" and config.device != "cpu" and any(node.get("GPU") for node in nodes)
+        )
     if given > 1 and given % 1:
-        raise UserError(f"--gpus-per-run is {given:g}; it must be a share of one GPU, or a whole number of them")
+        raise UserError(
+            f"--gpus-per-run is {given:g}; it must be a share of one GPU, or a whole number of them"
+        )
     return given
 
 
@@ -248,4 +267,6 @@ def _ended(storage: Storage, spec: RunSpec) -> bool:
         result = json.loads(content)
         return has_ended({"status": result["status"], "ended": result["ended"]})
     except (ValueError, KeyError, TypeError):
-        raise UserError(f"{file} in the storage is damaged; remove runs/{spec.id} there to run it again") from None
+        raise UserError(
+            f"{file} in the storage is damaged; remove runs/{spec.id} there to run it again"
+        ) from None

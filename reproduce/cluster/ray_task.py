@@ -1,4 +1,4 @@
-"""One try of a run, as a task on a node of a cluster: it runs in a scratch folder, which is stored regularly."""
+"""One try of a run, as a task on a cluster node: it runs in a scratch folder, which is stored regularly."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def attempt(
         KeyboardInterrupt: the try was cancelled; its progress is stored.
         OSError: the storage or the scratch folder cannot be written.
     """
-    # ray.cancel interrupts as Ctrl-C does, and a Ray that was started in the background of a shell ignores that signal
+    # ray.cancel interrupts as Ctrl-C does, and a Ray started in the background of a shell ignores that
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if Storage(url).read(MARKER) != marker:
         raise NotShared(
@@ -172,7 +172,9 @@ def _scratch() -> Iterator[Path]:
             if lock(stream):  # else the task may still run
                 shutil.rmtree(folder, ignore_errors=True)
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True)))
+        folder = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True))
+        )
         lock(stack.enter_context((folder / "lock").open("w")), wait=True)
         yield folder
 

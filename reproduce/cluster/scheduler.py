@@ -1,4 +1,4 @@
-"""Schedules the runs of a storage on a Ray cluster: an actor on the head node, for all commands with this storage."""
+"""Schedules the runs of a storage on a Ray cluster: an actor on the head node, for all its commands."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ class Scheduler:
         self._asked = time.monotonic()
         self._watch: asyncio.Task | None = None
 
-    async def add(self, jobs: Sequence[Job], force: bool, marker: bytes, command: str, detached: bool) -> None:
+    async def add(
+        self, jobs: Sequence[Job], force: bool, marker: bytes, command: str, detached: bool
+    ) -> None:
         """Begin runs; those that are already waiting or running go on unchanged.
 
         Args:
@@ -100,14 +102,14 @@ class Scheduler:
                 self._tasks[job.spec.id] = asyncio.create_task(self._lead(job, force))
 
     async def news(self, since: int, command: str) -> News:
-        """Return the lines after the first `since` and the states of all runs; note that `command` is still alive."""
+        """Return the lines after the first `since` and all runs' states; note that `command` is alive."""
         self._asked = time.monotonic()
         if command in self._heard:  # else it was silent for too long, and its runs have been stopped
             self._heard[command] = max(self._heard[command], self._asked)
         return News(self._lines[since:], self._states, self._fault)
 
     async def stop(self, command: str) -> None:
-        """Stop the runs that no other command wants: they save a checkpoint and end. Return when they have ended."""
+        """Stop the runs that no other command wants: they save a checkpoint and end. Return afterwards."""
         self._heard.pop(command, None)
         unwanted = []
         for name, commands in self._wanted_by.items():
@@ -202,16 +204,20 @@ class Scheduler:
             self._tries.pop(name, None)
 
     async def _watch_commands(self) -> None:
-        """Stop the runs of silent commands; end this actor when it has no runs and no command asks for news."""
+        """Stop the runs of silent commands; end this actor if it has no runs and no command asks for news."""
         while self._tasks or time.monotonic() < self._asked + LINGER_SECONDS:
             await asyncio.sleep(1)
-            for command in [command for command, at in self._heard.items() if at < time.monotonic() - SILENT_SECONDS]:
+            for command in [
+                command for command, at in self._heard.items() if at < time.monotonic() - SILENT_SECONDS
+            ]:
                 await self.stop(command)
         ray.kill(ray.get_runtime_context().current_actor)
 
 
 @ray.remote
-def _attempt(job: Job, url: str, marker: bytes, scheduler: ray.actor.ActorHandle, fresh: bool) -> tuple[str, str]:
+def _attempt(
+    job: Job, url: str, marker: bytes, scheduler: ray.actor.ActorHandle, fresh: bool
+) -> tuple[str, str]:
     name = job.spec.id
     scheduler.started.remote(name)
     return ray_task.attempt(
@@ -245,6 +251,6 @@ def scheduler_of(url: str) -> ray.actor.ActorHandle:
 
 
 def _in_words(error: Exception) -> str:
-    """Return an error's type and the first sentence of its text; of an error from a task, those of its cause."""
+    """Return an error's type and first sentence of its text; of an error from a task, those of its cause."""
     cause = error.cause if isinstance(error, RayTaskError) else error
     return f"{type(cause).__name__}: {(str(cause).splitlines() or [''])[0].partition('. ')[0]}"

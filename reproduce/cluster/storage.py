@@ -52,11 +52,12 @@ class Storage:
             return None
 
     def write(self, files: Iterable[tuple[str, bytes]]) -> None:
-        """Write files in the given order; a reader sees each file either as it was before or completely written.
+        """Write files in the given order; a reader sees each file either as it was before or completely
+        written.
 
-        If the file system has transactions, no file is visible before all are written. In a local folder, each file is
-        written under another name and renamed: fsspec's transaction for local files copies from /tmp, which is not
-        atomic.
+        If the file system has transactions, no file is visible before all are written. In a local folder,
+        each file is written under another name and renamed: fsspec's transaction for local files copies from
+        /tmp, which is not atomic.
         """
         if self._is_local:
             for name, content in files:
@@ -109,12 +110,12 @@ class Mirror:
         self._stored: dict[str, Stamp] = {}
 
     def take(self) -> None:
-        """Claim the run for this object. An earlier try on a node that was wrongly thought dead then stores nothing."""
+        """Claim the run for this object. An earlier try on a node wrongly thought dead stores nothing."""
         self._token = uuid.uuid4().hex.encode()
         self._storage.write([(self._holder, self._token)])
 
     def pull(self) -> None:
-        """Replace the files on this machine by the stored ones, if any; run.json is last, since it marks the end."""
+        """Replace the files on this machine by those stored, if any; run.json last, as it marks the end."""
         names = sorted([*self._storage.names(self._run), *self._storage.names(self._log)], key=_place)
         if any(name != self._log for name in names):
             shutil.rmtree(self._folder / self._run, ignore_errors=True)
@@ -131,8 +132,9 @@ class Mirror:
     def push(self) -> None:
         """Store the files that have changed since the last call, and remove those that are gone.
 
-        The run may go on meanwhile, and can be resumed from the storage at any time. Checkpoints are read before the
-        curves and written after them: a resumed run drops rows beyond its checkpoint, but cannot restore missing rows.
+        The run may go on meanwhile, and can be resumed from the storage at any time. Checkpoints are read
+        before the curves and written after them: a resumed run drops rows beyond its checkpoint, but cannot
+        restore missing rows.
 
         Raises:
             OSError: the storage cannot be written; the next call tries again.
@@ -169,7 +171,7 @@ class Mirror:
         return folder.rename(folder.with_name(f"{folder.name}.kept-{time.time_ns()}"))
 
     def checkpoints(self) -> dict[int, Path]:
-        """Return the folders of the complete checkpoints on this machine by their agent steps, in ascending order."""
+        """Return the folders of complete checkpoints on this machine by agent steps, in ascending order."""
         return checkpoint_folders(self._folder / self._run)
 
     def _other_files(self) -> Iterator[str]:
@@ -182,7 +184,8 @@ class Mirror:
                 yield self._name(path)
 
     def _changed(self, names: list[str], stamps: dict[str, Stamp]) -> list[tuple[str, bytes]]:
-        """Return names and contents of files if one of them has changed; [] if none has, or if one has vanished.
+        """Return names and contents of files if one of them has changed; [] if none has, or if one has
+        vanished.
 
         Args:
             names: names of files that belong together.
@@ -209,12 +212,12 @@ class Mirror:
 
 
 def _place(name: str) -> tuple[int, str]:
-    """Return the sort key for copying: meta.json before config.json, which is checked against it, and run.json last."""
+    """Return a sort key for copying: meta.json before config.json, checked against it, and run.json last."""
     return {"meta.json": 0, RUN_FILE: 2}.get(PurePosixPath(name).name, 1), name
 
 
 def _is_copied(path: Path) -> bool:
-    """Return whether a file is copied: not locks, which are for one machine, nor files that are still being written."""
+    """Return whether a file is copied: not locks, which are for a machine, nor files still being written."""
     return path.name != "lock" and path.suffix != ".new"
 
 

@@ -12,7 +12,8 @@ from matplotlib import pyplot as plt
 
 from ga3c_tf.errors import UserError
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # palette of Okabe and Ito
+# Palette of Okabe and Ito.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
 class Look(NamedTuple):
@@ -23,7 +24,11 @@ class Look(NamedTuple):
     line: str
 
 
-LOOKS = {"a3c": Look(COLORS[4], "s", "--"), "a2c": Look(COLORS[2], "^", "-."), "ga3c": Look(COLORS[0], "o", "-")}
+LOOKS = {
+    "a3c": Look(COLORS[4], "s", "--"),
+    "a2c": Look(COLORS[2], "^", "-."),
+    "ga3c": Look(COLORS[0], "o", "-"),
+}
 """The look of each training system, in the order in which marks stand side by side."""
 NO_SYSTEM = "#7F7F7F"  # color of scores without training: the random policy and humans
 COLUMN = 3.3  # inches: the width of a column of the paper
@@ -59,7 +64,9 @@ def canvas(rows: int, columns: int, height: float, **options):
     plt.rcdefaults()
     for name, value in STYLE.items():
         matplotlib.rcParams[name] = value
-    return plt.subplots(rows, columns, figsize=(COLUMN, height), layout="constrained", squeeze=False, **options)
+    return plt.subplots(
+        rows, columns, figsize=(COLUMN, height), layout="constrained", squeeze=False, **options
+    )
 
 
 def save(figure, stem: Path) -> None:

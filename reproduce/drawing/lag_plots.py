@@ -14,15 +14,16 @@ SHOWN = (0.0, 1.5)
 """Lowest and highest share of the gain that is shown; shares outside this range are drawn at its edge."""
 MARKERS = ("o", "s", "^", "D", "v", "P")
 OFFSET = 0.09
-"""Distance between the marks at one lag, so that their bars do not overlap; 1 is the distance between two lags."""
+"""Distance between marks at one lag, so their bars do not overlap; 1 is the distance between two lags."""
 
 
 def lag_picture(rates: dict[str, dict[str, list[RecordedRun]]], random: float | None, stem: Path) -> None:
-    """Draw learning curves against time and agent steps, a row for each learning rate, and the measured lag below.
+    """Draw learning curves against time and agent steps, a row for each learning rate, and the measured lag
+    below.
 
-    The lag of a setting is drawn as its distribution over the windows of metrics.csv: a box from the first to the third
-    quartile of the windows' means, with whiskers from the 5th to the 95th percentile and a bar at the median. A diamond
-    marks the median of the windows' 95th percentiles.
+    The lag of a setting is drawn as its distribution over the windows of metrics.csv: a box from the first to
+    the third quartile of the windows' means, with whiskers from the 5th to the 95th percentile and a bar at
+    the median. A diamond marks the median of the windows' 95th percentiles.
 
     Args:
         rates: runs by learning rate in words, and by setting.
@@ -41,7 +42,7 @@ def lag_picture(rates: dict[str, dict[str, list[RecordedRun]]], random: float | 
     boxes = figure.add_subplot(axes[-1, 0].get_gridspec()[-1, :])
     for axis in axes[-1]:
         axis.remove()
-    # The last row shows the lag of each setting, over all rates together. The first tenth of each run is left out.
+    # The last row shows the lag of each setting, over all rates together. A run's first tenth is left out.
     settings = next(iter(rates.values()))
     runs_of = {name: [run for curves in rates.values() for run in curves.get(name, [])] for name in settings}
     for place, (name, runs) in enumerate(runs_of.items()):
@@ -54,14 +55,18 @@ def lag_picture(rates: dict[str, dict[str, list[RecordedRun]]], random: float | 
             color = color_of(name, place, settings)
             low, first, middle, third, high = np.percentile(means, [5, 25, 50, 75, 95])
             boxes.plot([low, high], [place, place], color=color, linewidth=0.8)
-            boxes.plot([first, third], [place, place], color=color, linewidth=5, solid_capstyle="butt", alpha=0.6)
+            boxes.plot(
+                [first, third], [place, place], color=color, linewidth=5, solid_capstyle="butt", alpha=0.6
+            )
             boxes.plot(middle, place, "|", color="black", markersize=6)
             boxes.plot(np.median(tails), place, "D", color=color, markersize=3)
     boxes.set_yticks(range(len(settings)), list(settings))
     boxes.set_ylim(len(settings) - 0.5, -0.5)
     boxes.set_xscale("symlog", linthresh=1.0)
     boxes.margins(x=0.05)
-    boxes.set_xlabel("policy lag (updates): spread of windows' means,\n$\\diamond$ median of their 95th percentiles")
+    boxes.set_xlabel(
+        "policy lag (updates): spread of windows' means,\n$\\diamond$ median of their 95th percentiles"
+    )
     boxes.xaxis.set_major_formatter("{x:g}")
     legend_above(figure, handles(axes[:-1].flat), 3)
     save(figure, stem)
@@ -79,7 +84,9 @@ def scores_by_lag(lines: dict[str, dict[str, list[float]]], random: float | None
     settings = list(next(iter(lines.values())))
     for number, (name, by_setting) in enumerate(lines.items()):
         color = COLORS[number % len(COLORS)]
-        measured = [(place, by_setting[setting]) for place, setting in enumerate(settings) if by_setting[setting]]
+        measured = [
+            (place, by_setting[setting]) for place, setting in enumerate(settings) if by_setting[setting]
+        ]
         places = [place + OFFSET * (number - len(lines) / 2) for place, _ in measured]
         axis.plot(places, [np.mean(seeds) for _, seeds in measured], MARKERS[number], color=color, label=name)
         for place, (_, seeds) in zip(places, measured, strict=True):
@@ -94,15 +101,17 @@ def scores_by_lag(lines: dict[str, dict[str, list[float]]], random: float | None
     save(figure, stem)
 
 
-def boundaries(points: dict[str, dict[tuple[int, float], list[tuple[int, float]]]], limit: float, stem: Path) -> None:
+def boundaries(
+    points: dict[str, dict[tuple[int, float], list[tuple[int, float]]]], limit: float, stem: Path
+) -> None:
     """Draw the share of the gain against learning rate times lag, a row for each optimizer.
 
-    The first column has the lag in updates, the second one in states. Lines join the means over the seeds. If the lines
-    of all batch sizes and learning rates coincide in a column, that kind of lag decides.
+    The first column has the lag in updates, the second one in states. Lines join the means over the seeds. If
+    the lines of all batch sizes and learning rates coincide in a column, that kind of lag decides.
 
     Args:
-        points: lag in updates and share of the gain of each run, by optimizer and by batch size (states) and learning
-            rate.
+        points: lag in updates and share of the gain of each run, by optimizer and by batch size (states) and
+            learning rate.
         limit: share of the gain below which learning counts as stopped.
         stem: path of the picture files, without the suffix.
     """
@@ -115,7 +124,9 @@ def boundaries(points: dict[str, dict[tuple[int, float], list[tuple[int, float]]
             style = {"color": COLORS[number], "markersize": 2.5, "label": f"batch {batch}, rate {rate:g}"}
             for axis, states in zip(row, (1, batch), strict=True):
                 axis.plot(rate * lags * states, np.clip(shares, *SHOWN), MARKERS[number], alpha=0.5, **style)
-                axis.plot(rate * distinct * states, np.clip(means, *SHOWN), color=COLORS[number], linewidth=0.8)
+                axis.plot(
+                    rate * distinct * states, np.clip(means, *SHOWN), color=COLORS[number], linewidth=0.8
+                )
         row[0].set_ylabel(f"{optimizer}\nshare of the gain")
         for axis in row:
             axis.axhline(limit, color="black", linewidth=0.5)

@@ -38,13 +38,15 @@ SHARES: Lines = {
 
 
 def plot_runs(runs: list[Path], file: Path) -> None:
-    """Draw score (against time and agent steps), PPS, TPS, policy lag, queues and divergence of `runs` into `file`.
+    """Draw score (against time and agent steps), PPS, TPS, policy lag, queues and divergence of `runs` into
+    `file`.
 
-    If a run was adjusted dynamically, another row of panels shows its numbers of workers, including those only tried,
-    and the rate of each period.
+    If a run was adjusted dynamically, another row of panels shows its numbers of workers, including those
+    only tried, and the rate of each period.
 
     Raises:
-        UserError: a folder is not a run folder or has no rows in metrics.csv yet, or `file` cannot be written.
+        UserError: a folder is not a run folder or has no rows in metrics.csv yet, or `file` cannot be
+            written.
     """
     if not file.suffix:
         raise UserError(f"{file} has no suffix: name a .png, .svg or .pdf")
@@ -69,7 +71,8 @@ def _plot(runs: list[Path], file: Path, adjusted: bool) -> None:
         if names:
             legend = axes[0, 0].legend([*names.values()], [""] * len(names), frameon=False, fontsize="small")
             for text, name in zip(legend.get_texts(), names, strict=True):
-                text.set(text=name, parse_math=False)  # set later: a label that begins with _ would be left out
+                # Set later: a label that begins with _ would be left out.
+                text.set(text=name, parse_math=False)
         else:
             figure.suptitle(f"{read_config(runs[0]).env_id}, {runs[0].name}", parse_math=False)
         _save(figure, file)
@@ -151,14 +154,18 @@ def _draw(axes, queue, run: Path, color: str) -> bool:
 def _draw_adjustment(workers, rates, metrics, periods, color: str) -> None:
     """Draw the workers at each row of metrics.csv, and the rate of each period."""
     for name, style in (("agents", "-"), ("predictors", "--"), ("trainers", ":")):
-        workers.step(metrics["time_s"] / 60, metrics[name], color=color, linestyle=style, linewidth=1, label=name)
+        workers.step(
+            metrics["time_s"] / 60, metrics[name], color=color, linestyle=style, linewidth=1, label=name
+        )
     accepted = periods["accepted"] == 1
     for chosen, fill, label in ((accepted, color, "accepted"), (~accepted, "none", "rejected")):
         if not chosen.any():
             continue
         minutes = periods["time_s"][chosen] / 60
         rate = periods["rate"][chosen]
-        rates.plot(minutes, rate, "o", color=color, markerfacecolor=fill, markersize=4, label=f"{label} setting")
+        rates.plot(
+            minutes, rate, "o", color=color, markerfacecolor=fill, markersize=4, label=f"{label} setting"
+        )
 
 
 def _label_adjustment(workers, rates) -> None:
@@ -178,12 +185,14 @@ def _adjustment(run: Path) -> dict[str, np.ndarray]:
 
 
 def _line(axis, x: np.ndarray, y: np.ndarray, **style) -> None:
-    """Draw y against x. More than `MOST_POINTS` points are replaced by the means of groups of neighboring points."""
+    """Draw y against x. More than `MOST_POINTS` points are replaced by the means of groups of neighbors."""
     if not len(x):
         return
     width = -(-len(x) // MOST_POINTS)
     starts = np.arange(0, len(x), width)
-    axis.plot(*(np.add.reduceat(values, starts) / np.diff(np.append(starts, len(x))) for values in (x, y)), **style)
+    axis.plot(
+        *(np.add.reduceat(values, starts) / np.diff(np.append(starts, len(x))) for values in (x, y)), **style
+    )
 
 
 def _rolling_mean(values: np.ndarray, width: int) -> np.ndarray:

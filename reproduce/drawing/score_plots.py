@@ -42,13 +42,15 @@ FAR_APART = 10
 """The time axis is logarithmic if the ends of the curves differ by more than this factor."""
 
 
-def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], list[float]]], stem: Path) -> None:
+def score_panels(
+    panels: Sequence[tuple[str, dict, list[float], list[float], list[float]]], stem: Path
+) -> None:
     """Draw a small panel for each game, with the paper's scores and ours.
 
     Args:
-        panels: for each game its name, the paper's score by method (None if it has none), our scores of the random
-            policy, our score of each seed, and the scores that the interval is computed from: those of the seeds, or
-            of the episodes of a single seed.
+        panels: for each game its name, the paper's score by method (None if it has none), our scores of the
+            random policy, our score of each seed, and the scores that the interval is computed from: those of
+            the seeds, or of the episodes of a single seed.
         stem: path of the picture files, without the suffix.
     """
     figure, axes = canvas(3, 3, 3.9)
@@ -66,7 +68,14 @@ def score_panels(panels: Sequence[tuple[str, dict, list[float], list[float], lis
                 low, high = mean_interval(sample)
                 shown.append(low)
                 axis.vlines(5, low, high, color=color, linewidth=2, alpha=0.5)
-            axis.plot([5] * len(scores), scores, "_", color=color, markersize=6, label="GA3C, ours (seeds; bar: 95 %)")
+            axis.plot(
+                [5] * len(scores),
+                scores,
+                "_",
+                color=color,
+                markersize=6,
+                label="GA3C, ours (seeds; bar: 95 %)",
+            )
         axis.set_title(name)
         if min(shown, default=0.0) > 0:
             axis.set_yscale("log")
@@ -99,8 +108,8 @@ def score_curves(
         groups: curves of the runs, by title of a row of panels and by label of a line.
         stem: path of the picture files, without the suffix.
         random: score of the random policy by title, if it is known.
-        reach: score that the axis must include, by title, so that it does not magnify the noise of runs that learned
-            nothing.
+        reach: score that the axis must include, by title, so that it does not magnify the noise of runs that
+            learned nothing.
         goals: score at which the runs end, by title, where there is one.
         time_label: label of the axis of time, which says what the time counts from.
     """
@@ -151,7 +160,9 @@ def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
                 start = max(curve[column][0] for curve in drawn)
                 end = min(curve[column][-1] for curve in drawn)
                 end = max(start, end)
-                grid = np.union1d(np.linspace(start, end, GRID), np.geomspace(max(start, 1e-3), max(end, 1e-3), GRID))
+                grid = np.union1d(
+                    np.linspace(start, end, GRID), np.geomspace(max(start, 1e-3), max(end, 1e-3), GRID)
+                )
                 scores = np.array([np.interp(grid, curve[column], curve["rolling_score"]) for curve in drawn])
                 axis.fill_between(
                     grid / unit, scores.min(axis=0), scores.max(axis=0), color=color, alpha=0.2, linewidth=0
@@ -162,7 +173,11 @@ def draw_curves(time, steps, curves: dict[str, list[Columns]]) -> None:
 def draw_runs(time, steps, curves: dict[str, list[Columns]]) -> None:
     """Draw a line for each run, with the arguments of `draw_curves`."""
     for number, (label, seeds) in enumerate(curves.items()):
-        line = {"color": color_of(label, number, curves), "linestyle": _style_of(label, number), "linewidth": 0.9}
+        line = {
+            "color": color_of(label, number, curves),
+            "linestyle": _style_of(label, number),
+            "linewidth": 0.9,
+        }
         for curve in map(_settled, seeds):
             if len(curve["time_s"]) > 1:
                 time.plot(curve["time_s"] / 60, curve["rolling_score"], label=label, **line)
@@ -177,7 +192,8 @@ def _style_of(label: str, number: int) -> str:
 def color_of(label: str, number: int, labels: Iterable[str]) -> str:
     """Return the color of a line.
 
-    A line that is the only one of its system has the color of the system. All others have colors that no such line has.
+    A line that is the only one of its system has the color of the system. All others have colors that no such
+    line has.
 
     Args:
         label: label of the line, which begins with its system if it has one, followed by a comma or nothing.
@@ -192,6 +208,6 @@ def color_of(label: str, number: int, labels: Iterable[str]) -> str:
 
 
 def _settled(curve: Columns) -> Columns:
-    """Return the part of a curve whose rolling score is the mean of ten or more episodes, or all of it if none is."""
+    """Return the part of a curve whose rolling score is over ten or more episodes, or all if none is."""
     enough = curve["episodes"] >= 10
     return {name: values[enough] for name, values in curve.items()} if enough.any() else curve

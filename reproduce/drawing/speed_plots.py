@@ -22,12 +22,14 @@ from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import SYSTEMS
 
 
-def speed_points(groups: Sequence[tuple[str, dict[str, list[float]], list[float], float | None]], stem: Path) -> None:
+def speed_points(
+    groups: Sequence[tuple[str, dict[str, list[float]], list[float], float | None]], stem: Path
+) -> None:
     """Draw the mean PPS and the range of the seeds on a log axis, and the speed-ups in a panel above.
 
     Args:
-        groups: for each network its name, the PPS of each seed by system, our speed-ups GA3C / A3C of the seeds, and
-            the paper's speed-up or None.
+        groups: for each network its name, the PPS of each seed by system, our speed-ups GA3C / A3C of the
+            seeds, and the paper's speed-up or None.
         stem: path of the picture files, without the suffix.
     """
     figure, [[ratio], [axis]] = canvas(2, 1, 3.0, sharex=True, height_ratios=(2, 3))
@@ -38,7 +40,8 @@ def speed_points(groups: Sequence[tuple[str, dict[str, list[float]], list[float]
                 x = place + (number - 1) * width
                 mean = np.mean(speeds[system])
                 most = max(speeds[system])
-                axis.vlines(x, min(speeds[system]), most, color="black", linewidth=0.8, zorder=3)  # above the mark
+                # Above the mark.
+                axis.vlines(x, min(speeds[system]), most, color="black", linewidth=0.8, zorder=3)
                 axis.plot(x, mean, look.marker, color=look.color, label=SYSTEMS[system])
                 label = short_number(float(f"{mean:.2g}"))
                 aside: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 5, "rotation": 90}
@@ -65,7 +68,9 @@ def speed_points(groups: Sequence[tuple[str, dict[str, list[float]], list[float]
     for panel in (ratio, axis):
         labelled = handles([panel])
         if labelled:
-            panel.legend(labelled.values(), labelled.keys(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+            panel.legend(
+                labelled.values(), labelled.keys(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3
+            )
     save(figure, stem)
 
 
@@ -75,7 +80,9 @@ def _marked(axis, place: int, values: list[float], marker: str, label: str, **st
     axis.vlines(place, min(values), max(values), color=LOOKS["ga3c"].color)
     axis.plot(place, mean, marker, color=LOOKS["ga3c"].color, label=label, **style)
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.2}  # hides the line at 1 behind the text
-    axis.annotate(f"{mean:.2g}\u00d7", (place, mean), (5, 1), textcoords="offset points", fontsize=6, bbox=box)
+    axis.annotate(
+        f"{mean:.2g}\u00d7", (place, mean), (5, 1), textcoords="offset points", fontsize=6, bbox=box
+    )
 
 
 def _name_networks(axis, names: list[str]) -> None:
@@ -87,7 +94,8 @@ def utilization_lines(networks: list[str], shares: dict[str, list[list[float]]],
 
     Args:
         networks: names of the networks, in order.
-        shares: for each line, such as 'CPU utilization', and each network, the share of each seed, from 0 to 1.
+        shares: for each line, such as 'CPU utilization', and each network, the share of each seed, from 0 to
+            1.
         stem: path of the picture files, without the suffix.
     """
     figure, [[axis]] = canvas(1, 1, 1.9)
@@ -108,7 +116,8 @@ def utilization_lines(networks: list[str], shares: dict[str, list[list[float]]],
 
 
 def normalized_tps(panels: Mapping[str, Mapping[Any, float]], labelled: int, stem: Path) -> None:
-    """Draw the TPS of every setting as a share of the best, by N_A, and name the fastest settings of each N_A.
+    """Draw the TPS of every setting as a share of the best, by N_A, and name the fastest settings of each
+    N_A.
 
     Args:
         panels: TPS by setting, by title of the panel. A setting begins with N_A, N_P, N_T.
@@ -130,7 +139,9 @@ def _tps_panel(axis, tps: Mapping[Any, float], labelled: int) -> None:
     agents = sorted({setting[0] for setting in tps})
     top = 1.05
     for place, number in enumerate(agents):
-        order = sorted((setting for setting in tps if setting[0] == number), key=lambda setting: -tps[setting])
+        order = sorted(
+            (setting for setting in tps if setting[0] == number), key=lambda setting: -tps[setting]
+        )
         axis.plot([place] * len(order), [tps[setting] / best for setting in order], ".", color="#999999")
         heights = _apart([tps[setting] / best for setting in order[:labelled]], 0.07 * top)
         for setting, height in zip(order, heights, strict=False):
@@ -141,7 +152,13 @@ def _tps_panel(axis, tps: Mapping[Any, float], labelled: int) -> None:
                 (place + 0.2, height),
                 va="center",
                 fontsize=6,
-                arrowprops={"arrowstyle": "-", "linewidth": 0.4, "color": "#777777", "shrinkA": 0, "shrinkB": 2},
+                arrowprops={
+                    "arrowstyle": "-",
+                    "linewidth": 0.4,
+                    "color": "#777777",
+                    "shrinkA": 0,
+                    "shrinkB": 2,
+                },
             )
     axis.set_xlim(-0.5, len(agents) - 0.3)
     axis.set_ylim(0, top)
@@ -156,7 +173,9 @@ def _apart(heights: list[float], least: float) -> list[float]:
     return moved
 
 
-def against_speed(rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[str, Mapping], stem: Path) -> None:
+def against_speed(
+    rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[str, Mapping], stem: Path
+) -> None:
     """Draw each quantity of each setting against its TPS, colored by N_A, with a panel for each quantity.
 
     Args:
@@ -190,7 +209,7 @@ def against_speed(rows: Mapping[str, Mapping[Any, float]], quantities: Mapping[s
 
 
 def adjustment_courses(runs: list[RecordedRun], stem: Path) -> None:
-    """Draw the accepted numbers of workers and the TPS over time, a column for each game, a line for each seed."""
+    """Draw the accepted numbers of workers and the TPS over time, a column per game, a line per seed."""
     games = list(dict.fromkeys(run.spec.game for run in runs)) or [""]
     figure, axes = canvas(2, len(games), 2.6, sharex=True)
     for column, game in enumerate(games):
@@ -215,7 +234,13 @@ def adjustment_courses(runs: list[RecordedRun], stem: Path) -> None:
                 seconds = run.spec.config.adjustment_seconds
                 times, updates = (np.insert(metrics[name], 0, 0.0) for name in ("time_s", "updates"))
                 after, before = (np.interp(at, times, updates) for at in (ends, ends - seconds))
-                rates.plot(ends / 60, (after - before) / seconds, ".", color=COLORS[0], label="its mean over a period")
+                rates.plot(
+                    ends / 60,
+                    (after - before) / seconds,
+                    ".",
+                    color=COLORS[0],
+                    label="its mean over a period",
+                )
         workers.set_title(game.replace("_", " "))
         rates.set_xlabel("time (minutes)")
         rates.set_ylim(bottom=0)

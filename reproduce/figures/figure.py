@@ -22,7 +22,12 @@ from ga3c_tf.reproduce.measures.verdicts import (
     Claim,
     Finding,
 )
-from ga3c_tf.reproduce.runs.run import RecordedRun, a3c_has_few_agents, a3c_lacked_processor, seeds_have_one_machine
+from ga3c_tf.reproduce.runs.run import (
+    RecordedRun,
+    a3c_has_few_agents,
+    a3c_lacked_processor,
+    seeds_have_one_machine,
+)
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
 Item = TypeVar("Item")
@@ -59,9 +64,10 @@ class Figure:
         main: metric and unit of the only record of an unfinished run.
         details: returns lines of Markdown: tables, and how to read them.
         plot: draws the results into <stem>.svg and <stem>.png.
-        claims: returns the claims that the runs decide, with their findings; none if the figure only describes.
-        by_game: whether claims, details and plot are made for each game separately. If there are several games, those
-            without a run are left out.
+        claims: returns the claims that the runs decide, with their findings; none if the figure only
+            describes.
+        by_game: whether claims, details and plot are made for each game separately. If there are several
+            games, those without a run are left out.
         first_seed: lowest seed of the runs.
         answer: returns what the summary says besides the number of findings; otherwise an empty text.
         added_games: games at `quick` of which seeds were added to undecided findings.
@@ -114,25 +120,31 @@ class Figure:
                     of_seed += self.specs(budget, game, self.first_seed + number)
             chosen += sorted(of_seed, key=lambda spec: spec.turn)
         if seeds is None and budget == "quick":
-            chosen += [spec.as_added() for game in asked if game in self.added_games for spec in self.added(game)]
+            chosen += [
+                spec.as_added() for game in asked if game in self.added_games for spec in self.added(game)
+            ]
         return list(dict.fromkeys(chosen))
 
     def changed_specs(
         self, budget: str, changes: Mapping[str, Any], seeds: int | None = None, games: Sequence[str] = ()
     ) -> list[RunSpec]:
-        """Return the runs of `all_specs`, without added seeds, with settings changed to a method of the user's own.
+        """Return the runs of `all_specs`, without added seeds, with settings changed to a method of the
+        user's own.
 
         Args:
             budget, seeds, games: as in `all_specs`.
             changes: values of the changed settings, by name.
 
         Raises:
-            UserError: a setting is invalid, or the figure compares its values, so that runs would become equal.
+            UserError: a setting is invalid, or the figure compares its values, so that runs would become
+                equal.
         """
         plain = self.all_specs(budget, seeds, games)
         for name in changes:
             if self.compares(name, plain):
-                raise UserError(f"the figure {self.name} compares settings of --{name}; it does not go with --{name}")
+                raise UserError(
+                    f"the figure {self.name} compares settings of --{name}; it does not go with --{name}"
+                )
         return [spec.changed(changes) for spec in plain if not spec.is_added]
 
     def takes_games(self, budget: str, games: Sequence[str]) -> bool:
@@ -196,7 +208,7 @@ class Figure:
             self.plot(part, path)
 
     def parts(self, results: Results) -> dict[str, Results]:
-        """Return the results for claims, details and plot, by game; under an empty name if not made by game."""
+        """Return the results for claims, details and plot, by game; under '' if not made by game."""
         if not self.by_game:
             return {"": results}
         games = dict.fromkeys(run.spec.game for run in results.runs)
@@ -262,7 +274,7 @@ def once_ended(finding: Finding, runs: Iterable[RecordedRun]) -> Finding:
 
 
 def on_one_machine(finding: Finding, runs: Iterable[RecordedRun]) -> Finding:
-    """Return the finding, or 'several machines' with the same numbers if a seed has runs on more than one machine."""
+    """Return the finding, or 'several machines' with its numbers if a seed has runs on several machines."""
     if seeds_have_one_machine(runs):
         return finding
     return Finding(SEVERAL_MACHINES, finding.because)

@@ -12,10 +12,12 @@ from ga3c_tf.reproduce.figures.figure import Figure
 
 
 def _found() -> list[Figure]:
-    """Return the figures of all modules in this package and its subpackages, in the order of the results page."""
+    """Return the figures of all modules in this package and its subpackages, in the results page's order."""
     names = [module.name for module in pkgutil.walk_packages(figures.__path__, f"{figures.__name__}.")]
     modules = [importlib.import_module(name) for name in names if name != __name__]
-    return sorted((module.FIGURE for module in modules if hasattr(module, "FIGURE")), key=lambda figure: figure.place)
+    return sorted(
+        (module.FIGURE for module in modules if hasattr(module, "FIGURE")), key=lambda figure: figure.place
+    )
 
 
 FIGURES: dict[str, Figure] = {figure.name: figure for figure in _found()}

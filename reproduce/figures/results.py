@@ -38,7 +38,7 @@ class Results:
 
     @functools.cached_property
     def _statuses(self) -> dict[str, str]:
-        """For each run id, the first status other than 'measured', or 'measured' if no record has another status."""
+        """For each run id, the first status other than 'measured', or 'measured' if no record has another."""
         statuses: dict[str, str] = {}
         for record in self.records:
             if statuses.get(str(record.run_id), MEASURED) == MEASURED:
@@ -48,7 +48,9 @@ class Results:
     def of_game(self, game: str) -> Results:
         """Return the results of one game only."""
         runs = [run for run in self.runs if run.spec.game == game]
-        return dataclasses.replace(self, runs=runs, records=[record for record in self.records if record.game == game])
+        return dataclasses.replace(
+            self, runs=runs, records=[record for record in self.records if record.game == game]
+        )
 
     def value(self, run: RecordedRun, metric: str) -> float | None:
         """Return the value of a metric of this run, or None if it has none."""
@@ -71,7 +73,7 @@ class Results:
 
     @property
     def judges_gpu(self) -> bool:
-        """Whether claims that need a GPU are judged: always, but at `quick` only if a finished run used a GPU."""
+        """Whether claims needing a GPU are judged: always, but at `quick` only if a finished run used one."""
         return self.budget != "quick" or any(run.on_gpu for run in self.runs if run.finished)
 
     def values(self, metric: str, runs: Iterable[RecordedRun]) -> list[float]:
@@ -79,7 +81,8 @@ class Results:
         return [value for run in runs if (value := self.value(run, metric)) is not None]
 
     def score(self, run: RecordedRun, metric: str, random: float | None = None) -> float | None:
-        """Return the score of this run, or None if it has none. A run that diverged scores as the random policy.
+        """Return the score of this run, or None if it has none. A run that diverged scores as the random
+        policy.
 
         Args:
             run: run whose score is returned.
@@ -96,7 +99,7 @@ class Results:
         return [score for run in runs if (score := self.score(run, metric, random)) is not None]
 
     def unfinished(self, runs: Iterable[RecordedRun]) -> str:
-        """Return the seed and status of each of these runs that is not finished, as the text of one table cell."""
+        """Return the seed and status of each of these runs not finished, as the text of one table cell."""
         return "; ".join(f"seed {run.spec.seed}: {self.status(run)}" for run in runs if not run.finished)
 
     @property

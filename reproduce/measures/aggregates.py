@@ -10,22 +10,26 @@ import numpy as np
 
 RESAMPLES = 4000
 MOST_RESAMPLES = 500
-"""Most resamples of one group for the probability of improvement; a group of 6 values has 462 different ones."""
+"""Most resamples of one group for the probability of improvement; 6 values have 462 different ones."""
 ROUNDING = 1e-12
 
 
 def interquartile_mean(values: Sequence[float] | np.ndarray) -> float:
-    """Return the mean of the middle half of the values; not-a-number if there are none, or if one is not-a-number.
+    """Return the mean of the middle half of the values; not-a-number if there are none, or if one is
+    not-a-number.
 
-    Values at the quartiles count in part, so this is exact for any number of values. rliable (Agarwal et al. 2021)
-    instead leaves out the whole values below a quarter of their number at each end, as `scipy.stats.trim_mean` does.
-    Both agree where the number of values is divisible by 4.
+    Values at the quartiles count in part, so this is exact for any number of values. rliable (Agarwal et al.
+    2021) instead leaves out the whole values below a quarter of their number at each end, as
+    `scipy.stats.trim_mean` does. Both agree where the number of values is divisible by 4.
     """
     return float(_interquartile_means(np.asarray(values, float)[None])[0])
 
 
-def stratified_interquartile_mean(strata: Sequence[Sequence[float]], confidence: float = 0.95) -> tuple[float, ...]:
-    """Return the mean of the conditions' interquartile means, with an interval by a bootstrap within each condition.
+def stratified_interquartile_mean(
+    strata: Sequence[Sequence[float]], confidence: float = 0.95
+) -> tuple[float, ...]:
+    """Return the mean of the conditions' interquartile means, with an interval by a bootstrap within each
+    condition.
 
     The interquartile mean of all values together would leave out a condition in which all runs fail.
 
@@ -46,9 +50,9 @@ def probability_of_improvement(
 ) -> tuple[float, ...]:
     """Return the probability that one of our runs scores more than one of the others; a tie counts as half.
 
-    The probability is averaged over conditions, as in Agarwal et al. 2021 (arXiv 2108.13264). Its interval is by a
-    bootstrap within each condition. For groups of up to 6 values the bootstrap uses all possible resamples, because
-    the extreme percentiles of random resamples would depend on a few of them.
+    The probability is averaged over conditions, as in Agarwal et al. 2021 (arXiv 2108.13264). Its interval is
+    by a bootstrap within each condition. For groups of up to 6 values the bootstrap uses all possible
+    resamples, because the extreme percentiles of random resamples would depend on a few of them.
 
     Args:
         scores_x: scores of our runs under each condition.
@@ -87,7 +91,8 @@ def _distribution(x: np.ndarray, y: np.ndarray, steps: int, seed: int) -> np.nda
 
 
 def _resamples(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return resamples of `count` values: how often each value is drawn, [m, count], and the probabilities, [m].
+    """Return resamples of `count` values: how often each value is drawn, [m, count], and the probabilities,
+    [m].
 
     These are all possible resamples, or `MOST_RESAMPLES` random ones if there are more than that.
     """

@@ -20,7 +20,8 @@ def first_reaching(curve: Curve, score: float, against: str, window: int) -> flo
         curve: curve of one run.
         score: score to reach.
         against: 'agent_steps' or 'time_s'.
-        window: number of episodes in the rolling score; points before so many episodes have ended do not count.
+        window: number of episodes in the rolling score; points before so many episodes have ended do not
+            count.
 
     Returns:
         Agent steps or seconds; not-a-number if the score is never reached.
@@ -43,7 +44,9 @@ def score_by(curve: Curve, place: float, against: str) -> float:
     return float(curve["rolling_score"][np.searchsorted(places, place)])
 
 
-def mean_score(curve: Curve, against: str = "agent_steps", low: float = -math.inf, high: float = math.inf) -> float:
+def mean_score(
+    curve: Curve, against: str = "agent_steps", low: float = -math.inf, high: float = math.inf
+) -> float:
     """Return the mean score between two places: the area under the curve, divided by its length there.
 
     Args:
@@ -65,13 +68,13 @@ def mean_score(curve: Curve, against: str = "agent_steps", low: float = -math.in
 
 
 def score_at_end(curve: Curve) -> float:
-    """Return the mean rolling score over the last tenth of the agent steps; not-a-number if no episode has ended."""
+    """Return the mean rolling score over the last tenth of agent steps; not-a-number if no episode ended."""
     steps = curve["agent_steps"]
     late = curve["rolling_score"][steps >= 0.9 * steps.max(initial=0)]
     return float(late.mean()) if len(late) else math.nan
 
 
 def score_at_start(curve: Curve, window: int) -> float:
-    """Return the first rolling score over a full window of episodes; not-a-number if fewer episodes have ended."""
+    """Return the first rolling score over a full window of episodes; not-a-number if fewer have ended."""
     whole = curve["episodes"] >= window
     return float(curve["rolling_score"][whole][0]) if whole.any() else math.nan

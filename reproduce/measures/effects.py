@@ -45,7 +45,8 @@ NOTHING = Effect(math.nan, math.nan, math.nan, math.nan, 0)
 def paired_effect(values: Mapping[Pair, float], others: Mapping[Pair, float], limit: float = 0.0) -> Effect:
     """Compare two groups pair by pair.
 
-    If the runs of a seed follow one another on one machine, the speed of the machine cancels in their difference.
+    If the runs of a seed follow one another on one machine, the speed of the machine cancels in their
+    difference.
 
     Args:
         values: value of each seed, or by another key that identifies the pairs.
@@ -53,7 +54,8 @@ def paired_effect(values: Mapping[Pair, float], others: Mapping[Pair, float], li
         limit: difference to test against.
 
     Returns:
-        The effect on `values` minus `others`; `NOTHING` without a pair. Its numbers are not-a-number if a value is.
+        The effect on `values` minus `others`; `NOTHING` without a pair. Its numbers are not-a-number if a
+        value is.
     """
     differences = np.array([values[pair] - others[pair] for pair in values if pair in others])
     if not len(differences):
@@ -100,7 +102,8 @@ def welch_effect(values: Sequence[float], others: Sequence[float]) -> Effect:
 def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limit: float = 0.0) -> Effect:
     """Compare two groups under several conditions, by the mean of their differences.
 
-    This is Welch's t test with the variance of each group under each condition, and Satterthwaite's degrees of freedom.
+    This is Welch's t test with the variance of each group under each condition, and Satterthwaite's degrees
+    of freedom.
 
     Args:
         pairs: for each condition, the values of our seeds and those of the other group.
@@ -128,13 +131,15 @@ def pooled_effect(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], limi
 def judged_again(effect: Effect) -> Effect:
     """Return an effect over planned and added seeds, with its p value multiplied by `LOOKS`.
 
-    The first judgement, after the planned seeds, was at the full level, so the error of both is above the level.
+    The first judgement, after the planned seeds, was at the full level, so the error of both is above the
+    level.
     """
     return effect._replace(chance=min(LOOKS * effect.chance, 1.0), looks=LOOKS)
 
 
 def equality(effect: Effect, margin: float) -> float:
-    """Return the p value of the claim that an effect is between -`margin` and `margin`, by two one-sided t tests.
+    """Return the p value of the claim that an effect is between -`margin` and `margin`, by two one-sided t
+    tests.
 
     Args:
         effect: effect from a t test. Its limit does not matter.
@@ -151,11 +156,12 @@ def equality(effect: Effect, margin: float) -> float:
 def growth(groups: Sequence[Mapping[Pair, float]]) -> Effect:
     """Return the growth of positive values from one group to the next, as the slope of their logarithms.
 
-    Each seed has its own slope, and Student's t test compares these slopes with 0. So the values of some groups may
-    scatter more than those of others.
+    Each seed has its own slope, and Student's t test compares these slopes with 0. So the values of some
+    groups may scatter more than those of others.
 
     Args:
-        groups: values of each group by seed, with the groups in order; a seed that is missing in a group is left out.
+        groups: values of each group by seed, with the groups in order; a seed that is missing in a group is
+            left out.
 
     Returns:
         The effect on the slope; `NOTHING` if there are fewer than two groups.
@@ -171,8 +177,8 @@ def growth(groups: Sequence[Mapping[Pair, float]]) -> Effect:
 def signed_rank_test(differences: Sequence[float]) -> tuple[float, float]:
     """Test whether differences are symmetric around 0, by Wilcoxon's signed-rank test.
 
-    The p value counts all ways to flip the signs, so it is exact with ties too. Differences of 0 have ranks, but add
-    nothing to the sum.
+    The p value counts all ways to flip the signs, so it is exact with ties too. Differences of 0 have ranks,
+    but add nothing to the sum.
 
     Args:
         differences: at most about 15 differences, because all 2^n ways are counted.
@@ -192,7 +198,7 @@ def _slope(places: Sequence[int], values: Sequence[float]) -> float:
 
 
 def _sign_test(differences: np.ndarray) -> float:
-    """Return the p value of the sign test, for differences that are all the same: Student's t would be too sure."""
+    """Return the p value of the sign test, for equal differences: Student's t would be too sure."""
     return 1.0 if abs(differences[0]) <= ROUNDING else 0.5 ** (len(differences) - 1)
 
 
@@ -202,8 +208,8 @@ def _separation_test(
     """Return the p value of a permutation test, for groups that do not vary.
 
     It is the probability that chance separates the groups in this way under every condition. Conditions whose
-    difference equals the limit are left out. The p value is 1 if the mean difference equals the limit, or if a
-    condition contradicts it.
+    difference equals the limit are left out. The p value is 1 if the mean difference equals the limit, or if
+    a condition contradicts it.
     """
     directions = [_sign(float(np.mean(values) - np.mean(others)) - limit) for values, others in pairs]
     overall = _sign(difference - limit)

@@ -1,4 +1,4 @@
-"""Verdicts on differences between groups of runs, with p values that are corrected for the number of findings."""
+"""Verdicts on differences between groups of runs, with p values corrected for the number of findings."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Key = TypeVar("Key")
 def holm(chances: Sequence[float]) -> list[float]:
     """Correct p values for multiple comparisons by Holm's method; not-a-number stays not-a-number.
 
-    The probability that any true null hypothesis is rejected is then at most the significance level. Unknown p values
-    count as comparisons too, so that a verdict does not change because other runs are added.
+    The probability that any true null hypothesis is rejected is then at most the significance level. Unknown
+    p values count as comparisons too, so that a verdict does not change because other runs are added.
     """
     tested = [place for place, chance in enumerate(chances) if not math.isnan(chance)]
     corrected = [math.nan] * len(chances)
@@ -51,7 +51,9 @@ def effect_verdict(effect: Effect, corrected: float) -> str:
     return holds_if(effect.mean > effect.limit) if corrected < CHANCE else NO_DIFFERENCE
 
 
-def judged(effects: Mapping[Key, Effect], describe: Callable[[Effect, float], str] = described) -> dict[Key, Finding]:
+def judged(
+    effects: Mapping[Key, Effect], describe: Callable[[Effect, float], str] = described
+) -> dict[Key, Finding]:
     """Judge whether each effect is above its limit, with p values corrected by `holm`.
 
     Args:
@@ -82,7 +84,9 @@ def judged_together(
     if not effects:
         return Finding(RUNS_MISSING, NOTHING_TO_COMPARE)
     verdicts = {name: effect_verdict(effect, corrected[name]) for name, effect in effects.items()}
-    verdict = next(verdict for verdict in (FAILS, FEW_SEEDS, NO_DIFFERENCE, HOLDS) if verdict in verdicts.values())
+    verdict = next(
+        verdict for verdict in (FAILS, FEW_SEEDS, NO_DIFFERENCE, HOLDS) if verdict in verdicts.values()
+    )
     deciding = [name for name in effects if verdicts[name] == verdict]
     least = min(deciding, key=lambda name: effects[name].mean)
     because = f"{least}: {described_ratio(effects[least], corrected[least], of)}"
@@ -124,8 +128,8 @@ def _open_test(effect: Effect, level: float) -> OpenTest | None:
 def _slowest(tests: Sequence[OpenTest | None]) -> OpenTest | None:
     """Return the test that determines how many runs decide several comparisons together.
 
-    One comparison below its limit is enough to decide, so the surest of those counts. Without one, all comparisons have
-    to be above their limits, so the least sure counts.
+    One comparison below its limit is enough to decide, so the surest of those counts. Without one, all
+    comparisons have to be above their limits, so the least sure counts.
     """
     open_tests = [test for test in tests if test is not None]
     below = [test for test in open_tests if test.distance < 0]

@@ -32,10 +32,11 @@ class OpenTest(NamedTuple):
     seeds: int = 0
 
     def times_the_runs(self) -> float:
-        """Return the multiple of the runs at which the test has a power of `POWER`, if the mean is the true one.
+        """Return the multiple of the runs at which the test has a power of `POWER`, if the mean is the true
+        one.
 
-        The degrees of freedom are assumed to grow as in a paired test. They grow faster in other tests, which need
-        slightly fewer runs.
+        The degrees of freedom are assumed to grow as in a paired test. They grow faster in other tests, which
+        need slightly fewer runs.
 
         Returns:
             A number of at least 1; infinity if it would be more than `MOST`, or if the test has not-a-number.
@@ -47,7 +48,7 @@ class OpenTest(NamedTuple):
         return float(brentq(lambda times: self._power(times) - POWER, 1.0, MOST))
 
     def _power(self, times: float) -> float:
-        """Return the power of the test with `times` as many runs: the share of repetitions that find a difference."""
+        """Return the test's power with `times` as many runs: the share of repetitions with a difference."""
         freedom = (self.freedom + 1) * times - 1
         critical = t_dist.ppf(1 - self.level / 2, freedom)
         return float(nct.sf(critical, freedom, abs(self.distance) / self.error * math.sqrt(times)))

@@ -34,7 +34,7 @@ RANDOM_POLICY = {
     "minatar_seaquest": RandomPolicy(0.083, 0.326, 1000),
     "minatar_space_invaders": RandomPolicy(4.16, 3.34, 1000),
 }
-"""Random policy of the games that are not in the paper, by 1,000 episodes each; a test plays 100 episodes again."""
+"""Random policy of the games not in the paper, by 1,000 episodes each; a test plays 100 episodes again."""
 RANDOM_SCORES = {game: policy.mean for game, policy in RANDOM_POLICY.items()}
 
 
@@ -47,8 +47,8 @@ def random_policy_of(scores: Sequence[float]) -> RandomPolicy:
 def has_left_random(seeds: Sequence[float], episodes: int, random: RandomPolicy | None) -> bool:
     """Return whether every seed scores significantly more than the random policy.
 
-    A run that plays like the random policy exceeds the limit in 5 % of cases. The scatter of the seeds does not
-    matter: seeds that have learned very different amounts have all left the random policy.
+    A run that plays like the random policy exceeds the limit in 5 % of cases. The scatter of the seeds does
+    not matter: seeds that have learned very different amounts have all left the random policy.
 
     Args:
         seeds: mean score of each seed. Fewer than three seeds decide nothing: the result is True.

@@ -26,13 +26,15 @@ class Record:
     Attributes:
         table: table or figure that the number belongs to, such as 'scores'.
         value: the number; None if the paper's cell could not be read, or if our run has no such number.
-        status: for the paper's records, how the number was read; for ours, `MEASURED`, `NOT_RUN`, or what went wrong.
-        seed, run_id: seed and id of the run that gave the number; the run folder is results/runs/<run_id>. These and
-            the following fields are None in the paper's records.
+        status: for the paper's records, how the number was read; for ours, `MEASURED`, `NOT_RUN`, or what
+            went wrong.
+        seed, run_id: seed and id of the run that gave the number; the run folder is results/runs/<run_id>.
+            These and the following fields are None in the paper's records.
         commit, dirty: commit of the source that the run used, and whether the source differed from it.
-        hours, agent_steps: hours and agent steps of training. If the number was taken earlier, the agent steps are
-            those of that time.
-        hardware: description of the hardware; throughput is compared only between records with the same description.
+        hours, agent_steps: hours and agent steps of training. If the number was taken earlier, the agent
+            steps are those of that time.
+        hardware: description of the hardware; throughput is compared only between records with the same
+            description.
     """
 
     table: str
@@ -61,7 +63,8 @@ def read_records(file: Path, measured: bool = False) -> list[Record]:
         measured: whether the file also has the columns of our own measurements.
 
     Raises:
-        UserError: the file cannot be read, or a line does not fit the schema; the message names file, line and fault.
+        UserError: the file cannot be read, or a line does not fit the schema; the message names file, line
+            and fault.
     """
     columns = MEASURED_COLUMNS if measured else COLUMNS
     try:
@@ -89,7 +92,8 @@ def write_records(file: Path, records: Iterable[Record]) -> None:
     """Write our own records to `file`, which is replaced as a whole.
 
     Raises:
-        UserError: a record does not fit the schema, or the file cannot be written; an earlier file is unchanged.
+        UserError: a record does not fit the schema, or the file cannot be written; an earlier file is
+            unchanged.
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
@@ -135,7 +139,9 @@ def _fault(cells: list[str], measured: bool) -> str | None:
     if len(cells) != len(columns):
         return f"{len(cells)} cells where there must be {len(columns)}"
     row = dict(zip(columns, cells, strict=True))
-    empty = [name for name in ("table", "game", "method", "metric", "unit", "source", "status") if not row[name]]
+    empty = [
+        name for name in ("table", "game", "method", "metric", "unit", "source", "status") if not row[name]
+    ]
     if empty:
         return f"{empty[0]} is empty"
     if any("\n" in cell or "\r" in cell or "\0" in cell for cell in cells):

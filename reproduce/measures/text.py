@@ -17,7 +17,7 @@ TEMPLATES = Path(__file__).resolve().parents[1] / "pages" / "templates"
 
 
 def lines_of(template: str, **values: Any) -> list[str]:
-    """Return the lines of a template of `TEMPLATES`, which can also use `least_seeds`; see `markdown.lines_of`."""
+    """Return the lines of one of `TEMPLATES`, which can also use `least_seeds`; see `markdown.lines_of`."""
     return markdown.lines_of(template, TEMPLATES, least_seeds=LEAST_SEEDS, **values)
 
 

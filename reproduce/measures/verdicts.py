@@ -1,4 +1,4 @@
-"""The rules for the verdicts on the results page; pages/templates/rules.md states each of them for readers."""
+"""The rules for the verdicts on the results page; pages/templates/rules.md states each for readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST_SEEDS = 3
 MARGIN = 0.05
 """Relative difference of speeds up to which they count as equal. The value is a choice."""
 WIDE_MARGIN = 0.1
-"""The same for scores, and for how the effects of more workers differ between two games. The value is a choice."""
+"""The same for scores, and how the effects of more workers differ between games. The value is a choice."""
 EQUAL = f"no difference larger than {MARGIN:.0%}"
 EQUAL_WIDE = f"no difference larger than {WIDE_MARGIN:.0%}"
 INCONCLUSIVE = "undecided"
@@ -35,7 +35,7 @@ TOO_SHORT = f"{INCONCLUSIVE}: too short to learn"
 COLLAPSED = 0.5
 CHANCE = 0.05
 SCORE_MARGIN = 0.05
-"""Share of the distance from the random policy's score to the paper's by which a score may be below the paper's."""
+"""Share of the distance from the random policy's score to the paper's by which a score may be below that."""
 
 Scores = Sequence[float] | np.ndarray
 
@@ -46,8 +46,8 @@ class Finding(NamedTuple):
     Attributes:
         verdict: the verdict, with the reason if it is undecided.
         because: the numbers, in words.
-        test: the t test that found no significant difference; None if another rule decides, or if more seeds would not
-            make the test surer.
+        test: the t test that found no significant difference; None if another rule decides, or if more seeds
+            would not make the test surer.
     """
 
     verdict: str
@@ -97,7 +97,7 @@ def holds_if(condition: bool) -> str:
 
 
 def interval_verdict(low: float, high: float, limit: float) -> str:
-    """Return the verdict for an interval: supported above `limit`, not supported below it, undecided if around it."""
+    """Return an interval's verdict: supported above `limit`, not supported below it, undecided around it."""
     if low > limit:
         return HOLDS
     if high < limit:
@@ -169,7 +169,7 @@ def collapsed(scores: Scores, gain: float) -> float:
 
 
 def _drops(scores: Scores, gain: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the drawdowns after a run has learned: their places, and their sizes as shares of the gain so far."""
+    """Return the drawdowns after a run has learned: their places, and sizes as shares of the gain so far."""
     values = np.asarray(scores, float)
     if not len(values) or np.isnan(values).any():
         return np.empty(0, int), np.empty(0)

@@ -29,7 +29,8 @@ def described(effect: Effect, corrected: float) -> str:
 
 
 def described_ratio(effect: Effect, corrected: float, of: str = "seed") -> str:
-    """Describe an effect from `paired_ratio`, such as '2.4 times [2, 2.9], p = 0.01 (3 seeds)'; see `described`.
+    """Describe an effect from `paired_ratio`, such as '2.4 times [2, 2.9], p = 0.01 (3 seeds)'; see
+    `described`.
 
     Args:
         effect: effect on logarithms.
@@ -44,7 +45,8 @@ def described_ratio(effect: Effect, corrected: float, of: str = "seed") -> str:
 
 
 def effect_alone(because: str) -> str:
-    """Return the effect and its interval from the text of a finding, without the p value and the number of runs.
+    """Return the effect and its interval from the text of a finding, without the p value and the number of
+    runs.
 
     Args:
         because: text from `described` or `described_ratio`; text before the last semicolon is left out.

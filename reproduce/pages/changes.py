@@ -20,7 +20,11 @@ class VerdictChange(NamedTuple):
     def is_about(self, name: str, claim: Claim) -> bool:
         """Return whether the change is about this claim of this figure."""
         same_game = claim.game in ("", self.game)
-        return name == self.name and same_game and claim.text.removeprefix(f"{self.game}: ").startswith(self.claim)
+        return (
+            name == self.name
+            and same_game
+            and claim.text.removeprefix(f"{self.game}: ").startswith(self.claim)
+        )
 
     @property
     def was_undecided(self) -> bool:
@@ -85,7 +89,8 @@ CHANGES = (
         "GA3C scores as much as A2C",
         "26 November",
         "undecided: +12.5 [-10.7, 35.6], p = 0.054",
-        "MinAtar Seaquest was left out: the interval of GA3C's 69, 97 and 17 points includes the random policy's 0.1.",
+        "MinAtar Seaquest was left out: the interval of GA3C's 69, 97 and 17 points includes the random "
+        "policy's 0.1.",
     ),
     VerdictChange(
         "learning-curves",
@@ -120,4 +125,4 @@ CHANGES = (
         "The machine was gone before the last run of seed 5. Four seeds are counted; no share had been read.",
     ),
 )
-"""All findings on the page that would have another verdict by an earlier rule, in the order of the changes."""
+"""All findings on the page that would have another verdict by an earlier rule, in order of the changes."""

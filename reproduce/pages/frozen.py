@@ -51,7 +51,8 @@ RULES = {
 
 
 def row(name: str, budget: str, runs: Iterable[RecordedRun]) -> list[str] | None:
-    """Return a table row: name, commit, day, and the number of finished runs that began before and after the commit.
+    """Return a table row: name, commit, day, and the number of finished runs that began before and after the
+    commit.
 
     Args:
         name: name of the figure.
@@ -70,7 +71,9 @@ def row(name: str, budget: str, runs: Iterable[RecordedRun]) -> list[str] | None
     return [name, rule.commit, rule.date[:10], str(before), str(len(finished) - before)]
 
 
-def changes(name: str, claims: Iterable[Claim], runs: Iterable[RecordedRun]) -> list[tuple[Claim, VerdictChange]]:
+def changes(
+    name: str, claims: Iterable[Claim], runs: Iterable[RecordedRun]
+) -> list[tuple[Claim, VerdictChange]]:
     """Return the claims whose verdict a change of rules has altered, each with the change.
 
     There are none if all finished runs began after the figure's rules were committed.

@@ -2,7 +2,8 @@
 
 The folder of the published results has the list of its weights too, by which they are fetched.
 
-The text depends only on the records and the small files of the runs, so the same folder always gives the same page.
+The text depends only on the records and the small files of the runs, so the same folder always gives the same
+page.
 """
 
 from __future__ import annotations
@@ -123,13 +124,22 @@ def _texts(folder: ResultsFolder) -> dict[Path, str]:
 
 
 def _by_word(summary: Summary) -> list[str]:
-    """Return a table row of the numbers of findings and games of Table 3 with each verdict, and the share undecided."""
+    """Return a table row: numbers of findings and games of Table 3 by verdict, and the share undecided."""
     findings = summary.verdicts + summary.own_verdicts
     equal = findings[EQUAL] + findings[EQUAL_WIDE]
-    decided = [findings[HOLDS], findings[FAILS], equal, summary.scores[scores.REACHED], summary.scores[scores.SHORT]]
+    decided = [
+        findings[HOLDS],
+        findings[FAILS],
+        equal,
+        summary.scores[scores.REACHED],
+        summary.scores[scores.SHORT],
+    ]
     undecided = findings[INCONCLUSIVE] + summary.scores[INCONCLUSIVE]
     total = sum(decided) + undecided
-    return [*map(str, [*decided, undecided, total]), f"{undecided / total:.0%}".replace("%", " %") if total else "-"]
+    return [
+        *map(str, [*decided, undecided, total]),
+        f"{undecided / total:.0%}".replace("%", " %") if total else "-",
+    ]
 
 
 def _text_of(file: Path) -> str:
@@ -150,7 +160,7 @@ def _begun(summary: Summary) -> list[tuple[Figure, list[Chapter]]]:
 
 
 def _quick(summary: Summary) -> dict[str, Any] | None:
-    """Count the finished runs at the budget `quick` by algorithm, and name their numbers of cores; None without any."""
+    """Count the finished runs at `quick` by algorithm, and name their numbers of cores; None without any."""
     results = [chapter.results for chapter in summary.chapters if chapter.budget == "quick"]
     runs = {run.spec.id: run for figure_results in results for run in figure_results.runs if run.finished}
     systems = Counter(SYSTEMS[run.spec.system] for run in runs.values())
@@ -164,16 +174,22 @@ def _quick(summary: Summary) -> dict[str, Any] | None:
 
 
 def _unidentified(folder: ResultsFolder, summary: Summary) -> tuple[int, int]:
-    """Return the number of finished runs that do not identify their processor, and that of all finished runs."""
+    """Return the number of finished runs that do not identify their processor, and that of all."""
     results = [chapter.results for chapter in summary.chapters]
     for changes in folder.methods():
         results += [folder.results(figure, budget, changes=changes) for figure, budget, _ in summary.chapters]
-    runs = {run.spec.id: run.identified for figure_results in results for run in figure_results.runs if run.finished}
+    runs = {
+        run.spec.id: run.identified
+        for figure_results in results
+        for run in figure_results.runs
+        if run.finished
+    }
     return sum(not identified for identified in runs.values()), len(runs)
 
 
 def _calibrated(figure: Figure, results: Results) -> list[list[str]]:
-    """Return a row with measured, normalized and calibration speeds for each calibrated run of a figure about speeds.
+    """Return a row with measured, normalized and calibration speeds for each calibrated run of a figure about
+    speeds.
 
     Calibrations are on one core of the processor, so they say nothing about runs on a GPU.
     """
@@ -186,12 +202,14 @@ def _calibrated(figure: Figure, results: Results) -> list[list[str]]:
             pps = results.value(run, "pps") or run.agent_steps / (3600 * run.hours)
             tps = results.value(run, "tps")
             speeds = [pps, pps / machine.unit, tps, tps and tps / machine.unit]
-            rows.append([run.spec.id, *map(number, [*speeds, machine.gflops, machine.copy_gb_s, machine.frames_s])])
+            rows.append(
+                [run.spec.id, *map(number, [*speeds, machine.gflops, machine.copy_gb_s, machine.frames_s])]
+            )
     return rows
 
 
 def _blocks(folder: ResultsFolder, chapter: Chapter) -> list[dict[str, Any]]:
-    """Return the blocks of a figure at a budget: of the paper's method, then of each of the user's own methods."""
+    """Return the blocks of a figure at a budget: of the paper's method, then of each of the user's own."""
     figure, budget, paper = chapter
     title = f"{figure.name}, {budget} budget"
     blocks = [_block(folder, title, figure, paper, [], folder.pictures(figure, budget))]
@@ -206,10 +224,18 @@ def _blocks(folder: ResultsFolder, chapter: Chapter) -> list[dict[str, Any]]:
 
 
 def _block(
-    folder: ResultsFolder, title: str, figure: Figure, results: Results, compared: list[str], pictures: list[Path]
+    folder: ResultsFolder,
+    title: str,
+    figure: Figure,
+    results: Results,
+    compared: list[str],
+    pictures: list[Path],
 ) -> dict[str, Any]:
     records = [record for record in results.records if record.status == MEASURED]
-    sources = {f"{(record.commit or 'unknown')[:12]}{' (changed since)' if record.dirty else ''}" for record in records}
+    sources = {
+        f"{(record.commit or 'unknown')[:12]}{' (changed since)' if record.dirty else ''}"
+        for record in records
+    }
     return {
         "title": title,
         "tuned": results.budget == "tuned" and figure is not papers_algorithm.FIGURE,

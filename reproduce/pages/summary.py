@@ -89,11 +89,11 @@ class Summary:
 
     Attributes:
         chapters: figures and budgets that the summary covers, in the order of the page.
-        figures: a row for each chapter, for the results page: name, place in the paper, claim or question, our answer
-            and hours.
+        figures: a row for each chapter, for the results page: name, place in the paper, claim or question,
+            our answer and hours.
         rules: a row from `frozen.row` for each chapter that has rules.
-        changes: a row for each finding whose verdict has changed with a rule: figure, claim, verdicts before and now,
-            what has changed and when.
+        changes: a row for each finding whose verdict has changed with a rule: figure, claim, verdicts before
+            and now, what has changed and when.
         verdicts: number of findings about claims of the paper, by verdict.
         own_verdicts: number of findings about questions that are not in the paper, by verdict.
         decided: the decided findings.
@@ -123,7 +123,7 @@ class Summary:
 
     @property
     def scope(self) -> dict[str, float]:
-        """What the supported claims of the paper are about: their numbers, and the longest run of those about speed."""
+        """What the paper's supported claims are about: their numbers, and the longest run about speed."""
         supported = [finding for finding in self.decided if finding.supports_paper]
         about_speed = [finding for finding in supported if not finding.learning]
         return {
@@ -161,7 +161,9 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
     decided_by_change = [claim.text for claim, change in changes if change.was_undecided]
     of_paper = not figure.paper.startswith(BEYOND)
     summary.verdicts += Counter(claim.finding.word for claim in claims if of_paper and not claim.is_question)
-    summary.own_verdicts += Counter(claim.finding.word for claim in claims if not of_paper or claim.is_question)
+    summary.own_verdicts += Counter(
+        claim.finding.word for claim in claims if not of_paper or claim.is_question
+    )
     summary.decided += [
         Decided(
             figure=figure.name,
@@ -208,11 +210,13 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
     if figure is scores.FIGURE:
         summary.scores += scores.verdicts(results)
         summary.random |= scores.random_policies(results) | summary.random
-    summary.figures.append([frozen.named(link, budget), figure.paper, asked, answer, f"{hours:.1f}" if hours else "-"])
+    summary.figures.append(
+        [frozen.named(link, budget), figure.paper, asked, answer, f"{hours:.1f}" if hours else "-"]
+    )
 
 
 def _left(chapter: Chapter) -> list[str]:
-    """Describe the missing runs of a chapter that has begun, such as '2 runs of `tps` (planned for 2.0 h)', if any."""
+    """Describe the missing runs of a begun chapter, such as '2 runs of `tps` (planned for 2.0 h)', if any."""
     missing = [run for run in chapter.results.runs if not run.ended]
     if not chapter.results.begun or not missing:
         return []
@@ -282,7 +286,7 @@ def counted(verdicts: Counter[str]) -> str:
 
 
 def _budgets_shown(folder: ResultsFolder, figure: Figure) -> list[str]:
-    """Return the budgets with records of the figure; without any, the first one that the folder could have."""
+    """Return the budgets with records of the figure; without any, the first that the folder could have."""
     recorded = [budget for budget in reversed(BUDGETS) if folder.measured_file(figure, budget).exists()]
     if recorded:
         return recorded
@@ -295,7 +299,9 @@ def outcomes(folder: ResultsFolder, results: Results) -> str:
     """Count the runs by outcome, such as '3 measured, 1 superseded, 2 failed, 4 not run'."""
     falsified = folder.superseded(run.spec for run in results.runs)
     superseded = {spec for specs in falsified.values() for spec in specs}
-    statuses = Counter("superseded" if run.spec in superseded else _kind(results, run) for run in results.runs)
+    statuses = Counter(
+        "superseded" if run.spec in superseded else _kind(results, run) for run in results.runs
+    )
     return ", ".join(f"{count} {status}" for status, count in statuses.items())
 
 

@@ -22,10 +22,11 @@ def by_setting(runs: Iterable[RecordedRun]) -> dict[RunSpec, list[RecordedRun]]:
 
 
 def section(figure: Figure, paper: Results, changed: Results) -> list[str]:
-    """Return Markdown with the main number of each setting by both methods, and verdicts on their differences.
+    """Return Markdown with the main number of each setting by both methods, and verdicts on their
+    differences.
 
-    Runs with a limit in minutes depend on the speed of the machine. They are compared by pairs of one seed, and only if
-    the runs of each seed were made on one machine. Pairs whose calibrations differ are left out.
+    Runs with a limit in minutes depend on the speed of the machine. They are compared by pairs of one seed,
+    and only if the runs of each seed were made on one machine. Pairs whose calibrations differ are left out.
     """
     metric, unit = figure.main
     papers = by_setting(run for run in paper.runs if not run.spec.is_added)
@@ -43,7 +44,11 @@ def section(figure: Figure, paper: Results, changed: Results) -> list[str]:
     for setting, runs in by_setting(changed.runs).items():
         changed_values, paper_values = ([*by_seed.values()] for by_seed in values[setting])
         effect = effects[setting]
-        numbers = [mean_ci(paper_values), mean_ci(changed_values), number(effect.mean if effect.seeds else None)]
+        numbers = [
+            mean_ci(paper_values),
+            mean_ci(changed_values),
+            number(effect.mean if effect.seeds else None),
+        ]
         compared = [*runs, *papers.get(setting, [])]
         finding = findings[setting]
         if _is_timed(setting):
@@ -55,12 +60,15 @@ def section(figure: Figure, paper: Results, changed: Results) -> list[str]:
 
 
 def _is_timed(setting: RunSpec) -> bool:
-    """Return whether runs of this setting have a limit in minutes, so that what they reach depends on the machine."""
+    """Return whether runs of this setting have a limit in minutes, so the machine decides what they reach."""
     return setting.config.minutes is not None
 
 
-def _effect(setting: RunSpec, changed: Mapping[int, float], paper: Mapping[int, float], without: set[int]) -> Effect:
-    """Compare the numbers of both methods: by pairs of one seed if the runs have a limit in minutes, else by groups.
+def _effect(
+    setting: RunSpec, changed: Mapping[int, float], paper: Mapping[int, float], without: set[int]
+) -> Effect:
+    """Compare the numbers of both methods: by pairs of one seed if the runs have a limit in minutes, else by
+    groups.
 
     Args:
         setting: the setting of the runs.
@@ -79,7 +87,7 @@ def _changed_speed(runs: Iterable[RecordedRun]) -> set[int]:
 
 
 def _names(settings: Iterable[RunSpec]) -> dict[RunSpec, str]:
-    """Return a name for each setting: its slug, and the values in which it differs from others with this slug."""
+    """Return a name for each setting: its slug, and values in which it differs from others with this slug."""
     names = {}
     for slug, alike in grouped(settings, lambda setting: setting.slug).items():
         values = {setting: setting.given for setting in alike}
@@ -105,7 +113,9 @@ def plot(paper: Results, changed: Results, stem: Path) -> None:
 
     papers = by_setting(run for run in paper.runs if not run.spec.is_added)
     names = _names(by_setting(changed.runs))
-    titles = {setting: "\n".join(textwrap.wrap(name.replace("-", " "), 24)) for setting, name in names.items()}
+    titles = {
+        setting: "\n".join(textwrap.wrap(name.replace("-", " "), 24)) for setting, name in names.items()
+    }
     goals = {titles[setting]: goal for setting in titles if (goal := setting.config.target_score) is not None}
     rows = {
         titles[setting]: {

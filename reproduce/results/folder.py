@@ -1,8 +1,9 @@
 """The results folder: paper/ and measured/ (records), runs/, figures/, logs/ and the page README.md.
 
-superseded.json lists runs that a fault has made invalid, until they are measured again. methods.json lists the user's
-own methods that figures were also made with, each as the settings that it changes, in their first form. Smoke runs
-only show that everything works. They are no results, so a folder has either smoke records or records of other budgets.
+superseded.json lists runs that a fault has made invalid, until they are measured again. methods.json lists
+the user's own methods that figures were also made with, each as the settings that it changes, in their first
+form. Smoke runs only show that everything works. They are no results, so a folder has either smoke records or
+records of other budgets.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from ga3c_tf.reproduce.runs.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
 
 DEFAULT = {**dict.fromkeys(BUDGETS, Path("results")), "smoke": Path("runs/smoke")}
 HERE = Path(__file__).resolve().parents[1]
-PAPER = next((path for path in (HERE / "paper", HERE.parent / "results" / "paper") if path.is_dir()), HERE / "paper")
-"""Folder of the paper's records, which are copied into every results folder: a part of the installed package, or
-results/paper in a checkout."""
+PAPER = next(
+    (path for path in (HERE / "paper", HERE.parent / "results" / "paper") if path.is_dir()), HERE / "paper"
+)
+"""Folder of the paper's records, which are copied into every results folder: a part of the installed package,
+or results/paper in a checkout."""
 DIFFERENCES = "DIFFERENCES.md"
 METHODS = "methods.json"
 SUPERSEDED = "superseded.json"
@@ -70,11 +73,12 @@ class ResultsFolder:
         """Make the folder, with the paper's records, for runs at this budget.
 
         Raises:
-            UserError: the folder, or one of those in it for records and pictures, cannot be written; or `check_kind`
-                refuses the budget.
+            UserError: the folder, or one of those in it for records and pictures, cannot be written; or
+                `check_kind` refuses the budget.
         """
         self.check_kind(budget)
-        for folder in filter(os.path.lexists, (self.measured, self.figures)):  # written after runs that may take hours
+        # Written after runs that may take hours.
+        for folder in filter(os.path.lexists, (self.measured, self.figures)):
             try:
                 check_writable(folder)
             except OSError as error:
@@ -165,15 +169,17 @@ class ResultsFolder:
     def superseded(self, specs: Iterable[RunSpec]) -> dict[str, list[RunSpec]]:
         """Return the runs that a fault has made invalid, by reason.
 
-        superseded.json has a list of objects. Each has the `reason`, a sentence, and `runs`, an object of run ids and
-        commits. A run that was measured again has another commit and is no longer superseded.
+        superseded.json has a list of objects. Each has the `reason`, a sentence, and `runs`, an object of run
+        ids and commits. A run that was measured again has another commit and is no longer superseded.
 
         Raises:
             UserError: superseded.json is damaged.
         """
         file = self.path / SUPERSEDED
         try:
-            entries = [(str(entry["reason"]), dict(entry["runs"])) for entry in json.loads(file.read_text("utf-8"))]
+            entries = [
+                (str(entry["reason"]), dict(entry["runs"])) for entry in json.loads(file.read_text("utf-8"))
+            ]
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, TypeError, KeyError) as error:
@@ -217,7 +223,7 @@ class ResultsFolder:
         return {spec for falsified in self.superseded(specs).values() for spec in falsified}
 
     def superseded_notes(self, specs: Iterable[RunSpec]) -> list[dict[str, Any]]:
-        """Return for each fault the number of runs that it has made invalid, their systems, and the reason."""
+        """Return for each fault the number of runs that it made invalid, their systems, and the reason."""
         return [
             {
                 "count": len(falsified),
@@ -263,18 +269,21 @@ class ResultsFolder:
             figure: the figure.
             budget: budget of the runs.
             games, seeds: games and number of seeds to include beyond the default and those already recorded.
-            changes: settings of a method of the user's own. The results then have only the runs of this method, and
-                none if none of them has a folder.
+            changes: settings of a method of the user's own. The results then have only the runs of this
+                method, and none if none of them has a folder.
         """
         recorded = self.records(figure, budget)
         specs = self._known_specs(figure, budget, recorded, games, seeds, changes)
         runs = self._runs_of(specs)
-        ids = {run.spec.id for run in runs if run.path.parent == self.runs}  # superseded ones have another path
+        # Superseded ones have another path.
+        ids = {run.spec.id for run in runs if run.path.parent == self.runs}
         records = [record for record in recorded if record.run_id in ids]
         beside = self._records(figure.beside, budget) if figure.beside else []
         return Results(budget, _command(figure, budget, specs, changes), self.paper(), runs, records, beside)
 
-    def update(self, figure: Figure, budget: str, games: Sequence[str], seeds: int, say: Callable[[str], None]) -> None:
+    def update(
+        self, figure: Figure, budget: str, games: Sequence[str], seeds: int, say: Callable[[str], None]
+    ) -> None:
         """Write the records of a figure from the present state of its runs.
 
         Args:
@@ -332,14 +341,18 @@ class ResultsFolder:
         seeds: int,
         changes: Mapping[str, str],
     ) -> list[RunSpec]:
-        """Return the default runs of the figure, and runs of further games, seeds and methods that have been begun.
+        """Return the default runs of the figure, and runs of further games, seeds and methods that have been
+        begun.
 
-        A further game or method with a run is included with all default seeds, and a further seed with all its runs.
-        Added seeds are included once one of them has been begun, unless the seed was begun with all its runs.
+        A further game or method with a run is included with all default seeds, and a further seed with all
+        its runs. Added seeds are included once one of them has been begun, unless the seed was begun with all
+        its runs.
         """
         default = figure.all_specs(budget)
         # 1. Games and seeds: by default, as asked for, and as recorded before.
-        known_games = list(dict.fromkeys([*figure.games[budget], *games, *_games_of(figure, budget, records)]))
+        known_games = list(
+            dict.fromkeys([*figure.games[budget], *games, *_games_of(figure, budget, records)])
+        )
         added = {spec.id for spec in default if spec.is_added}
         known_seeds = [
             *(spec.seed for spec in default if not spec.is_added),
@@ -349,7 +362,11 @@ class ResultsFolder:
         # 2. Beyond the default, only what has been begun counts.
         asked = figure.all_specs(budget, most_seeds, known_games)
         further = [spec.changed(changes) for spec in asked] if figure.takes(changes, default) else []
-        begun = {(spec.game, spec.seed) for spec in further if spec.id not in added and (self.runs / spec.id).exists()}
+        begun = {
+            (spec.game, spec.seed)
+            for spec in further
+            if spec.id not in added and (self.runs / spec.id).exists()
+        }
         begun |= {
             (game, figure.first_seed + number)
             for game in {game for game, _ in begun}

@@ -21,7 +21,7 @@ PAPERS = "GA3C (1 day, GPU)"
 
 
 class Score(NamedTuple):
-    """The mean score of one evaluation, with its 95 % interval over episodes: not-a-number for one episode."""
+    """The mean score of an evaluation, with its 95 % interval over episodes: not-a-number for one episode."""
 
     episodes: int
     mean: float
@@ -54,13 +54,15 @@ def rows(
         paper: the paper's records.
         link: link to `weights` from the page with the table.
         random: our score of the random policy, by game.
-        training: whether the table has the other evaluations, the agent steps and minutes of the training, and the
-            score of the random policy.
+        training: whether the table has the other evaluations, the agent steps and minutes of the training,
+            and the score of the random policy.
 
     Raises:
         UserError: a score.json or `AGAIN` is damaged.
     """
-    papers = {record.game: record.value for record in paper if (record.table, record.method) == ("scores", PAPERS)}
+    papers = {
+        record.game: record.value for record in paper if (record.table, record.method) == ("scores", PAPERS)
+    }
     games = {env_id: game for game, env_id in GAMES.items()}
     again = _again(weights / AGAIN)
     lines = []
@@ -124,5 +126,7 @@ def _again(file: Path) -> dict[str, list[Score]]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{file} is damaged; it needs the columns weights, episodes, mean, low and high") from None
+        raise UserError(
+            f"{file} is damaged; it needs the columns weights, episodes, mean, low and high"
+        ) from None
     return evaluations

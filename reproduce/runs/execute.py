@@ -1,4 +1,4 @@
-"""Executes one run: training and evaluation by `ga3c-tf` in processes of their own, and run.json at the end."""
+"""Executes a run: training and evaluation by `ga3c-tf` in processes of their own, and run.json at the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,15 @@ from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import end_with_parent, process_group
 from ga3c_tf.host.signals import ENDING
-from ga3c_tf.reproduce.runs.run import FAILED, FINISHED, INTERRUPTED, RUN_FILE, RecordedRun, read_run, remove_run
+from ga3c_tf.reproduce.runs.run import (
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    RUN_FILE,
+    RecordedRun,
+    read_run,
+    remove_run,
+)
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.curve import curve_of, write_curve
@@ -41,7 +49,8 @@ class ChildEnded(Exception):
     """A command did not succeed.
 
     Attributes:
-        status: `FAILED`, or `INTERRUPTED` if a signal or a full disk ended the command, so that it can be resumed.
+        status: `FAILED`, or `INTERRUPTED` if a signal or a full disk ended the command, so that it can be
+            resumed.
         ended: what ended the command, one of `ga3c_tf.runs.outcomes`; empty if it did not print this.
     """
 
@@ -61,9 +70,9 @@ def execute_run(
 ) -> RecordedRun:
     """Execute a run in the folder `runs`/<id of the run>, or continue it there.
 
-    A run that is finished is left alone, and so is a run that diverged, since this is a result. Any other run is
-    resumed from its newest checkpoint, or begun anew if it has none. run.json is written last, so a run without it is
-    incomplete.
+    A run that is finished is left alone, and so is a run that diverged, since this is a result. Any other run
+    is resumed from its newest checkpoint, or begun anew if it has none. run.json is written last, so a run
+    without it is incomplete.
 
     Args:
         spec: specification of the run.
@@ -82,7 +91,10 @@ def execute_run(
     try:
         _execute(spec, runs, force, say, wait, begin)
     except OSError as error:
-        say(f"{spec.id}: {error.filename or runs}: {error.strerror or error}; the same command again goes on from here")
+        say(
+            f"{spec.id}: {error.filename or runs}: {error.strerror or error}; "
+            "the same command again goes on from here"
+        )
     return RecordedRun.of(spec, runs)
 
 
@@ -117,7 +129,10 @@ def _prepare_folder(spec: RunSpec, runs: Path, force: bool, say: Callable[[str],
     elif (folder / "config.json").exists() and read_run(folder).get("status") == FAILED:
         aside = folder.with_name(f"{folder.name}.failed-{time.time_ns()}")
         folder.rename(aside)
-        say(f"{folder.name} failed before its first checkpoint and is begun anew; what it left is kept in {aside}")
+        say(
+            f"{folder.name} failed before its first checkpoint and is begun anew; "
+            f"what it left is kept in {aside}"
+        )
     else:
         remove_run(folder)
 
@@ -261,7 +276,9 @@ def _error_of(command: str, code: int, printed: str) -> ChildEnded:
     """Return the error for a command that ended with a `code` other than 0 and printed `printed`."""
     number = -code if code < 0 else code - 128
     if code < 0 or number in ENDING:
-        return ChildEnded(INTERRUPTED, f"{command}: ended by {signal.Signals(number).name}", outcomes.INTERRUPTED)
+        return ChildEnded(
+            INTERRUPTED, f"{command}: ended by {signal.Signals(number).name}", outcomes.INTERRUPTED
+        )
     ended = (_last_object(printed) or {}).get("ended", "")
     status = INTERRUPTED if ended == outcomes.NOT_SAVED else FAILED
     lines = printed.strip().splitlines() or ["it printed nothing"]
@@ -269,7 +286,7 @@ def _error_of(command: str, code: int, printed: str) -> ChildEnded:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """Send SIGINT, so that a training saves a checkpoint; after at most `CLOSE_SECONDS`, kill the process group."""
+    """Send SIGINT, so training saves a checkpoint; after at most `CLOSE_SECONDS`, kill the process group."""
     process.send_signal(signal.SIGINT)
     try:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Executors of a list of runs: their interface, and one that makes the runs one after another on this machine."""
+"""Executors of a list of runs: their interface, and one that makes them one after another on this machine."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Executor(Protocol):
 class LocalExecutor:
     """Executes one run after another on this machine.
 
-    All runs of one seed are made in random order, then those of the next seed. So a change of the machine's speed is
-    not mistaken for an effect of the settings, and an early end leaves complete seeds. A figure may put some runs of a
-    seed before the others, by their turns. Runs that another command is executing come last, so that several commands
-    share the work.
+    All runs of one seed are made in random order, then those of the next seed. So a change of the machine's
+    speed is not mistaken for an effect of the settings, and an early end leaves complete seeds. A figure may
+    put some runs of a seed before the others, by their turns. Runs that another command is executing come
+    last, so that several commands share the work.
 
     Args:
         say: called with one line of progress at a time.
@@ -87,11 +87,12 @@ class LocalExecutor:
         agents = [spec.config.num_agents for spec in specs if spec.system == "a3c" and spec.config.minutes]
         if agents and min(agents) < usable_cores():
             self._say(
-                f"A3C has {min(agents)} agents and this machine {usable_cores()} cores, so no finding will say that "
-                f"GA3C is faster; to compare them, limit the command to {min(agents)} cores with taskset"
+                f"A3C has {min(agents)} agents and this machine {usable_cores()} cores, so no finding will "
+                "say that GA3C is faster; to compare them, "
+                f"limit the command to {min(agents)} cores with taskset"
             )
 
 
 def order(spec: RunSpec) -> tuple[int, int, str]:
-    """Return the sort key of a run: seed, turn, and a hash of its id, which gives the same random order every time."""
+    """Return a run's sort key: seed, turn, and a hash of its id, which gives the same random order always."""
     return spec.seed, spec.turn, hashlib.sha256(spec.id.encode()).hexdigest()

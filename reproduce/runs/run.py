@@ -40,7 +40,7 @@ AT_ONE_TIME_S = 60.0
 Calibrations guard against a machine whose speed changes between hours.
 """
 LEAST_CPU = 0.5
-"""Share of the cores that A3C uses at least if it has the machine to itself: its agents never wait for each other."""
+"""Share of the cores A3C uses at least if alone on the machine: its agents never wait for each other."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RecordedRun:
 
     @classmethod
     def not_made(cls, spec: RunSpec, runs: Path) -> RecordedRun:
-        """Return the run of this specification as one that was never made, with a folder that does not exist."""
+        """Return the run of this specification as one never made, with a folder that does not exist."""
         return cls(spec, runs / "not made" / spec.id, {})
 
     @property
@@ -74,7 +74,7 @@ class RecordedRun:
 
     @property
     def diverged(self) -> bool:
-        """Whether the training ended because losses or weights were not finite: a result, which is not tried again."""
+        """Whether the training ended because losses or weights were not finite: a result, not tried again."""
         return self.result.get("ended") == outcomes.DIVERGED
 
     @property
@@ -146,7 +146,7 @@ class RecordedRun:
 
     @property
     def dirty(self) -> bool | None:
-        """Whether any session had a changed source or another commit than the last session; None if it is unknown."""
+        """Whether any session had a changed source or another commit than the last; None if unknown."""
         if self.commit is None:
             return None
         return any(session["dirty"] or session["commit"] != self.commit for session in self.sessions)
@@ -168,12 +168,14 @@ class RecordedRun:
 
     @property
     def machine(self) -> str:
-        """A text that tells machines apart: the cores in words and, if known, the properties of the processor.
+        """A text that tells machines apart: the cores in words and, if known, the properties of the
+        processor.
 
         It does not depend on whether a GPU was used: on one machine, GA3C may use the GPU and A3C not.
         """
         cores = [
-            f"{cores_of(session)} {json.dumps(session.get('processor'), sort_keys=True)}" for session in self.sessions
+            f"{cores_of(session)} {json.dumps(session.get('processor'), sort_keys=True)}"
+            for session in self.sessions
         ]
         return "; ".join(dict.fromkeys(cores))
 
@@ -200,8 +202,8 @@ class RecordedRun:
     def random_score(self) -> float:
         """Score of the random policy, which counts as the score of a diverged run.
 
-        For games without a recorded one, it is the run's first rolling score over a full window of episodes, or its
-        last rolling score if the window was never full; not-a-number if no episode ended.
+        For games without a recorded one, it is the run's first rolling score over a full window of episodes,
+        or its last rolling score if the window was never full; not-a-number if no episode ended.
         """
         if self.spec.game in RANDOM_SCORES:
             return RANDOM_SCORES[self.spec.game]
@@ -211,7 +213,7 @@ class RecordedRun:
         return float(first[0]) if first else float("nan")
 
     def _total(self, name: str) -> float:
-        """Return a total that the training printed at its end; for a killed training, the last logged value."""
+        """Return a total that the training printed at its end; for a killed one, the last logged value."""
         return (self.result.get("training") or {}).get(name, _last(self.metrics[name]))
 
     def steady(self, after_s: float) -> dict[str, float]:
@@ -227,15 +229,15 @@ class RecordedRun:
                 'seconds': seconds covered.
                 'pps', 'tps': agent steps and updates per second.
                 'prediction_batch', 'training_batch', 'training_queue', 'prediction_queue', 'policy_lag_mean',
-                'policy_lag_p95' and the columns of `Divergence` and `SegmentLag`: means over the rows of metrics.csv;
-                not-a-number if nothing was logged.
+                'policy_lag_p95' and the columns of `Divergence` and `SegmentLag`: means over the rows of
+                metrics.csv; not-a-number if nothing was logged.
         """
         starts = [float(session.get("time_s", 0.0)) for session in self.sessions]
         return steady_rates(self.metrics, starts, after_s)
 
 
 def comparable(runs: Iterable[RecordedRun]) -> bool:
-    """Return whether the speeds of finished runs may be compared: all known calibrations of their machines agree."""
+    """Return whether finished runs' speeds may be compared: all known calibrations of machines agree."""
     return agree(calibration for run in runs for calibration in run.calibrations)
 
 
@@ -250,7 +252,7 @@ def make_a_pair(one: RecordedRun, other: RecordedRun) -> bool:
 
 
 def seeds_have_one_machine(runs: Iterable[RecordedRun]) -> bool:
-    """Return whether the finished runs of each seed were made on one machine, so that its speed favors none of them."""
+    """Return whether the finished runs of each seed were made on one machine, so its speed favors none."""
     machines: dict[int, set[str]] = {}
     for run in runs:
         if run.finished:
@@ -259,7 +261,7 @@ def seeds_have_one_machine(runs: Iterable[RecordedRun]) -> bool:
 
 
 def a3c_has_few_agents(runs: Iterable[RecordedRun]) -> bool:
-    """Return whether a finished run of A3C had fewer agents than cores, so that it could not use the whole machine."""
+    """Return whether a finished run of A3C had fewer agents than cores, so it could not use all cores."""
     return any(
         run.spec.config.num_agents < session["cores"]
         for run in runs
@@ -291,10 +293,10 @@ def read_run(folder: Path) -> dict:
     """Read the run.json of a run folder; return {} if there is none.
 
     Returns:
-        A dict with 'status', 'reason', 'ended' (what ended the training, one of `ga3c_tf.runs.outcomes`, or empty) and
-        'spec'. As far as the run came, it also has 'config', 'sessions', 'training', 'calibrations', 'cpu_utilization',
-        'gpu_utilization', 'utilization_from' (the row of metrics from which both were measured), 'evaluation' and
-        'random'.
+        A dict with 'status', 'reason', 'ended' (what ended the training, one of `ga3c_tf.runs.outcomes`, or
+        empty) and 'spec'. As far as the run came, it also has 'config', 'sessions', 'training',
+        'calibrations', 'cpu_utilization', 'gpu_utilization', 'utilization_from' (the row of metrics from
+        which both were measured), 'evaluation' and 'random'.
 
     Raises:
         UserError: run.json is damaged.
@@ -317,7 +319,7 @@ def has_ended(result: Mapping[str, Any]) -> bool:
 
 
 def remove_run(folder: Path) -> None:
-    """Rename a run folder, then remove it: half of it under its name would look like a run that can be resumed."""
+    """Rename a run folder, then remove it: half of it under its name would look like a resumable run."""
     aside = folder.with_name(f"{folder.name}.removed")
     shutil.rmtree(aside, ignore_errors=True)
     folder.rename(aside)

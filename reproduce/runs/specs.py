@@ -1,7 +1,7 @@
 """Specifications of runs, each with an id that depends only on its content.
 
-A specification has its settings in their first form (`ga3c_tf.config.migrations`). An id is therefore the same in
-plans, records and storages of all versions, whatever the settings are called.
+A specification has its settings in their first form (`ga3c_tf.config.migrations`). An id is therefore the
+same in plans, records and storages of all versions, whatever the settings are called.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from ga3c_tf.config.migrations import Recorded, first_form, migrated, removed_na
 from ga3c_tf.errors import UserError, did_you_mean
 
 BUDGETS = ("smoke", "quick", "gpu", "tuned", "paper")
-"""In this order: seconds, as a test; minutes on 2 cores; seconds on a GPU; settings of later work; the paper's time."""
+"""In this order: seconds, as a test; minutes on 2 cores; seconds on a GPU; settings of later work; the
+paper's time.
+"""
 SYSTEMS = {"ga3c": "GA3C", "a3c": "A3C", "a2c": "A2C"}
 GAMES = {
     "amidar": "ALE/Amidar-v5",
@@ -47,11 +49,11 @@ NINE_GAMES = tuple(GAMES)[:9]
 AN_ENVIRONMENT = re.compile(r"([\w.]+:)?[\w./-]+-v\d+")
 """Pattern of a Gymnasium id, which names a game of the user's own."""
 ADDED = ", added seeds"
-"""Suffix of the labels of seeds that were added because a finding was undecided. Only this finding uses them."""
+"""Suffix of the labels of seeds added because a finding was undecided. Only this finding uses them."""
 Changes = tuple[tuple[str, Any], ...]
 """Names and values of settings in their first form, sorted by name."""
 UNLESS_GIVEN = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2, "adjustment": "off"}
-"""Settings in a slug that a run does not give, in their first form. They stay, whatever the defaults become."""
+"""Settings in a slug not given by a run, in their first form. They stay, whatever the defaults become."""
 # For the estimate of a run's duration, roughly as on 2 cores.
 START_SECONDS = 8.0
 SECONDS_PER_EPISODE = 2.0
@@ -68,8 +70,8 @@ class RunSpec:
         random_play: whether the random policy plays as many episodes, for comparison.
         checkpoint: checkpoint to evaluate: 'best' by rolling score, or 'latest'.
         changes: settings of a method of the user's own, which override `settings`.
-        label: name of the run in its figure, in one or more words. It does not affect the run, so it is part of neither
-            the id nor the stored JSON.
+        label: name of the run in its figure, in one or more words. It does not affect the run, so it is part
+            of neither the id nor the stored JSON.
         turn: runs of a seed with a lower turn are made first. Like the label, it does not affect the run.
     """
 
@@ -88,8 +90,11 @@ class RunSpec:
     def config(self) -> Config:
         """All settings of the run, with the defaults of those that are not given."""
         values = self._migrated.settings
-        # An early plan with `serial` is of the system of this name, which its settings have from the migration.
-        return Config.from_values({"system": self.system, **values, "env_id": env_id_of(self.game), "seed": self.seed})
+        # An early plan with `serial` is of the system of this name, which its settings have from the
+        # migration.
+        return Config.from_values(
+            {"system": self.system, **values, "env_id": env_id_of(self.game), "seed": self.seed}
+        )
 
     @property
     def _migrated(self) -> Recorded:
@@ -178,7 +183,8 @@ class RunSpec:
     def has_papers_algorithm(self) -> bool:
         """Whether it is GA3C with the authors' loss and optimizer, apart from rates and sizes of batches."""
         return self.system == "ga3c" and all(
-            getattr(self.config, name) == getattr(Config, name) for name in [*BEYOND_PAPER, "rmsprop_epsilon", "loss"]
+            getattr(self.config, name) == getattr(Config, name)
+            for name in [*BEYOND_PAPER, "rmsprop_epsilon", "loss"]
         )
 
     @property
@@ -211,7 +217,7 @@ class RunSpec:
         return ["resume", str(folder), *self.trust]
 
     def evaluate_commands(self, folder: Path) -> dict[str, list[str]]:
-        """Return the arguments of `ga3c-tf` that score this run, by name of the result: 'evaluation' and 'random'."""
+        """Return the arguments of `ga3c-tf` that score this run, by result: 'evaluation' and 'random'."""
         if not self.evaluation_episodes:
             return {}
         words = ["evaluate", str(folder), "--episodes", str(self.evaluation_episodes), "--json", *self.trust]
@@ -273,7 +279,8 @@ def run_spec(
     checkpoint: str = "best",
     **settings: Any,
 ) -> RunSpec:
-    """Return a specification with checked settings. Settings without effect on a baseline ('a3c', 'a2c') are left out.
+    """Return a specification with checked settings. Settings without effect on a baseline ('a3c', 'a2c') are
+    left out.
 
     A setting that no longer exists may be given, since recorded runs that gave it have it in their ids.
 
@@ -284,10 +291,13 @@ def run_spec(
     if system not in SYSTEMS:
         raise UserError(f"unknown system {system!r}; there are {', '.join(SYSTEMS)}")
     if system == "ga3c":
-        settings = {"adjustment": "off", **settings}  # `train` would otherwise adjust what the figure is about
+        # `train` would otherwise adjust what the figure is about.
+        settings = {"adjustment": "off", **settings}
     else:
         settings = {
-            name: value for name, value in settings.items() if name != "adjustment" and has_effect(name, system)
+            name: value
+            for name, value in settings.items()
+            if name != "adjustment" and has_effect(name, system)
         }
     today = {name: value for name, value in settings.items() if name not in removed_names()}
     config = Config.from_values({**today, "env_id": env_id_of(game), "system": system, "seed": seed})
@@ -327,7 +337,7 @@ def is_atari(game: str) -> bool:
 
 
 def network_of(game: str) -> dict[str, Any]:
-    """Return the setting of the paper's network for an Atari game; other environments have networks of their own."""
+    """Return the setting of the paper's network for an Atari game; other environments have their own."""
     return {"network": "small"} if is_atari(game) else {}
 
 
@@ -335,7 +345,8 @@ def check_games(games: Sequence[str]) -> None:
     """Refuse unknown games.
 
     Raises:
-        UserError: a game is unknown; the message names the first such game, and similar names or else all known ones.
+        UserError: a game is unknown; the message names the first such game, and similar names or else all
+            known ones.
     """
     for game in games:
         if game not in GAMES and not AN_ENVIRONMENT.fullmatch(game):

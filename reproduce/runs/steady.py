@@ -39,7 +39,8 @@ def steady_rates(metrics: Columns, starts: Sequence[float], after_s: float) -> d
     # 1. Find the rows of each session after its start.
     ends = [*starts[1:], math.inf]
     parts = [
-        np.flatnonzero((times >= start + after_s) & (times <= end)) for start, end in zip(starts, ends, strict=True)
+        np.flatnonzero((times >= start + after_s) & (times <= end))
+        for start, end in zip(starts, ends, strict=True)
     ]
     parts = [rows for rows in parts if len(rows) > 1]
     # 2. Count what happened between the first and the last row of each part.
@@ -48,14 +49,19 @@ def steady_rates(metrics: Columns, starts: Sequence[float], after_s: float) -> d
         seconds, steps, updates = (
             sum(metrics[name][rows[-1]] - metrics[name][rows[0]] for rows in parts) for name in counted
         )
-        # A row describes the time since the row before it, so the first row of a part only marks where the part begins.
+        # A row describes the time since the row before it, so a part's first row only marks its beginning.
         inside = np.concatenate([rows[1:] for rows in parts])
     else:
         seconds, steps, updates = (metrics[name][-1] for name in counted)
         inside = np.arange(len(times))
     # 3. Average the columns over these rows.
     means = {name: _mean(metrics[name][inside]) for name in AVERAGED}
-    return {"seconds": float(seconds), "pps": float(steps / seconds), "tps": float(updates / seconds), **means}
+    return {
+        "seconds": float(seconds),
+        "pps": float(steps / seconds),
+        "tps": float(updates / seconds),
+        **means,
+    }
 
 
 def _mean(values: np.ndarray) -> float:

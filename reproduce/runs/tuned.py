@@ -1,4 +1,4 @@
-"""Runs with the presets 'tuned' and 'tuned-small': settings of later actor-critic methods, not the paper's."""
+"""Runs with presets 'tuned' and 'tuned-small': settings of later actor-critic methods, not the paper's."""
 
 from __future__ import annotations
 

@@ -76,14 +76,19 @@ def slow_v_trace(columns, ratios, rho_bar, c_bar):
         values = [*columns["values"][steps], bootstrap]
         rho = np.minimum(ratios[steps], rho_bar)
         c = np.minimum(ratios[steps], c_bar)
-        errors = [rho[t] * (columns["rewards"][start + t] + GAMMA * values[t + 1] - values[t]) for t in range(length)]
+        errors = [
+            rho[t] * (columns["rewards"][start + t] + GAMMA * values[t + 1] - values[t])
+            for t in range(length)
+        ]
         own = [
             values[s] + sum(GAMMA ** (t - s) * np.prod(c[s:t]) * errors[t] for t in range(s, length))
             for s in range(length)
         ]
         following = [*own[1:], bootstrap]
         targets += own
-        advantages += [columns["rewards"][start + t] + GAMMA * following[t] - values[t] for t in range(length)]
+        advantages += [
+            columns["rewards"][start + t] + GAMMA * following[t] - values[t] for t in range(length)
+        ]
         start += length
     return np.array(targets), np.array(advantages)
 
@@ -97,7 +102,8 @@ def loss_of(columns, log_mu, **settings):
         given |= {"mu_log_probabilities": log_mu, "mu_values": columns["values"]}
         whole = ("actions", "lengths")
         tensors = {
-            name: tf.constant(column, tf.int32 if name in whole else tf.float32) for name, column in given.items()
+            name: tf.constant(column, tf.int32 if name in whole else tf.float32)
+            for name, column in given.items()
         }
         found = losses.actor_critic(Batch(logits=logits, values=values, beta=config.beta, **tensors), config)
     return found, tape.gradient(found.policy_loss, logits), tape.gradient(found.value_loss, values)
@@ -130,13 +136,17 @@ def test_the_losses_and_gradients_are_the_slow_ones(columns, name, clips, normal
     most = next(iter(clips.values()))
     assert 0 < np.count_nonzero(ratios > most) < B, "some ratios must be clipped, and some not"
     weighted = np.minimum(ratios, most) * advantages
-    found, by_logits, by_values = loss_of(columns, log_mu, correction=name, normalize_advantages=normalize, **clips)
+    found, by_logits, by_values = loss_of(
+        columns, log_mu, correction=name, normalize_advantages=normalize, **clips
+    )
 
     logs = log_policy(columns["logits"])
     pi = np.exp(logs)
     spread = -(pi * logs).sum(axis=1)
     np.testing.assert_allclose(found.policy_loss, -(log_pi * weighted + BETA * spread).sum(), rtol=1e-4)
-    expected = -(np.eye(A)[columns["actions"]] - pi) * weighted[:, None] + BETA * pi * (logs + spread[:, None])
+    expected = -(np.eye(A)[columns["actions"]] - pi) * weighted[:, None] + BETA * pi * (
+        logs + spread[:, None]
+    )
     np.testing.assert_allclose(by_logits, expected, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(found.value_loss, 0.5 * ((targets - columns["values"]) ** 2).sum(), rtol=1e-4)
     np.testing.assert_allclose(by_values, columns["values"] - targets, rtol=1e-3, atol=1e-5)
@@ -181,7 +191,9 @@ def test_the_ratio_of_a_rare_action_is_exact_in_ppo(columns):
     assert np.exp(log_pi[:, 0]).max() < 1e-7
     _, by_logits, _ = loss_of(columns, log_pi[:, 0], **settings_of("ppo"), beta=0.0)
     advantages = columns["returns"] - columns["values"]
-    np.testing.assert_allclose(by_logits, -(np.eye(A)[0] - np.exp(log_pi)) * advantages[:, None], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(
+        by_logits, -(np.eye(A)[0] - np.exp(log_pi)) * advantages[:, None], rtol=1e-3, atol=1e-5
+    )
 
 
 def test_the_ratio_in_ppo_is_of_the_policy_with_its_minimum(columns):
@@ -242,7 +254,10 @@ def test_a_setting_has_an_effect_where_the_correction_reads_it(name):
 
 @pytest.mark.parametrize(
     ("name", "advantage"),
-    [*((name, "nstep") for name in CORRECTIONS), *((name, "gae") for name in CORRECTIONS if name != "v-trace")],
+    [
+        *((name, "nstep") for name in CORRECTIONS),
+        *((name, "gae") for name in CORRECTIONS if name != "v-trace"),
+    ],
 )
 def test_a_correction_reads_the_columns_that_it_declares(name, advantage):
     """The inputs of its graph that no operation reads are those that it does not declare."""
@@ -287,4 +302,8 @@ def test_what_does_not_go_with_a_correction_is_refused(settings, words):
 def test_the_other_settings_imply_a_correction():
     assert Config().correction_used == "epsilon"
     assert Config(log_softmax=True).correction_used == "none"
-    assert Config(clip_ratio=0.1).correction_used == Config(clip_ratio=0.1, correction="ppo").correction_used == "ppo"
+    assert (
+        Config(clip_ratio=0.1).correction_used
+        == Config(clip_ratio=0.1, correction="ppo").correction_used
+        == "ppo"
+    )

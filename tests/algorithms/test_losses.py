@@ -27,7 +27,9 @@ def batch():
 
 
 def softmax(logits):
-    return np.array([[np.exp(x) / sum(np.exp(y) for y in row) for x in row] for row in logits.astype(np.float64)])
+    return np.array(
+        [[np.exp(x) / sum(np.exp(y) for y in row) for x in row] for row in logits.astype(np.float64)]
+    )
 
 
 def raised(probabilities, min_policy):
@@ -75,7 +77,8 @@ def test_losses_are_the_slow_sums(batch, min_policy, log_epsilon):
 def test_gradient_of_the_policy_loss_by_hand(batch, min_policy, log_epsilon):
     """With s = softmax, pi = (s + m) / (1 + m A), l = log(max(pi, floor)), k = [pi > floor], D = R - V:
 
-    dL/dpi_j = -k_j D [j = a] / pi_j + beta (l_j + k_j); dpi_j/ds_j = 1 / (1 + m A); ds_j/dz_i = s_j ([i = j] - s_i).
+    dL/dpi_j = -k_j D [j = a] / pi_j + beta (l_j + k_j); dpi_j/ds_j = 1 / (1 + m A);
+    ds_j/dz_i = s_j ([i = j] - s_i).
     """
     logits, values, actions, returns = batch
     s = softmax(logits)
@@ -144,8 +147,10 @@ def test_the_clipped_objective_is_that_of_the_reference(segment):
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("clip_ratio", [0.0, 0.2])
 @pytest.mark.parametrize("advantage", ["nstep", "gae"])
-def test_the_policy_loss_and_its_gradient_with_the_options_are_the_slow_ones(batch, advantage, clip_ratio, normalize):
-    """An action counts with d(ratio) = ratio * d(log pi), unless the clip has made its objective a constant."""
+def test_the_policy_loss_and_its_gradient_with_the_options_are_the_slow_ones(
+    batch, advantage, clip_ratio, normalize
+):
+    """An action counts with d(ratio) = ratio * d(log pi), unless the clip made its objective a constant."""
     logits, values, actions, returns = batch
     pi = softmax(logits)
     log_pi = np.log(pi[np.arange(B), actions])
@@ -155,9 +160,16 @@ def test_the_policy_loss_and_its_gradient_with_the_options_are_the_slow_ones(bat
     config = Config(advantage=advantage, clip_ratio=clip_ratio, normalize_advantages=normalize)
     with tf.GradientTape() as tape:
         variables = [tf.Variable(logits), tf.Variable(values)]
-        columns = {"actions": actions, "returns": returns, "mu_log_probabilities": log_mu, "mu_values": mu_values}
+        columns = {
+            "actions": actions,
+            "returns": returns,
+            "mu_log_probabilities": log_mu,
+            "mu_values": mu_values,
+        }
         columns = {name: tf.constant(column) for name, column in columns.items()}
-        found = losses.actor_critic(Batch(logits=variables[0], values=variables[1], beta=BETA, **columns), config)
+        found = losses.actor_critic(
+            Batch(logits=variables[0], values=variables[1], beta=BETA, **columns), config
+        )
     by_logits, by_values = tape.gradient(found.policy_loss, variables)
 
     fixed = advantage == "gae" or clip_ratio > 0

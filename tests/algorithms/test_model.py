@@ -1,4 +1,4 @@
-"""The model against the authors' code (data/updates.json), its threads, traces, checkpoints, devices and errors."""
+"""The model by the authors' code (data/updates.json), its threads, traces, checkpoints, devices, errors."""
 
 import json
 import math
@@ -55,7 +55,13 @@ def assert_near(found, expected, what, scale=None):
 
 
 def authors_weights(case, random):
-    fan_in = {"conv11": 8 * 8 * 4, "conv12": 4 * 4 * 16, "dense1": 11 * 11 * 32, "logits_v": 256, "logits_p": 256}
+    fan_in = {
+        "conv11": 8 * 8 * 4,
+        "conv12": 4 * 4 * 16,
+        "dense1": 11 * 11 * 32,
+        "logits_v": 256,
+        "logits_p": 256,
+    }
     weights = {}
     for name in case["variable_order"]:
         bound = 1 / math.sqrt(fan_in[name.split("/")[0]])
@@ -71,7 +77,9 @@ def variable(trained, name):
 @pytest.mark.parametrize("replica", [False, True], ids=["model", "a3c-replica"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['variant']}-{case['seed']}")
 def test_six_updates_of_the_authors_code(case, replica):
-    config = Config(network="small", **{OURS[name]: value for name, value in case["settings"].items() if name in OURS})
+    config = Config(
+        network="small", **{OURS[name]: value for name, value in case["settings"].items() if name in OURS}
+    )
     assert set(case["settings"]) <= {*OURS, "USE_GRAD_CLIP"}
     trained = Model(config, (84, 84, 4), np.uint8, case["num_actions"], seed=9)
     random = np.random.RandomState(case["seed"])
@@ -167,7 +175,7 @@ def test_min_policy_shows_in_the_prediction():
 
 
 def test_log_softmax_passes_gradient_where_the_floor_stops_it():
-    """A state whose taken action has a probability far below the floor teaches nothing, unless by log-softmax."""
+    """A state whose action has a probability far below the floor teaches nothing, unless by log-softmax."""
 
     def movement(log_softmax):
         trained = small_model(log_softmax=log_softmax, log_epsilon=0.9)
@@ -179,7 +187,7 @@ def test_log_softmax_passes_gradient_where_the_floor_stops_it():
 
 
 def clipped(gradient, clip):
-    """As tf.clip_by_norm, with which the authors clip where there are two optimizers; not by the average norm."""
+    """As tf.clip_by_norm, with which the authors clip with two optimizers; not by the average norm."""
     norm = np.sqrt(np.square(gradient, dtype=np.float64).sum())
     return tf.constant(gradient * min(1.0, clip / norm), tf.float32)
 
@@ -228,11 +236,15 @@ def test_one_update_by_hand():
     policy, values, _ = copy.predict(states)
     for before, gradient, after in zip(variables, gradients, weights_of(trained), strict=True):
         square = 0.99 + 0.01 * np.square(gradient)
-        np.testing.assert_allclose(after, before - 0.01 * gradient / np.sqrt(square + 0.1), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            after, before - 0.01 * gradient / np.sqrt(square + 0.1), rtol=1e-4, atol=1e-6
+        )
     entropy = -(policy * np.log(policy)).sum(axis=1)
     taken = np.log(policy[np.arange(6), actions])
     np.testing.assert_allclose(result.entropy, entropy.mean(), rtol=1e-5)
-    np.testing.assert_allclose(result.policy_loss, -(taken * (returns - values) + 0.1 * entropy).sum(), rtol=1e-4)
+    np.testing.assert_allclose(
+        result.policy_loss, -(taken * (returns - values) + 0.1 * entropy).sum(), rtol=1e-4
+    )
     np.testing.assert_allclose(result.value_loss, 0.5 * np.square(returns - values).sum(), rtol=1e-5)
     assert all(type(number) is float for number in result[:3]) and type(result.version) is int
 
@@ -303,7 +315,7 @@ def test_threads_lose_no_update(dual):
 
 
 def test_the_prediction_is_of_its_version():
-    """While a trainer raises the one weight, an answer holds every update of the version it names, or later ones."""
+    """While a trainer raises the weight, an answer holds every update of the version it names, or later."""
     states = keras.Input((1,))
     value = keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros", name="value")(states)
     net = keras.Model(states, (keras.ops.concatenate([value, value], axis=-1), keras.ops.squeeze(value, -1)))
@@ -320,8 +332,12 @@ def test_the_prediction_is_of_its_version():
     predictor = threading.Thread(target=predict, daemon=True)
     predictor.start()
     deadline = time.monotonic() + 30
-    while len(values) < 300 or (len({version for _, version in answers}) < 20 and time.monotonic() < deadline):
-        version = trained.train(batch_of(one, np.zeros(1, np.int32), np.full(1, 1e6, np.float32)), 1e-3, 0.0).version
+    while len(values) < 300 or (
+        len({version for _, version in answers}) < 20 and time.monotonic() < deadline
+    ):
+        version = trained.train(
+            batch_of(one, np.zeros(1, np.int32), np.full(1, 1e6, np.float32)), 1e-3, 0.0
+        ).version
         values[version] = float(net.get_layer("value").kernel.numpy()[0, 0])
     stop.set()
     predictor.join()
@@ -349,7 +365,8 @@ def test_the_graphs_count_after_the_update_and_read_before_the_weights(dual):
     trained = small_model(dual_rmsprop=dual)
     states = tf.TensorSpec((None, 4), tf.float32)
     gradients = [
-        tf.TensorSpec(trained._actor_critic.variables[number].shape) for _, number in trained._actor_critic.gradients_of
+        tf.TensorSpec(trained._actor_critic.variables[number].shape)
+        for _, number in trained._actor_critic.gradients_of
     ]
     training = (
         tf.function(trained._store._update_graph)
@@ -363,7 +380,9 @@ def test_the_graphs_count_after_the_update_and_read_before_the_weights(dual):
     assert all(update.get_attr("use_locking") for update in updates)
 
     prediction = (
-        tf.function(trained._actor_critic._prediction_graph).get_concrete_function(states).graph.get_operations()
+        tf.function(trained._actor_critic._prediction_graph)
+        .get_concrete_function(states)
+        .graph.get_operations()
     )
     reads = [operation for operation in prediction if operation.type == "ReadVariableOp"]
     version = next(read for read in reads if read.outputs[0].dtype == tf.int64)
@@ -414,7 +433,10 @@ def test_it_learns_a_bandit():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"states": np.zeros((3, 5), np.float32)}, r"states are float32 \(3, 5\); the model takes float32 \[B, 4\]"),
+        (
+            {"states": np.zeros((3, 5), np.float32)},
+            r"states are float32 \(3, 5\); the model takes float32 \[B, 4\]",
+        ),
         ({"states": np.zeros((3, 4))}, "states are float64"),
         ({"states": np.zeros(4, np.float32)}, "states are"),
         ({"actions": np.zeros(2, np.int32)}, "3 states need as many actions"),
@@ -439,9 +461,15 @@ def test_a_batch_of_the_wrong_shape_is_refused(changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mu_log_probabilities": np.zeros(1, np.float32)}, r"3 states need as many mu_log_probabilities, .* \(1,\)"),
+        (
+            {"mu_log_probabilities": np.zeros(1, np.float32)},
+            r"3 states need as many mu_log_probabilities, .* \(1,\)",
+        ),
         ({"rewards": np.zeros(4, np.float32)}, "3 states need as many rewards"),
-        ({"bootstrap_values": np.zeros(1, np.float32)}, r"bootstrap_values have shape \(1,\), .* segments \(2,\)"),
+        (
+            {"bootstrap_values": np.zeros(1, np.float32)},
+            r"bootstrap_values have shape \(1,\), .* segments \(2,\)",
+        ),
         ({"lengths": np.ones((2, 1), np.int32)}, r"lengths have shape \(2, 1\)"),
     ],
 )
@@ -567,12 +595,20 @@ def test_the_model_runs_on_the_device_it_was_given():
 
 @pytest.mark.parametrize(
     ("cores", "already", "threads"),
-    [(1, (0, 0), (1, 2)), (2, (0, 0), (1, 2)), (7, (0, 0), (1, 7)), (16, (0, 0), (4, 16)), (16, (1, 1), (1, 1))],
+    [
+        (1, (0, 0), (1, 2)),
+        (2, (0, 0), (1, 2)),
+        (7, (0, 0), (1, 7)),
+        (16, (0, 0), (4, 16)),
+        (16, (1, 1), (1, 1)),
+    ],
 )
 def test_the_threads(monkeypatch, cores, already, threads):
     found = dict(zip(("intra", "inter"), already, strict=True))
     for kind in found:
-        monkeypatch.setattr(tf.config.threading, f"get_{kind}_op_parallelism_threads", lambda kind=kind: found[kind])
+        monkeypatch.setattr(
+            tf.config.threading, f"get_{kind}_op_parallelism_threads", lambda kind=kind: found[kind]
+        )
         monkeypatch.setattr(
             tf.config.threading,
             f"set_{kind}_op_parallelism_threads",
@@ -597,13 +633,15 @@ for _ in range(4):
     states, actions = random.integers(0, 256, (25, 84, 84, 4), dtype=np.uint8), random.integers(0, 6, 25)
     trained.train(Batch(states=states, actions=actions, returns=random.normal(size=25)), 1e-3, 0.01)
 print(threads.get_intra_op_parallelism_threads(), threads.get_inter_op_parallelism_threads(),
-      hashlib.sha256(b"".join(np.asarray(weight).tobytes() for weight in trained.network.weights)).hexdigest())
+      hashlib.sha256(b"".join(np.asarray(each).tobytes() for each in trained.network.weights)).hexdigest())
 """
 
 
 def test_a_seed_gives_the_same_bits_and_a_quiet_start():
     runs = [
-        subprocess.Popen([sys.executable, "-c", PROGRAM], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         for _ in range(2)
     ]
     outputs = [run.communicate(timeout=120) for run in runs]

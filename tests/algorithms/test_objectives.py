@@ -64,7 +64,8 @@ def test_the_global_clip_bounds_the_norm_of_all_gradients_together(plain):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"advantage": "gae"}, {"clip_ratio": 0.2}, {"correction": "v-trace"}, {"correction": "one-step"}]
+    "settings",
+    [{}, {"advantage": "gae"}, {"clip_ratio": 0.2}, {"correction": "v-trace"}, {"correction": "one-step"}],
 )
 def test_normalized_advantages_train_the_policy_on_single_states_too(settings):
     """With segments of one step, each may be a batch."""
@@ -80,7 +81,9 @@ def reads_lengths(batch, config):
 
 def test_a_loss_of_whole_segments_is_refused_where_updates_are_on_shuffled_steps():
     settings = {"loss": "test_objectives:reads_lengths", "clip_ratio": 0.2}
-    with pytest.raises(UserError, match=r"reads lengths, of whole segments; it goes with --epochs 1 and --minib"):
+    with pytest.raises(
+        UserError, match=r"reads lengths, of whole segments; it goes with --epochs 1 and --minib"
+    ):
         gradients(epochs=2, **settings)
     with pytest.raises(UserError, match="reads lengths"):
         gradients(minibatch_size=4, **settings)

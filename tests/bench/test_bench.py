@@ -22,16 +22,26 @@ def start(*arguments, **options):
 def test_a_short_bench_prints_one_object_with_everything(tmp_path):
     settings = {"agents": 4, "agent-processes": 2, "min-training-batch": 10, "device": "cpu", "seconds": 2}
     options = [word for name, value in settings.items() for word in (f"--{name}", value)]
-    process = start("bench", "--env", "CartPole-v1", *options, "--json", env={**os.environ, "TMPDIR": str(tmp_path)})
+    process = start(
+        "bench", "--env", "CartPole-v1", *options, "--json", env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
     output, errors = process.communicate(timeout=100)
     assert process.returncode == 0, errors
     result = json.loads(output, parse_constant=pytest.fail)
     assert list(tmp_path.iterdir()) == []
-    assert {"machine", "commit", "dirty", "versions", "settings", "network", "window_s", "took_s"} <= set(result)
+    assert {"machine", "commit", "dirty", "versions", "settings", "network", "window_s", "took_s"} <= set(
+        result
+    )
     assert (result["settings"]["num_agents"], result["settings"]["min_training_batch"]) == (4, 10)
-    assert (result["network"], result["window_s"], list(result["devices"])) == ("mlp-two-trunks", 0.1, ["cpu"])
+    assert (result["network"], result["window_s"], list(result["devices"])) == (
+        "mlp-two-trunks",
+        0.1,
+        ["cpu"],
+    )
     device = result["devices"]["cpu"]
-    assert len(device["windows"]) == result["windows"] == 20 and len(device["rounds"]) == result["rounds"] == 4
+    assert (
+        len(device["windows"]) == result["windows"] == 20 and len(device["rounds"]) == result["rounds"] == 4
+    )
     assert set(device["components"]["update_ms"]) == {"5", "15", "25", "45", "85", "128"}
     assert 10 < device["pps"] < device["pps_limit"] and 10 < device["training_batch"] <= 15
     assert math.isclose(device["efficiency"], device["pps"] / device["pps_limit"])
@@ -39,7 +49,9 @@ def test_a_short_bench_prints_one_object_with_everything(tmp_path):
     assert sum(device["step_shares"].values()) == pytest.approx(1)
     assert device["memory"]["agent_processes"] == 2
     assert len(device["calibrations"]) == 2 and result["machine"]["processor"]["caches"]
-    assert device["machine_limits"]["emulator_pps"] > device["machine_limits"]["arithmetic_pps"] > device["pps"]
+    assert (
+        device["machine_limits"]["emulator_pps"] > device["machine_limits"]["arithmetic_pps"] > device["pps"]
+    )
     assert math.isclose(device["pps_per_unit"], device["pps"] / device["unit_pps"])
     text = report({**result, "devices": {"cpu": with_numbers(device)}})
     assert f"\n\n{result['machine']['cores']} core" in text
@@ -76,7 +88,9 @@ def test_an_interrupted_bench_leaves_nothing(tmp_path, number):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(["--device", "cpu,gpu:99"], "device is 'gpu:99', but TensorFlow finds", marks=pytest.mark.slow),
+        pytest.param(
+            ["--device", "cpu,gpu:99"], "device is 'gpu:99', but TensorFlow finds", marks=pytest.mark.slow
+        ),
         pytest.param(["--device", "cpu,cpu"], "name cpu and gpu once each", marks=pytest.mark.slow),
         (["--env", "Nowhere-v0"], "unknown environment 'Nowhere-v0'"),
         (["--agents", "0"], "num_agents (--agents) is 0; it must be at least 1"),

@@ -43,7 +43,9 @@ def test_a_time_lies_on_the_line_between_measured_sizes():
 def test_shares_make_up_the_cores_time():
     step_ms = {"environment": 0.25, "prediction": 0.15, "update": 0.2, "queue": 0.1}
     shares = bench.shares(step_ms, pps=2000, cores=2, on_gpu=False)
-    assert shares == pytest.approx({"environment": 0.25, "prediction": 0.15, "update": 0.2, "queue": 0.1, "rest": 0.3})
+    assert shares == pytest.approx(
+        {"environment": 0.25, "prediction": 0.15, "update": 0.2, "queue": 0.1, "rest": 0.3}
+    )
     shares = bench.shares(step_ms, pps=2000, cores=2, on_gpu=True)
     assert shares == pytest.approx({"environment": 0.25, "prediction": 0.3, "update": 0.4, "queue": 0.1})
 
@@ -54,7 +56,9 @@ def test_the_median_leaves_out_what_did_not_happen():
     assert bench.median_of([{5: 1.0, 25: 7.0}, {5: 3.0, 25: 9.0}]) == {5: 2.0, 25: 8.0}
 
 
-@pytest.mark.parametrize(("minimum", "t_max", "own"), [(0, 5, {5}), (20, 5, {25}), (40, 5, {45}), (7, 3, {3, 9, 10})])
+@pytest.mark.parametrize(
+    ("minimum", "t_max", "own"), [(0, 5, {5}), (20, 5, {25}), (40, 5, {45}), (7, 3, {3, 9, 10})]
+)
 def test_the_batches_measured_include_those_of_the_settings(minimum, t_max, own):
     assert set(training_sizes(Config(min_training_batch=minimum, t_max=t_max))) == {5, 25, 45, 85, 128} | own
 
@@ -81,16 +85,28 @@ def measured(pps=1000.0, training_batch=5.0, busy=(), others=0.01):
         "server_pss_mib": None,
         "total_pss_mib": 600.0,
     }
-    phase = {"cpu_utilization": 0.9, "others_utilization": others, "gpu_utilization": list(busy), "memory": memory}
+    phase = {
+        "cpu_utilization": 0.9,
+        "others_utilization": others,
+        "gpu_utilization": list(busy),
+        "memory": memory,
+    }
     return components, {**phase, "windows": [{"seconds": 1.0, "pps": pps, "tps": pps / 5, **copied}]}
 
 
 def test_the_summary_by_hand():
     rounds, phases = zip(measured(900.0), measured(1000.0), measured(1400.0), strict=True)
     result = bench.summarize(CARTPOLE, "cpu", 4, rounds, phases, cores=2)
-    assert (result["pps"], result["pps_min"], result["pps_max"], result["tps"]) == (1000.0, 900.0, 1400.0, 200.0)
+    assert (result["pps"], result["pps_min"], result["pps_max"], result["tps"]) == (
+        1000.0,
+        900.0,
+        1400.0,
+        200.0,
+    )
     assert result["call_ms"] == {"environment": 0.25, "prediction": 3.0, "update": 2.0, "queue": 0.2}
-    assert result["step_ms"] == pytest.approx({"environment": 0.25, "prediction": 0.125, "update": 0.4, "queue": 0.05})
+    assert result["step_ms"] == pytest.approx(
+        {"environment": 0.25, "prediction": 0.125, "update": 0.4, "queue": 0.05}
+    )
     assert result["pps_limit"] == pytest.approx(2000 / 0.775)
     assert result["efficiency"] == pytest.approx(1000 / (2000 / 0.775))
     assert result["pps_as_the_authors_count"] == pytest.approx(1200.0)
@@ -109,7 +125,12 @@ def test_a_bench_without_an_update_says_what_to_do():
 
 def result_of(**devices):
     return {
-        "machine": {"cores": 2, "cpu": "Abacus", "gpus": ["H200"] if "gpu" in devices else [], "onednn": "on"},
+        "machine": {
+            "cores": 2,
+            "cpu": "Abacus",
+            "gpus": ["H200"] if "gpu" in devices else [],
+            "onednn": "on",
+        },
         "commit": None,
         "dirty": None,
         "versions": {"python": "3.11.7", "tensorflow": "2.21.0"},
@@ -123,7 +144,7 @@ def result_of(**devices):
 
 
 def summary(kind, speeds=(1.0, 1.1), **changes):
-    """A device's numbers, measured between calibrations of so many times GFLOP/s, GB/s and frames/s of one machine."""
+    """A device's numbers between calibrations of so many times GFLOP/s, GB/s and frames/s of one machine."""
     rounds, phases = measured(**changes)
     found = bench.summarize(CARTPOLE, kind, 4, [rounds], [phases], cores=2)
     calibrations = [Calibration(26.7 * speed, 5.0 * speed, 4000.0 * speed) for speed in speeds]
@@ -132,7 +153,12 @@ def summary(kind, speeds=(1.0, 1.1), **changes):
 
 def test_the_report_names_components_shares_limit_and_the_inflated_count():
     text = report(result_of(cpu=summary("cpu")))
-    for words in ("2 cores of Abacus", "commit unknown", "network mlp, 4 agents in 2 processes", "straight lines"):
+    for words in (
+        "2 cores of Abacus",
+        "commit unknown",
+        "network mlp, 4 agents in 2 processes",
+        "straight lines",
+    ):
         assert words in text
     lines = {line[:36].strip(): line[36:].split() for line in text.splitlines()}
     assert lines["agent step with its environment"] == ["0.250", "0.250", "12.5%"]
@@ -151,10 +177,13 @@ def test_the_report_names_components_shares_limit_and_the_inflated_count():
 def test_the_report_begins_with_the_answer_and_before_it_says_that_the_machine_was_busy():
     quiet = report(result_of(cpu=summary("cpu", others=0.05))).splitlines()
     answer = advice("mlp", {"cpu": summary("cpu")})
-    assert quiet[: len(answer) + 1] == [*answer, ""] and quiet[len(answer) + 1].startswith("2 cores of Abacus")
+    assert quiet[: len(answer) + 1] == [*answer, ""] and quiet[len(answer) + 1].startswith(
+        "2 cores of Abacus"
+    )
     busy = report(result_of(cpu=summary("cpu", others=0.2), gpu=summary("gpu", others=0.65))).splitlines()
     assert busy[0] == (
-        "Do not trust these numbers: other programs used up to 65% of the machine. Measure again when it is idle."
+        "Do not trust these numbers: other programs used up to 65% of the machine. "
+        "Measure again when it is idle."
     )
     assert busy[1].startswith("A GPU")
     assert [line.split()[-2:] for line in busy if line.startswith("used by others")] == [["20%", "65%"]]
@@ -165,8 +194,8 @@ def test_two_devices_stand_side_by_side_and_the_question_is_answered():
     [line] = [line for line in text.splitlines() if line.startswith("PPS, true")]
     assert line.split()[-8::4] == ["1000", "2500"]
     assert text.splitlines()[0] == (
-        "A GPU helps here with network mlp: 2500 agent steps/s against 1000 on the CPU (2.50 times), and 20% of its "
-        "time is used."
+        "A GPU helps here with network mlp: 2500 agent steps/s against 1000 on the CPU (2.50 times), and 20% "
+        "of its time is used."
     )
 
 
@@ -199,14 +228,29 @@ def advised(kind, environment, prediction, update, used=0.9, batches=None, rest=
     [
         (
             ("cpu", 1.0, 0.04, 0.04),
-            ("goes to agents and", "A GPU would not help", "1.1 times", "4 instead of 2 about double", "3704 agent"),
+            (
+                "goes to agents and",
+                "A GPU would not help",
+                "1.1 times",
+                "4 instead of 2 about double",
+                "3704 agent",
+            ),
         ),
         (("cpu", 1.0, 0.8, 0.1), ("A GPU may help, but could not double", "1.9 times", "1900 agent steps/s")),
         (("cpu", 0.2, 0.6, 0.2), ("goes to predictions", "A GPU may help, and could double", "5.0 times")),
         (("cpu", 0.2, 0.1, 0.7), ("goes to updates: an agent step takes", "0.70 ms of updates", "5.0 times")),
-        (("cpu", 0.2, 0.1, 0.7, 0.5), ("More cores would not help yet: 49% of the time of these 2 is not used",)),
-        (("gpu", 0.5, 0.1, 0.4), ("The GPU is the limit: the cores allow 4000", "the GPU 2000", "would not help")),
-        (("gpu", 1.0, 0.1, 0.1), ("The cores are the limit", "2000", "5000", "More cores would help, up to 2.5 times")),
+        (
+            ("cpu", 0.2, 0.1, 0.7, 0.5),
+            ("More cores would not help yet: 49% of the time of these 2 is not used",),
+        ),
+        (
+            ("gpu", 0.5, 0.1, 0.4),
+            ("The GPU is the limit: the cores allow 4000", "the GPU 2000", "would not help"),
+        ),
+        (
+            ("gpu", 1.0, 0.1, 0.1),
+            ("The cores are the limit", "2000", "5000", "More cores would help, up to 2.5 times"),
+        ),
         (("gpu", 1.0, 0.24, 0.24), ("balanced", "Twice the speed takes more of both")),
     ],
 )
@@ -231,11 +275,16 @@ def test_the_limits_of_the_machine_by_hand():
     mflop = {"prediction": 2.0, "update": 6.0}
     limits = machine_limits(0.25, mflop, gflops=32.0, cores=2, on_gpu=False)
     assert limits == {"emulator_pps": 8000.0, "arithmetic_pps": 4000.0}
-    assert machine_limits(0.25, mflop, 32.0, 2, on_gpu=True) == {"emulator_pps": 8000.0, "arithmetic_pps": None}
+    assert machine_limits(0.25, mflop, 32.0, 2, on_gpu=True) == {
+        "emulator_pps": 8000.0,
+        "arithmetic_pps": None,
+    }
 
 
 def test_the_arithmetic_of_the_small_network():
     found = mflop_per_state(build_network("small", (84, 84, 4), "uint8", 6, 0), (84, 84, 4), "uint8")
     first = 2 * (8 * 8 * 4 * 16) * 21 * 21
     rest = 2 * (4 * 4 * 16 * 32) * 11 * 11 + 2 * (11 * 11 * 32 * 256) + 2 * 256 * 7
-    assert found == pytest.approx({"prediction": 1e-6 * (first + rest), "update": 1e-6 * (2 * first + 3 * rest)})
+    assert found == pytest.approx(
+        {"prediction": 1e-6 * (first + rest), "update": 1e-6 * (2 * first + 3 * rest)}
+    )

@@ -79,7 +79,10 @@ def test_agents_and_queue_are_timed_even_with_two_slots_each():
         first, second = host.measure(0.3), host.measure(0.3)
     assert host.facts == {"group": 3}
     for found in (first, second):
-        assert 0.0001 < found["bare_environment_ms"] < found["environment_ms"] < 5 and 0.001 < found["queue_ms"] < 5
+        assert (
+            0.0001 < found["bare_environment_ms"] < found["environment_ms"] < 5
+            and 0.001 < found["queue_ms"] < 5
+        )
 
 
 def test_each_process_is_measured_with_its_share_of_the_agents_on_all_cores():

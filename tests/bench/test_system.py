@@ -26,15 +26,28 @@ def row(**changes):
 
 def test_a_window_counts_true_steps_between_two_rows():
     before = row(time_s=10, agent_steps=1000, updates=50)
-    after = row(time_s=12.5, agent_steps=3000, updates=150, prediction_batch=7.5, training_batch="", policy_lag_mean="")
+    after = row(
+        time_s=12.5,
+        agent_steps=3000,
+        updates=150,
+        prediction_batch=7.5,
+        training_batch="",
+        policy_lag_mean="",
+    )
     window = bench.window(before, after)
     assert (window["seconds"], window["pps"], window["tps"]) == (2.5, 800.0, 40.0)
-    assert (window["prediction_batch"], window["training_batch"], window["policy_lag_mean"]) == (7.5, None, None)
+    assert (window["prediction_batch"], window["training_batch"], window["policy_lag_mean"]) == (
+        7.5,
+        None,
+        None,
+    )
     assert bench.window(after, after)["pps"] is None
 
 
 def test_memory_tells_agents_from_the_server(monkeypatch):
-    monkeypatch.setattr(bench, "proportional_mib", {10: 400.0, 11: 8.0, 12: 9.0, 13: 20.0, 14: 24.0, 15: None}.get)
+    monkeypatch.setattr(
+        bench, "proportional_mib", {10: 400.0, 11: 8.0, 12: 9.0, 13: 20.0, 14: 24.0, 15: None}.get
+    )
     parents = {10: 1, 11: 10, 12: 10, 13: 12, 14: 12, 15: 12}
     found = bench.memory(10, {number: {"parent": parent} for number, parent in parents.items()})
     assert found == {

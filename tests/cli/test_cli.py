@@ -85,7 +85,8 @@ def test_the_help_shows_the_settings_in_a_panel_for_each_group():
     done = ga3c_tf("train", "--help")
     assert "\x1b" not in done.stdout and max(map(len, done.stdout.splitlines())) <= 120
     panels = {
-        title: set(text.split()) for title, text in re.findall(r"─ ([A-Z][a-z ]+) ─+╮\n(.*?)╰─", done.stdout, re.S)
+        title: set(text.split())
+        for title, text in re.findall(r"─ ([A-Z][a-z ]+) ─+╮\n(.*?)╰─", done.stdout, re.S)
     }
     for option in cli.commands["train"].params:
         setting = Config.__dataclass_fields__.get(option.name)
@@ -117,7 +118,9 @@ def test_the_help_of_train_begins_with_examples_and_with_what_most_runs_need():
         (["ALE/Pong-v5", "--preset", "tuned"], None),
     ],
 )
-def test_whoever_starts_with_the_default_preset_is_told_of_the_tuned_one(arguments, preset, monkeypatch, capsys):
+def test_whoever_starts_with_the_default_preset_is_told_of_the_tuned_one(
+    arguments, preset, monkeypatch, capsys
+):
     def new_training(config, *_):
         config = config.replace(env_id=resolve_env_id(config.env_id)[0])
         network = network_for(config.network, describe_environment(config).state_shape)
@@ -126,7 +129,10 @@ def test_whoever_starts_with_the_default_preset_is_told_of_the_tuned_one(argumen
     monkeypatch.setattr("ga3c_tf.runner.new_training", new_training)
     monkeypatch.setattr(training_commands, "_run", lambda *_: 0)
     cli.commands["train"].main(arguments, standalone_mode=False)
-    told = f"ga3c-tf: the default preset has the paper's settings; --preset {preset} is tuned for such observations\n"
+    told = (
+        f"ga3c-tf: the default preset has the paper's settings; --preset {preset} is tuned for such "
+        "observations\n"
+    )
     assert capsys.readouterr().out == (told if preset else "")
 
 
@@ -145,7 +151,9 @@ def test_the_help_shows_the_value_that_the_command_starts_with(name):
         shown += len(found)
     assert shown >= 6
     if name == "train":
-        assert "[default: fast]" in next(option.help for option in command.params if option.name == "adjustment")
+        assert "[default: fast]" in next(
+            option.help for option in command.params if option.name == "adjustment"
+        )
 
 
 def test_help_comes_at_once():
@@ -159,7 +167,9 @@ def test_help_comes_at_once():
 
 def test_games_lists_the_atari_ids():
     games = ga3c_tf("games").stdout.split()
-    assert "ALE/Pong-v5" in games and "ALE/Breakout-v5" in games and len(games) > 60 and games == sorted(games)
+    assert (
+        "ALE/Pong-v5" in games and "ALE/Breakout-v5" in games and len(games) > 60 and games == sorted(games)
+    )
 
 
 # bad input
@@ -175,11 +185,15 @@ def test_games_lists_the_atari_ids():
         (["train", "CartPole-v1", "--gamma", "nan"], "it must be finite"),
         (
             ["train", "CartPole-v1", "--preset", "best"],
-            "'best' is not one of 'default', 'paper', 'nvlabs', 'tuned', 'tuned-small', 'tuned-vector', 'smoke'",
+            "'best' is not one of 'default', 'paper', 'nvlabs', 'tuned', 'tuned-small', "
+            "'tuned-vector', 'smoke'",
         ),
         (["train", "CartPole-v1", "--lerning-rate", "1"], "No such option '--lerning-rate'"),
         (["train", "CartPole-v1", "--lr", "1"], "No such option '--lr'; it is --learning-rate here (see "),
-        (["train", "CartPole-v1", "--total_timesteps=9"], "No such option '--total_timesteps'; it is --steps here"),
+        (
+            ["train", "CartPole-v1", "--total_timesteps=9"],
+            "No such option '--total_timesteps'; it is --steps here",
+        ),
         (["train", "CartPole-v1", "--num_agents", "4"], "No such option '--num_agents'; it is --agents here"),
         (["train", "--env-id", "CartPole-v1"], "No such option '--env-id'; it is the first argument here"),
         (["bench", "--n-envs", "8"], "No such option '--n-envs'; it is --agents here"),
@@ -188,19 +202,28 @@ def test_games_lists_the_atari_ids():
         (["train", "CartPole-v1", "--network", "no_such_module:build"], "no_such_module"),
         (["train", "CartPole-v1", "--network", "tiny"], "unknown network 'tiny'"),
         (["train", "CartPole-v1", "--network", "small"], "small"),
-        (["train", "CartPole-v1", "--loss", "tiny"], "unknown loss 'tiny'; it must be paper or 'module:function'"),
+        (
+            ["train", "CartPole-v1", "--loss", "tiny"],
+            "unknown loss 'tiny'; it must be paper or 'module:function'",
+        ),
         (["train", "CartPole-v1", "--device", "gpu:7"], "gpu:7"),
         (["train", "CartPole-v1", "--device", "abacus"], "it must be auto, cpu, gpu or gpu:N"),
         (["train", "CartPole-v1", "--anneal-steps", "5"], "--anneal-steps 5 needs --learning-rate-end or"),
         (["train", "CartPole-v1", "--system", "ppo"], "'ppo' is not one of 'ga3c', 'a2c', 'a3c'"),
-        (["train", "CartPole-v1", "--system", "a2c", "--adjustment", "fast"], "a2c requires --adjustment off"),
+        (
+            ["train", "CartPole-v1", "--system", "a2c", "--adjustment", "fast"],
+            "a2c requires --adjustment off",
+        ),
         (["train", "CartPole-v1", "--system", "a3c", "--serial"], "--serial is --system serial"),
         (["train", "CartPole-v1", "--system", "a3c", "--device", "gpu"], "--system a3c computes on the CPU"),
         (
             ["train", "CartPole-v1", "--system", "a2c", "--min-training-batch", "0"],
             "--min-training-batch has no effect with --system a2c; it is for ga3c",
         ),
-        (["train", "CartPole-v1", "--frame-skip", "2"], "--frame-skip has no effect on CartPole-v1; it is for Atari"),
+        (
+            ["train", "CartPole-v1", "--frame-skip", "2"],
+            "--frame-skip has no effect on CartPole-v1; it is for Atari",
+        ),
         (
             ["train", "MinAtar/Breakout-v1", "--repeat-action-probability", "0"],
             "--repeat-action-probability has no effect on MinAtar/Breakout-v1",
@@ -210,7 +233,10 @@ def test_games_lists_the_atari_ids():
         (["resume", "x" * 300], "is not a run folder: File name too long"),
         (["evaluate", "x" * 300], "is not a run folder: File name too long"),
         (["evaluate", "pong", "--checkpoint", "9" * 5000], "it must be 'best', 'latest' or the agent steps"),
-        (["evaluate", "pong", "--random", "--greedy"], "--random is a policy of its own; it cannot be combined with"),
+        (
+            ["evaluate", "pong", "--random", "--greedy"],
+            "--random is a policy of its own; it cannot be combined with",
+        ),
         (["evaluate", "pong", "--random", "--device", "cpu"], "--checkpoint, --greedy or --device"),
         (["evaluate", "pong", "--output", ""], "'.' is no file to write to; name one"),
         (
@@ -221,11 +247,17 @@ def test_games_lists_the_atari_ids():
             ["export", "pong", "--format", "onnx", "-o", "x.keras"],
             "does not end in .onnx, as a file of the format onnx does; the format of .keras is keras",
         ),
-        (["evaluate", "pongg"], "pongg is not a run folder, and no published weights have this name; close: pong"),
+        (
+            ["evaluate", "pongg"],
+            "pongg is not a run folder, and no published weights have this name; close: pong",
+        ),
         (["evaluate", "nowhere", "--episodes", "0"], "0 is not in the range"),
         (["evaluate", "pong", "--checkpoint", "newest"], "it must be 'best', 'latest' or the agent steps"),
         (["play", "nowhere"], "play needs either --video FILE or --window"),
-        (["play", "nowhere", "--video", "b.gif", "--window"], "play takes --video FILE or --window, not both"),
+        (
+            ["play", "nowhere", "--video", "b.gif", "--window"],
+            "play takes --video FILE or --window, not both",
+        ),
         (["plot", "nowhere", "-o", "x.png"], "nowhere is not a run folder"),
         (["plot", "x" * 300], "is not a run folder: File name too long"),
         (["report", "--out", "x" * 300], "as a results folder: File name too long"),
@@ -310,7 +342,9 @@ def test_a_run_prints_plain_lines_and_a_summary(run):
     assert any(line.startswith("[Time:") and "Lag:" in line and "NT: 1 NP: 1 NA: 4" in line for line in lines)
     summary = json.loads(lines[-1])
     page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
-    assert re.findall(r"^\| `(\w+)` \|", page.partition("## Summary of a session\n")[2], re.MULTILINE) == list(summary)
+    assert re.findall(
+        r"^\| `(\w+)` \|", page.partition("## Summary of a session\n")[2], re.MULTILINE
+    ) == list(summary)
     assert summary["ended"] == "steps" and summary["agent_steps"] >= 2000 and summary["seed"] == 4
     assert Path(summary["checkpoint"]).is_dir() and Path(summary["run"]) == folder
     assert {path.name for path in folder.iterdir()} >= {
@@ -404,7 +438,18 @@ def test_none_as_a_value_of_a_choice_is_that_value():
 def test_without_its_adjustment_a_run_goes_on_with_the_workers_that_were_kept_last_or_are_set(tmp_path):
     """The checkpoint names four agents, which the memory of two has no room for."""
     folder = tmp_path / "run"
-    words = ["train", "CartPole-v1", "--preset", "smoke", "--adjustment", "fast", "--run-dir", folder, "--seed", 4]
+    words = [
+        "train",
+        "CartPole-v1",
+        "--preset",
+        "smoke",
+        "--adjustment",
+        "fast",
+        "--run-dir",
+        folder,
+        "--seed",
+        4,
+    ]
     assert ga3c_tf(*words).returncode == 0
     with (folder / "adjustment.csv").open("a") as stream:
         stream.write("20,3,2,1,900,5,1,kept\n40,6,2,1,800,5,0,rejected\n")
@@ -415,7 +460,9 @@ def test_without_its_adjustment_a_run_goes_on_with_the_workers_that_were_kept_la
     assert [written[f"num_{workers}"] for workers in ("agents", "predictors", "trainers")] == [3, 2, 1]
     last = read_rows(copy / "metrics.csv", METRIC_COLUMNS)[-1]
     assert [last[workers] for workers in ("agents", "predictors", "trainers")] == ["3", "2", "1"]
-    done = ga3c_tf("resume", folder, "--steps", 4000, "--set", "adjustment=off", "--set", "num_agents=2", "--json")
+    done = ga3c_tf(
+        "resume", folder, "--steps", 4000, "--set", "adjustment=off", "--set", "num_agents=2", "--json"
+    )
     assert done.returncode == 0, done.stderr
     assert read_rows(folder / "metrics.csv", METRIC_COLUMNS)[-1]["agents"] == "2"
 
@@ -524,7 +571,9 @@ def test_an_episode_ends_after_the_steps_that_are_given(run, handlers, capsys, t
 
 def test_evaluate_in_words_and_into_a_file(run, tmp_path):
     file = tmp_path / "a folder" / "score.json"
-    done = ga3c_tf("evaluate", run[0], "--episodes", 2, "--greedy", "--checkpoint", "latest", "--output", file)
+    done = ga3c_tf(
+        "evaluate", run[0], "--episodes", 2, "--greedy", "--checkpoint", "latest", "--output", file
+    )
     assert done.returncode == 0 and "95 % interval" in done.stdout and "most probable action" in done.stdout
     score = json.loads(file.read_text())
     assert f"mean {score['mean']:.2f}" in done.stdout and len(score["scores"]) == 2
@@ -541,8 +590,8 @@ def test_a_thread_that_an_environment_leaves_does_not_hold_up_the_end_of_a_comma
     refusal, left = done.stderr.splitlines()
     assert "taken" in refusal
     assert left == (
-        "ga3c-tf: user code, such as an environment, has left threads (Thread-1 (sleep)) running; the program is ended "
-        "nevertheless"
+        "ga3c-tf: user code, such as an environment, has left threads (Thread-1 (sleep)) running; the "
+        "program is ended nevertheless"
     )
 
 
@@ -551,7 +600,9 @@ def test_an_environment_that_cannot_be_closed_gives_one_line(tmp_path):
     done = ga3c_tf("evaluate", tmp_path, "--random", "--trust-code")
     assert done.returncode == 0 and "30 whole episodes" in done.stdout
     [line] = done.stderr.splitlines()
-    assert line.endswith("unruly:RaisesAtClose-v0 cannot be closed: OSError: the simulator has gone; this is ignored")
+    assert line.endswith(
+        "unruly:RaisesAtClose-v0 cannot be closed: OSError: the simulator has gone; this is ignored"
+    )
 
 
 def test_ctrl_c_while_the_environments_of_an_evaluation_begin_prints_no_tracebacks(tmp_path):
@@ -564,7 +615,9 @@ def test_ctrl_c_while_the_environments_of_an_evaluation_begin_prints_no_tracebac
 def test_a_result_is_written_through_links_and_into_pipes(tmp_path):
     (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
     agents._write(tmp_path / "link.json", {"mean": 1.0})
-    assert (tmp_path / "link.json").is_symlink() and json.loads((tmp_path / "real.json").read_text()) == {"mean": 1.0}
+    assert (tmp_path / "link.json").is_symlink() and json.loads((tmp_path / "real.json").read_text()) == {
+        "mean": 1.0
+    }
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=agents._write, args=(tmp_path / "pipe", {"mean": 2.0}), daemon=True)
     writer.start()
@@ -601,7 +654,8 @@ def test_more_processes_than_open_files_allow_are_refused(tmp_path):
     done = subprocess.run(limited, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 2 and list(tmp_path.iterdir()) == []
     assert (
-        "100 agent processes need 400 open files, and the limit is 200 (ulimit -Hn); it is enough for 33" in done.stderr
+        "100 agent processes need 400 open files, and the limit is 200 (ulimit -Hn); it is enough for 33"
+        in done.stderr
     )
 
 
@@ -640,7 +694,9 @@ def test_play_writes_a_video_of_the_whole_episode(run, tmp_path, name):
 
 
 def test_a_window_needs_a_display(run):
-    headless = {name: value for name, value in ENVIRONMENT.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    headless = {
+        name: value for name, value in ENVIRONMENT.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")
+    }
     done = ga3c_tf("play", run[0], "--window", env=headless)
     assert done.returncode == 2 and done.stderr.startswith("ga3c-tf: --window needs a display")
 
@@ -652,7 +708,9 @@ def test_play_refuses_another_kind_of_file(run, tmp_path):
 def play_in_window(name, display):
     environment = {name: value for name, value in ENVIRONMENT.items() if not name.startswith("SDL_")}
     options = ("--max-episode-steps", 5)
-    return ga3c_tf("play", "--pretrained", name, "--window", *options, env={**environment, "DISPLAY": display})
+    return ga3c_tf(
+        "play", "--pretrained", name, "--window", *options, env={**environment, "DISPLAY": display}
+    )
 
 
 def test_a_display_that_does_not_answer_is_told():
@@ -772,7 +830,10 @@ def test_a_training_that_diverges_says_so_and_keeps_the_last_checkpoint(tmp_path
     options = ["--agents", 4, "--steps", 3000, "--learning-rate", 1e38, "--run-dir", tmp_path / "run"]
     done = ga3c_tf("train", "CartPole-v1", *options)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("ga3c-tf: the training diverged") and "Traceback" not in done.stderr
+    assert (
+        done.stderr.splitlines()[-1].startswith("ga3c-tf: the training diverged")
+        and "Traceback" not in done.stderr
+    )
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000000000"]
 
 
@@ -804,8 +865,19 @@ def test_a_users_environment_and_network_are_found_in_the_current_folder(tmp_pat
     )
     (tmp_path / "broken.py").write_text("import gymnasium\n1 / 0\n")
     script = str(Path(sys.executable).with_name("ga3c-tf"))
-    command = [script, "train", "mine:Mine-v0", "--network", "mine:build", "--preset", "smoke", "--steps", "300"]
-    another = {**ENVIRONMENT, "KERAS_BACKEND": "jax"}  # which is not for us, though `mine` imports Keras first
+    command = [
+        script,
+        "train",
+        "mine:Mine-v0",
+        "--network",
+        "mine:build",
+        "--preset",
+        "smoke",
+        "--steps",
+        "300",
+    ]
+    # Which is not for us, though `mine` imports Keras first.
+    another = {**ENVIRONMENT, "KERAS_BACKEND": "jax"}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=another)
     assert done.returncode == 0, done.stderr
     assert "ZeroDivisionError: division by zero" in refused("train", "broken:Mine-v0", cwd=tmp_path)
@@ -813,7 +885,15 @@ def test_a_users_environment_and_network_are_found_in_the_current_folder(tmp_pat
 
 def test_a_legacy_id_is_mapped_with_a_note(tmp_path):
     done = ga3c_tf(
-        "train", "PongNoFrameskip-v4", "--preset", "smoke", "--steps", 50, "--run-dir", tmp_path / "run", "--json"
+        "train",
+        "PongNoFrameskip-v4",
+        "--preset",
+        "smoke",
+        "--steps",
+        50,
+        "--run-dir",
+        tmp_path / "run",
+        "--json",
     )
     assert done.returncode == 0, done.stderr
     assert "PongNoFrameskip-v4 is called ALE/Pong-v5 today" in done.stderr
@@ -869,7 +949,14 @@ def test_serial_gives_the_same_weights_to_the_last_bit(tmp_path):
         {"adjustment": "fast", "max_agents": 64},
         {"system": "a2c", "steps": 7, "t_max": 3},
         {"system": "a3c"},
-        {"epochs": 3, "clip_ratio": 0.1, "steps": 7, "beta_end": 0.0, "anneal_fraction": 0.5, "optimizer": "adam"},
+        {
+            "epochs": 3,
+            "clip_ratio": 0.1,
+            "steps": 7,
+            "beta_end": 0.0,
+            "anneal_fraction": 0.5,
+            "optimizer": "adam",
+        },
     ],
 )
 def test_train_understands_the_arguments_that_a_config_gives(settings):
@@ -966,7 +1053,7 @@ def test_user_code_that_ends_the_program_has_failed(tmp_path, quit_at, code, wor
 
 @pytest.mark.parametrize("closed", [(0, 2), (0, 1, 2)])
 def test_a_training_needs_no_standard_streams(tmp_path, closed):
-    """As where a service starts it; a file that takes the number of a stream would receive what is written to it."""
+    """As where a service starts it; a file with the number of a stream would get what is written to it."""
 
     def close():
         for descriptor in closed:
@@ -981,4 +1068,7 @@ def test_a_training_needs_no_standard_streams(tmp_path, closed):
 def test_a_program_without_standard_streams_can_import_tensorflow():
     program = "import os; [os.close(number) for number in (0, 2)]; import sys; sys.stderr = None\n"
     program += "import ga3c_tf.model.tensorflow; print('imported')"
-    assert subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True).stdout == "imported\n"
+    assert (
+        subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True).stdout
+        == "imported\n"
+    )

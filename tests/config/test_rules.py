@@ -1,4 +1,4 @@
-"""The rules beside the settings: what they name exists, presets follow from them, and a start checks them once."""
+"""The rules beside the settings: what they name exists, presets follow them, and a start checks them once."""
 
 import dataclasses
 
@@ -89,7 +89,9 @@ def test_a_setting_for_some_environments_is_refused_for_others():
     for name in ("frame_skip", "normalize_images"):
         with pytest.raises(UserError, match=f"{spelled(name)} has no effect on CartPole-v1; it is for "):
             check_environment("CartPole-v1", False, [name])
-    with pytest.raises(UserError, match="states that are screens; for other states there is --normalize-observations"):
+    with pytest.raises(
+        UserError, match="states that are screens; for other states there is --normalize-observations"
+    ):
         check_environment("MinAtar/Breakout-v1", False, ["normalize_images"])
 
 
@@ -140,7 +142,8 @@ def test_a_preset_leaves_out_exactly_what_does_not_fit_beside_what_is_given(pres
     for name in from_preset:
         assert not unread(beside_given, name)
     for conflict in conflicts(beside_given):
-        assert not from_preset & set(conflict.settings)  # what is given conflicts with itself or with a default
+        # What is given conflicts with itself or with a default.
+        assert not from_preset & set(conflict.settings)
     other_budget = set(BUDGETS) if chosen.keys() & set(BUDGETS) else set()
     for name in PRESETS[preset].keys() - values.keys() - other_budget:
         with_it = Settings(**{**values, name: PRESETS[preset][name]})
@@ -151,7 +154,7 @@ def test_a_preset_leaves_out_exactly_what_does_not_fit_beside_what_is_given(pres
 @given(st.sampled_from([*PRESETS]), GIVEN)
 @settings(max_examples=200, deadline=None)
 def test_no_preset_makes_what_is_given_invalid(preset, chosen):
-    """Whatever is valid beside the defaults is valid beside a preset, but for a3c's fewer agents and own budgets."""
+    """What is valid beside the defaults is so beside a preset, but for a3c's fewer agents and own budgets."""
     try:
         alone = Config(**chosen)
         check_effects(alone, chosen)
@@ -166,11 +169,15 @@ def test_a_start_checks_the_settings_once(way, monkeypatch, tmp_path):
     checks = []
     for name in ("check_conflicts", "check_effects"):
         check = getattr(config, name)
-        monkeypatch.setattr(config, name, lambda *given, name=name, check=check: (checks.append(name), check(*given)))
+        monkeypatch.setattr(
+            config, name, lambda *given, name=name, check=check: (checks.append(name), check(*given))
+        )
     started = []
     if way == "Python":
         monkeypatch.setattr("ga3c_tf.api.run._run", lambda training, *_, **__: started.append(training))
-        ga3c_tf.train("CartPole-v1", preset="smoke", serial=True, clip_ratio=0.1, run_dir=str(tmp_path / "run"))
+        ga3c_tf.train(
+            "CartPole-v1", preset="smoke", serial=True, clip_ratio=0.1, run_dir=str(tmp_path / "run")
+        )
     else:
         monkeypatch.setattr(training_commands, "_run", lambda training, *_: started.append(training))
         words = ["CartPole-v1", "--preset", "smoke", "--serial", "--clip-ratio", "0.1", "--run-dir"]

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULES = [*(ROOT / "ga3c_tf").rglob("*.py"), *(ROOT / "reproduce").rglob("*.py")]
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 OTHERS = {"--help", "--no", "--lr", "--error-unmatch", "--porcelain", "--head"}
-"""The help, the beginning of an option's name, another program's name in a comment, and options of git and Ray."""
+"""The help, the start of an option's name, another program's name in comments, and options of git and Ray."""
 OPTIONS = {
     name
     for command in cli.commands.values()
@@ -24,6 +24,10 @@ OPTIONS = {
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_option_that_a_text_names_exists(module):
     tree = ast.parse(module.read_text())
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
     named = {option for text in texts for option in OPTION.findall(text)}
     assert named - OTHERS <= OPTIONS

@@ -56,20 +56,24 @@ def random_actions(env, count, seed=0):
 def raw_atari(game, seed, sticky=0.0):
     """The bare emulator, one raw frame per step, and its actions."""
     atari_ids()
-    env = gymnasium.make(f"ALE/{game}-v5", frameskip=1, repeat_action_probability=sticky, obs_type="rgb").unwrapped
+    env = gymnasium.make(
+        f"ALE/{game}-v5", frameskip=1, repeat_action_probability=sticky, obs_type="rgb"
+    ).unwrapped
     env.reset(seed=seed)
     return env.ale, env.ale.getMinimalActionSet()
 
 
 def area_resize(gray):
-    """Area interpolation by its definition: the mean of the source pixels, weighted by how much of each is covered."""
+    """Area interpolation by its definition: the mean of the source pixels, weighted by the share covered."""
 
     def weights(size):
         edges = np.arange(85) * size / 84
         return (
             np.array(
                 [
-                    np.clip(np.minimum(high, np.arange(1, size + 1)) - np.maximum(low, np.arange(size)), 0, None)
+                    np.clip(
+                        np.minimum(high, np.arange(1, size + 1)) - np.maximum(low, np.arange(size)), 0, None
+                    )
                     for low, high in itertools.pairwise(edges)
                 ]
             )
@@ -80,7 +84,7 @@ def area_resize(gray):
     return weights(gray.shape[0]) @ gray @ weights(gray.shape[1]).T
 
 
-# ------------------------------------------------------------------------------------------------------ Atari frames
+# ----------------------------------------------------------------------------------------------- Atari frames
 
 
 @pytest.mark.parametrize("index", range(len(GOLDEN["names"])), ids=GOLDEN["names"].tolist())
@@ -123,7 +127,9 @@ def test_atari_spec(preprocessing, depth):
 def test_a_game_that_ends_before_its_first_step_is_refused():
     """Nobody serves for 3,100 frames of no-ops on Pong."""
     config = settings(preprocessing="nvlabs", frame_skip=100, frame_stack=32)
-    with pytest.raises(UserError, match="ALE/Pong-v5 ends before its first step in 10 attempts; lower --frame-skip"):
+    with pytest.raises(
+        UserError, match="ALE/Pong-v5 ends before its first step in 10 attempts; lower --frame-skip"
+    ):
         describe_environment(config)
 
 
@@ -206,7 +212,7 @@ def test_nvlabs_starts_with_real_frames_of_noops():
             ale.act(0)
 
 
-# ---------------------------------------------------------------------------------------------------- Atari settings
+# --------------------------------------------------------------------------------------------- Atari settings
 
 
 @pytest.mark.parametrize("skip", [1, 3, 4])
@@ -252,7 +258,12 @@ def test_noop_max_draws_a_start(preprocessing):
 def test_terminal_on_life_loss(preprocessing):
     for ends in (True, False):
         env = make_environment(
-            settings(env_id="ALE/Breakout-v5", terminal_on_life_loss=ends, frame_skip=4, preprocessing=preprocessing)
+            settings(
+                env_id="ALE/Breakout-v5",
+                terminal_on_life_loss=ends,
+                frame_skip=4,
+                preprocessing=preprocessing,
+            )
         )
         lives = env.reset(seed=0)[1]["lives"]
         assert lives == 5
@@ -266,7 +277,9 @@ def test_terminal_on_life_loss(preprocessing):
 @pytest.mark.parametrize("preprocessing", ["standard", "nvlabs"])
 def test_a_game_continues_after_a_lost_life_until_it_is_over(preprocessing):
     env = make_environment(
-        settings(env_id="ALE/Breakout-v5", terminal_on_life_loss=True, preprocessing=preprocessing, noop_max=5)
+        settings(
+            env_id="ALE/Breakout-v5", terminal_on_life_loss=True, preprocessing=preprocessing, noop_max=5
+        )
     )
     _, begun = env.reset(seed=0)
     ends = []
@@ -321,7 +334,7 @@ def test_a_start_in_which_the_game_ends_is_drawn_again():
         assert info["episode_frame_number"] < 50 and not env.step(0)[2]
 
 
-# ------------------------------------------------------------------------------------------------------------- limits
+# ----------------------------------------------------------------------------------------------------- limits
 
 
 def test_atari_time_limit_is_truncation():
@@ -341,7 +354,7 @@ def test_time_limit_wrapper_is_truncation():
     assert results == [(False, False)] * 199 + [(False, True)]
 
 
-# ------------------------------------------------------------------------------------------------- other environments
+# ----------------------------------------------------------------------------------------- other environments
 
 
 @pytest.mark.parametrize(
@@ -465,21 +478,45 @@ class Old(Wrong):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Wrong(spaces.Box(-1, 1, (4,)), lambda: np.zeros(1)), r"shape \(1,\) and type float64; its .* \(4,\)"),
-        (lambda: Wrong(spaces.Box(0, 255, (40, 40, 3), np.uint8), lambda: np.zeros((40, 40, 3))), "says .* and uint8"),
-        (lambda: Wrong(spaces.Box(-1, 1, (4,)), lambda: 1 / 0), "does not work as a Gymnasium .*: ZeroDivisionError"),
-        (lambda: Wrong(spaces.Discrete(3), lambda: 5), r"the observation 5; its observation_space is Discrete\(3\)"),
-        (lambda: Wrong(spaces.Discrete(3), lambda: -1), r"the observation -1; its observation_space is Discrete\(3\)"),
+        (
+            lambda: Wrong(spaces.Box(-1, 1, (4,)), lambda: np.zeros(1)),
+            r"shape \(1,\) and type float64; its .* \(4,\)",
+        ),
+        (
+            lambda: Wrong(spaces.Box(0, 255, (40, 40, 3), np.uint8), lambda: np.zeros((40, 40, 3))),
+            "says .* and uint8",
+        ),
+        (
+            lambda: Wrong(spaces.Box(-1, 1, (4,)), lambda: 1 / 0),
+            "does not work as a Gymnasium .*: ZeroDivisionError",
+        ),
+        (
+            lambda: Wrong(spaces.Discrete(3), lambda: 5),
+            r"the observation 5; its observation_space is Discrete\(3\)",
+        ),
+        (
+            lambda: Wrong(spaces.Discrete(3), lambda: -1),
+            r"the observation -1; its observation_space is Discrete\(3\)",
+        ),
         (lambda: Wrong(spaces.MultiDiscrete([2, 2]), lambda: [0, 2]), r"the observation \[0, 2\]; its"),
         (lambda: Wrong(spaces.Dict(a=spaces.Discrete(3)), lambda: {"a": -1}), "the observation -1; its"),
-        (lambda: Wrong(spaces.Dict(a=spaces.Box(0, 1, (2,))), lambda: {"a": np.zeros(1)}), r"shape \(1,\) .* \(2,\)"),
+        (
+            lambda: Wrong(spaces.Dict(a=spaces.Box(0, 1, (2,))), lambda: {"a": np.zeros(1)}),
+            r"shape \(1,\) .* \(2,\)",
+        ),
         (lambda: Wrong(spaces.Dict(a=spaces.Discrete(3)), lambda: {"b": 1}), "KeyError: 'a'"),
         (
             lambda: Wrong(spaces.Box(-1, 1, (2,)), lambda: np.array([0, np.nan])),
             "ValueError: .*element that is not finite",
         ),
-        (lambda: Wrong(spaces.Box(-1, 1, (2,), float), lambda: np.array([0, 1e300])), "ValueError: .*not finite"),
-        (lambda: Old(spaces.Box(-1, 1, (4,)), lambda: np.zeros(4)), "TypeError: .*unexpected keyword argument 'seed'"),
+        (
+            lambda: Wrong(spaces.Box(-1, 1, (2,), float), lambda: np.array([0, 1e300])),
+            "ValueError: .*not finite",
+        ),
+        (
+            lambda: Old(spaces.Box(-1, 1, (4,)), lambda: np.zeros(4)),
+            "TypeError: .*unexpected keyword argument 'seed'",
+        ),
     ],
 )
 def test_an_environment_that_does_not_work_is_refused_before_the_training(make, words):
@@ -515,13 +552,37 @@ def test_an_observation_outside_its_space_is_an_error_at_any_step(space, wrong):
 
 
 def test_bytes_in_a_space_of_parts_are_scaled_as_in_a_box():
-    parts = {"b": spaces.Box(0, 15, (2,), np.uint8), "a": spaces.Discrete(3), "c": spaces.Box(-2, 2, (1,), np.float64)}
-    space = spaces.Dict(parts, d=spaces.Tuple([spaces.Box(0, 1, (1, 1), bool), spaces.Box(0, 255, (1,), np.uint8)]))
+    parts = {
+        "b": spaces.Box(0, 15, (2,), np.uint8),
+        "a": spaces.Discrete(3),
+        "c": spaces.Box(-2, 2, (1,), np.float64),
+    }
+    space = spaces.Dict(
+        parts, d=spaces.Tuple([spaces.Box(0, 1, (1, 1), bool), spaces.Box(0, 255, (1,), np.uint8)])
+    )
     states, to_state = state_reader(space, "Mine-v0")
-    part = {"a": 1, "b": np.array([3, 15], np.uint8), "c": np.array([-1.0]), "d": (np.array([[True]]), np.array([51]))}
+    part = {
+        "a": 1,
+        "b": np.array([3, 15], np.uint8),
+        "c": np.array([-1.0]),
+        "d": (np.array([[True]]), np.array([51])),
+    }
     np.testing.assert_allclose(to_state(part), expected := [0, 1, 0, 0.2, 1, -1, 1, 0.2], rtol=1e-6)
-    assert states.shape == (8,) and np.array(expected, np.float32) in states and to_state(part).dtype == np.float32
-    assert states.low.tolist() == [0, 0, 0, 0, 0, -2, 0, 0] and states.high.tolist() == [1, 1, 1, 1, 1, 2, 1, 1]
+    assert (
+        states.shape == (8,)
+        and np.array(expected, np.float32) in states
+        and to_state(part).dtype == np.float32
+    )
+    assert states.low.tolist() == [0, 0, 0, 0, 0, -2, 0, 0] and states.high.tolist() == [
+        1,
+        1,
+        1,
+        1,
+        1,
+        2,
+        1,
+        1,
+    ]
 
 
 def test_an_environment_may_give_numbers_that_fit_its_space():
@@ -575,11 +636,13 @@ def test_actions_that_are_not_discrete_are_refused(odd, action_space):
 
 
 def test_continuous_control_is_refused():
-    with pytest.raises(UserError, match=r"Pendulum-v1 has actions Box\(-2\.0, 2\.0, \(1,\), float32\); .*Discrete"):
+    with pytest.raises(
+        UserError, match=r"Pendulum-v1 has actions Box\(-2\.0, 2\.0, \(1,\), float32\); .*Discrete"
+    ):
         describe_environment(settings(env_id="Pendulum-v1"))
 
 
-# -------------------------------------------------------------------------------------------------------------- seeds
+# ------------------------------------------------------------------------------------------------------ seeds
 
 
 @pytest.mark.parametrize("preprocessing", ["standard", "nvlabs"])
@@ -600,7 +663,7 @@ def test_largest_seed(env_id):
     make_environment(settings(env_id=env_id)).reset(seed=2**63 - 1)
 
 
-# ---------------------------------------------------------------------------------------------------------------- ids
+# -------------------------------------------------------------------------------------------------------- ids
 
 
 @pytest.mark.parametrize(
@@ -608,9 +671,17 @@ def test_largest_seed(env_id):
     [
         ("PongDeterministic-v0", "ALE/Pong-v5", "frame skip 4 and repeat action probability 0.25"),
         ("PongDeterministic-v4", "ALE/Pong-v5", "frame skip 4 and repeat action probability 0,"),
-        ("SpaceInvadersDeterministic-v4", "ALE/SpaceInvaders-v5", "frame skip 3 and repeat action probability 0,"),
+        (
+            "SpaceInvadersDeterministic-v4",
+            "ALE/SpaceInvaders-v5",
+            "frame skip 3 and repeat action probability 0,",
+        ),
         ("PongNoFrameskip-v4", "ALE/Pong-v5", "frame skip 1 and repeat action probability 0,"),
-        ("PongNoFrameskip-v4", "ALE/Pong-v5", "is --frame-skip 4 --repeat-action-probability 0 --noop-max 30"),
+        (
+            "PongNoFrameskip-v4",
+            "ALE/Pong-v5",
+            "is --frame-skip 4 --repeat-action-probability 0 --noop-max 30",
+        ),
         ("MsPacman-v0", "ALE/MsPacman-v5", "frame skip drawn from 2 to 4 and repeat action probability 0.25"),
         ("Pong-v5", "ALE/Pong-v5", "--frame-skip"),
         ("Pong", "ALE/Pong-v5", "--repeat-action-probability"),
@@ -694,7 +765,7 @@ def test_missing_box2d_says_how_to_get_it(monkeypatch):
     assert "\n" not in str(refusal.value)
 
 
-# ----------------------------------------------------------------------------------------------- pictures and imports
+# --------------------------------------------------------------------------------------- pictures and imports
 
 
 @pytest.mark.parametrize(
@@ -734,7 +805,9 @@ def test_missing_drawing_package_is_a_user_error(monkeypatch):
 def loaded_after(code: str) -> set[str]:
     """The packages in a fresh interpreter after `code`, which must print nothing of its own."""
     script = f"{code}\nimport sys\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
     assert result.stderr == "" and result.stdout.count("\n") == 1
     return set(result.stdout.split())
 
@@ -748,10 +821,22 @@ MAKE = (
 @pytest.mark.parametrize(
     ("code", "absent", "present"),
     [
-        ("import ga3c_tf.environments.environment", {"cv2", "ale_py", "PIL", "minatar", "tensorflow"}, {"gymnasium"}),
-        (MAKE.format(env_id="CartPole-v1"), {"cv2", "ale_py", "PIL", "minatar", "tensorflow", "pygame"}, set()),
+        (
+            "import ga3c_tf.environments.environment",
+            {"cv2", "ale_py", "PIL", "minatar", "tensorflow"},
+            {"gymnasium"},
+        ),
+        (
+            MAKE.format(env_id="CartPole-v1"),
+            {"cv2", "ale_py", "PIL", "minatar", "tensorflow", "pygame"},
+            set(),
+        ),
         (MAKE.format(env_id="CartPole-v0"), {"ale_py"}, set()),
-        (MAKE.format(env_id="MinAtar/Breakout-v1"), {"cv2", "seaborn", "matplotlib", "tensorflow"}, {"minatar"}),
+        (
+            MAKE.format(env_id="MinAtar/Breakout-v1"),
+            {"cv2", "seaborn", "matplotlib", "tensorflow"},
+            {"minatar"},
+        ),
         (MAKE.format(env_id="ALE/Pong-v5"), {"PIL", "minatar", "tensorflow"}, {"ale_py", "cv2"}),
     ],
     ids=["import", "CartPole-v1", "CartPole-v0", "MinAtar", "Atari"],
@@ -772,7 +857,10 @@ class Mission(spaces.Space):
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        (spaces.Dict(image=spaces.Box(0, 255, (7, 7, 3), np.uint8), mission=Mission()), "needs ones of a fixed size"),
+        (
+            spaces.Dict(image=spaces.Box(0, 255, (7, 7, 3), np.uint8), mission=Mission()),
+            "needs ones of a fixed size",
+        ),
         (None, "cannot be used: AttributeError"),
     ],
 )
@@ -795,4 +883,6 @@ def test_the_frames_of_a_stack_become_channels(channels, channels_first):
     states, to_state = state_reader(box(given.shape, np.uint8), "Stacked-v0")
     assert to_state(given).shape == states.shape == (40, 48, 4 * channels)
     for frame in range(4):
-        np.testing.assert_array_equal(to_state(given)[..., frame * channels : (frame + 1) * channels], frames[frame])
+        np.testing.assert_array_equal(
+            to_state(given)[..., frame * channels : (frame + 1) * channels], frames[frame]
+        )

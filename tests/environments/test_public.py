@@ -46,7 +46,9 @@ SPACES = {
     "unbounded": spaces.Box(-np.inf, np.inf, (3,), np.float64),
     "integers": spaces.Box(-5, 2**40, (3,), np.int64),
     "discrete": spaces.Discrete(4, start=-1),
-    "dict": spaces.Dict(a=spaces.Box(0, 255, (5, 5), np.uint8), b=spaces.Tuple([spaces.Discrete(3), spaces.Box(0, 1)])),
+    "dict": spaces.Dict(
+        a=spaces.Box(0, 255, (5, 5), np.uint8), b=spaces.Tuple([spaces.Discrete(3), spaces.Box(0, 1)])
+    ),
     "tuple": spaces.Tuple([spaces.MultiBinary(3), spaces.MultiDiscrete([2, 3])]),
 }
 
@@ -126,7 +128,9 @@ def test_wrappers_give_right_results(name):
     np.testing.assert_array_equal(
         after_four(wrappers.FrameStackObservation(PublicEnvironment(config), 3)), np.stack(states[2:5])
     )
-    np.testing.assert_array_equal(after_four(wrappers.DelayObservation(PublicEnvironment(config), 2)), states[2])
+    np.testing.assert_array_equal(
+        after_four(wrappers.DelayObservation(PublicEnvironment(config), 2)), states[2]
+    )
 
     sticky = wrappers.StickyAction(PublicEnvironment(config), 0.5)
     first = trajectory(sticky)

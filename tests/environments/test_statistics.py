@@ -53,7 +53,9 @@ def test_they_are_those_of_all_states(config):
 
 
 def test_the_seed_decides_them(config):
-    first, again, other = (observation_statistics(each, 50)[0] for each in (config, config, config.replace(seed=4)))
+    first, again, other = (
+        observation_statistics(each, 50)[0] for each in (config, config, config.replace(seed=4))
+    )
     assert np.array_equal(first, again) and not np.array_equal(first, other)
 
 
@@ -81,7 +83,9 @@ class Global(Recorded):
 def test_the_seed_decides_them_if_the_environment_uses_the_global_generator():
     gymnasium.register("Global-v0", Global)
     before = np.random.get_state()[1]  # noqa: NPY002
-    first, again, other = (observation_statistics(Config(env_id="Global-v0", seed=seed), 50)[0] for seed in (3, 3, 4))
+    first, again, other = (
+        observation_statistics(Config(env_id="Global-v0", seed=seed), 50)[0] for seed in (3, 3, 4)
+    )
     assert np.array_equal(first, again) and not np.array_equal(first, other)
     assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
     gymnasium.registry.pop("Global-v0")

@@ -67,12 +67,16 @@ def test_another_process_writes_into_the_same_memory():
 
 def test_too_little_memory_names_the_size_needed(monkeypatch):
     monkeypatch.setattr("ga3c_tf.experience.shared_memory.available_bytes", lambda: 50 * 2**20)
-    with pytest.raises(UserError, match=r"need 100 MiB of shared memory, and 50 MiB are left here; less of all"):
+    with pytest.raises(
+        UserError, match=r"need 100 MiB of shared memory, and 50 MiB are left here; less of all"
+    ):
         SharedMemory(100 * 2**20, "less of all")
     assert SharedMemory(2**20, "").size == 2**20
 
 
-@pytest.mark.parametrize(("adjustment", "advice"), [("off", "fewer --agents, "), ("fast", "--adjustment off, ")])
+@pytest.mark.parametrize(
+    ("adjustment", "advice"), [("off", "fewer --agents, "), ("fast", "--adjustment off, ")]
+)
 def test_what_is_said_to_need_less_memory_does(monkeypatch, adjustment, advice):
     """With adjustment there is room for 128 agents, however few the run begins with."""
     monkeypatch.setattr("ga3c_tf.experience.shared_memory.available_bytes", lambda: 2**20)
@@ -85,7 +89,10 @@ def test_what_is_said_to_need_less_memory_does(monkeypatch, adjustment, advice):
 
     assert needed(t_max=10) < needed()
     if adjustment == "off":
-        assert needed(num_agents=4, max_training_queue=50) < needed() and needed(max_training_queue=20) < needed()
+        assert (
+            needed(num_agents=4, max_training_queue=50) < needed()
+            and needed(max_training_queue=20) < needed()
+        )
     else:
         assert needed(num_agents=4) == needed()
         assert max(needed(adjustment="off"), needed(max_agents=64)) < needed()

@@ -63,7 +63,10 @@ def test_a_batch_says_of_every_step_and_segment_what_happened(tmp_path, monkeypa
                 assert batch.bootstrap_values[segment] == pytest.approx(value)
                 assert batch.versions[steps].max() <= batch.bootstrap_versions[segment] < version
             else:
-                assert (batch.bootstrap_values[segment], batch.bootstrap_versions[segment]) == (0.0, NO_VERSION)
+                assert (batch.bootstrap_values[segment], batch.bootstrap_versions[segment]) == (
+                    0.0,
+                    NO_VERSION,
+                )
     assert ends == {(False, False), (True, False), (False, True)}
 
 
@@ -125,7 +128,11 @@ def test_a_loss_is_handed_every_column_and_pays_for_those_it_reads():
 
 def reads_a_copy(batch, config):
     copy = Batch(**{**vars(batch), "returns": batch.rewards})
-    return tf.reduce_sum(copy.returns * copy.values), tf.reduce_sum(copy.logits), tf.cast(copy.version, tf.float32)
+    return (
+        tf.reduce_sum(copy.returns * copy.values),
+        tf.reduce_sum(copy.logits),
+        tf.cast(copy.version, tf.float32),
+    )
 
 
 def test_the_columns_of_a_users_loss_are_those_that_its_numbers_depend_on():
@@ -152,14 +159,18 @@ def reads_more_and_more(batch, config):
 def test_a_loss_that_reads_other_columns_later_is_an_error():
     """The columns that it did not read at first are blank."""
     calls.clear()
-    with pytest.raises(UserError, match="loss 'test_columns:reads_more_and_more' reads rewards in one call and not in"):
+    with pytest.raises(
+        UserError, match="loss 'test_columns:reads_more_and_more' reads rewards in one call and not in"
+    ):
         Model(Config(network="mlp", loss="test_columns:reads_more_and_more"), (4,), np.float32, 2, seed=0)
 
 
 # the state of a recurrent network: a column of segments, by declaration alone
 
 H = 3
-STATE = Column("initial_states", np.float32, "state of the network before the first step", (H,), axis="segment")
+STATE = Column(
+    "initial_states", np.float32, "state of the network before the first step", (H,), axis="segment"
+)
 RECURRENT = Schema((*COLUMNS, STATE), end_fields=(*SegmentEnd._fields, STATE.name))
 RecurrentEnd = collections.namedtuple("RecurrentEnd", RECURRENT.end_fields)
 
@@ -176,7 +187,8 @@ def test_a_recurrent_state_is_a_column_of_segments():
     builder = BatchBuilder(memory, 4)
     batch, written = None, []
     for number, length in enumerate((2, 1, 2)):
-        segment = Segment(memory, 0, np.zeros(4, np.float32))  # always the same slot, which must be copied at once
+        # Always the same slot, which must be copied at once.
+        segment = Segment(memory, 0, np.zeros(4, np.float32))
         for _ in range(length):
             segment.append(Step(1, 0.5, 0.0, -0.7, 3), np.ones(4, np.float32))
         state = np.arange(H, dtype=np.float32) + 10 * number

@@ -66,7 +66,9 @@ def test_rounding_is_not_taken_for_lag(correction):
 )
 def test_the_share_of_ratios_that_the_correction_clips(settings, share):
     log_ratios = np.log([0.5, 1.0, 1.3, 2.0])
-    assert divergence(log_ratios, np.zeros(4), bounds_of(**settings)).clipped == pytest.approx(share, nan_ok=True)
+    assert divergence(log_ratios, np.zeros(4), bounds_of(**settings)).clipped == pytest.approx(
+        share, nan_ok=True
+    )
 
 
 def test_the_share_of_actions_below_the_floor():

@@ -9,7 +9,10 @@ from ga3c_tf.experience.returns import lambda_returns, nstep_returns
 
 def slow_returns(rewards, bootstrap, gamma):
     n = len(rewards)
-    return [sum(gamma ** (k - i) * rewards[k] for k in range(i, n)) + gamma ** (n - i) * bootstrap for i in range(n)]
+    return [
+        sum(gamma ** (k - i) * rewards[k] for k in range(i, n)) + gamma ** (n - i) * bootstrap
+        for i in range(n)
+    ]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -18,10 +21,12 @@ def test_returns_are_the_discounted_sums(n, dtype):
     rewards = np.random.default_rng(n).normal(size=n).astype(dtype)
     found = nstep_returns(rewards, bootstrap=1.7, gamma=0.9)
     assert found.dtype == np.float32 and found.shape == (n,)
-    np.testing.assert_allclose(found, slow_returns(rewards.astype(np.float64), 1.7, 0.9), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        found, slow_returns(rewards.astype(np.float64), 1.7, 0.9), rtol=1e-6, atol=1e-7
+    )
 
 
-# Segments of shared/golden/rollouts.json: clipped rewards, bootstrap (0 at the end of an episode), returns; gamma 0.99.
+# Of shared/golden/rollouts.json: clipped rewards, bootstrap (0 at an episode's end), returns; gamma 0.99.
 AUTHORS = [
     ([1, 0, -0.5, 0, -1], -0.599, [-1.0202890498901, -2.04069600999, -2.061309101, -1.5770799, -1.59301]),
     (
@@ -36,7 +41,9 @@ AUTHORS = [
 
 @pytest.mark.parametrize(("rewards", "bootstrap", "returns"), AUTHORS)
 def test_the_authors_segments(rewards, bootstrap, returns):
-    np.testing.assert_allclose(nstep_returns(np.array(rewards, np.float64), bootstrap, 0.99), returns, rtol=1e-6)
+    np.testing.assert_allclose(
+        nstep_returns(np.array(rewards, np.float64), bootstrap, 0.99), returns, rtol=1e-6
+    )
 
 
 def test_no_rewards_give_no_returns():
@@ -67,7 +74,9 @@ def test_lambda_returns_minus_values_are_the_generalized_advantages(segment):
     found = lambda_returns(*arguments, segment["gae_lambda"])
     assert found.dtype == np.float32
     np.testing.assert_allclose(found - values, segment["gae"], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(lambda_returns(*arguments, 1.0), segment["nstep_returns"], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        lambda_returns(*arguments, 1.0), segment["nstep_returns"], rtol=1e-5, atol=1e-6
+    )
 
 
 def test_lambda_zero_looks_one_step_ahead():

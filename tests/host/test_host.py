@@ -43,7 +43,8 @@ def group(tmp_path, monkeypatch):
         ("0::/", {"cpu.max": "50000 100000"}, 1),
         ("0::/", {"cpu.max": "max 100000"}, 64),
         ("0::/", {"cpu.max": "9900000 100000"}, 64),
-        ("0::/a/b", {"a/cpu.max": "400000 100000", "a/b/cpu.max": "max 100000"}, 4),  # a limit further up holds too
+        # A limit further up holds too.
+        ("0::/a/b", {"a/cpu.max": "400000 100000", "a/b/cpu.max": "max 100000"}, 4),
         ("0::/docker/x", {"cpu.max": "300000 100000"}, 3),  # the container sees its own group as the root
         (
             "3:cpu,cpuacct:/x\n1:name=systemd:/",
@@ -65,7 +66,7 @@ STAT = "anon 1000\nfile 9000000000\nactive_file 3221225472\ninactive_file 429496
 @pytest.mark.parametrize(
     ("own", "files", "room"),
     [
-        # 7 GiB of files that the kernel would give up; shared memory, which it would not, is counted in `file` only
+        # 7 GiB of files that the kernel would give up; shared memory, which it keeps, counts in `file` only
         ("0::/", {"memory.max": 10 * GIB, "memory.current": 10 * GIB, "memory.stat": STAT}, 7 * GIB),
         ("0::/", {"memory.max": 10 * GIB, "memory.current": 4 * GIB}, 6 * GIB),
         ("0::/", {"memory.max": "max", "memory.current": 4 * GIB}, math.inf),
@@ -74,7 +75,9 @@ STAT = "anon 1000\nfile 9000000000\nactive_file 3221225472\ninactive_file 429496
             {
                 "memory/x/memory.limit_in_bytes": 10 * GIB,
                 "memory/x/memory.usage_in_bytes": 10 * GIB,
-                "memory/x/memory.stat": "total_active_file 1073741824\ntotal_inactive_file 1073741824\nactive_file 1",
+                "memory/x/memory.stat": (
+                    "total_active_file 1073741824\ntotal_inactive_file 1073741824\nactive_file 1"
+                ),
             },
             2 * GIB,
         ),
@@ -129,9 +132,16 @@ def test_proportional_memory_is_known_of_processes_that_live(ended):
 
 
 def test_a_group_has_all_its_processes_with_parent_and_processor_time(ended):
-    work = "import time; start = time.process_time()\nwhile time.process_time() < 0.3: pass\nprint(flush=True); input()"
+    work = (
+        "import time; start = time.process_time()\n"
+        "while time.process_time() < 0.3: pass\nprint(flush=True); input()"
+    )
     child = subprocess.Popen(
-        [sys.executable, "-c", work], process_group=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", work],
+        process_group=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     child.stdout.readline()
     own, other = process_group(os.getpgid(0)), process_group(child.pid)
@@ -161,7 +171,11 @@ def test_work_makes_the_cores_busy():
 def test_only_the_cores_that_this_process_may_use_count_by_their_number(tmp_path, monkeypatch):
     """Core 1 is offline, so that the second line is that of core 2."""
     columns = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"]
-    of_core = {0: [100, 20, 30, 400, 50, 6, 7, 8, 90, 10], 2: [9000] * len(columns), 3: [1, 1, 1, 1, 1, 1, 1, 1, 0, 0]}
+    of_core = {
+        0: [100, 20, 30, 400, 50, 6, 7, 8, 90, 10],
+        2: [9000] * len(columns),
+        3: [1, 1, 1, 1, 1, 1, 1, 1, 0, 0],
+    }
     lines = ["cpu " + " ".join(str(sum(ticks)) for ticks in zip(*of_core.values(), strict=True))]
     lines += [f"cpu{core} " + " ".join(map(str, ticks)) for core, ticks in of_core.items()]
     (tmp_path / "stat").write_text("\n".join([*lines, "intr 12345 0 1", "ctxt 6"]) + "\n")

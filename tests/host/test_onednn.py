@@ -50,7 +50,9 @@ print(ONEDNN)
 
 
 @pytest.mark.skipif("avx2" not in onednn.processor()["flags"], reason="needs a processor with AVX2")
-@pytest.mark.parametrize(("env_id", "decided"), [("ALE/Pong-v5", "on"), ("CartPole-v1", "as TensorFlow decides")])
+@pytest.mark.parametrize(
+    ("env_id", "decided"), [("ALE/Pong-v5", "on"), ("CartPole-v1", "as TensorFlow decides")]
+)
 def test_a_training_on_screens_decides_before_tensorflow_is_imported(tmp_path, env_id, decided):
     without = {name: value for name, value in os.environ.items() if name != onednn.SWITCH}
     words = [sys.executable, "-c", TRAINING, env_id, tmp_path / "run"]
@@ -59,6 +61,8 @@ def test_a_training_on_screens_decides_before_tensorflow_is_imported(tmp_path, e
     assert f'"onednn": "{decided}"' in (tmp_path / "run" / "meta.json").read_text()
 
 
-@pytest.mark.parametrize(("shape", "screen"), [((84, 84, 4), True), ((10, 10, 10), False), ((28_224,), False)])
+@pytest.mark.parametrize(
+    ("shape", "screen"), [((84, 84, 4), True), ((10, 10, 10), False), ((28_224,), False)]
+)
 def test_what_counts_as_a_screen(shape, screen):
     assert EnvironmentSpec(shape, "uint8", 2).is_screen is screen

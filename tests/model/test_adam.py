@@ -43,14 +43,16 @@ def test_both_steps_are_the_slow_ones(shape):
         step(gradient)
         adam_step(*shared, gradient, 0.01, EPSILON, number)
     slots = [slots[0].numpy() for slots in adam.slots.values()]
-    for expected, *both in zip(slow_adam(start, gradients, 0.01), [variable.numpy(), *slots], shared, strict=True):
+    for expected, *both in zip(
+        slow_adam(start, gradients, 0.01), [variable.numpy(), *slots], shared, strict=True
+    ):
         for found in both:
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(("steps", "times"), [(1, 31.6), (100, 3.24), (1000, 1.26)])
 def test_epsilon_counts_more_than_in_pytorch(steps, times):
-    """PyTorch adds it after the bias of the second moment is corrected; the help of --adam-epsilon says this."""
+    """PyTorch adds it after the bias of the second moment is corrected; --adam-epsilon's help says this."""
     gradients = np.full((steps, 1), 1e-4, np.float32)
     before = slow_adam(np.zeros(1), gradients[:-1], 1.0)[0]
     weight, m, v = slow_adam(np.zeros(1), gradients, 1.0)

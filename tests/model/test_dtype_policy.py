@@ -1,4 +1,4 @@
-"""Hidden layers in bfloat16: what stays float32, how far gradients are from float32's, and when 'auto' chooses it."""
+"""Hidden layers in bfloat16: what stays float32, how far gradients differ, and when 'auto' chooses it."""
 
 import json
 
@@ -16,7 +16,11 @@ from ga3c_tf.model import device
 from ga3c_tf.model.device import resolve_dtype_policy
 from ga3c_tf.model.networks import build_network
 
-OBSERVATIONS = {"small": ((84, 84, 4), np.uint8), "minatar": ((10, 10, 6), np.uint8), "mlp": ((4,), np.float32)}
+OBSERVATIONS = {
+    "small": ((84, 84, 4), np.uint8),
+    "minatar": ((10, 10, 6), np.uint8),
+    "mlp": ((4,), np.float32),
+}
 HEADS = {"logits_p", "logits_v"}
 SCALING = {"rescale", "standardize", "cast"}
 
@@ -49,7 +53,11 @@ def test_only_hidden_layers_compute_in_bfloat16(name, standardized):
 @pytest.mark.parametrize("name", OBSERVATIONS)
 def test_updates_are_those_of_float32_within_the_rounding(name):
     shape, dtype = OBSERVATIONS[name]
-    states = states_of(name) if dtype == np.uint8 else np.random.default_rng(0).normal(size=(8, *shape)).astype(dtype)
+    states = (
+        states_of(name)
+        if dtype == np.uint8
+        else np.random.default_rng(0).normal(size=(8, *shape)).astype(dtype)
+    )
     batch = batch_of(states, np.arange(8, dtype=np.int32) % 3, np.linspace(-2, 2, 8, dtype=np.float32))
     found = {}
     for policy in ("float32", "mixed_bfloat16"):
@@ -86,7 +94,14 @@ def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch, policy, flags,
 
 @pytest.mark.parametrize("system", ["ga3c", "a2c"])
 def test_a_run_records_its_policy_resumes_and_is_evaluated_in_float32(tmp_path, system):
-    settings = {"preset": "smoke", "num_agents": 2, "device": "cpu", "seed": 1, "progress": False, "system": system}
+    settings = {
+        "preset": "smoke",
+        "num_agents": 2,
+        "device": "cpu",
+        "seed": 1,
+        "progress": False,
+        "system": system,
+    }
     run = ga3c_tf.train(
         "CartPole-v1", run_dir=str(tmp_path / "run"), steps=500, dtype_policy="mixed_bfloat16", **settings
     )

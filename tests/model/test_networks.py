@@ -23,7 +23,8 @@ OBSERVATIONS = {
     "mlp": ((4,), np.float32),
     "mlp-two-trunks": ((4,), np.float32),
 }
-LARGE = {"large-4": 6, "large-3": 7, "large-2": 11, "large-1": 21}  # with the height and width after its convolutions
+# With the height and width after its convolutions.
+LARGE = {"large-4": 6, "large-3": 7, "large-2": 11, "large-1": 21}
 SHAPES = {
     "small": {
         "conv11": (8, 8, 4, 16),
@@ -32,7 +33,12 @@ SHAPES = {
         "logits_v": (256, 1),
         "logits_p": (256, 3),
     },
-    "minatar": {"conv11": (3, 3, 6, 16), "dense1": (8 * 8 * 16, 128), "logits_v": (128, 1), "logits_p": (128, 3)},
+    "minatar": {
+        "conv11": (3, 3, 6, 16),
+        "dense1": (8 * 8 * 16, 128),
+        "logits_v": (128, 1),
+        "logits_p": (128, 3),
+    },
     "mlp": {"dense1": (4, 64), "dense2": (64, 64), "logits_v": (64, 1), "logits_p": (64, 3)},
     "mlp-two-trunks": {
         "policy1": (4, 64),
@@ -213,7 +219,7 @@ HEAD_GAINS = {"logits_p": 0.01, "logits_v": 1.0}
 
 
 def initialized(name, initialization, num_actions=3):
-    """The gain that a built-in network's layers are to have, with their kernels as [fan_in, units] and biases."""
+    """The gain a built-in network's layers are to have, with their kernels as [fan_in, units] and biases."""
     network = build_network(name, *OBSERVATIONS[name], num_actions, 0, initialization)
     for layer in network.layers:
         if layer.weights:
@@ -260,7 +266,9 @@ def test_normalized_observations_are_deviations_from_the_mean(name):
     variance = (0.2 * most * rng.random(shape, np.float32)) ** 2
     variance[..., 0] = 0
     layer.measured(mean, variance)
-    states = (most * rng.random((5, *shape)) if most == 255 else rng.integers(0, 2, (5, *shape))).astype(dtype)
+    states = (most * rng.random((5, *shape)) if most == 255 else rng.integers(0, 2, (5, *shape))).astype(
+        dtype
+    )
     expected = np.clip((states - mean) / np.sqrt(variance + 1e-5 * most**2), -5, 5)
     np.testing.assert_allclose(layer(states), expected, rtol=1e-4, atol=1e-5)
     assert not layer.trainable_weights and len(network.trainable_weights) == len(build(name).weights)
@@ -292,7 +300,8 @@ def of_cells(state_shape, state_dtype, num_actions):
     states = keras.Input(state_shape, dtype=state_dtype.name)
     hidden = keras.layers.Flatten()(keras.layers.Conv2D(3, 3)(keras.layers.Rescaling(1.0)(states)))
     logits = keras.layers.Dense(num_actions, dtype="float32")(hidden)
-    return keras.Model(states, (logits, keras.ops.squeeze(keras.layers.Dense(1, dtype="float32")(hidden), -1)))
+    values = keras.layers.Dense(1, dtype="float32")(hidden)
+    return keras.Model(states, (logits, keras.ops.squeeze(values, -1)))
 
 def column_of_values(state_shape, state_dtype, num_actions):
     states = keras.Input(state_shape)
@@ -327,8 +336,11 @@ def user_module(tmp_path, monkeypatch):
 
 def test_a_users_network(user_module):
     before = random.getstate(), str(np.random.get_state())  # noqa: NPY002
-    first, again, other = (build("my_networks:good", seed, observation=((4,), np.float32)) for seed in (1, 1, 2))
-    assert (random.getstate(), str(np.random.get_state())) == before  # noqa: NPY002 - the program keeps its own
+    first, again, other = (
+        build("my_networks:good", seed, observation=((4,), np.float32)) for seed in (1, 1, 2)
+    )
+    # The program keeps its own.
+    assert (random.getstate(), str(np.random.get_state())) == before  # noqa: NPY002
     assert [tuple(output.shape) for output in first(np.zeros((6, 4), np.float32))] == [(6, 3), (6,)]
     for a, b in zip(first.weights, again.weights, strict=True):
         assert np.array_equal(np.asarray(a), np.asarray(b))
@@ -421,9 +433,11 @@ def test_a_large_network_takes_images_only():
 
 
 def test_keras_with_another_backend_is_refused_in_one_line():
-    program = "import keras; keras.src.backend.config._BACKEND = 'jax'; import ga3c_tf; ga3c_tf.load_agent('pong')"
+    program = (
+        "import keras; keras.src.backend.config._BACKEND = 'jax'; import ga3c_tf; ga3c_tf.load_agent('pong')"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1] == (
-        "ga3c_tf.errors.UserError: Keras has started with the backend jax in this process; it must be tensorflow: "
-        "set KERAS_BACKEND=tensorflow, or import ga3c_tf.model.tensorflow before Keras"
+        "ga3c_tf.errors.UserError: Keras has started with the backend jax in this process; it must be "
+        "tensorflow: set KERAS_BACKEND=tensorflow, or import ga3c_tf.model.tensorflow before Keras"
     )

@@ -13,7 +13,10 @@ class SlowRMSProp:
     def __init__(self, weights, decay, momentum, epsilon):
         self.weights = [w.astype(np.float64) for w in weights]
         self.decay, self.momentum, self.epsilon = decay, momentum, epsilon
-        self.squares, self.moments = [np.ones_like(w) for w in self.weights], [np.zeros_like(w) for w in self.weights]
+        self.squares, self.moments = (
+            [np.ones_like(w) for w in self.weights],
+            [np.zeros_like(w) for w in self.weights],
+        )
 
     def apply(self, gradients, rate):
         for w, s, m, g in zip(self.weights, self.squares, self.moments, gradients, strict=True):
@@ -23,7 +26,9 @@ class SlowRMSProp:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize(("decay", "momentum", "epsilon"), [(0.99, 0.0, 0.1), (0.9, 0.0, 0.001), (0.95, 0.9, 0.1)])
+@pytest.mark.parametrize(
+    ("decay", "momentum", "epsilon"), [(0.99, 0.0, 0.1), (0.9, 0.0, 0.001), (0.95, 0.9, 0.1)]
+)
 def test_follows_tensorflow_1(decay, momentum, epsilon, compiled):
     rng = np.random.default_rng(0)
     start = [rng.normal(size=(3, 4)).astype(np.float32), rng.normal(size=5).astype(np.float32)]

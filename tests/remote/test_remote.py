@@ -55,13 +55,18 @@ def test_every_step_of_a_remote_agent_is_trained_on_once(tmp_path, monkeypatch, 
     model, training, summary = run_counting(tmp_path, monkeypatch, UntilAllAgentsHaveStepped, **settings)
     check(model, agents=7)
     assert summary["agent_steps"] == training.session.memory.steps.sum() >= 3000
-    assert summary["trained_steps"] == sum(map(len, model.batches)) <= summary["sent_steps"] <= summary["agent_steps"]
+    assert (
+        summary["trained_steps"]
+        == sum(map(len, model.batches))
+        <= summary["sent_steps"]
+        <= summary["agent_steps"]
+    )
     waiting = 7 * (training.session.config.segments_per_agent + 1) * 5
     assert summary["agent_steps"] <= summary["trained_steps"] + waiting
 
 
 def test_the_authors_way_to_cut_segments_goes_with_remote_agents(tmp_path, monkeypatch, without_ray):
-    """A segment is then cut one step late, and the last step of an episode is dropped: the states must still fit."""
+    """A segment is then cut one step late, and an episode's last step is dropped: states must still fit."""
     settings = {**HERE_AND_THERE, "train_last_transition": False}
     model, _, _ = run_counting(tmp_path, monkeypatch, UntilAllAgentsHaveStepped, **settings)
     seen = set()
@@ -75,18 +80,27 @@ def test_the_authors_way_to_cut_segments_goes_with_remote_agents(tmp_path, monke
 
 
 def test_bridges_that_are_killed_are_replaced_as_agent_processes_are(tmp_path, monkeypatch, without_ray):
-    settings = {"num_agents": 4, "agent_processes": 2, "remote_agents": 8, "agents_per_actor": 4, "steps": None}
+    settings = {
+        "num_agents": 4,
+        "agent_processes": 2,
+        "remote_agents": 8,
+        "agents_per_actor": 4,
+        "steps": None,
+    }
     model, training, summary = run_counting(
         tmp_path, monkeypatch, Killed, minutes=2.0, max_failures=100, max_training_queue=24, **settings
     )
     assert (
-        summary["ended"] == "all again" and summary["replaced_processes"] == training.session.lost.count == Killed.kills
+        summary["ended"] == "all again"
+        and summary["replaced_processes"] == training.session.lost.count == Killed.kills
     )
     check(model)
     assert summary["trained_steps"] == sum(map(len, model.batches))
 
 
-def test_a_machine_that_takes_all_its_actors_along_is_one_piece_of_bad_luck(tmp_path, monkeypatch, without_ray):
+def test_a_machine_that_takes_all_its_actors_along_is_one_piece_of_bad_luck(
+    tmp_path, monkeypatch, without_ray
+):
     class AllDie(Killed):
         kills = 12
 
@@ -99,8 +113,16 @@ def test_a_machine_that_takes_all_its_actors_along_is_one_piece_of_bad_luck(tmp_
             elif self._killed and self.all_replaced() and self._after is None:
                 self._after = self.session.memory.steps.copy()
 
-    settings = {"num_agents": 1, "agent_processes": 1, "remote_agents": 12, "agents_per_actor": 1, "steps": None}
-    model, training, summary = run_counting(tmp_path, monkeypatch, AllDie, minutes=2.0, max_failures=0, **settings)
+    settings = {
+        "num_agents": 1,
+        "agent_processes": 1,
+        "remote_agents": 12,
+        "agents_per_actor": 1,
+        "steps": None,
+    }
+    model, training, summary = run_counting(
+        tmp_path, monkeypatch, AllDie, minutes=2.0, max_failures=0, **settings
+    )
     assert summary["ended"] == "all again" and training.session.lost.count == 12
     check(model, agents=1 + 12 + 12)
 
@@ -108,7 +130,9 @@ def test_a_machine_that_takes_all_its_actors_along_is_one_piece_of_bad_luck(tmp_
 def test_what_each_machine_did_is_logged(tmp_path, monkeypatch, without_ray):
     settings = {**HERE_AND_THERE, "log_seconds": 0.2, "minutes": 0.05, "steps": None}
     _, training, _ = run_counting(tmp_path, monkeypatch, UntilAllAgentsHaveStepped, **settings)
-    rows = [row for row in read_rows(tmp_path / "run" / "nodes.csv", NODE_COLUMNS) if row["node"] != "connecting"]
+    rows = [
+        row for row in read_rows(tmp_path / "run" / "nodes.csv", NODE_COLUMNS) if row["node"] != "connecting"
+    ]
     there = [row for row in rows if row["node"] == "there"]
     assert {row["node"]: row["agents"] for row in rows} == {"server": "2", "there": "5"}
     assert all(row["round_trip_ms"] == "" for row in rows if row["node"] == "server")
@@ -118,7 +142,9 @@ def test_what_each_machine_did_is_logged(tmp_path, monkeypatch, without_ray):
 
 
 def test_rates_of_machines_are_of_their_own_agents_and_of_the_time_since_the_last_look():
-    config = Config(env_id="CartPole-v1", num_agents=3, remote_agents=4, agents_per_actor=2, agent_processes=1)
+    config = Config(
+        env_id="CartPole-v1", num_agents=3, remote_agents=4, agents_per_actor=2, agent_processes=1
+    )
     memory = RolloutBuffers(config, (4,), "float32", 2)
     homes = assigned_processes(config, 1)
     assert homes.tolist() == [0, 0, 0, 1, 1, 2, 2]
@@ -158,8 +184,20 @@ def cluster():
 
 def train(address, folder, *options):
     words = ["train", "helpers:Paced-v0", "--agents", "2", "--remote-agents", "4", "--agents-per-actor", "2"]
-    words += ["--adjustment", "off", "--ray", address, "--run-dir", str(folder), "--log-seconds", "0.5", *options]
-    return subprocess.run([sys.executable, "-m", "ga3c_tf", *words], capture_output=True, text=True, env=ENVIRONMENT)
+    words += [
+        "--adjustment",
+        "off",
+        "--ray",
+        address,
+        "--run-dir",
+        str(folder),
+        "--log-seconds",
+        "0.5",
+        *options,
+    ]
+    return subprocess.run(
+        [sys.executable, "-m", "ga3c_tf", *words], capture_output=True, text=True, env=ENVIRONMENT
+    )
 
 
 @pytest.mark.slow
@@ -181,7 +219,11 @@ def test_a_node_that_dies_loses_no_step_and_its_agents_go_on_elsewhere(tmp_path,
                 self.victim = sorted(self.places())[0]
                 [node] = [each for each in cluster.worker_nodes if each.node_id.startswith(self.victim)]
                 cluster.remove_node(node, allow_graceful=False)
-            if self.victim and self._elsewhere is None and not self.places() & {self.victim, "connecting"[-8:]}:
+            if (
+                self.victim
+                and self._elsewhere is None
+                and not self.places() & {self.victim, "connecting"[-8:]}
+            ):
                 self._elsewhere = self.session.memory.steps.copy()
 
         def ended(self, by_budget):
@@ -189,7 +231,13 @@ def test_a_node_that_dies_loses_no_step_and_its_agents_go_on_elsewhere(tmp_path,
             again = self._elsewhere is not None and (steps - self._elsewhere).min() > 50
             return by_budget or ("all again" if again else None)
 
-    settings = {"num_agents": 2, "agent_processes": 1, "remote_agents": 4, "agents_per_actor": 2, "steps": None}
+    settings = {
+        "num_agents": 2,
+        "agent_processes": 1,
+        "remote_agents": 4,
+        "agents_per_actor": 2,
+        "steps": None,
+    }
     model, training, summary = run_counting(
         tmp_path, monkeypatch, NodeDies, env_id="helpers:Counting-v0", minutes=3.0, **settings
     )
@@ -234,7 +282,18 @@ def test_no_cluster_is_one_clear_line(tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_the_server_killed_leaves_no_actor_behind(tmp_path, cluster):
-    words = ["train", "CartPole-v1", "--agents", "1", "--remote-agents", "2", "--adjustment", "off", "--seed", "1"]
+    words = [
+        "train",
+        "CartPole-v1",
+        "--agents",
+        "1",
+        "--remote-agents",
+        "2",
+        "--adjustment",
+        "off",
+        "--seed",
+        "1",
+    ]
     words += ["--ray", cluster.address, "--run-dir", str(tmp_path / "run"), "--log-seconds", "0.5"]
     process = subprocess.Popen([sys.executable, "-m", "ga3c_tf", *words], stderr=subprocess.DEVNULL)
     actors = set()
@@ -280,7 +339,9 @@ def test_a_file_of_the_users_is_not_taken_for_a_module_of_pythons_own_elsewhere(
     (here / "queue.py").write_text("raise RuntimeError('this is no module of Python')")
     (here / "only_here.py").write_text("def loss(): pass")
     monkeypatch.chdir(here)
-    program = "import queue; from ga3c_tf.plugins import users_function; users_function('only_here:loss', 'loss')"
+    program = (
+        "import queue; from ga3c_tf.plugins import users_function; users_function('only_here:loss', 'loss')"
+    )
     environment = {**os.environ, **environment_of_processes()}
     subprocess.run([sys.executable, "-c", program], cwd=elsewhere, env=environment, check=True)
 

@@ -1,4 +1,4 @@
-"""Aggregates of runs under several conditions: what they are, and how often chance is taken for an improvement."""
+"""Aggregates of runs under several conditions: what they are, and how often chance counts as improvement."""
 
 import math
 
@@ -33,7 +33,8 @@ def test_the_interquartile_mean_is_that_of_the_middle_half():
     assert interquartile_mean(values) == pytest.approx(trim_mean(values, 0.25))
     mean, low, high = stratified_interquartile_mean([values[:20], values[20:]])
     assert (
-        mean == pytest.approx((trim_mean(values[:20], 0.25) + trim_mean(values[20:], 0.25)) / 2) and low < mean < high
+        mean == pytest.approx((trim_mean(values[:20], 0.25) + trim_mean(values[20:], 0.25)) / 2)
+        and low < mean < high
     )
     assert stratified_interquartile_mean([[10] * 5, [0] * 5])[0] == 5  # a condition that fails counts
 
@@ -60,16 +61,20 @@ def test_the_probability_of_improvement_counts_pairs_of_runs():
 
 
 def test_one_of_the_seven_findings_of_corrections_is_seldom_wrong():
-    """Equal corrections at three lags with five seeds, and a claim at its limit, judged after 5 and after 11 seeds."""
+    """Equal corrections at three lags with 5 seeds, and a claim at its limit, judged after 5 and 11 seeds."""
     rng = np.random.default_rng(0)
     figures = 300
     wrong = 0
     for _ in range(figures):
         scores = {name: rng.normal(size=(3, 5)) for name in CORRECTIONS}
-        intervals = [probability_of_improvement(scores[ours], scores[others], CONFIDENCE) for ours, others in PAIRS]
+        intervals = [
+            probability_of_improvement(scores[ours], scores[others], CONFIDENCE) for ours, others in PAIRS
+        ]
         shares = rng.normal(MOST_LOST, 0.25, SEEDS + len(ADDED_SEEDS)).tolist()
         low, high = student_interval(shares[:SEEDS], CLAIM_CONFIDENCE)
-        claim = not low <= MOST_LOST <= high or judged_share(shares, SECOND_CONFIDENCE).verdict != NO_DIFFERENCE
+        claim = (
+            not low <= MOST_LOST <= high or judged_share(shares, SECOND_CONFIDENCE).verdict != NO_DIFFERENCE
+        )
         wrong += claim or not all(low <= 0.5 <= high for _, low, high in intervals)
     assert wrong / figures <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / figures)
 

@@ -5,7 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from ga3c_tf.reproduce.measures.curves import first_reaching, mean_score, score_at_end, score_at_start, score_by
+from ga3c_tf.reproduce.measures.curves import (
+    first_reaching,
+    mean_score,
+    score_at_end,
+    score_at_start,
+    score_by,
+)
 
 
 def curve(scores, steps=None, episodes=None):

@@ -32,7 +32,8 @@ def by_seed(values):
 def test_an_effect_is_the_mean_difference_of_the_seeds_that_both_have():
     effect = paired_effect({1: 3.0, 2: 5.0, 3: 4.0, 9: 100.0}, {1: 1.0, 2: 2.0, 3: 3.0})
     assert effect.mean == 2 and effect.seeds == 3
-    assert effect.low == pytest.approx(2 - 4.3027 / math.sqrt(3), abs=1e-3)  # Student's t of two degrees of freedom
+    # Student's t of two degrees of freedom.
+    assert effect.low == pytest.approx(2 - 4.3027 / math.sqrt(3), abs=1e-3)
     assert effect.chance == pytest.approx(0.0742, abs=1e-4)
 
 
@@ -89,7 +90,9 @@ def test_equality_is_seldom_found_at_the_margin_and_mostly_where_there_is_no_dif
     rng = np.random.default_rng(0)
 
     def share(difference):
-        effects = [paired_effect(by_seed(rng.normal(difference, 1.0, 20)), by_seed([0.0] * 20)) for _ in range(400)]
+        effects = [
+            paired_effect(by_seed(rng.normal(difference, 1.0, 20)), by_seed([0.0] * 20)) for _ in range(400)
+        ]
         return np.mean([equality(effect, 1.0) < 0.05 for effect in effects])
 
     assert share(0.0) > 0.95 and share(0.5) > 0.5
@@ -100,7 +103,9 @@ def test_equality_is_seldom_found_at_the_margin_and_mostly_where_there_is_no_dif
 def test_ratios_are_compared_as_logarithms_and_said_as_ratios():
     ours, others = {1: 20.0, 2: 24.0, 3: 22.0}, {1: 10.0, 2: 12.0, 3: 11.5}
     effect = paired_ratio(ours, others)
-    assert math.exp(effect.mean) == pytest.approx(math.prod(ours[each] / others[each] for each in ours) ** (1 / 3))
+    assert math.exp(effect.mean) == pytest.approx(
+        math.prod(ours[each] / others[each] for each in ours) ** (1 / 3)
+    )
     assert described_ratio(effect, 0.0104) == "1.97 times [1.85, 2.1], p = 0.01 (3 seeds)"
     assert described_ratio(paired_ratio({1: 3.0}, {1: 2.0}), math.nan, "pair") == "1.5 times (1 pair)"
     assert described_ratio(paired_ratio({1: 3.0}, {2: 2.0}), math.nan, "pair") == "nothing to compare yet"
@@ -108,8 +113,15 @@ def test_ratios_are_compared_as_logarithms_and_said_as_ratios():
 
 
 def test_what_must_be_so_everywhere_is_judged_by_all_comparisons():
-    high, low, level, few = (Effect(mean, 0, 0, 0, seeds) for mean, seeds in ((1, 3), (-1, 3), (0.1, 3), (0.2, 2)))
-    cases = [((high, high), HOLDS), ((high, low), FAILS), ((high, level), NO_DIFFERENCE), ((high, few), FEW_SEEDS)]
+    high, low, level, few = (
+        Effect(mean, 0, 0, 0, seeds) for mean, seeds in ((1, 3), (-1, 3), (0.1, 3), (0.2, 2))
+    )
+    cases = [
+        ((high, high), HOLDS),
+        ((high, low), FAILS),
+        ((high, level), NO_DIFFERENCE),
+        ((high, few), FEW_SEEDS),
+    ]
     for pair, verdict in cases:
         effects = dict(zip("ab", pair, strict=True))
         corrected = {name: 0.5 if effect is level else 0.01 for name, effect in effects.items()}
@@ -142,7 +154,8 @@ def test_growth_is_the_mean_slope_of_the_logarithms():
 def test_growth_is_seldom_found_by_chance_even_if_one_group_scatters_most(scatter):
     rng = np.random.default_rng(0)
     level = [
-        growth([by_seed(np.exp(each * rng.normal(size=3))) for each in scatter]).chance < 0.05 for _ in range(1000)
+        growth([by_seed(np.exp(each * rng.normal(size=3))) for each in scatter]).chance < 0.05
+        for _ in range(1000)
     ]
     assert 0.03 < np.mean(level) < 0.07
 
@@ -246,7 +259,9 @@ def test_two_groups_that_differ_are_found_with_three_seeds():
     rng = np.random.default_rng(0)
 
     def chances(difference):
-        return np.array([welch_effect(*(rng.normal([[difference], [0]], size=(2, 3)))).chance for _ in range(400)])
+        return np.array(
+            [welch_effect(*(rng.normal([[difference], [0]], size=(2, 3)))).chance for _ in range(400)]
+        )
 
     assert np.mean(12 * chances(8) < 0.05) > 0.5 and np.mean(chances(4) < 0.05) > 0.7
 

@@ -1,7 +1,8 @@
-"""How often the rules of figures are wrong where nothing is to be found, and how often they find what is there.
+"""How often the rules of figures are wrong where nothing is to be found, and how often they find what is
+there.
 
-The numbers of the runs are drawn. A figure is wrong if any of its findings is, which may happen in 5 % of repetitions.
-The corresponding tests of the other figures are beside the tests of their rules.
+The numbers of the runs are drawn. A figure is wrong if any of its findings is, which may happen in 5 % of
+repetitions. The corresponding tests of the other figures are beside the tests of their rules.
 """
 
 import functools
@@ -24,13 +25,13 @@ from ga3c_tf.reproduce.runs.specs import ADDED
 
 REPETITIONS = 400
 MOST_WRONG = 0.05 + 2 * math.sqrt(0.05 * 0.95 / REPETITIONS)
-"""The share of wrong figures that a rule with 5 % stays below, but for two standard errors of this simulation."""
+"""The share of wrong figures a rule with 5 % stays below, but for two standard errors of this simulation."""
 REPETITIONS_OF_FINDING = 100
 """Repetitions for the shares that are found: enough, because the shares are far from their bounds.
 
-Those above 0.8 are 0.97 or more, with a standard error of 0.02 at most. A share of 0.8 itself has one of 0.04, so that
-a rule that finds less than 0.7 fails. The one below 0.2 is 0.04, with a standard error of 0.02, and the one below 0.05
-is 0.01, with one of 0.006.
+Those above 0.8 are 0.97 or more, with a standard error of 0.02 at most. A share of 0.8 itself has one of
+0.04, so that a rule that finds less than 0.7 fails. The one below 0.2 is 0.04, with a standard error of 0.02,
+and the one below 0.05 is 0.01, with one of 0.006.
 """
 
 
@@ -118,7 +119,7 @@ def test_frames_that_bring_nothing_are_seldom_praised_and_those_that_do_mostly(r
 
 
 def test_two_judgements_of_frames_without_effect_have_a_verdict_in_one_of_twenty_cases(rng):
-    """After three seeds by Welch's test, and after six by pairs, as they were judged. Without doubling it is 7.7 %."""
+    """After three seeds by Welch's test, and after six by pairs, as judged. Without doubling it is 7.7 %."""
     repetitions = 2000
     decided = 0
     for _ in range(repetitions):
@@ -133,7 +134,8 @@ def test_two_judgements_of_frames_without_effect_have_a_verdict_in_one_of_twenty
 
 
 def races_drawn(rng, ratio, latest=math.inf):
-    """Verdicts on times that scatter by 15 %, as the published ones on MinAtar; those on CartPole scatter by more.
+    """Verdicts on times that scatter by 15 %, as the published ones on MinAtar; those on CartPole scatter by
+    more.
 
     Args:
         ratio: of A3C's time over GA3C's.
@@ -179,7 +181,7 @@ def test_systems_that_score_the_same_are_seldom_told_apart_and_the_better_mostly
 
 
 def test_nothing_is_decided_about_systems_that_play_like_the_random_policy(rng, monkeypatch):
-    """One seed passes the limit of the random policy in 5 % of cases at most, so three of one system hardly ever do."""
+    """One seed passes the random policy's limit in 5 % of cases at most, so three of one system hardly do."""
     verdicts = [verdict for _ in range(REPETITIONS) for verdict in scores_drawn(rng, monkeypatch, 0.0, 0.0)]
     assert np.mean([verdict == TOO_SHORT for verdict in verdicts]) > 0.99
 
@@ -235,7 +237,7 @@ GAMES = ("boxing", "pong")
 
 
 def games_drawn(rng, effects, scatter=0.04):
-    """The verdict on two games whose TPS scatters; `effects` are the factors of more workers of each kind, by game."""
+    """Verdict on two games whose TPS scatters; `effects`: factors of more workers of each kind, by game."""
     known = {}
     for game, factors in zip(GAMES, effects, strict=True):
         speeds = {}

@@ -1,4 +1,4 @@
-"""What the history of the rules says of the runs with fixed numbers of workers, computed from their records."""
+"""What the rules' history says of the runs with fixed numbers of workers, computed from their records."""
 
 from pathlib import Path
 
@@ -23,5 +23,8 @@ def test_the_scatter_and_the_slowdown_of_the_machine_are_those_of_the_records():
         for seed in (1, 4)
     ]
     text = " ".join((ROOT / "reproduce/pages/templates/history.md").read_text().split())
-    assert f"these runs have one of {100 * np.mean(scatters):.0f} %, since the machine became a fifth slower" in text
+    assert (
+        f"these runs have one of {100 * np.mean(scatters):.0f} %, since the machine became a fifth slower"
+        in text
+    )
     assert round(1 - np.exp(by_seed[1] - by_seed[0]), 1) == 0.2

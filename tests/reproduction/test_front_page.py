@@ -79,7 +79,9 @@ def test_of_several_evaluations_the_one_with_most_episodes_is_shown(checkout):
     published(checkout, 19.25)
     weights = checkout / "results" / "weights"
     head = "weights,seed,episodes,mean,low,high\n"
-    (weights / "again.csv").write_text(head + "pong,1,100,17.9,17.5,18.3\npong,2,30,18.5,18,19\nother,1,9,1,0,2\n")
+    (weights / "again.csv").write_text(
+        head + "pong,1,100,17.9,17.5,18.3\npong,2,30,18.5,18,19\nother,1,9,1,0,2\n"
+    )
     paper = ResultsFolder(checkout / "results").paper()
     lines = pretrained.rows(weights, paper, "w", {"pong": 18.0})
     others = "19.2 (30 episodes), 18.5 (30 episodes)"
@@ -101,7 +103,9 @@ def test_weights_that_were_played_here_are_in_the_summary_of_the_users_page(chec
     shutil.copytree(ROOT / "results" / "paper", checkout / "mine" / "paper")
     score = {"env_id": "ALE/Pong-v5", "agent_steps": 18, "mean": 18.6, "interval_95": interval, "episodes": 5}
     (played / "score.json").write_text(json.dumps(score))  # as `evaluate --output` writes it, without a card
-    summary, _, _ = write_pages(ResultsFolder(checkout / "mine"), print).read_text().partition("## Limitations")
+    summary, _, _ = (
+        write_pages(ResultsFolder(checkout / "mine"), print).read_text().partition("## Limitations")
+    )
     assert f"| pong | 18.6{shown} | - | 1.8e-05 | - | - | 18 |" in summary
 
 
@@ -126,9 +130,9 @@ def test_pages_say_what_the_supported_claims_are_about_and_where_they_were_teste
     folder.update(FIGURES["pps"], "quick", (), 0, print)
     write_pages(folder, print)
     about = (
-        "None of the 1 supported claims of the paper is about learning an Atari game: 0 about learning on CartPole or "
-        "MinAtar, and 1 about speed (runs of at most 45 s). 1 were tested on CPUs only, and no run is as long as the "
-        "paper's."
+        "None of the 1 supported claims of the paper is about learning an Atari game: 0 about learning on "
+        "CartPole or MinAtar, and 1 about speed (runs of at most 45 s). 1 were tested on CPUs only, and no "
+        "run is as long as the paper's."
     )
     for page in (checkout / "README.md", folder.path / "README.md"):
         text = page.read_text()
@@ -142,7 +146,9 @@ def test_another_results_folder_leaves_the_readme_alone(checkout):
     (checkout / "results").rename(checkout / "mine")
     before = (checkout / "README.md").read_bytes()
     write_pages(ResultsFolder(checkout / "mine"), print)
-    assert (checkout / "README.md").read_bytes() == before and stale_pages(ResultsFolder(checkout / "mine")) == []
+    assert (checkout / "README.md").read_bytes() == before and stale_pages(
+        ResultsFolder(checkout / "mine")
+    ) == []
 
 
 @pytest.mark.parametrize(
@@ -172,9 +178,15 @@ def test_a_damaged_score_is_named(checkout):
     ("because", "shown"),
     [
         ("small: 4 times [3.9, 4.1], p = 4.6e-05 (5 seeds)", "small: 4 times [3.9, 4.1]"),
-        ("0.96 times [0.92, 1.02], limit 0.86, p = 0.005 (6 settings)", "0.96 times [0.92, 1.02], limit 0.86"),
+        (
+            "0.96 times [0.92, 1.02], limit 0.86, p = 0.005 (6 settings)",
+            "0.96 times [0.92, 1.02], limit 0.86",
+        ),
         ("ratios 1, 2; the paper's 4, 11; 1.5 times [1.3, 1.7], p = 0.01 (3 seeds)", "1.5 times [1.3, 1.7]"),
-        ("2.6 times [2.2, 3], p = 0.01 (32 settings), not independent", "2.6 times [2.2, 3], not independent"),
+        (
+            "2.6 times [2.2, 3], p = 0.01 (32 settings), not independent",
+            "2.6 times [2.2, 3], not independent",
+        ),
         ("100% of the maximum (6 settings)", "100% of the maximum"),
     ],
 )

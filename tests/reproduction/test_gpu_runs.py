@@ -1,4 +1,4 @@
-"""What the pages say of the runs on a GPU, beside tables that are checked elsewhere, computed from their records."""
+"""What the pages say of the runs on a GPU, beside tables checked elsewhere, computed from their records."""
 
 import re
 from pathlib import Path
@@ -55,7 +55,9 @@ def test_some_runs_make_their_first_update_while_they_are_measured(results):
     runs = [run for run in results.runs if run.spec.system == "ga3c"]
     warm_up_s = pps.WARM_UP_SHARES[pps.MINUTES["gpu"]] * 60 * pps.MINUTES["gpu"]
     late = [run for run in runs if run.metrics["updates"][run.metrics["time_s"] >= warm_up_s][0] == 0]
-    assert f"In {len(late)} of the {len(runs)} runs of GA3C, the first update" in words_of("docs/performance.md")
+    assert f"In {len(late)} of the {len(runs)} runs of GA3C, the first update" in words_of(
+        "docs/performance.md"
+    )
 
 
 def test_calibrations_say_little_about_the_speed_of_these_runs(results):
@@ -64,15 +66,23 @@ def test_calibrations_say_little_about_the_speed_of_these_runs(results):
     taken = [calibration for run in results.runs for calibration in run.calibrations]
     columns = np.array([(each.gflops, each.frames_s) for each in taken]).T
     apart = max(max(column) / min(column) for column in columns)
-    groups = [pps.runs_of(results, network, system) for network in pps.networks(results) for system in ("ga3c", "a3c")]
+    groups = [
+        pps.runs_of(results, network, system)
+        for network in pps.networks(results)
+        for system in ("ga3c", "a3c")
+    ]
     speeds = [results.values("pps", runs) for runs in groups]
     scatter = max(max(each) / min(each) for each in speeds)
     assert f"calibrations differed by up to {apart:.1f} times" in text
     assert f"runs of one setting differed by at most {scatter:.2f} times" in text
     # 2. Whether runs that were faster than others of their setting had faster calibrations.
     ends = [np.log([speed(run) for run in runs]) for runs in groups]
-    frames = [np.log([np.mean([each.frames_s for each in run.calibrations]) for run in runs]) for runs in groups]
-    faster, calibrated = (np.concatenate([each - each.mean() for each in values]) for values in (ends, frames))
+    frames = [
+        np.log([np.mean([each.frames_s for each in run.calibrations]) for run in runs]) for runs in groups
+    ]
+    faster, calibrated = (
+        np.concatenate([each - each.mean() for each in values]) for values in (ends, frames)
+    )
     assert f"(correlation {np.corrcoef(faster, calibrated)[0, 1]:.2f} of {len(faster)} runs)" in text
 
 
@@ -97,7 +107,10 @@ def test_the_shares_of_busy_time_are_those_of_the_docs():
     groups = [pps.runs_of(results, network, "ga3c") for network in pps.networks(results)]
     means = [100 * np.mean(results.values(utilization.GPU, groups[place])) for place in (0, -1)]
     text = words_of("docs/performance.md")
-    assert "busy for {:.0f} % of the time with the small network and {:.0f} % with the largest".format(*means) in text
+    assert (
+        "busy for {:.0f} % of the time with the small network and {:.0f} % with the largest".format(*means)
+        in text
+    )
     cores = [100 * np.mean(results.values(utilization.CPU, runs)) for runs in groups]
     assert f"and the cores for {min(cores):.0f} to {max(cores):.0f} %" in text
     # With seed 5, whose slope is that of four networks.
@@ -105,12 +118,15 @@ def test_the_shares_of_busy_time_are_those_of_the_docs():
     gpu, cpu = (effect_of_all(specs, folder, name) for name in ("gpu_utilization", "cpu_utilization"))
     [chance, _] = holm([gpu.chance, cpu.chance])
     rise, low, high = np.exp([gpu.mean, gpu.low, gpu.high])
-    told = f"GPU use would rise {rise:.2f} times [{low:.2f}, {high:.2f}] from network to network, p = {chance:.2g}"
+    told = (
+        f"GPU use would rise {rise:.2f} times [{low:.2f}, "
+        f"{high:.2f}] from network to network, p = {chance:.2g}"
+    )
     assert told in words_of("reproduce/pages/templates/history.md")
 
 
 def effect_of_all(specs, folder, name):
-    """Return the effect on the slopes of a share over the networks, for each seed over those that were run."""
+    """Return the effect on the slopes of a share over the networks, for each seed over those run."""
     slopes = {}
     for seed in {spec.seed for spec in specs}:
         runs = [RecordedRun.of(spec, folder.runs) for spec in specs if spec.seed == seed]

@@ -39,7 +39,9 @@ def planned_ids(figures=FIGURES):
 
 def recorded_ids(runs=RUNS):
     """The id that each recorded specification has, by the id of its folder."""
-    return {folder.name: RunSpec.from_values(read_run(folder)["spec"]).id for folder in sorted(runs.iterdir())}
+    return {
+        folder.name: RunSpec.from_values(read_run(folder)["spec"]).id for folder in sorted(runs.iterdir())
+    }
 
 
 def test_every_recorded_run_has_the_id_of_its_folder():
@@ -100,7 +102,9 @@ def test_a_run_that_only_an_earlier_version_could_make_is_not_made_differently(m
     (folder / "run.json").write_text(json.dumps(result))
     figure = dataclasses.replace(FIGURES["pps"], specs=lambda budget, game, seed: [different])
     with pytest.raises(UserError, match="cannot be made any more"):
-        reproduce([figure], "quick", 1, ["pong"], {}, tmp_path, force=True, executor=LocalExecutor(print), say=print)
+        reproduce(
+            [figure], "quick", 1, ["pong"], {}, tmp_path, force=True, executor=LocalExecutor(print), say=print
+        )
     assert read_run(folder) == result
 
 

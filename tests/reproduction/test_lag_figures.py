@@ -11,7 +11,14 @@ from invented_runs import SESSION, Drawn, failed, invent, labelled, made, of_ses
 from scipy.stats import ttest_ind
 
 from ga3c_tf.reproduce.drawing import lag_plots
-from ga3c_tf.reproduce.figures.lag import corrections, divergences, lag_boundary, minimum_batch, policy_lag, tolerance
+from ga3c_tf.reproduce.figures.lag import (
+    corrections,
+    divergences,
+    lag_boundary,
+    minimum_batch,
+    policy_lag,
+    tolerance,
+)
 from ga3c_tf.reproduce.figures.lag.minimum_batch import SHORT, Label
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
@@ -77,16 +84,20 @@ def test_what_a_minimum_batch_does_is_computed(folder):
     assert verdicts == dict.fromkeys(verdicts, HOLDS) and len(verdicts) == 11
     assert minimum_batch.failed_to_learn(results, runs[Label("minimum 0", "large")]) == 0  # they recovered
     assert "(9 seeds)" in found["stabilizes"].because and "(9 seeds)" in found["without_lag_normal"].because
-    assert "(11 seeds)" in found["better_steps_normal"].because and "(15 seeds)" in found["better_steps_large"].because
+    assert (
+        "(11 seeds)" in found["better_steps_normal"].because
+        and "(15 seeds)" in found["better_steps_large"].because
+    )
     others = [finding for name, finding in found.items() if name not in minimum_batch.FURTHER]
     assert all("(5 seeds)" in finding.because for finding in others) and len(others) == 7
 
 
 def test_added_seeds_of_another_machine_count_only_in_their_findings_with_doubled_p_values(folder):
-    """Before Holm's correction, that of `without_lag_normal` is twice that of Welch's test over all nine seeds."""
+    """Before Holm's correction, that of `without_lag_normal` is twice that of Welch's test over all nine."""
     rng = np.random.default_rng(0)
     results = invented_lags(
-        folder, lambda setting, rate, seed: {"scores": (0.0, 10.0 + 4 * (setting == "A2C") + 2 * rng.normal())}
+        folder,
+        lambda setting, rate, seed: {"scores": (0.0, 10.0 + 4 * (setting == "A2C") + 2 * rng.normal())},
     )
     for run in results.runs:
         if run.spec.is_added:
@@ -103,14 +114,19 @@ def test_added_seeds_of_another_machine_count_only_in_their_findings_with_double
     once = ttest_ind(ours, others, equal_var=False).pvalue
     printed = {name: float(re.search(r"p = (\S+)", finding.because)[1]) for name, finding in found.items()}
     surer = sum(chance < printed["without_lag_normal"] for chance in printed.values())
-    assert printed["without_lag_normal"] == pytest.approx((15 - surer) * 2 * once, rel=0.05)  # by Holm's method
+    # By Holm's method.
+    assert printed["without_lag_normal"] == pytest.approx((15 - surer) * 2 * once, rel=0.05)
 
 
 def test_added_seeds_belong_to_the_default_runs_of_one_game():
     figure = FIGURES["policy-lag"]
     added = [spec for spec in figure.all_specs("quick") if spec.is_added]
     whole = [spec.seed for spec in added if spec.config.minutes]
-    short = [(spec.seed, spec.label[1]) for spec in added if spec.config.steps == minimum_batch.EQUAL_STEPS + 10_000]
+    short = [
+        (spec.seed, spec.label[1])
+        for spec in added
+        if spec.config.steps == minimum_batch.EQUAL_STEPS + 10_000
+    ]
     assert whole == [6] * 5 + [7] * 5 + [8] * 5 + [9] * 5 and len(added) == len(whole) + len(short) == 20 + 48
     assert short.count((15, "normal")) == short.count((19, "large")) == 3 and (16, "normal") not in short
     for specs in (
@@ -220,7 +236,9 @@ def test_a_run_that_diverged_or_never_learned_counts(folder, scores):
     for seed in (1, 2, 3):
         runs = labelled(policy_lag.specs, "quick", GAME, seed)
         for size in (20, 40):
-            invent(folder.runs, runs[Label(f"minimum {size}", "large")], scores=(0.0, 10.0 + seed), rate=5000.0)
+            invent(
+                folder.runs, runs[Label(f"minimum {size}", "large")], scores=(0.0, 10.0 + seed), rate=5000.0
+            )
         spec = runs[Label("minimum 0", "large")]
         if scores:
             invent(folder.runs, spec, scores=scores, rate=5000.0)
@@ -231,7 +249,10 @@ def test_a_run_that_diverged_or_never_learned_counts(folder, scores):
     assert minimum_batch.failed_to_learn(results, found[Label("minimum 0", "large")]) == 3
     findings = minimum_batch.findings(results, GAME, found)
     assert findings["stabilizes"].because.startswith("+1 [1, 1]")
-    assert findings["better_steps_large"].because.startswith("+") and "(3 seeds)" in findings["faster_large"].because
+    assert (
+        findings["better_steps_large"].because.startswith("+")
+        and "(3 seeds)" in findings["faster_large"].because
+    )
 
 
 def test_a_run_that_is_too_slow_for_equal_steps_is_left_out_of_them(folder):
@@ -252,7 +273,8 @@ def test_a_run_that_diverged_scores_as_the_random_policy(folder):
     spec = labelled(policy_lag.specs, "quick", "pong", 1)[Label("minimum 0", "large")]
     failed(folder, spec, "train: the training diverged", outcomes.DIVERGED)
     write_curve(
-        folder.runs / spec.id, {"time_s": [9.0], "agent_steps": [900], "episodes": [3], "rolling_score": [-20.5]}
+        folder.runs / spec.id,
+        {"time_s": [9.0], "agent_steps": [900], "episodes": [3], "rolling_score": [-20.5]},
     )
     other = labelled(policy_lag.specs, "quick", GAME, 1)[Label("minimum 0", "large")]
     failed(folder, other, "train: the training diverged", outcomes.DIVERGED)
@@ -286,7 +308,8 @@ def test_at_a_large_rate_pong_must_learn_and_breakout_must_not(folder):
         assert last_verdict(folder, game) == RUNS_MISSING  # whether anything is learned in that time at all
         learned = labelled(policy_lag.specs, "quick", game, 1)[Label("minimum 20", "normal")]
         invent(folder.runs, learned, scores=(0.0, 10.0))
-        assert last_verdict(folder, game) == RUNS_MISSING  # two seeds could still show that the time is too short
+        # Two seeds could still show that the time is too short.
+        assert last_verdict(folder, game) == RUNS_MISSING
         for seed in (2, 3):
             learned = labelled(policy_lag.specs, "quick", game, seed)[Label("minimum 20", "normal")]
             invent(folder.runs, learned, scores=(0.0, 10.0))
@@ -311,7 +334,7 @@ def verdicts(results):
 
 
 def test_equal_settings_are_seldom_told_apart_and_different_ones_often():
-    """The eleven findings together; the machine's speed differs between seeds by 20 %, which the pairs take out."""
+    """The eleven findings together; a machine's speed differs between seeds by 20 %, which pairs take out."""
     rng = np.random.default_rng(0)
     specs = FIGURES["policy-lag"].all_specs("quick")
 
@@ -332,7 +355,9 @@ def test_equal_settings_are_seldom_told_apart_and_different_ones_often():
         last = verdicts(drawn)
         drawn.runs = [run for run in drawn.runs if not run.spec.is_added]  # as they were judged at first
         equal = {name for name, verdict in verdicts_by_name(drawn).items() if verdict == EQUAL_WIDE}
-        assert equal <= {f"{name}_{rate}" for name in ("better_steps", "without_lag") for rate in minimum_batch.RATES}
+        assert equal <= {
+            f"{name}_{rate}" for name in ("better_steps", "without_lag") for rate in minimum_batch.RATES
+        }
         wrong += any(each not in (NO_DIFFERENCE, EQUAL_WIDE) for each in [*verdicts(drawn), *last])
     assert wrong / 300 <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 300)
     found = np.array([[each == HOLDS for each in verdicts(results(4.0))] for _ in range(100)])
@@ -350,7 +375,7 @@ def steps_verdict(rng, ratio, scatter):
 
 
 def test_scores_over_equal_steps_that_are_alike_have_a_verdict():
-    """With the scatter of the first five seeds; at a scatter of 12 %, the margin is not significantly different."""
+    """With the scatter of the first five seeds; at one of 12 %, the margin is not significantly different."""
     rng = np.random.default_rng(0)
     assert np.mean([steps_verdict(rng, 1.0, 0.04) == EQUAL_WIDE for _ in range(50)]) > 0.95
     at_margin = [steps_verdict(rng, ratio, 0.12) for ratio in (1.1, 1 / 1.1) for _ in range(50)]
@@ -368,7 +393,9 @@ def test_equality_is_two_one_sided_tests_of_the_logarithms(looks):
     ]
     assert tested.equal == pytest.approx(looks * max(sides))
     negative = {**by_seed[0], 0: -1.0}
-    assert math.isnan(minimum_batch._tested(minimum_batch.SCORE_AT_STEPS, negative, by_seed[1], again=False).equal)
+    assert math.isnan(
+        minimum_batch._tested(minimum_batch.SCORE_AT_STEPS, negative, by_seed[1], again=False).equal
+    )
 
 
 # corrections
@@ -457,9 +484,12 @@ def test_a_share_at_the_limit_is_seldom_decided_and_one_far_below_it_often():
 
     def drawn(mean, repetitions):
         shares = rng.normal(mean, 0.25, (repetitions, seeds)).tolist()
-        return np.array([corrections.judged_share(share, corrections.SECOND_CONFIDENCE).verdict for share in shares])
+        return np.array(
+            [corrections.judged_share(share, corrections.SECOND_CONFIDENCE).verdict for share in shares]
+        )
 
-    assert np.isin(drawn(0.5, 2000), [HOLDS, FAILS]).mean() < 0.01 + 0.006  # and more than two standard errors
+    # And more than two standard errors.
+    assert np.isin(drawn(0.5, 2000), [HOLDS, FAILS]).mean() < 0.01 + 0.006
     shares = rng.normal(0.5, 0.25, (4000, seeds)).tolist()
     first = [student_interval(share[: corrections.SEEDS], corrections.CLAIM_CONFIDENCE) for share in shares]
     second = [student_interval(share, corrections.SECOND_CONFIDENCE) for share in shares]
@@ -481,13 +511,18 @@ def test_ga3c_that_diverged_has_lost_everything(folder):
 
 def test_a_correction_that_fails_at_one_lag_has_a_lower_interquartile_mean(folder):
     results = invented_corrections(
-        folder, lambda correction, setting: 0.0 if (correction, setting) == ("none", "lag 256") else 9.0, last=3
+        folder,
+        lambda correction, setting: 0.0 if (correction, setting) == ("none", "lag 256") else 9.0,
+        last=3,
     )
     text = "\n".join(corrections.FIGURE.section(results))
     first = text.partition("<details>")[0]
     rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1] for line in first.splitlines()}
-    # At lag 256 the invented scores are 9 % higher: they rise all the time, and are counted from the first update on.
-    assert float(rows["none"].split()[0]) == pytest.approx(2 / 3.09 * float(rows["epsilon"].split()[0]), rel=0.01)
+    # At lag 256 the invented scores are 9 % higher: they rise all the time, and are counted from the first
+    # update on.
+    assert float(rows["none"].split()[0]) == pytest.approx(
+        2 / 3.09 * float(rows["epsilon"].split()[0]), rel=0.01
+    )
 
 
 # lag-boundary
@@ -517,7 +552,8 @@ def verdicts_of_boundary(results):
 
 def test_the_prediction_holds_where_lag_acts_as_predicted(folder):
     results = invented_boundary(
-        folder, lambda optimizer, *cell: (of_states if optimizer == tolerance.AUTHORS else of_updates)(None, *cell)
+        folder,
+        lambda optimizer, *cell: (of_states if optimizer == tolerance.AUTHORS else of_updates)(None, *cell),
     )
     assert verdicts_of_boundary(results) == {"states": HOLDS, "updates": HOLDS, "rate": HOLDS}
     assert lag_boundary.ten_batches(results).verdict == FAILS
@@ -525,7 +561,8 @@ def test_the_prediction_holds_where_lag_acts_as_predicted(folder):
 
 def test_the_prediction_fails_where_lag_acts_the_other_way(folder):
     results = invented_boundary(
-        folder, lambda optimizer, *cell: (of_updates if optimizer == tolerance.AUTHORS else of_states)(None, *cell)
+        folder,
+        lambda optimizer, *cell: (of_updates if optimizer == tolerance.AUTHORS else of_states)(None, *cell),
     )
     assert verdicts_of_boundary(results) == {"states": FAILS, "updates": FAILS, "rate": HOLDS}
     text = "\n".join(lag_boundary.FIGURE.section(results))
@@ -541,7 +578,8 @@ def test_a_lag_that_does_not_depend_on_the_rate_is_not_as_predicted(folder):
 def test_a_shift_is_measured_in_octaves():
     cells = itertools.product(lag_boundary.SETTINGS, tolerance.RATES, tolerance.AGENTS, (1, 2))
     found = {
-        tolerance.Cell(*cell): {lag: 20 / (1 + (lag * cell[2] / 240) ** 2) for lag in tolerance.LAGS} for cell in cells
+        tolerance.Cell(*cell): {lag: 20 / (1 + (lag * cell[2] / 240) ** 2) for lag in tolerance.LAGS}
+        for cell in cells
     }
     for optimizer in lag_boundary.SETTINGS:
         assert tolerance.shift(found, optimizer, "agents") == pytest.approx(2.0, abs=0.05)
@@ -552,7 +590,9 @@ def test_nothing_is_said_of_lag_that_costs_nothing(folder):
     results = invented_boundary(folder, lambda optimizer, rate, agents: 1e6)
     assert set(verdicts_of_boundary(results).values()) == {TOO_SHORT}
     text = "\n".join(lag_boundary.FIGURE.section(results))
-    assert "lag costs less than 20% of the gain" in text and lag_boundary.ten_batches(results).verdict == FAILS
+    assert (
+        "lag costs less than 20% of the gain" in text and lag_boundary.ten_batches(results).verdict == FAILS
+    )
 
 
 def test_seeds_that_are_not_complete_are_left_out():
@@ -565,17 +605,23 @@ def test_seeds_that_are_not_complete_are_left_out():
     first, *_ = (cell for cell in found if cell.optimizer == tolerance.AUTHORS and cell.seed == 3)
     del found[first][64]
     judged = tolerance.judged(found)
-    assert judged["states"].verdict == judged["rate"].verdict == FEW_SEEDS and "(2 seeds)" in judged["states"].because
+    assert (
+        judged["states"].verdict == judged["rate"].verdict == FEW_SEEDS
+        and "(2 seeds)" in judged["states"].because
+    )
     assert judged["updates"].verdict != FEW_SEEDS and "(3 seeds)" in judged["updates"].because
 
 
 def simulated(octaves, rng, seeds=lag_boundary.SEEDS):
     """The gains where the lags tolerated really differ by so many octaves.
 
-    The shares that are left scatter by 0.1 between runs, and fall as slowly with the lag, as in the first three seeds.
+    The shares that are left scatter by 0.1 between runs, and fall as slowly with the lag, as in the first
+    three seeds.
     """
     gains = {}
-    for cell in itertools.product(lag_boundary.SETTINGS, tolerance.RATES, tolerance.AGENTS, range(1, seeds + 1)):
+    for cell in itertools.product(
+        lag_boundary.SETTINGS, tolerance.RATES, tolerance.AGENTS, range(1, seeds + 1)
+    ):
         optimizer, rate, agents, _ = cell
         by_batch = octaves["states" if optimizer == tolerance.AUTHORS else "updates"]
         exponent = by_batch * (agents == min(tolerance.AGENTS))
@@ -619,7 +665,9 @@ def test_two_judgements_are_seldom_wrong_and_more_seeds_decide_more():
         looks = [*verdicts_of_gains(first), *verdicts_of_gains(gains, again=True)]
         wrong += not {HOLDS, FAILS}.isdisjoint(looks)
     assert wrong / 40 < 0.05 + 2 * math.sqrt(0.05 * 0.95 / 40)
-    right = [verdicts_of_gains(simulated(predicted, rng, lag_boundary.MORE_SEEDS), again=True) for _ in range(20)]
+    right = [
+        verdicts_of_gains(simulated(predicted, rng, lag_boundary.MORE_SEEDS), again=True) for _ in range(20)
+    ]
     assert FAILS not in itertools.chain(*right)
     assert sum(rate == HOLDS for _, _, rate in right) > 0.6 * 20
 
@@ -631,7 +679,10 @@ def test_more_seeds_count_in_the_shifts_with_doubled_p_values(folder):
     results = invented_boundary(folder, of_states)
     once, found = tolerance.judged(lag_boundary.gains(results)), lag_boundary.findings(results)
     assert all("(10 seeds)" in finding.because for finding in found.values())
-    chances = [[float(re.search(r"p = (\S+?)[ ,]", each[name].because)[1]) for name in found] for each in (once, found)]
+    chances = [
+        [float(re.search(r"p = (\S+?)[ ,]", each[name].because)[1]) for name in found]
+        for each in (once, found)
+    ]
     assert np.array(chances[1]) == pytest.approx(2 * np.array(chances[0]), rel=0.06)
     text = "\n".join(lag_boundary.FIGURE.section(results))
     assert "undecided after 5 seeds" in text and "(10)" in text

@@ -1,4 +1,4 @@
-"""Figures of learning made of invented runs, in run folders as training writes them: numbers, findings, reasons."""
+"""Learning figures of invented runs, in folders as training writes them: numbers, findings, reasons."""
 
 import contextlib
 import dataclasses
@@ -73,7 +73,9 @@ def test_the_games_of_table_3_that_reach_the_papers_score_are_named(folder):
         random = played({"pong": -20.0}.get(game, 0.0))
         invent(folder.runs, spec, training=training, evaluation=played(score), random=random)
     answer = FIGURES["scores"].answer(made(folder, "scores"))
-    assert answer.startswith("2 of 4 games reach a normalized score of 95 % (boxing, pong, one seed each); range ")
+    assert answer.startswith(
+        "2 of 4 games reach a normalized score of 95 % (boxing, pong, one seed each); range "
+    )
 
 
 def test_a_game_of_table_3_whose_interval_contains_the_limit_is_undecided(folder):
@@ -86,19 +88,22 @@ def test_a_game_of_table_3_whose_interval_contains_the_limit_is_undecided(folder
 
 
 def ended(folder, game, ends):
-    """Runs of `environments` on a game that end at these scores, by system and seed, after they began at 0."""
+    """Runs of `environments` on a game that end at these scores, by system and seed, after a start at 0."""
     for system, scores in ends.items():
         for seed, score in enumerate(scores, 1):
             [spec] = [spec for spec in environments.specs("quick", game, seed) if spec.system == system]
             training = {"time_s": {"ga3c": 60.0, "a3c": 240.0, "a2c": 120.0}[system], "agent_steps": 4000}
-            run = invent(folder.runs, spec, scores=(0.0, *[score] * 8), training=training)  # rises within 100 episodes
+            # Rises within 100 episodes.
+            run = invent(folder.runs, spec, scores=(0.0, *[score] * 8), training=training)
             reached = environments.measures(run)[-1].agent_steps
             assert 100 <= reached / (spec.config.steps / 801) < 110  # of 801 episodes
 
 
 def test_other_environments_compare_the_systems_by_agent_steps(folder):
     ended(folder, "cartpole", {"ga3c": (51, 52, 53), "a3c": (52, 53, 54), "a2c": (91, 92, 93)})
-    ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)})
+    ended(
+        folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)}
+    )
     text = "\n".join(environments.FIGURE.section(made(folder, "environments")))
     assert f"GA3C scores as much as A3C after the same agent steps: **{HOLDS}**" in text
     assert "in points of the normalized score, on average over cartpole (-3), minatar_breakout (+0)\n" in text
@@ -109,7 +114,12 @@ def test_other_environments_compare_the_systems_by_agent_steps(folder):
 
 
 def test_added_seeds_count_in_the_comparison_with_a3c_only(folder):
-    best = {"cartpole": 50.0, "minatar_breakout": 10.0, "minatar_seaquest": 20.0, "minatar_space_invaders": 30.0}
+    best = {
+        "cartpole": 50.0,
+        "minatar_breakout": 10.0,
+        "minatar_seaquest": 20.0,
+        "minatar_space_invaders": 30.0,
+    }
     for game, score in best.items():
         ended(folder, game, dict.fromkeys(("ga3c", "a3c", "a2c"), (0.9 * score, score, 1.1 * score)))
     before = made(folder, "environments")
@@ -128,7 +138,9 @@ def test_added_seeds_count_in_the_comparison_with_a3c_only(folder):
     first, second = (each["A2C"].because.split(", p =")[0] for each in (found, again))
     assert first == second  # but for Holm's correction
     text, earlier = ("\n".join(environments.FIGURE.section(each)) for each in (after, before))
-    tables, earlier_tables = ([line for line in each.splitlines() if line.startswith("|")] for each in (text, earlier))
+    tables, earlier_tables = (
+        [line for line in each.splitlines() if line.startswith("|")] for each in (text, earlier)
+    )
     assert tables == earlier_tables
     assert "Seeds were added to it in four games." in text and "Seeds were added" not in earlier
 
@@ -159,7 +171,13 @@ def test_final_weights_are_judged_where_they_played(folder):
             scored = {"evaluation": played(20 + seed / 10, 100, steps)}
             if spec.random_play:
                 scored["random"] = played(0.5, 100, steps)
-            invent(folder.runs, spec, scores=(0.0, last), training={"time_s": 60.0, "agent_steps": steps}, **scored)
+            invent(
+                folder.runs,
+                spec,
+                scores=(0.0, last),
+                training={"time_s": 60.0, "agent_steps": steps},
+                **scored,
+            )
     results = made(folder, "environments", budget="tuned")
     assert environments.findings(results)["A2C"].verdict == HOLDS
     text = "\n".join(environments.FIGURE.section(results))
@@ -171,7 +189,9 @@ def test_final_weights_are_judged_where_they_played(folder):
 
 def test_a_game_that_no_system_learned_is_left_out(folder):
     ended(folder, "cartpole", {"ga3c": (-1, 0, 1), "a2c": (-1, 0, 1)})
-    assert environments.findings(made(folder, "environments"))["A2C"] == Finding(TOO_SHORT, "no game was learned")
+    assert environments.findings(made(folder, "environments"))["A2C"] == Finding(
+        TOO_SHORT, "no game was learned"
+    )
     ended(folder, "minatar_breakout", {"ga3c": (9.9, 10, 10.1), "a2c": (9.9, 10, 10.1)})
     found = environments.findings(made(folder, "environments"))["A2C"]
     assert found.verdict == HOLDS and found.because.endswith("over minatar_breakout (+0)")
@@ -179,7 +199,9 @@ def test_a_game_that_no_system_learned_is_left_out(folder):
 
 def test_a_run_that_diverged_counts_as_the_random_policy(folder):
     ended(folder, "minatar_breakout", {"ga3c": (9.9, 10), "a2c": (9.9, 10, 10.1)})
-    [diverged] = [spec for spec in environments.specs("quick", "minatar_breakout", 3) if spec.system == "ga3c"]
+    [diverged] = [
+        spec for spec in environments.specs("quick", "minatar_breakout", 3) if spec.system == "ga3c"
+    ]
     failed(folder, diverged, "train: the training diverged", outcomes.DIVERGED)
     found = environments.findings(made(folder, "environments"))["A2C"]
     assert found.verdict == NO_DIFFERENCE and "minatar_breakout (-34)" in found.because
@@ -188,8 +210,12 @@ def test_a_run_that_diverged_counts_as_the_random_policy(folder):
 def test_a_game_in_which_nothing_was_gained_is_left_out(folder):
     """With fewer than three seeds it cannot be told from the random policy, and has no way to divide by."""
     for system in ("ga3c", "a2c"):
-        [spec] = [spec for spec in environments.specs("quick", "minatar_seaquest", 1) if spec.system == system]
-        invent(folder.runs, spec, scores=(RANDOM_SCORES["minatar_seaquest"], RANDOM_SCORES["minatar_seaquest"]))
+        [spec] = [
+            spec for spec in environments.specs("quick", "minatar_seaquest", 1) if spec.system == system
+        ]
+        invent(
+            folder.runs, spec, scores=(RANDOM_SCORES["minatar_seaquest"], RANDOM_SCORES["minatar_seaquest"])
+        )
     found = environments.findings(made(folder, "environments", ("minatar_seaquest",), 1))
     assert found["A2C"] == Finding(TOO_SHORT, "no game was learned")
 
@@ -224,7 +250,9 @@ def test_a_system_has_its_color_in_the_picture_of_scores_and_the_papers_marks_ar
     drawn = []
     monkeypatch.setattr(score_plots, "save", lambda figure, stem: drawn.append(figure))
     papers = {"random": 1.0, "human": 30.0, "A3C (4 days, CPU)": 10.0, "GA3C (1 day, GPU)": 20.0}
-    score_plots.score_panels([(str(number), papers, [1.0], [15.0], [15.0]) for number in range(9)], tmp_path / "scores")
+    score_plots.score_panels(
+        [(str(number), papers, [1.0], [15.0], [15.0]) for number in range(9)], tmp_path / "scores"
+    )
     lines = {line.get_label(): line for line in drawn[0].axes[0].get_lines()}
     colors = {"A3C": LOOKS["a3c"].color, "GA3C": LOOKS["ga3c"].color, "random": NO_SYSTEM, "human": NO_SYSTEM}
     assert len(lines) == 6
@@ -268,7 +296,10 @@ def test_large_batches_are_held_against_the_smallest(folder):
     assert [found[size].verdict for size in (80, 320, 1280, 2560)] == [HOLDS, HOLDS, FAILS, FAILS]
     assert found[2560].because.startswith("0.4") and found[2560].because.endswith("(5 seeds)")
     text = "\n".join(batch_size.FIGURE.section(results))
-    assert f"- A batch of 2,560 states learns as much as a batch of 20 in the same agent steps: **{FAILS}**" in text
+    assert (
+        f"- A batch of 2,560 states learns as much as a batch of 20 in the same agent steps: **{FAILS}**"
+        in text
+    )
     assert "| 2,560 | 0.016 |" in text
     (folder.runs / results.runs[0].spec.id / "run.json").unlink()
     half = made(folder, "batch-size").of_game("minatar_breakout")
@@ -303,7 +334,9 @@ def test_batches_at_the_limit_are_seldom_judged_and_others_mostly():
         for _ in range(400):
             scores = {
                 size: {seed: share * math.exp(0.08 * rng.normal()) for seed in range(5)}
-                for size, share in zip((20, 80, 320, 1280, 2560), (1, ratio, ratio, ratio, ratio), strict=True)
+                for size, share in zip(
+                    (20, 80, 320, 1280, 2560), (1, ratio, ratio, ratio, ratio), strict=True
+                )
             }
             yield [finding.verdict for finding in batch_size.as_much(scores).values()]
 
@@ -318,7 +351,7 @@ ANOTHER = {**SESSION, "cpu": "another abacus"}
 
 
 def raced(folder, times):
-    """Runs of `wall-clock` on CartPole that reach the score after these shares of their time, by system and seed."""
+    """Runs of `wall-clock` on CartPole reaching the score after these shares of time, by system and seed."""
     for system, shares in times.items():
         for seed, share in enumerate(shares, 1):
             [spec] = [spec for spec in wall_clock.specs("quick", "cartpole", seed) if spec.system == system]
@@ -369,7 +402,9 @@ def test_a_race_counts_pairs_on_a_machine_of_one_speed(folder, seeds, later_s, s
         started = began + timedelta(seconds=later_s * a3c)
         calibrations = [{"gflops": gflops, "copy_gb_s": 10.0, "frames_s": 20_000.0}]
         recorded(run, sessions=[{**SESSION, "started": started.isoformat()}], calibrations=calibrations)
-    finding = wall_clock.findings(made(folder, "wall-clock", ("cartpole",), seeds).of_game("cartpole"))["cartpole"]
+    finding = wall_clock.findings(made(folder, "wall-clock", ("cartpole",), seeds).of_game("cartpole"))[
+        "cartpole"
+    ]
     assert finding.verdict == verdict and f"({pairs} seeds)" in finding.because
 
 
@@ -393,7 +428,8 @@ def test_a_race_that_a3c_does_not_finish_gives_a_bound(folder):
         if run.spec.system == "ga3c"
     ]
     geometric = math.exp(np.mean(np.log(ratios)))
-    assert float(finding.because.split()[2]) == pytest.approx(geometric, rel=0.01)  # without the time to start
+    # Without the time to start.
+    assert float(finding.because.split()[2]) == pytest.approx(geometric, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -464,7 +500,11 @@ def test_a_run_of_a3c_that_diverged_has_not_reached_the_score(folder):
     failed(folder, theirs, "train: the training diverged", outcomes.DIVERGED)
     made(folder, "wall-clock", ("cartpole",), 4)
     _, finding = raced(folder, {"ga3c": (0.2, 0.22, 0.21), "a3c": (0.8, 0.81, 0.85)})
-    assert finding.verdict == HOLDS and finding.because.startswith("at least ") and "(4 seeds)" in finding.because
+    assert (
+        finding.verdict == HOLDS
+        and finding.because.startswith("at least ")
+        and "(4 seeds)" in finding.because
+    )
 
 
 def test_the_picture_of_a_race_shows_each_run_to_its_end_and_the_score_to_reach(folder, monkeypatch):
@@ -500,11 +540,17 @@ def test_the_start_of_later_sessions_does_not_count_in_a_race(folder):
     [spec] = [spec for spec in wall_clock.specs("quick", "cartpole", 1) if spec.system == "ga3c"]
     run = invent(folder.runs, spec, sessions=[SESSION, {**SESSION, "time_s": 10.0}])
     times = [1.0, 5.0, 10.0, 16.0, 20.0]
-    curve = {"time_s": times, "agent_steps": times, "episodes": [100] * 5, "rolling_score": [1, 50, 90, 100, 160]}
+    curve = {
+        "time_s": times,
+        "agent_steps": times,
+        "episodes": [100] * 5,
+        "rolling_score": [1, 50, 90, 100, 160],
+    }
     write_curve(run.path, curve)
     [seconds, *_] = wall_clock.measures(RecordedRun.of(spec, folder.runs))
     assert seconds.value == 20.0 - 1.0 - 6.0
-    sessions = [SESSION, *({**SESSION, "time_s": start} for start in (10.0, 12.0, 12.0))]  # two ended before an episode
+    # Two ended before an episode.
+    sessions = [SESSION, *({**SESSION, "time_s": start} for start in (10.0, 12.0, 12.0))]
     (run.path / "run.json").write_text(json.dumps({**run.result, "sessions": sessions}))
     [seconds, *_] = wall_clock.measures(RecordedRun.of(spec, folder.runs))
     assert seconds.value == 20.0 - 1.0 - 6.0
@@ -528,8 +574,15 @@ def test_dynamic_adjustment_is_held_against_the_best(folder, dynamic, periods, v
         write_table(run.path / "adjustment.csv", ADJUSTMENT_COLUMNS, [{"why": ""}] * periods)
     text = "\n".join(speed.FIGURE.section(made(folder, "speed")))
     assert f"faster convergence: **{HOLDS}** - score of 'fixed, 32/2/2' minus '1/1/1': +" in text
-    assert f"best fixed setting: **{verdict}** - frames of 'dynamic from 1/1/1' relative to 'fixed, 32/2/2'" in text
-    assert "1/1/1, added seeds" in text and "Only this finding uses the added seeds." in text and "(6 seeds)" in text
+    assert (
+        f"best fixed setting: **{verdict}** - frames of 'dynamic from 1/1/1' relative to 'fixed, 32/2/2'"
+        in text
+    )
+    assert (
+        "1/1/1, added seeds" in text
+        and "Only this finding uses the added seeds." in text
+        and "(6 seeds)" in text
+    )
     shutil.rmtree(folder.runs / spec.id)
     assert text.count(RUNS_MISSING) == 0
     assert "\n".join(speed.FIGURE.section(made(folder, "speed"))).count(RUNS_MISSING) == 2
@@ -539,7 +592,13 @@ def test_scores_of_several_machines_do_not_say_what_frames_do(folder):
     for spec in speed.FIGURE.all_specs("quick"):
         fast = spec.label[0].removesuffix(ADDED) != "1/1/1"
         machine = SESSION if fast else ANOTHER
-        invent(folder.runs, spec, rate=100.0 + 10 * fast, scores=(0.0, 9.0 * fast + spec.seed), sessions=[machine])
+        invent(
+            folder.runs,
+            spec,
+            rate=100.0 + 10 * fast,
+            scores=(0.0, 9.0 * fast + spec.seed),
+            sessions=[machine],
+        )
     results = made(folder, "speed").of_game("minatar_breakout")
     assert speed.findings(results, speed.groups(results))["more_frames"].verdict == SEVERAL_MACHINES
 
@@ -549,7 +608,9 @@ def test_without_added_seeds_frames_are_judged_once(folder, game, seeds, again):
     rates = {"1/1/1": 100.0, "fixed, 32/2/2": 400.0}
     for spec in speed.FIGURE.all_specs("quick", games=[game]):
         rate = rates.get(spec.label[0].removesuffix(ADDED), 200.0)
-        invent(folder.runs, spec, rate=rate, scores=(0.0, 9.0 + (rate > 300.0) * spec.seed * (-1) ** spec.seed))
+        invent(
+            folder.runs, spec, rate=rate, scores=(0.0, 9.0 + (rate > 300.0) * spec.seed * (-1) ** spec.seed)
+        )
     results = made(folder, "speed", (game,)).of_game(game)
     found = speed.findings(results, speed.groups(results))["more_frames"]
     assert found.verdict == NO_DIFFERENCE and f"({seeds} seeds)" in found.because
@@ -566,13 +627,16 @@ def test_pong_is_held_against_what_others_published(folder):
     results = made(folder, "sample-efficiency", budget="tuned")
     found = sample_efficiency.findings(results)
     assert found["early"].verdict == found["noops"].verdict == HOLDS
-    assert found["ppo"][:2] == (NO_DIFFERENCE, "+0.2 [0.00368, 0.396], p = 0.095 (5 seeds)")  # twice that of one look
+    # Twice that of one look.
+    assert found["ppo"][:2] == (NO_DIFFERENCE, "+0.2 [0.00368, 0.396], p = 0.095 (5 seeds)")
     _, noops = FIGURES["sample-efficiency"].specs("tuned", "pong", 3)
     shutil.rmtree(folder.runs / noops.id)
     again = sample_efficiency.findings(made(folder, "sample-efficiency", budget="tuned"))
     assert again["noops"].verdict == RUNS_MISSING and again["early"].verdict == HOLDS
     failed(folder, noops, "train: the training diverged", outcomes.DIVERGED)
-    write_curve(folder.runs / noops.id, {"time_s": [9], "agent_steps": [9], "episodes": [3], "rolling_score": [-20.5]})
+    write_curve(
+        folder.runs / noops.id, {"time_s": [9], "agent_steps": [9], "episodes": [3], "rolling_score": [-20.5]}
+    )
     diverged = sample_efficiency.findings(made(folder, "sample-efficiency", budget="tuned"))
     assert diverged["noops"].verdict == NO_DIFFERENCE and diverged["noops"].because.startswith("-10.1 [")
 
@@ -593,7 +657,9 @@ def test_learning_curves_stand_beside_random_play_and_their_best_is_of_full_wind
         random = {"random": {"scores": [1.0, 3.0]}} if spec.game == "boxing" and spec.system == "ga3c" else {}
         run = invent(folder.runs, spec, **random)
         rows = ["1.0,10,8,99.0", "2.0,900,99,50.0", "3.0,1000,100,4.0", "4.0,2000,200,3.0"]
-        (run.path / "curve.csv").write_text("\n".join(["time_s,agent_steps,episodes,rolling_score", *rows]) + "\n")
+        (run.path / "curve.csv").write_text(
+            "\n".join(["time_s,agent_steps,episodes,rolling_score", *rows]) + "\n"
+        )
     text = "\n".join(FIGURES["learning-curves"].section(made(folder, "learning-curves")))
     ends = "3 [3, 3] (3 seeds) | 4 [4, 4] (3 seeds)"
     assert text.count(f"| 2 | {ends} |") == text.count(f"| - | {ends} |") == 2
@@ -614,13 +680,17 @@ def test_who_scores_more_after_the_same_time(folder, theirs, on, verdict):
         for spec in learning_curves.specs("quick", "boxing", seed):
             score = 5.0 + seed / 10 if spec.system == "ga3c" else theirs + seed / 5
             machine = session or (SESSION if spec.system == "ga3c" else ANOTHER)
-            invent(folder.runs, spec, scores=(0.0, score, score), sessions=[machine], random={"scores": [0.0]})
+            invent(
+                folder.runs, spec, scores=(0.0, score, score), sessions=[machine], random={"scores": [0.0]}
+            )
     results = made(folder, "learning-curves", ("boxing",)).of_game("boxing")
     assert learning_curves.findings(results)["boxing"].verdict == verdict
     for run in results.runs:
         of_session(run, {**run.sessions[0], "cores": 8})
     results = made(folder, "learning-curves", ("boxing",)).of_game("boxing")
-    assert learning_curves.findings(results)["boxing"].verdict == (FEW_AGENTS if verdict == HOLDS else verdict)
+    assert learning_curves.findings(results)["boxing"].verdict == (
+        FEW_AGENTS if verdict == HOLDS else verdict
+    )
 
 
 def test_a_game_whose_name_has_several_words_is_on_the_page(folder):
@@ -639,7 +709,9 @@ def test_a_game_whose_name_has_several_words_is_on_the_page(folder):
         ((0.1, 0.0, 0.2), (6.0, 7.0, 8.0), FAILS),
     ],
 )
-def test_scores_are_compared_once_every_seed_of_one_system_has_left_the_random_policy(folder, ours, theirs, verdict):
+def test_scores_are_compared_once_every_seed_of_one_system_has_left_the_random_policy(
+    folder, ours, theirs, verdict
+):
     random = {"scores": [-1.0, 0.0, 1.0] * 10}
     for seed in (1, 2, 3):
         for spec in learning_curves.specs("quick", "boxing", seed):
@@ -657,7 +729,7 @@ def test_a_game_with_scattered_seeds_is_not_left_out(folder):
 
 
 def of_the_papers_algorithm(folder, shares, seeds=(1, 2, 3)):
-    """Runs of `papers-algorithm` of which the smaller epsilon scores so many points of the normalized score more."""
+    """Runs of `papers-algorithm` of which the smaller epsilon scores so many normalized points more."""
     for spec in FIGURES["papers-algorithm"].all_specs("tuned"):
         if spec.seed not in seeds:
             continue

@@ -14,7 +14,7 @@ from ga3c_tf.reproduce.runs import specs
 
 @pytest.fixture(params=[True, False], ids=["its own look", "no look"])
 def invented_system(request, monkeypatch):
-    """The system 'dqn', in the places that the page names: the declarations, the figures' systems and their looks."""
+    """The system 'dqn', in the places the page names: declarations, the figures' systems and their looks."""
     for setting in dataclasses.fields(Config):
         rule = setting.metadata
         systems = (*rule["systems"], *(["dqn"] if "a2c" in rule["systems"] else []))
@@ -31,7 +31,9 @@ def test_the_figure_of_all_systems_has_its_runs(invented_system, budget):
     runs = FIGURES["environments"].all_specs(budget)
     own = [spec for spec in runs if spec.system == "dqn"]
     assert len(own) == sum(spec.system == "a2c" for spec in runs) > 0
-    assert {spec.config.num_agents for spec in own} == {spec.config.num_agents for spec in runs if spec.system == "a2c"}
+    assert {spec.config.num_agents for spec in own} == {
+        spec.config.num_agents for spec in runs if spec.system == "a2c"
+    }
 
 
 def test_its_curve_is_drawn_and_the_page_has_its_column(invented_system, folder, monkeypatch):

@@ -33,7 +33,11 @@ def test_a_smaller_effect_and_more_findings_take_more_runs():
 def test_nothing_is_estimated_for_an_effect_that_is_too_small_or_does_not_vary():
     usual = OpenTest(0.4, 1.0, 4, 0.05)
     assert 1 < usual.times_the_runs() < MOST
-    assert usual._replace(distance=0.0).times_the_runs() == usual._replace(distance=0.01).times_the_runs() == math.inf
+    assert (
+        usual._replace(distance=0.0).times_the_runs()
+        == usual._replace(distance=0.01).times_the_runs()
+        == math.inf
+    )
     same = judged({"same": paired_effect(dict.fromkeys(range(5), 1.0), dict.fromkeys(range(5), 0.0))})["same"]
     assert same == Finding(NO_DIFFERENCE, same.because)  # six equal seeds decide it, by their signs
 

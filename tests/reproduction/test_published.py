@@ -1,4 +1,4 @@
-"""The published results: what the cards of weights say is what their files hold, and the length of the page."""
+"""The published results: what the cards of weights say is what their files hold, and the page's length."""
 
 import hashlib
 import json
@@ -72,7 +72,10 @@ def test_a_card_has_no_paths_of_a_machine_and_shows_its_pictures_first(card):
     [
         ("ga3c-tf publish /root/runs/pong results/weights/pong", "ga3c-tf publish pong results/weights/pong"),
         ("ga3c-tf publish '/root/my runs/pong' out", "ga3c-tf publish pong out"),
-        ("train ALE/Pong-v5 --run-dir=/tmp/a/b --loss mine:huber", "train ALE/Pong-v5 --run-dir=b --loss mine:huber"),
+        (
+            "train ALE/Pong-v5 --run-dir=/tmp/a/b --loss mine:huber",
+            "train ALE/Pong-v5 --run-dir=b --loss mine:huber",
+        ),
     ],
 )
 def test_a_command_on_a_card_has_the_names_of_files_only(command, shown):

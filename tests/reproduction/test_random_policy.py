@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from ga3c_tf.reproduce.measures.random_policy import RANDOM_POLICY, RandomPolicy, has_left_random, random_policy_of
+from ga3c_tf.reproduce.measures.random_policy import (
+    RANDOM_POLICY,
+    RandomPolicy,
+    has_left_random,
+    random_policy_of,
+)
 
 POLICY = RandomPolicy(0.5, 1.0, 1000)
 
@@ -39,7 +44,9 @@ def test_runs_that_play_at_random_seldom_seem_to_have_left_it(episodes):
         return rng.geometric(0.7, count).mean() - 1
 
     wrong = [
-        has_left_random([mean(100) for _ in range(3)], 100, random_policy_of(rng.geometric(0.7, episodes) - 1.0))
+        has_left_random(
+            [mean(100) for _ in range(3)], 100, random_policy_of(rng.geometric(0.7, episodes) - 1.0)
+        )
         for _ in range(600)
     ]
     assert np.mean(wrong) < 0.05

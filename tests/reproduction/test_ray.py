@@ -36,7 +36,13 @@ from ga3c_tf.reproduce.cluster import (  # noqa: E402
     ray_task,
     scheduler,
 )
-from ga3c_tf.reproduce.cluster.ray_executor import RayExecutor, _collect, _ended, jobs_for, summary  # noqa: E402
+from ga3c_tf.reproduce.cluster.ray_executor import (  # noqa: E402
+    RayExecutor,
+    _collect,
+    _ended,
+    jobs_for,
+    summary,
+)
 from ga3c_tf.reproduce.cluster.storage import Mirror, Storage, TakenOver  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)  # Ray and whole runs, on a machine that may be slow
@@ -127,10 +133,14 @@ def test_a_run_whose_node_dies_goes_on_elsewhere_from_its_checkpoint(cluster, tm
         check_curves(run)
         assert not processes_of(run.spec)
         assert "1 core of" in run.hardware
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))  # for a command of its own; Ray has it from this process
+    # For a command of its own; Ray has it from this process.
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
     local = LocalExecutor(quiet).execute([tiny(1, "helpers:Paced-v0")], tmp_path / "local" / "runs", False)
     shapes = [
-        [(record.table, record.game, record.method, record.metric, record.unit, record.status) for record in records]
+        [
+            (record.table, record.game, record.method, record.metric, record.unit, record.status)
+            for record in records
+        ]
         for records in (FIGURES["tps"].records([lost]), FIGURES["tps"].records(local))
     ]
     assert shapes[0] == shapes[1]
@@ -184,7 +194,9 @@ def test_a_run_that_fails_for_its_own_reason_is_recorded_and_not_repeated(cluste
 
 
 def test_what_the_cluster_can_never_meet_is_refused_at_once(cluster, tmp_path):
-    with pytest.raises(UserError, match=r"asks for 64 CPUs and 0 GPUs of one node; the largest has 1 CPUs and 0 GPUs"):
+    with pytest.raises(
+        UserError, match=r"asks for 64 CPUs and 0 GPUs of one node; the largest has 1 CPUs and 0 GPUs"
+    ):
         execute(cluster, [tiny(1)], tmp_path / "runs", cpus=64)
     assert not list(tmp_path.rglob("runs/*"))
 
@@ -220,7 +232,9 @@ def test_a_signal_has_every_run_saved_and_ended(cluster, tmp_path):
     storage = tmp_path / "storage"
     process = start(cluster, tmp_path / "out" / "runs", spec, storage=storage)
     stored = storage / "runs" / spec.id
-    wait_for(lambda: any(int(row["agent_steps"]) for row in read_rows(stored / "metrics.csv", METRIC_COLUMNS)))
+    wait_for(
+        lambda: any(int(row["agent_steps"]) for row in read_rows(stored / "metrics.csv", METRIC_COLUMNS))
+    )
     assert saved_steps(stored) == 0
     assert "saves a checkpoint" in interrupt(process, signal.SIGTERM)
     assert not processes_of(spec)
@@ -263,7 +277,7 @@ def test_detached_runs_go_on_and_are_followed_again(cluster, tmp_path):
 
 
 def lead(tmp_path, tries, force=False):
-    """What becomes of a run whose tries end like this, each a (status, reason, saved steps); which began afresh."""
+    """What becomes of a run whose tries end so, each a (status, reason, saved steps); which began afresh."""
     leader = scheduler.Scheduler(str(tmp_path))
     left = list(tries)
     afresh = []
@@ -356,7 +370,10 @@ def test_the_summary_counts_and_tells_how_far_each_is():
         "b": scheduler.State(scheduler.RUNNING, ray_task.Progress(100, 1200, 0.34, -12.25)),
         "c": scheduler.State(scheduler.RUNNING, ray_task.Progress()),
     }
-    assert summary(states) == "1 finished, 2 running; b: 34%, 1200 agent steps, score -12.25; c: 0%, 0 agent steps"
+    assert (
+        summary(states)
+        == "1 finished, 2 running; b: 34%, 1200 agent steps, score -12.25; c: 0%, 0 agent steps"
+    )
 
 
 def test_runs_begin_in_the_order_of_a_command_without_ray(tmp_path, monkeypatch):
@@ -364,7 +381,9 @@ def test_runs_begin_in_the_order_of_a_command_without_ray(tmp_path, monkeypatch)
     began = []
     monkeypatch.setattr(ray_executor, "_nodes", lambda: [{"CPU": 64.0}])
     monkeypatch.setattr(RayExecutor, "_cluster", lambda self: contextlib.nullcontext())
-    monkeypatch.setattr(RayExecutor, "_lead", lambda self, jobs, *given: began.extend(job.spec for job in jobs))
+    monkeypatch.setattr(
+        RayExecutor, "_lead", lambda self, jobs, *given: began.extend(job.spec for job in jobs)
+    )
     RayExecutor("auto", None, None, None, False, print).execute(specs, tmp_path / "runs", False)
     assert began == sorted(specs, key=order) != specs
 
@@ -377,7 +396,9 @@ def test_resources_follow_the_agents_and_the_nodes():
     assert [job[1:] for job in jobs_for(wanted[:1], 3, 0.25, nodes)] == [(3, 0.25)]
     a3c = run_spec("cartpole", 1, "a3c", steps=300, num_agents=16)
     assert [job[1:] for job in jobs_for([a3c], None, None, nodes)] == [(2, 0)]
-    with pytest.raises(UserError, match=r"asks for 8 CPUs and 1 GPUs of one node; the largest has 6 CPUs and 1 GPUs"):
+    with pytest.raises(
+        UserError, match=r"asks for 8 CPUs and 1 GPUs of one node; the largest has 6 CPUs and 1 GPUs"
+    ):
         jobs_for(wanted[:1], 8, 1, nodes)
 
 
@@ -446,7 +467,8 @@ def check_resumable(storage, least):
 def test_a_live_run_is_stored_so_that_it_can_be_resumed(tmp_path, kind):
     url = str(tmp_path / "storage") if kind == "folder" else f"memory://{tmp_path.name}"
     run = LiveRun(tmp_path / "here")
-    mirror = Mirror(Watched(url, lambda name: run.save()), tmp_path / "here", "x")  # it saves after every file
+    # It saves after every file.
+    mirror = Mirror(Watched(url, lambda name: run.save()), tmp_path / "here", "x")
     for _ in range(4):
         run.save()
         before = run.steps
@@ -471,7 +493,10 @@ def test_a_run_that_has_come_further_here_than_in_the_storage_is_told(tmp_path):
     said = []
     _collect([mirror], said.append)
     [kept] = (tmp_path / "here" / "runs").glob("x.kept-*")
-    assert str(kept) in said[0] and sorted(path.name for path in (kept / "checkpoints").iterdir())[-1] == f"{2:012d}"
+    assert (
+        str(kept) in said[0]
+        and sorted(path.name for path in (kept / "checkpoints").iterdir())[-1] == f"{2:012d}"
+    )
     assert [path.name for path in run.folder.glob("checkpoints/*")] == [f"{1:012d}"]
     _collect([mirror], said.append)
     assert len(said) == 1
@@ -542,7 +567,9 @@ def test_what_is_pulled_is_what_was_pushed_and_only_changes_are_pushed(tmp_path)
     there = Mirror(Watched(url, written.append), tmp_path / "there", "x")
     there.pull()
     files = {path.relative_to(tmp_path / "here") for path in (tmp_path / "here").rglob("*") if path.is_file()}
-    pulled = {path.relative_to(tmp_path / "there"): path.read_text() for path in (tmp_path / "there").rglob("*.*")}
+    pulled = {
+        path.relative_to(tmp_path / "there"): path.read_text() for path in (tmp_path / "there").rglob("*.*")
+    }
     assert pulled.keys() == {path for path in files if path.name not in ("lock", "metrics.csv.new")}
     assert all(text == (tmp_path / "here" / path).read_text() for path, text in pulled.items())
     there.push()
@@ -555,7 +582,9 @@ def test_what_is_pulled_is_what_was_pushed_and_only_changes_are_pushed(tmp_path)
 def test_a_try_that_was_only_thought_dead_stores_nothing_more(tmp_path):
     first = LiveRun(tmp_path / "first")
     second = tmp_path / "second"
-    mirrors = [Mirror(Storage(str(tmp_path / "storage")), folder, "x") for folder in (tmp_path / "first", second)]
+    mirrors = [
+        Mirror(Storage(str(tmp_path / "storage")), folder, "x") for folder in (tmp_path / "first", second)
+    ]
     mirrors[0].take()
     first.save()
     mirrors[0].push()
@@ -574,7 +603,8 @@ def test_a_try_that_is_taken_over_ends():
         raise TakenOver("by another")
 
     taken = SimpleNamespace(checkpoints=list, push=push)
-    start, handler = time.monotonic(), signal.signal(signal.SIGINT, signal.default_int_handler)  # as `attempt` does
+    # As `attempt` does.
+    start, handler = time.monotonic(), signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(TakenOver), ray_task._stored(taken, quiet, quiet):
             while time.monotonic() < start + 30:
@@ -735,7 +765,8 @@ def test_a_figure_is_the_same_with_and_without_ray(tmp_path):
         for name in ("ray", "alone")
     )
 
-    by_chance = ("/checkpoints/", "tfevents", "lock", "curve.csv", "episodes.csv")  # an episode may end, or not
+    # An episode may end, or not.
+    by_chance = ("/checkpoints/", "tfevents", "lock", "curve.csv", "episodes.csv")
 
     def kinds(names):
         return {name for name in names if not any(part in name for part in by_chance)}
@@ -744,7 +775,9 @@ def test_a_figure_is_the_same_with_and_without_ray(tmp_path):
     assert kinds(with_ray) - kinds(alone) == more and kinds(alone) <= kinds(with_ray)
     [records, others] = [
         [{**row, **dict.fromkeys(("value", "hours", "agent_steps", "hardware"))} for row in rows]
-        for rows in (read_rows_of(tmp_path / name / "measured" / "scores-smoke.csv") for name in ("ray", "alone"))
+        for rows in (
+            read_rows_of(tmp_path / name / "measured" / "scores-smoke.csv") for name in ("ray", "alone")
+        )
     ]
     assert records == others
     assert ga3c_tf("report", "--check", "--out", tmp_path / "ray").returncode == 0

@@ -38,7 +38,9 @@ pytestmark = pytest.mark.timeout(600)  # whole runs, on a machine that may be sl
 
 
 def mtimes(folder: Path) -> dict[str, int]:
-    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()
+    }
 
 
 # every figure
@@ -51,7 +53,9 @@ def smoke(tmp_path_factory):
     said = []
     with children_of(execute):
         executor = LocalExecutor(said.append)
-        runs = command.reproduce(figures_with("smoke"), "smoke", None, (), {}, folder, False, executor, said.append)
+        runs = command.reproduce(
+            figures_with("smoke"), "smoke", None, (), {}, folder, False, executor, said.append
+        )
     assert all(run.finished for run in runs)
     assert f"0 of {len(runs)} runs have ended; about" in said[0] and said[2].endswith("left")
     return folder
@@ -97,7 +101,11 @@ def test_the_measured_numbers_are_those_of_the_runs(smoke):
     assert records["score"].value == evaluation["mean"] and records["score"].method == "GA3C"
     assert "latest checkpoint" in records["score"].protocol  # too few episodes for a rolling score
     assert "uniformly random actions" in records["score of the random policy"].protocol
-    assert records["score"].agent_steps == max(int(path.name) for path in run.path.glob("checkpoints/0*")) >= 3000
+    assert (
+        records["score"].agent_steps
+        == max(int(path.name) for path in run.path.glob("checkpoints/0*"))
+        >= 3000
+    )
     assert records["score"].seed == 1 and "cores of" in records["score"].hardware
 
 
@@ -122,11 +130,15 @@ def test_again_nothing_is_run_and_every_file_is_the_same(smoke, tmp_path):
     shutil.rmtree(copy / "figures")
     runs = mtimes(copy / "runs")
     done = ga3c_tf("reproduce", "--figure", "scores", "--budget", "smoke", "--out", copy)
-    assert done.returncode == 0 and done.stdout.startswith("1 of 1 runs have ended"), done.stdout + done.stderr
+    assert done.returncode == 0 and done.stdout.startswith("1 of 1 runs have ended"), (
+        done.stdout + done.stderr
+    )
     # all that has been recorded is drawn anew
     assert mtimes(copy / "runs") == runs
     for part in ("figures", "measured"):
-        contents = [{path.name: path.read_bytes() for path in (out / part).iterdir()} for out in (smoke, copy)]
+        contents = [
+            {path.name: path.read_bytes() for path in (out / part).iterdir()} for out in (smoke, copy)
+        ]
         assert contents[0] == contents[1]
     assert (copy / "README.md").read_bytes() == (smoke / "README.md").read_bytes()
 
@@ -137,7 +149,9 @@ def test_smoke_runs_do_not_mix_with_results(smoke, tmp_path):
     for budget, out in (("smoke", tmp_path), ("quick", smoke)):
         done = ga3c_tf("reproduce", "--figure", "tps", "--budget", budget, "--out", out)
         assert (
-            done.returncode == 2 and "smoke runs are no results" in done.stderr and len(done.stderr.splitlines()) == 1
+            done.returncode == 2
+            and "smoke runs are no results" in done.stderr
+            and len(done.stderr.splitlines()) == 1
         )
 
 
@@ -182,7 +196,9 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path):
     process.wait()
     while any(map(alive, training)):  # the kernel has told it to end
         time.sleep(0.05)
-    assert RecordedRun.of(first, runs).finished and RecordedRun.of(endless, runs).status_text.startswith("not finished")
+    assert RecordedRun.of(first, runs).finished and RecordedRun.of(endless, runs).status_text.startswith(
+        "not finished"
+    )
     untouched = mtimes(runs / first.id)
     before = saved_steps(folder)
     assert before > 0
@@ -272,7 +288,9 @@ def test_runs_of_another_command_come_last_and_are_waited_for(tmp_path, monkeypa
     def command_called(name):
         ended[name] = [run.finished for run in LocalExecutor(quiet).execute(every, tmp_path / "runs", False)]
 
-    commands = [threading.Thread(target=command_called, args=(name,), name=name) for name in ("first", "second")]
+    commands = [
+        threading.Thread(target=command_called, args=(name,), name=name) for name in ("first", "second")
+    ]
     for thread in commands:
         thread.start()
     for thread in commands:
@@ -455,7 +473,9 @@ def test_a_failed_run_without_a_checkpoint_is_kept_aside_and_begun_anew(tmp_path
     run, calls, said = carried_out_twice(tmp_path, monkeypatch, "train: exit code 1", left)
     assert run.finished and calls == ["train", "train"] and not (run.path / "episodes.csv").exists()
     [aside] = (tmp_path / "runs").glob(f"{run.spec.id}.failed-*")
-    assert (aside / "episodes.csv").exists() and json.loads((aside / "run.json").read_text())["status"] == FAILED
+    assert (aside / "episodes.csv").exists() and json.loads((aside / "run.json").read_text())[
+        "status"
+    ] == FAILED
     [line] = said
     assert "failed before its first checkpoint" in line and str(aside) in line
 
@@ -465,7 +485,10 @@ def test_a_run_that_diverged_is_a_result_and_is_not_tried_again(tmp_path, monkey
         tmp_path, monkeypatch, "train: whatever it says", ["config.json", CHECKPOINT], outcomes.DIVERGED
     )
     assert run.diverged and calls == ["train"]
-    assert execute.execute_run(run.spec, tmp_path / "runs", force=True).finished and calls == ["train", "train"]
+    assert execute.execute_run(run.spec, tmp_path / "runs", force=True).finished and calls == [
+        "train",
+        "train",
+    ]
 
 
 def test_a_training_that_diverges_is_recorded_as_such(tmp_path):
@@ -598,8 +621,14 @@ def test_a_damaged_result_is_refused_by_name(tmp_path):
             ["reproduce", "--figure", "scores", "--budget", "smoke", "--loss", "huber"],
             "unknown loss 'huber'; it must be paper or 'module:function'",
         ),
-        (["reproduce", "--all", "--dry-run", "--network", "smal"], "unknown network 'smal'; it must be small, large, "),
-        (["reproduce", "--figure", "pps", "--network", "large-1"], "compares settings of --network; it does not go"),
+        (
+            ["reproduce", "--all", "--dry-run", "--network", "smal"],
+            "unknown network 'smal'; it must be small, large, ",
+        ),
+        (
+            ["reproduce", "--figure", "pps", "--network", "large-1"],
+            "compares settings of --network; it does not go",
+        ),
         (
             ["reproduce", "--figure", "pps", "--budget", "tiny"],
             "'tiny' is not one of 'smoke', 'quick', 'gpu', 'tuned', 'paper'",
@@ -628,8 +657,14 @@ def test_list_and_dry_run_write_nothing(tmp_path):
     assert all(line.startswith("ga3c-tf train ALE/Pong-v5 ") for line in dry.stdout.splitlines())
     everything = ga3c_tf("reproduce", "--all", "--budget", "tuned", "--dry-run", cwd=tmp_path)
     trainings = [line for line in everything.stdout.splitlines() if line.startswith("ga3c-tf train ")]
-    specs = {spec.id for figure in FIGURES.values() if "tuned" in figure.games for spec in figure.all_specs("tuned")}
-    some = ga3c_tf("reproduce", "--all", "--games", "pong", "--dry-run", cwd=tmp_path)  # `wall-clock` has no Pong
+    specs = {
+        spec.id
+        for figure in FIGURES.values()
+        if "tuned" in figure.games
+        for spec in figure.all_specs("tuned")
+    }
+    # `wall-clock` has no Pong.
+    some = ga3c_tf("reproduce", "--all", "--games", "pong", "--dry-run", cwd=tmp_path)
     assert some.returncode == 0 and "train ALE/Pong-v5" in some.stdout and "CartPole" not in some.stdout
     assert everything.returncode == 0 and len(trainings) == len(specs) > 75
     assert all(any(f"/{spec} " in line for line in trainings) for spec in specs)
@@ -639,7 +674,9 @@ def test_list_and_dry_run_write_nothing(tmp_path):
 def test_games_are_called_by_one_name_each(tmp_path):
     """Other ids of a game of the paper would be another game, without its scores and its preset."""
     words = ("reproduce", "--figure", "scores", "--budget", "tuned", "--seeds", "1", "--dry-run", "--games")
-    plain, others = (ga3c_tf(*words, games, cwd=tmp_path) for games in ("pong", "PongNoFrameskip-v4,ALE/Pong-v5,pong"))
+    plain, others = (
+        ga3c_tf(*words, games, cwd=tmp_path) for games in ("pong", "PongNoFrameskip-v4,ALE/Pong-v5,pong")
+    )
     assert plain.returncode == 0 and plain.stdout == others.stdout
 
 
@@ -699,10 +736,16 @@ def test_runs_of_one_seed_come_together_in_random_order(monkeypatch, tmp_path):
 
     def made_up(spec, runs, *options):
         made.append(spec)
-        return RecordedRun(spec, runs / spec.id, {"status": "finished", "reason": "", "ended": "", "spec": {}})
+        return RecordedRun(
+            spec, runs / spec.id, {"status": "finished", "reason": "", "ended": "", "spec": {}}
+        )
 
     monkeypatch.setattr(executor, "execute_run", made_up)
-    asked = [run_spec("cartpole", seed, learning_rate=rate / 1e4, steps=10) for rate in range(1, 11) for seed in (1, 2)]
+    asked = [
+        run_spec("cartpole", seed, learning_rate=rate / 1e4, steps=10)
+        for rate in range(1, 11)
+        for seed in (1, 2)
+    ]
     runs = LocalExecutor(lambda text: None).execute(asked, tmp_path, False)
     assert [run.spec for run in runs] == asked
     assert [spec.seed for spec in made] == [1] * 10 + [2] * 10

@@ -49,7 +49,7 @@ OF_OTHERS = ("reference", "published")
 
 
 def shapes_and_numbers(file):
-    """Return an SVG without its numbers, and these, both without the names of its parts, which hang on the last bit."""
+    """Return an SVG without its numbers, and these, both without part names, which hang on the last bit."""
     parts = re.split(r"(-?\d+\.\d+)", re.sub(r"\b[a-z][0-9a-f]{10}\b", "", file.read_text()))
     return parts[::2], [float(number) for number in parts[1::2]]
 
@@ -83,7 +83,9 @@ def test_the_papers_records_are_there():
     }
     speed_ups = [record.value for record in records if record.metric.startswith("speed-up, ")]
     assert speed_ups == [4, 11, 12, 20, 45]
-    assert {re.split("[;,(]", record.source)[0].strip() for record in records if record.table not in OF_OTHERS} == {
+    assert {
+        re.split("[;,(]", record.source)[0].strip() for record in records if record.table not in OF_OTHERS
+    } == {
         "GA3C paper",
         "authors' slides",
     }
@@ -117,7 +119,11 @@ def test_every_measured_row_has_its_run(file):
             played = {"score": "evaluation", "score of the random policy": "random"}.get(record.metric)
             steps = run.result[played]["agent_steps"] if played else run.agent_steps
             if record.metric == environments.START:
-                [steps] = [each.agent_steps for each in environments.measures(run) if each.metric == environments.START]
+                [steps] = [
+                    each.agent_steps
+                    for each in environments.measures(run)
+                    if each.metric == environments.START
+                ]
             assert (record.agent_steps, record.commit) == (steps, run.commit)
             assert len(run.metrics["time_s"]) and " train " in run.sessions[0]["command"]
 
@@ -128,7 +134,9 @@ def test_the_records_are_what_the_runs_say(name):
     for budget in figure.games:
         recorded = RESULTS.records(figure, budget)
         if recorded:
-            results = [RESULTS.results(figure, budget, changes=changes) for changes in (NONE, *RESULTS.methods())]
+            results = [
+                RESULTS.results(figure, budget, changes=changes) for changes in (NONE, *RESULTS.methods())
+            ]
             assert [record for each in results for record in figure.records(each.runs)] == recorded
 
 
@@ -231,7 +239,9 @@ def test_the_pictures_are_what_the_records_show(svg_only, tmp_path):
                 np.testing.assert_allclose(drawn[1], committed[1], atol=0.01)
 
 
-@pytest.mark.skipif(not as_pinned("matplotlib"), reason="the picture was drawn with the matplotlib of requirements.txt")
+@pytest.mark.skipif(
+    not as_pinned("matplotlib"), reason="the picture was drawn with the matplotlib of requirements.txt"
+)
 def test_the_ladder_on_pong_is_what_the_data_show(svg_only, tmp_path):
     runpy.run_path(str(ROOT / "docs/pong_ladder.py"))["draw"](tmp_path / "ladder")
     drawn = shapes_and_numbers(tmp_path / "ladder.svg")
@@ -265,5 +275,7 @@ def test_the_page_says_which_games_the_finding_about_a2c_depends_on():
         if environments.findings(rest)["A2C"].word == INCONCLUSIVE:
             undecided.append(game)
     assert undecided == ["cartpole", "minatar_breakout", "minatar_space_invaders"]
-    said = "it would be undecided without CartPole, without MinAtar Breakout or without MinAtar Space Invaders"
+    said = (
+        "it would be undecided without CartPole, without MinAtar Breakout or without MinAtar Space Invaders"
+    )
     assert said in " ".join((RESULTS.path / "README.md").read_text().split())

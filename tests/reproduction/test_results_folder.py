@@ -72,7 +72,9 @@ def test_what_is_superseded_is_run_again_and_nothing_else(folder):
     specs = FIGURES["wall-clock"].all_specs("quick", 1, ["cartpole"])
     runs = [invent(folder.runs, spec, sessions=[{**SESSION, "commit": "before"}]) for spec in specs]
     falsified, *sound = runs
-    entries = [{"reason": reason, "runs": {falsified.spec.id: "before"}} for reason in ("A fault.", "Another fault.")]
+    entries = [
+        {"reason": reason, "runs": {falsified.spec.id: "before"}} for reason in ("A fault.", "Another fault.")
+    ]
     (folder.path / "superseded.json").write_text(json.dumps(entries))
     figures = [FIGURES["wall-clock"]]
     listed = command.commands(figures, "quick", 1, ["cartpole"], {}, folder.path)
@@ -113,7 +115,11 @@ def test_a_method_of_the_users_own_stands_beside_the_papers(folder):
     for seed in (1, 2, 3):
         for label, spec in labelled(speed.specs, "quick", "minatar_breakout", seed).items():
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
-            invent(folder.runs, spec.changed(huber), scores=(0.0, (30.0 if label == "1/1/1" else 9.0) + 1.5 * seed))
+            invent(
+                folder.runs,
+                spec.changed(huber),
+                scores=(0.0, (30.0 if label == "1/1/1" else 9.0) + 1.5 * seed),
+            )
     folder.add_method(huber, print)
     folder.add_method(huber, print)
     assert folder.methods() == [huber]
@@ -143,7 +149,12 @@ def test_methods_are_not_compared_over_equal_time_on_several_machines(folder):
     for seed in (1, 2, 3):
         for spec in speed.specs("quick", "minatar_breakout", seed):
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed))
-            invent(folder.runs, spec.changed(huber), scores=(0.0, 30.0 + seed), sessions=[{**SESSION, "cpu": "faster"}])
+            invent(
+                folder.runs,
+                spec.changed(huber),
+                scores=(0.0, 30.0 + seed),
+                sessions=[{**SESSION, "cpu": "faster"}],
+            )
     folder.add_method(huber, print)
     folder.update(FIGURES["speed"], "quick", (), 3, print)
     paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
@@ -176,7 +187,9 @@ def test_pairs_between_which_the_machine_changed_its_speed_are_left_out(folder):
     for seed in (1, 2, 3):
         for spec in speed.specs("quick", "minatar_breakout", seed):
             invent(folder.runs, spec, scores=(0.0, 10.0 + seed), calibrations=calibrations)
-            invent(folder.runs, spec.changed(huber), scores=(0.0, 30.5 + 1.1 * seed), calibrations=calibrations)
+            invent(
+                folder.runs, spec.changed(huber), scores=(0.0, 30.5 + 1.1 * seed), calibrations=calibrations
+            )
     folder.add_method(huber, print)
     folder.update(FIGURES["speed"], "quick", (), 3, print)
     paper, own = (folder.results(FIGURES["speed"], "quick", changes=changes) for changes in ({}, huber))
@@ -204,8 +217,10 @@ def test_settings_that_differ_in_what_their_ids_do_not_say_have_names_of_their_o
     ("shares", "verdict"),
     [((0.2, 0.22, 0.21), HOLDS), ((0.2, 0.22, None), NO_DIFFERENCE), ((None, None, None), FAILS)],
 )
-def test_a_method_that_does_not_reach_the_score_is_slower_than_the_papers(folder, monkeypatch, shares, verdict):
-    """GA3C reaches the score of 150 after about 0.5 of the minute, the method after these shares of it, or not."""
+def test_a_method_that_does_not_reach_the_score_is_slower_than_the_papers(
+    folder, monkeypatch, shares, verdict
+):
+    """GA3C reaches the score of 150 after about 0.5 of the minute, the method after these shares, or not."""
     huber = {"loss": "mine:huber"}
     for seed, share in enumerate(shares, 1):
         for spec in wall_clock.specs("quick", "cartpole", seed):
@@ -214,7 +229,11 @@ def test_a_method_that_does_not_reach_the_score_is_slower_than_the_papers(folder
     folder.add_method(huber, print)
     folder.update(FIGURES["wall-clock"], "quick", ("cartpole",), 3, print)
     paper, own = (folder.results(FIGURES["wall-clock"], "quick", changes=changes) for changes in ({}, huber))
-    rows = [line for line in comparison.section(FIGURES["wall-clock"], paper, own) if line.startswith("| cartpole")]
+    rows = [
+        line
+        for line in comparison.section(FIGURES["wall-clock"], paper, own)
+        if line.startswith("| cartpole")
+    ]
     assert len(rows) == 2 and all(f"| {verdict} |" in row and row.count("(3 seeds)") == 2 for row in rows)
     goals = {}
     monkeypatch.setattr(score_plots, "score_curves", lambda rows, stem, **given: goals.update(given["goals"]))
@@ -295,7 +314,9 @@ def test_records_and_pictures_that_do_not_fit_on_the_disk_are_named(folder, file
     with pytest.raises(UserError) as error:
         folder.update(figure, "quick", (), 0, quiet)
         folder.draw(figure, "quick", quiet)
-    assert str(error.value) == f"cannot write {folder.path / file.removesuffix('.new')}: No space left on device"
+    assert (
+        str(error.value) == f"cannot write {folder.path / file.removesuffix('.new')}: No space left on device"
+    )
 
 
 def test_a_list_of_methods_that_does_not_fit_on_the_disk_is_named(folder):

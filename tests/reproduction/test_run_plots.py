@@ -15,7 +15,9 @@ def invented_run(folder, factor):
     """A run of three minutes and six episodes whose rates and scores grow with `factor`."""
     folder.mkdir()
     (folder / "config.json").write_text(Config(env_id="CartPole-v1", rolling_episodes=2).to_json())
-    metrics = [{"time_s": 60 * minute, "pps": factor * minute, "tps": 10 * factor * minute} for minute in (1, 2, 3)]
+    metrics = [
+        {"time_s": 60 * minute, "pps": factor * minute, "tps": 10 * factor * minute} for minute in (1, 2, 3)
+    ]
     write_table(folder / "metrics.csv", METRIC_COLUMNS, metrics)
     episodes = [
         {"time_s": 30 * number, "agent_steps": 10**6 * number, "episode": number, "score": factor * number}
@@ -107,7 +109,7 @@ def test_a_run_without_an_episode_is_named_as_such(runs, panels):
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.filterwarnings("error")
 def test_names_are_shown_as_they_are(tmp_path, count):
-    """Also those that begin with _, which matplotlib leaves out, or that would be formulas, or with TeX turned on."""
+    """Also those beginning with _, which matplotlib leaves out, or that would be formulas, or with TeX on."""
     runs = [invented_run(tmp_path / name, 1) for name in ("_$x^$_", "$100 %")][:count]
     with plt.rc_context({"text.usetex": True}):
         run_plots.plot_runs(runs, tmp_path / "curves.svg")

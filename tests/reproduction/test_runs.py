@@ -82,14 +82,22 @@ def test_how_busy_a_run_is(tmp_path, monkeypatch):
     watch = execute._Watch(tmp_path, "cpu")
     busy = iter([[0.3], [0.1], [0.2]])
     monkeypatch.setattr(execute, "gpu_utilization", lambda gpu: next(busy))
-    looks = ((10, 50, []), (20, 60, [0]), (30, 80, [0, 7]), (40, 100, [0, 7, 9]), (50, 110, [0, 7, 9, 9]), (60, 1, [9]))
+    looks = (
+        (10, 50, []),
+        (20, 60, [0]),
+        (30, 80, [0, 7]),
+        (40, 100, [0, 7, 9]),
+        (50, 110, [0, 7, 9, 9]),
+        (60, 1, [9]),
+    )
     for second, cpu_s, updates in looks:
         clock[0] = second
         cpu[0] = cpu_s
         write_metrics(tmp_path, updates)
         watch(1)
     found = watch.utilization()
-    assert found["cpu_utilization"] == (110 - 80) / (20 * 4)  # from the first row with an update until agents ended
+    # From the first row with an update until agents ended.
+    assert found["cpu_utilization"] == (110 - 80) / (20 * 4)
     assert found["gpu_utilization"] == 0.2
     assert execute._Watch(tmp_path, "cpu").utilization()["cpu_utilization"] is None
 
@@ -111,15 +119,23 @@ def write_metrics(folder, updates):
 
 
 @pytest.mark.parametrize(("settings", "calibrations"), [({"minutes": 1.0}, 2), ({"steps": 100}, 0)])
-def test_a_run_is_calibrated_before_and_after_if_the_clock_ends_it(tmp_path, monkeypatch, settings, calibrations):
+def test_a_run_is_calibrated_before_and_after_if_the_clock_ends_it(
+    tmp_path, monkeypatch, settings, calibrations
+):
     spec = run_spec("cartpole", 1, **settings)
     course = []
-    monkeypatch.setattr(execute, "_train", lambda *arguments: course.append("training") or {"ended": "minutes"})
-    monkeypatch.setattr(execute, "calibrate", lambda: course.append("calibration") or Calibration(1.0, 2.0, 3.0))
+    monkeypatch.setattr(
+        execute, "_train", lambda *arguments: course.append("training") or {"ended": "minutes"}
+    )
+    monkeypatch.setattr(
+        execute, "calibrate", lambda: course.append("calibration") or Calibration(1.0, 2.0, 3.0)
+    )
     monkeypatch.setattr(execute, "CALIBRATIONS", execute._Calibrations())
     run = execute.execute_run(spec, tmp_path / "runs")
     assert run.finished and run.calibrations == [Calibration(1.0, 2.0, 3.0)] * calibrations
-    assert course == ["calibration"] * (calibrations // 2) + ["training"] + ["calibration"] * (calibrations // 2)
+    assert course == ["calibration"] * (calibrations // 2) + ["training"] + ["calibration"] * (
+        calibrations // 2
+    )
 
 
 def test_the_calibration_after_a_run_serves_as_the_one_before_the_next(tmp_path, monkeypatch):
@@ -151,7 +167,12 @@ def test_runs_that_shared_the_machine_are_noticed(folder):
     training = {"time_s": 60.0, "agent_steps": 4000}
     starts = ("10:00:00", "10:01:05", "10:02:10")
     runs = [
-        invent(folder.runs, spec, sessions=({**SESSION, "started": f"2026-11-22T{start}+0000"},), training=training)
+        invent(
+            folder.runs,
+            spec,
+            sessions=({**SESSION, "started": f"2026-11-22T{start}+0000"},),
+            training=training,
+        )
         for spec, start in zip(specs, starts, strict=False)
     ]
     assert not made_together(runs)

@@ -33,7 +33,9 @@ SETTINGS = st.fixed_dictionaries(
         "clip_rewards": st.booleans(),
     },
 )
-CHANGES = st.fixed_dictionaries({}, optional={"loss": st.just("my.module:loss"), "network": st.just("mine:wide")})
+CHANGES = st.fixed_dictionaries(
+    {}, optional={"loss": st.just("my.module:loss"), "network": st.just("mine:wide")}
+)
 SPECS = st.builds(
     lambda game, seed, settings, episodes, changes: run_spec(
         game, seed, evaluation_episodes=episodes, **settings
@@ -59,7 +61,9 @@ def test_equal_ids_mean_equal_runs(one, other):
 
 @given(SPECS)
 def test_an_id_is_a_file_name(spec):
-    assert re.fullmatch(r"[A-Za-z0-9._-]{1,200}", spec.id) and spec.id.startswith(re.split("[_:]", spec.game)[0])
+    assert re.fullmatch(r"[A-Za-z0-9._-]{1,200}", spec.id) and spec.id.startswith(
+        re.split("[_:]", spec.game)[0]
+    )
 
 
 def specs_of(figure):
@@ -172,7 +176,9 @@ def test_settings_that_only_ga3c_has_are_left_out_for_others():
     assert dict(run_spec("pong", 1, "a3c", **common).settings) == {"steps": 10, "num_agents": 4}
 
 
-@pytest.mark.parametrize(("name", "budget"), [(name, budget) for name in FIGURES for budget in FIGURES[name].games])
+@pytest.mark.parametrize(
+    ("name", "budget"), [(name, budget) for name in FIGURES for budget in FIGURES[name].games]
+)
 def test_every_figure_has_runs_at_each_of_its_budgets(name, budget):
     specs = FIGURES[name].all_specs(budget)
     assert specs and len({spec.id for spec in specs}) == len(specs)
@@ -218,7 +224,9 @@ def test_the_tuned_budget_has_the_settings_of_the_presets_and_scores_the_final_w
             assert (spec.checkpoint, spec.evaluation_episodes) == ("latest", 100)
     shared = {spec.id for spec in FIGURES["sample-efficiency"].all_specs("tuned")}
     assert len(shared & {spec.id for spec in FIGURES["scores"].all_specs("tuned")}) == 5
-    with pytest.raises(UserError, match="the figure sample-efficiency is about pong; it does not go with boxing"):
+    with pytest.raises(
+        UserError, match="the figure sample-efficiency is about pong; it does not go with boxing"
+    ):
         FIGURES["sample-efficiency"].all_specs("tuned", games=["boxing"])
 
 
@@ -228,9 +236,27 @@ def test_the_papers_algorithm_is_run_seed_by_seed_and_the_authors_epsilon_first(
     assert [(spec.seed, spec.config.rmsprop_epsilon, spec.game) for spec in specs] == planned
     first = [(spec.seed, spec.config.rmsprop_epsilon) for spec in sorted(specs, key=order)]
     assert first == [(seed, epsilon) for seed, epsilon, _ in planned]
-    settings = {"optimizer": "rmsprop", "t_max": 5, "min_training_batch": 20, "learning_rate": 1e-3, "loss": "paper"}
-    settings |= {"num_agents": 32, "num_predictors": 2, "num_trainers": 2, "network": "small", "steps": 4_000_000}
-    settings |= {"adjustment": "off", "learning_rate_end": None, "advantage": "nstep", "clip_ratio": 0.0, "epochs": 1}
+    settings = {
+        "optimizer": "rmsprop",
+        "t_max": 5,
+        "min_training_batch": 20,
+        "learning_rate": 1e-3,
+        "loss": "paper",
+    }
+    settings |= {
+        "num_agents": 32,
+        "num_predictors": 2,
+        "num_trainers": 2,
+        "network": "small",
+        "steps": 4_000_000,
+    }
+    settings |= {
+        "adjustment": "off",
+        "learning_rate_end": None,
+        "advantage": "nstep",
+        "clip_ratio": 0.0,
+        "epochs": 1,
+    }
     for spec in specs:
         assert {name: getattr(spec.config, name) for name in settings} == settings
         assert spec.has_papers_algorithm == (spec.config.rmsprop_epsilon == 0.1)
@@ -238,7 +264,9 @@ def test_the_papers_algorithm_is_run_seed_by_seed_and_the_authors_epsilon_first(
         assert spec.random_play == (spec.seed == 1 and spec.config.rmsprop_epsilon == 0.1)
     one, other = FIGURES["papers-algorithm"].specs("tuned", "pong", 1)
     assert {*other.settings} - {*one.settings} == {("rmsprop_epsilon", 1e-4)}
-    ids = [f"pong-ga3c-32x2x2-small-m20-lr0.001-4000000steps-s1-{hashed}" for hashed in ("23051790", "631649f4")]
+    ids = [
+        f"pong-ga3c-32x2x2-small-m20-lr0.001-4000000steps-s1-{hashed}" for hashed in ("23051790", "631649f4")
+    ]
     assert [one.id, other.id] == ids
     with pytest.raises(UserError, match="is about the games of Table 3; it does not go with breakout"):
         FIGURES["papers-algorithm"].all_specs("tuned", games=["breakout"])
@@ -248,7 +276,9 @@ def test_figures_that_share_runs_share_their_ids():
     figures = figures_with("quick")
     ids = {figure.name: {spec.id for spec in figure.all_specs("quick")} for figure in figures}
     assert ids["queues"] == ids["tps"] and ids["utilization"] < ids["pps"]
-    day, curves = ({spec.id for spec in FIGURES[name].all_specs("paper")} for name in ("scores", "learning-curves"))
+    day, curves = (
+        {spec.id for spec in FIGURES[name].all_specs("paper")} for name in ("scores", "learning-curves")
+    )
     assert len(day & curves) == 27  # nine games on three seeds
 
 
@@ -269,7 +299,9 @@ def test_games_other_than_atari_have_no_network_for_atari(game, budget):
     specs = {figure.name: figure.all_specs(budget, 1, [game]) for figure in figures_with(budget, [game])}
     assert {"tps", "queues", "learning-curves", "scores"} <= specs.keys()
     assert not {"pps", "utilization"} & specs.keys()
-    assert {dict(spec.settings).get("network", "auto") for each in specs.values() for spec in each} == {"auto"}
+    assert {dict(spec.settings).get("network", "auto") for each in specs.values() for spec in each} == {
+        "auto"
+    }
 
 
 @pytest.mark.parametrize("name", ["pps", "utilization"])
@@ -279,7 +311,9 @@ def test_figures_that_compare_networks_are_about_atari(name):
     assert FIGURES[name].all_specs("quick", 1, ["breakout"])
 
 
-@pytest.mark.parametrize(("game", "network"), [("pong", "small"), ("breakout", "small"), ("minatar_breakout", None)])
+@pytest.mark.parametrize(
+    ("game", "network"), [("pong", "small"), ("breakout", "small"), ("minatar_breakout", None)]
+)
 def test_dynamic_adjustment_has_the_papers_network_on_atari_only(game, network):
     spec = adjustment.dynamic("quick", game, 1)
     assert dict(spec.settings).get("network") == network

@@ -47,12 +47,14 @@ def test_claims_that_are_not_the_papers_are_counted_apart(folder):
     made(folder, "policy-lag")
     summary = summarize(folder)
     assert summary.verdicts.total() == 5 and summary.own_verdicts.total() == 6
-    assert "a minimum batch lowers the policy lag in states (not a claim of the paper): **undecided" in page(folder)
+    assert "a minimum batch lowers the policy lag in states (not a claim of the paper): **undecided" in page(
+        folder
+    )
 
 
 @pytest.mark.parametrize(("used", "seeds"), [(0, 10), (6, 20), (5, 17)])
 def test_needed_seeds_are_a_multiple_of_those_that_the_finding_used(folder, used, seeds):
-    """The test needs 3.2 times the three planned seeds, or those used. A seed takes the hours of its four settings."""
+    """It needs 3.2 times the three planned seeds, or those used. A seed takes its four settings' hours."""
     for spec in FIGURES["speed"].all_specs("quick"):
         invent(folder.runs, spec, scores=(0.0, 5.0))
     results = made(folder, "speed")
@@ -71,7 +73,10 @@ def test_the_hours_are_of_distinct_runs_and_what_is_left_has_its_time(folder):
     planned = duration(sum(spec.seconds for spec in others))
     assert summary.left == [f"16 runs of `wall-clock` (planned for {planned})"]
     text = page(folder)
-    assert f"The 2 finished runs trained for {number(sum(summary.hours.values()))} hours. Not run: 16 runs" in text
+    assert (
+        f"The 2 finished runs trained for {number(sum(summary.hours.values()))} hours. Not run: 16 runs"
+        in text
+    )
 
 
 def test_the_verdicts_of_the_history_include_the_games_of_table_3(folder):
@@ -148,7 +153,11 @@ def test_the_page_of_a_user_is_about_what_was_run(folder):
     assert [file.name for file in folder.path.glob("*.md")] == ["README.md"]
     (folder.path / "DIFFERENCES.md").write_text("# Differences")
     text = page(folder)
-    assert "not run |" in text and "[HISTORY.md](HISTORY.md)" in text and "[DIFFERENCES.md](DIFFERENCES.md)" in text
+    assert (
+        "not run |" in text
+        and "[HISTORY.md](HISTORY.md)" in text
+        and "[DIFFERENCES.md](DIFFERENCES.md)" in text
+    )
     write_pages(folder, print)
     assert "38 verdicts" in (folder.path / "HISTORY.md").read_text()
 

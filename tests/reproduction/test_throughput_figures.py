@@ -1,4 +1,4 @@
-"""Figures of throughput made of invented runs, in run folders as training writes them: numbers, findings, reasons."""
+"""Throughput figures of invented runs, in folders as training writes them: numbers, findings, reasons."""
 
 import functools
 import itertools
@@ -42,9 +42,17 @@ def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
         invent(folder.runs, spec, rate=rate, sessions=[session])
     results = made(folder, "pps")
     ratios = [pps.speed_ups(results, each, "a3c") for each in pps.networks(results)]
-    assert [round(by_seed[2]) for by_seed in ratios] == list(speeds.values()) and set(ratios[0]) == {1, 2, 3, 4, 5}
+    assert [round(by_seed[2]) for by_seed in ratios] == list(speeds.values()) and set(ratios[0]) == {
+        1,
+        2,
+        3,
+        4,
+        5,
+    }
     text = "\n".join(pps.FIGURE.section(results))
-    assert f"more predictions per second than A3C with every network: **{HOLDS}** - small: 4 times [3.9" in text
+    assert (
+        f"more predictions per second than A3C with every network: **{HOLDS}** - small: 4 times [3.9" in text
+    )
     assert f"grows with the network: **{HOLDS}**" in text and "| large stride 1 | 4,5" in text
     assert "A2C: 32 agents, 5 states an update, cores 50 % busy" in text
     slow, *_ = pps.runs_of(results, "small", "a3c")
@@ -55,7 +63,10 @@ def test_speed_ups_are_of_one_machine_and_grow_or_do_not(folder):
     fast, *_ = pps.runs_of(results, "large stride 1", "ga3c")
     of_session(fast, SESSION)  # on the CPU, as A3C
     text = "\n".join(pps.FIGURE.section(made(folder, "pps")))
-    assert f"than A3C with every network: **{HOLDS}**" in text and f"grows with the network: **{NEEDS_GPU}**" in text
+    assert (
+        f"than A3C with every network: **{HOLDS}**" in text
+        and f"grows with the network: **{NEEDS_GPU}**" in text
+    )
     for run in results.runs:
         of_session(run, SESSION)  # none on a GPU
     text = "\n".join(pps.FIGURE.section(made(folder, "pps")))
@@ -93,18 +104,26 @@ def test_speeds_are_points_with_a_line_over_the_seeds(monkeypatch, tmp_path):
     ratio, axis = drawn[0].axes
     assert axis.get_yscale() == "log" and not axis.patches
     points = {line.get_label(): line for line in axis.get_lines()}
-    assert {label: list(line.get_ydata()) for label, line in points.items()} == {"GA3C": [1000.0], "A3C": [400.0]}
+    assert {label: list(line.get_ydata()) for label, line in points.items()} == {
+        "GA3C": [1000.0],
+        "A3C": [400.0],
+    }
     assert [segment[:, 1].tolist() for each in axis.collections for segment in each.get_segments()] == [
         [400.0, 400.0],
         [900.0, 1100.0],
     ]
     ours, papers, _ = ratio.get_lines()
-    assert ours.get_color() == papers.get_color() == LOOKS["ga3c"].color and papers.get_markerfacecolor() == "none"
+    assert (
+        ours.get_color() == papers.get_color() == LOOKS["ga3c"].color
+        and papers.get_markerfacecolor() == "none"
+    )
 
 
 def calibrated(*speeds):
     """Calibrations of machines that are so many times as fast as one whose unit is 500 steps/s."""
-    return [{"gflops": 26.7 * speed, "copy_gb_s": 5.0 * speed, "frames_s": 4000.0 * speed} for speed in speeds]
+    return [
+        {"gflops": 26.7 * speed, "copy_gb_s": 5.0 * speed, "frames_s": 4000.0 * speed} for speed in speeds
+    ]
 
 
 A_MINUTE_LATER = {**SESSION, "started": "2026-11-22T10:01:00+0000"}
@@ -135,7 +154,8 @@ def sweep(tps_of, scatter=0.0, rng=None):
     """The TPS of every run of `tps`, as a setting has it, with a scatter."""
     noise = rng or np.random.default_rng(0)
     return {
-        tps.Conditions(each, 1, "an abacus"): tps_of(each) * math.exp(scatter * noise.normal()) for each in settings()
+        tps.Conditions(each, 1, "an abacus"): tps_of(each) * math.exp(scatter * noise.normal())
+        for each in settings()
     }
 
 
@@ -153,7 +173,9 @@ def test_numbers_of_workers_are_compared_by_runs_that_differ_in_nothing_else():
     more_agents = sweep(lambda each: (9 + each.agents / 64) * (2 if each.scheduling == "tuned" else 1))
     found = tps.findings(more_agents, 96)
     assert verdicts_of(more_agents) == [HOLDS, HOLDS, HOLDS]
-    assert found["most_agents"].because.startswith("TPS with 64 relative to 32 agents: 1.05 times [1.05, 1.05]")
+    assert found["most_agents"].because.startswith(
+        "TPS with 64 relative to 32 agents: 1.05 times [1.05, 1.05]"
+    )
     assert found["close_together"].because.startswith(
         "TPS of the slowest three numbers of agents relative to the fastest: 0.912 times"
     )
@@ -162,7 +184,8 @@ def test_numbers_of_workers_are_compared_by_runs_that_differ_in_nothing_else():
     noisy = sweep(
         lambda each: 10 * slower[each.agents] * math.exp((0.1 if each.agents == 16 else 0.001) * rng.normal())
     )
-    assert tps.findings(noisy, 96)["most_agents"].verdict == NO_DIFFERENCE  # 32 are slower, and 16 may be faster
+    # 32 are slower, and 16 may be faster.
+    assert tps.findings(noisy, 96)["most_agents"].verdict == NO_DIFFERENCE
     speeds = {each.setting: value + each.setting.predictors for each, value in more_agents.items()}
     assert [each.predictors for each in tps.fastest(speeds, 64, "tuned")] == [8, 8, 8]
     assert {(each.agents, each.scheduling) for each in tps.fastest(speeds, 64, "tuned")} == {(64, "tuned")}
@@ -172,7 +195,9 @@ def test_numbers_of_workers_are_compared_by_runs_that_differ_in_nothing_else():
     assert verdicts_of(fewer_agents) == [FAILS, FAILS, FAILS]
     few = {each: value for each, value in more_agents.items() if each.setting.predictors <= 4}
     assert verdicts_of(few, len(few)) == [HOLDS, NOT_TRIED, HOLDS]
-    elsewhere = {each._replace(machine=str(each.setting.agents)): value for each, value in more_agents.items()}
+    elsewhere = {
+        each._replace(machine=str(each.setting.agents)): value for each, value in more_agents.items()
+    }
     nothing = "TPS with 64 relative to 8 agents: nothing to compare yet"
     found = tps.findings(elsewhere, 96)
     assert found["most_agents"] == Finding(FEW_SEEDS, nothing)
@@ -180,11 +205,11 @@ def test_numbers_of_workers_are_compared_by_runs_that_differ_in_nothing_else():
 
 
 def test_a_sweep_seldom_finds_what_is_not_there_and_mostly_what_is():
-    """Runs that scatter by 5 %: equal settings, those at the limits, and 8 % more for each doubling of agents."""
+    """Runs that scatter by 5 %: equal settings, those at the limits, and 8 % more per doubling of agents."""
     rng = np.random.default_rng(1)
 
     def shares(tps_of):
-        """Of 100 sweeps the shares in which each of the three findings holds, fails, and finds equal settings."""
+        """Of 100 sweeps the shares in which each of three findings holds, fails, and finds equal settings."""
         rounds = [verdicts_of(sweep(tps_of, 0.05, rng)) for _ in range(100)]
         words = (HOLDS, FAILS, EQUAL)
         return [[np.mean([each[place] == word for each in rounds]) for word in words] for place in range(3)]
@@ -195,7 +220,9 @@ def test_a_sweep_seldom_finds_what_is_not_there_and_mostly_what_is():
     assert sum(most[1:]) <= 0.05
     most, *_ = shares(lambda each: 1.05 ** -math.log2(each.agents))
     assert sum(most) - most[1] <= 0.05
-    _, few, close = shares(lambda each: (1.05 if each.predictors == 8 else 1) * (0.86 if each.agents == 8 else 1))
+    _, few, close = shares(
+        lambda each: (1.05 if each.predictors == 8 else 1) * (0.86 if each.agents == 8 else 1)
+    )
     assert sum(few) <= 0.05 and sum(close) <= 0.05
     most, *_ = shares(lambda each: 1.08 ** math.log2(each.agents))
     assert most[0] >= 0.85 and not most[1]
@@ -208,7 +235,10 @@ def test_shares_of_busy_time_are_judged_on_a_gpu_once_all_runs_are_made(folder):
         for seed in seeds:
             for place, spec in enumerate(FIGURES["utilization"].specs("quick", "pong", seed)):
                 noise = 0.01 * rng.normal()
-                busy = {"cpu_utilization": 0.9 - rise * place + noise, "gpu_utilization": 0.2 + rise * place + noise}
+                busy = {
+                    "cpu_utilization": 0.9 - rise * place + noise,
+                    "gpu_utilization": 0.2 + rise * place + noise,
+                }
                 invent(folder.runs, spec, sessions=[session], **busy)
         findings = utilization.findings(made(folder, "utilization"))
         assert findings["gpu_rises"].verdict == findings["cpu_falls"].verdict
@@ -236,11 +266,16 @@ def test_queues_are_judged_by_the_room_of_each_setting(folder, session, queue, s
     for spec in FIGURES["tps"].specs("quick", "pong", 1):
         invent(folder.runs, spec, sessions=[session], queue=queue)
         assert (
-            queues.room_of(RecordedRun.of(spec, folder.runs)) == {8: 96, 16: 96, 32: 96, 64: 64}[spec.config.num_agents]
+            queues.room_of(RecordedRun.of(spec, folder.runs))
+            == {8: 96, 16: 96, 32: 96, 64: 64}[spec.config.num_agents]
         )
     text = "\n".join(queues.FIGURE.section(made(folder, "queues")))
     finding = f"far below its maximum: **{verdict}** - {share}% of"
-    assert finding in text if verdict else "far below its maximum: **" not in text and "at the `gpu` budget" in text
+    assert (
+        finding in text
+        if verdict
+        else "far below its maximum: **" not in text and "at the `gpu` budget" in text
+    )
     assert f"larger prediction batches: **{NO_DIFFERENCE}**" in text  # all batches are equal
 
 
@@ -315,7 +350,9 @@ def test_games_are_judged_by_runs_with_fixed_numbers(folder, factor, verdict):
         tps = 90 * (of_two if spec.config.num_predictors == 2 else 1.0) * math.exp(0.03 * rng.normal())
         run = invent(folder.runs, spec, rate=5 * tps)
         if spec.config.adjustment == "paper":
-            write_table(run.path / "adjustment.csv", ADJUSTMENT_COLUMNS, [{"agents": 2, "rate": 100.0, "accepted": 1}])
+            write_table(
+                run.path / "adjustment.csv", ADJUSTMENT_COLUMNS, [{"agents": 2, "rate": 100.0, "accepted": 1}]
+            )
     text = "\n".join(FIGURES["adjustment"].sections(made(folder, "adjustment")))
     assert f"differ between games: **{verdict}**" in text and "| 32/2/2 | " in text
     (folder.runs / specs[-1].id / "run.json").unlink()
@@ -328,6 +365,10 @@ def test_games_need_three_seeds_each():
     seeds = {fixed_numbers.WorkersAndSeed(workers, seed): 90.0 + seed * workers[1] for workers, seed in every}
     others = {run: tps + 0.1 * sum(run.workers) * run.seed for run, tps in seeds.items()}
     two = {run: tps for run, tps in seeds.items() if run.seed < 3}
-    assert fixed_numbers.different({"pong": seeds}).verdict == fixed_numbers.different({}).verdict == RUNS_MISSING
+    assert (
+        fixed_numbers.different({"pong": seeds}).verdict
+        == fixed_numbers.different({}).verdict
+        == RUNS_MISSING
+    )
     assert fixed_numbers.different({"pong": seeds, "boxing": two}).verdict == FEW_SEEDS
     assert fixed_numbers.different({"pong": seeds, "boxing": others}).verdict == EQUAL_WIDE

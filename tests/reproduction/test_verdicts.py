@@ -51,7 +51,8 @@ def test_a_score_below_the_margin_is_seldom_reproduced_and_the_papers_often():
     """Three seeds with a standard deviation of 1 % of the way, as of Pong at its end."""
     rng = np.random.default_rng(0)
     verdicts = {
-        mean: [score_verdict(rng.normal(mean, 1.0, 3).tolist(), 100.0, 0.0) for _ in range(400)] for mean in (95, 100)
+        mean: [score_verdict(rng.normal(mean, 1.0, 3).tolist(), 100.0, 0.0) for _ in range(400)]
+        for mean in (95, 100)
     }
     assert verdicts[95].count("reproduced") / 400 <= 0.05
     assert verdicts[100].count("reproduced") / 400 >= 0.8
@@ -106,7 +107,9 @@ def test_a_dip_before_anything_is_learned_is_no_loss():
     assert share_lost(scores, range(5), 0.0) == 0.25 and share_lost(scores, range(5), 2.0) == 0
 
 
-@given(st.lists(st.integers(-1000, 1000), max_size=30), st.sampled_from([0.25, 2.0, 8.0]), st.integers(-500, 500))
+@given(
+    st.lists(st.integers(-1000, 1000), max_size=30), st.sampled_from([0.25, 2.0, 8.0]), st.integers(-500, 500)
+)
 def test_instability_does_not_depend_on_the_unit(scores, scale, shift):
     moved = [scale * score + shift for score in scores]
     steps = range(len(scores))
@@ -117,7 +120,13 @@ def test_instability_does_not_depend_on_the_unit(scores, scale, shift):
 def test_numbers_as_text():
     assert [number(value) for value in (-1.1e-8, 2e-8, 2e-7)] == ["0", "0", "2e-07"]
     assert [number(value) for value in (999.4, 999.5, -999.7)] == ["999", "1,000", "-1,000"]
-    assert [number(value) for value in (None, 0.12345, 12.0, 1234.6, -20.5)] == ["-", "0.123", "12", "1,235", "-20.5"]
+    assert [number(value) for value in (None, 0.12345, 12.0, 1234.6, -20.5)] == [
+        "-",
+        "0.123",
+        "12",
+        "1,235",
+        "-20.5",
+    ]
     assert mean_ci([]) == "-" and mean_ci([3.0]) == "3 (1 seed)"
     assert mean_ci([1.0, 1.0, 1.0]) == "1 [1, 1] (3 seeds)"
     assert table(["a", "b"], [["1", "x|y"]]) == ["| a | b |", "| --- | --- |", "| 1 | x\\|y |"]
@@ -130,4 +139,6 @@ def test_scores_that_are_not_a_number_decide_nothing():
         assert np.isnan([share_lost(scores, [1, 2, 3], 1), collapsed(scores, 1)]).all()
     assert not has_left_random([9.0, nan, 9.0], 10, RandomPolicy(1.0, 1.0, 10))
     assert OpenTest(nan, 1.0, 2.0, 0.05).times_the_runs() == np.inf
-    assert np.isnan(score_by({"agent_steps": np.arange(3.0), "rolling_score": np.ones(3)}, nan, "agent_steps"))
+    assert np.isnan(
+        score_by({"agent_steps": np.arange(3.0), "rolling_score": np.ones(3)}, nan, "agent_steps")
+    )

@@ -47,7 +47,17 @@ def test_a_new_run_keeps_settings_command_and_machine(tmp_path, monkeypatch):
     assert (run.path / "command.txt").read_text() == "ga3c-tf train ALE/Pong-v5 --run-dir 'a b'\n"
     text = (run.path / "meta.json").read_text()
     [session] = json.loads(text)["sessions"]
-    assert {"started", "command", "commit", "dirty", "versions", "cpu", "cores", "memory_gib", "device"} <= set(session)
+    assert {
+        "started",
+        "command",
+        "commit",
+        "dirty",
+        "versions",
+        "cpu",
+        "cores",
+        "memory_gib",
+        "device",
+    } <= set(session)
     assert session["versions"]["tensorflow"] == tf.__version__
     assert "do-not-store-me" not in text
 
@@ -178,7 +188,9 @@ def test_a_file_that_cannot_be_written_leaves_nothing_and_what_was_there(tmp_pat
     with pytest.raises(OSError, match="full"), atomic_write(tmp_path / "file") as stream:
         stream.write("half")
         raise OSError("full")
-    assert [path.name for path in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"] and (
+        tmp_path / "file"
+    ).read_text() == "before"
 
 
 @pytest.mark.parametrize("text", [None, "", "{}x", '{"num_agents": -1}', b"\xff\xfe"])
@@ -194,7 +206,9 @@ def test_settings_that_this_version_refuses_are_not_called_damaged(tmp_path, mon
     monkeypatch.setattr(Config, "to_json", lambda self: '{"network": "of another version", "no_such": 1}')
     run.create([], {})
     run.close()
-    with pytest.raises(UserError, match=r"was written by another version .* refuses it: unknown setting 'no_such'"):
+    with pytest.raises(
+        UserError, match=r"was written by another version .* refuses it: unknown setting 'no_such'"
+    ):
         read_config(run.path)
 
 
@@ -216,7 +230,9 @@ def test_rows_are_read_as_they_were_written(tmp_path):
 def test_numbers_keep_their_digits():
     from ga3c_tf.runs.log import _text
 
-    assert [_text(value) for value in (123456789, 12345.6789, 0.000123456789, -21.0, float("nan"), 1e15 + 0.5)] == [
+    assert [
+        _text(value) for value in (123456789, 12345.6789, 0.000123456789, -21.0, float("nan"), 1e15 + 0.5)
+    ] == [
         "123456789",
         "12345.679",
         "0.000123457",
@@ -293,7 +309,8 @@ def test_columns_and_the_last_rows_are_those_of_all_rows(tmp_path, monkeypatch):
     assert np.isnan(columns["score"]).sum() == 1 and columns["score"].dtype == np.float64
     monkeypatch.setattr(run_log, "BLOCK_BYTES", 64)
     assert run_log.read_last_rows(file, EPISODE_COLUMNS, 1) == rows[-1:]
-    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 50) == rows[-49:]  # one of the last 50 lines is damaged
+    # One of the last 50 lines is damaged.
+    assert run_log.read_last_rows(file, EPISODE_COLUMNS, 50) == rows[-49:]
     assert run_log.read_last_rows(file, EPISODE_COLUMNS, 1000) == rows
 
 
@@ -346,7 +363,11 @@ def test_the_path_of_a_run_may_have_any_characters(tmp_path, weights, name):
     run = tmp_path / os.fsdecode(name)
     assert make(run, weights).save(100, {"agent_steps": 100}, 2.0).parent == run / "checkpoints"
     weights.assign([0.0, 0.0, 0.0])
-    assert make(run, weights).restore() == {"agent_steps": 100} and weights.numpy().tolist() == [1.0, 2.0, 3.0]
+    assert make(run, weights).restore() == {"agent_steps": 100} and weights.numpy().tolist() == [
+        1.0,
+        2.0,
+        3.0,
+    ]
     assert [path.name for path in tmp_path.iterdir()] == [run.name]
 
 
@@ -428,11 +449,15 @@ def descriptors_left(count):
     """Allows this process to open `count` more files at a time."""
     lowest = os.dup(0)
     os.close(lowest)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + count, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (lowest + count, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    )
 
 
 @pytest.mark.parametrize("short_of", ["memory", "files", "a file"])
-def test_a_checkpoint_that_cannot_be_read_now_is_not_taken_for_damaged(tmp_path, weights, monkeypatch, short_of):
+def test_a_checkpoint_that_cannot_be_read_now_is_not_taken_for_damaged(
+    tmp_path, weights, monkeypatch, short_of
+):
     warnings: list[str] = []
     checkpoints = make(tmp_path, weights, warnings)
     for step in (1, 2):
@@ -481,7 +506,9 @@ def test_a_leftover_of_a_replaced_checkpoint_does_no_harm(tmp_path, weights):
     assert checkpoints.restore() == {"again": True} and checkpoints.steps() == [1] and not leftover.exists()
 
 
-def test_a_kill_between_two_renames_leaves_the_checkpoint_that_was_to_be_replaced(tmp_path, weights, monkeypatch):
+def test_a_kill_between_two_renames_leaves_the_checkpoint_that_was_to_be_replaced(
+    tmp_path, weights, monkeypatch
+):
     def killed(self, target):
         if self.name == "being-written":
             raise KeyboardInterrupt
@@ -499,7 +526,9 @@ def test_a_kill_between_two_renames_leaves_the_checkpoint_that_was_to_be_replace
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["000000000001"]
 
 
-@pytest.mark.parametrize("other", [[tf.Variable([1.0])], [tf.Variable([1.0, 2.0, 3.0]), tf.Variable(1.0)], []])
+@pytest.mark.parametrize(
+    "other", [[tf.Variable([1.0])], [tf.Variable([1.0, 2.0, 3.0]), tf.Variable(1.0)], []]
+)
 def test_a_checkpoint_of_another_network_is_refused(tmp_path, weights, other):
     Checkpoints(tmp_path, {"weights": other}).save(1, {}, 0.0)
     with pytest.raises(UserError, match="is of another network"):

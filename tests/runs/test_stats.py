@@ -36,7 +36,10 @@ def test_a_window_starts_empty_and_the_totals_stay():
     stats.window(1.0)
     row = stats.window(1.0)
     assert row["tps"] == 0
-    assert all(math.isnan(row[name]) for name in ("policy_lag_mean", "policy_lag_max", "training_batch", "policy_loss"))
+    assert all(
+        math.isnan(row[name])
+        for name in ("policy_lag_mean", "policy_lag_max", "training_batch", "policy_loss")
+    )
     assert stats.predictions == 10 and stats.updates == 1
 
 

@@ -46,7 +46,10 @@ def test_mlflow_has_what_metrics_csv_has(tmp_path, mlflow_store):
     client = MlflowClient(tracking_uri=mlflow_store)
     [run] = client.search_runs([client.get_experiment_by_name(trackers.PROJECT).experiment_id])
     assert run.info.run_name == "pole" and run.info.status == "FINISHED"
-    assert run.data.params["env_id"] == run.data.tags["env_id"] == "CartPole-v1" and run.data.tags["system"] == "ga3c"
+    assert (
+        run.data.params["env_id"] == run.data.tags["env_id"] == "CartPole-v1"
+        and run.data.tags["system"] == "ga3c"
+    )
     for name in ("updates", "entropy"):
         history = client.get_metric_history(run.info.run_id, name)
         assert all(began < each.timestamp < 1000 * time.time() for each in history)
@@ -56,14 +59,20 @@ def test_mlflow_has_what_metrics_csv_has(tmp_path, mlflow_store):
         assert logged == pytest.approx({step: value for step, value in rows if value == value}, rel=1e-4)
 
 
-def test_mlflow_is_told_why_a_run_ended_and_begins_anew_in_a_store_without_it(tmp_path, monkeypatch, mlflow_store):
+def test_mlflow_is_told_why_a_run_ended_and_begins_anew_in_a_store_without_it(
+    tmp_path, monkeypatch, mlflow_store
+):
     from mlflow import MlflowClient
 
     monkeypatch.setenv("MLFLOW_TRACKING_URI", mlflow_store)
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
     client = MlflowClient()
     known = "0" * 32
-    for ended, status in ((outcomes.INTERRUPTED, "KILLED"), (outcomes.FAILED, "FAILED"), (outcomes.STEPS, "FINISHED")):
+    for ended, status in (
+        (outcomes.INTERRUPTED, "KILLED"),
+        (outcomes.FAILED, "FAILED"),
+        (outcomes.STEPS, "FINISHED"),
+    ):
         tracker = trackers.MlflowTracker(tmp_path, Config(), known)
         assert (tracker.id == known) == (known != "0" * 32)
         known = tracker.id
@@ -77,8 +86,8 @@ def test_mlflow_is_told_why_a_run_ended_and_begins_anew_in_a_store_without_it(tm
 def records_of(log):
     """The records of a log of LevelDB, which W&B writes offline: blocks of 32 KiB after 7 bytes of its own.
 
-    A part of a record is its checksum (4 bytes), its length (2), its type (1: whole, 2: first, 3: middle, 4: last) and
-    its bytes; no part begins in the last 6 bytes of a block.
+    A part of a record is its checksum (4 bytes), its length (2), its type (1: whole, 2: first, 3: middle, 4:
+    last) and its bytes; no part begins in the last 6 bytes of a block.
     """
     place = 7
     record = b""
@@ -98,16 +107,21 @@ def records_of(log):
 def test_wandb_has_what_metrics_csv_has(tmp_path):
     from wandb.proto.wandb_internal_pb2 import Record
 
-    metrics = trained("wandb", tmp_path / "pole", ENVIRONMENT | {"WANDB_MODE": "offline", "WANDB_PROJECT": "mine"})
+    metrics = trained(
+        "wandb", tmp_path / "pole", ENVIRONMENT | {"WANDB_MODE": "offline", "WANDB_PROJECT": "mine"}
+    )
     found = {}
     names = set()
-    files = sorted((tmp_path / "wandb").glob("offline-run-*/*.wandb"))  # in time: a session may begin where one ended
+    # In time: a session may begin where one ended.
+    files = sorted((tmp_path / "wandb").glob("offline-run-*/*.wandb"))
     assert len(files) == 2
     for file in files:
         for record in map(Record.FromString, records_of(file.read_bytes())):
             if record.HasField("run"):
                 names.add((record.run.display_name, record.run.project, *record.run.tags, record.run.run_id))
-            items = {item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item}
+            items = {
+                item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item
+            }
             if items:
                 found[items["agent_steps"]] = items["updates"]
     [name] = names
@@ -205,7 +219,12 @@ class Breaking(helpers.ShortIsBad):
         ("never", fail, {"env": "CartPole-v1", "steps": 100, "system": "a2c"}, outcomes.STEPS),
         ("log", fail, {"env": "CartPole-v1", "steps": 100, "serial": True}, None),
         ("begin", interrupt, {"env": "CartPole-v1", "minutes": 1, "serial": True}, outcomes.INTERRUPTED),
-        ("never", fail, {"env": lambda render_mode=None: Breaking(), "steps": 100, "serial": True}, outcomes.FAILED),
+        (
+            "never",
+            fail,
+            {"env": lambda render_mode=None: Breaking(), "steps": 100, "serial": True},
+            outcomes.FAILED,
+        ),
     ],
 )
 def test_a_training_tells_its_tracker_why_it_ended(tmp_path, monkeypatch, where, act, settings, ended):
@@ -216,7 +235,13 @@ def test_a_training_tells_its_tracker_why_it_ended(tmp_path, monkeypatch, where,
         return begun[0]
 
     monkeypatch.setitem(trackers.TRACKERS, "mlflow", begin)
-    settings |= {"preset": "smoke", "seed": 1, "progress": False, "run_dir": str(tmp_path / "run"), "track": "mlflow"}
+    settings |= {
+        "preset": "smoke",
+        "seed": 1,
+        "progress": False,
+        "run_dir": str(tmp_path / "run"),
+        "track": "mlflow",
+    }
     if ended == outcomes.FAILED:
         with pytest.raises(ArithmeticError, match="no step"):
             package.train(**settings)

@@ -1,4 +1,4 @@
-"""The synchronous system: every round whole, no policy lag, and nothing lost or mixed however episodes end."""
+"""The synchronous system: each round whole, no policy lag, and nothing lost or mixed however episodes end."""
 
 import collections
 import itertools
@@ -26,13 +26,17 @@ def test_each_update_is_a_round_of_t_max_steps_of_every_agent_without_policy_lag
     tmp_path, monkeypatch, t_max, processes
 ):
     lags = []
-    monkeypatch.setattr("ga3c_tf.systems.training.POLL_SECONDS", 0.001)  # so that the last step falls between two looks
+    # So that the last step falls between two looks.
+    monkeypatch.setattr("ga3c_tf.systems.training.POLL_SECONDS", 0.001)
     monkeypatch.setattr("ga3c_tf.runs.stats.Stats.updated", lambda self, update: lags.append(update.lags))
-    model, _, summary = run_counting(tmp_path, monkeypatch, A2C, t_max=t_max, agent_processes=processes, steps=1200)
+    model, _, summary = run_counting(
+        tmp_path, monkeypatch, A2C, t_max=t_max, agent_processes=processes, steps=1200
+    )
     assert len(lags) == len(model.batches) > 1200 // (6 * t_max) - 2
     assert max(lag.max() for lag in lags) == 0
     for number, batch in enumerate(model.batches):
-        assert all(model.chosen[place] == number for place, _, _ in batch)  # the last prediction of each state
+        # The last prediction of each state.
+        assert all(model.chosen[place] == number for place, _, _ in batch)
         by_agent = collections.defaultdict(list)
         for row in batch:
             by_agent[row[0][0]].append(row)

@@ -57,7 +57,8 @@ def test_the_rmsprop_step_is_that_of_the_kernel_for_any_size(decay, momentum, ep
             gradient = np.asarray(rng.normal(0, 3, shape), np.float32)
             kernel.apply([tf.constant(gradient)], 0.01 * (step + 1))
             rmsprop_step(weight, square, slot, gradient, 0.01 * (step + 1), decay, momentum, epsilon)
-        slot_after = kernel.momentum_slots[0] if momentum else np.zeros(shape, np.float32)  # without it nobody reads it
+        # Without it nobody reads it.
+        slot_after = kernel.momentum_slots[0] if momentum else np.zeros(shape, np.float32)
         for found, expected in ((weight, variable), (square, kernel.mean_square[0]), (slot, slot_after)):
             np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-7)
 
@@ -92,7 +93,7 @@ def batch(config, number):
 
 
 def of_v_trace(config, number):
-    """Rewards, log-probabilities under another policy, and the value after the segment: what V-trace also reads."""
+    """Rewards, another policy's log-probabilities, and the value after the segment: what V-trace reads."""
     rng = np.random.default_rng(100 + number)
     return rng.normal(size=config.t_max), np.log(rng.uniform(0.1, 0.9, config.t_max)), rng.normal()
 
@@ -102,7 +103,7 @@ def weights_of(model):
 
 
 def systems_of(config):
-    """For each system: a function that trains on the segment in slot 0 as the system does, and its model or replica."""
+    """For each system: a function that trains on slot 0's segment as it does, and its model or replica."""
     spec = SimpleNamespace(state_shape=(4,), state_dtype="float32", num_actions=3)
     server = GA3C(Session(config, spec, "/CPU:0", print))
     synchronous = A2C(Session(config.replace(system="a2c"), spec, "/CPU:0", print))
@@ -128,7 +129,9 @@ def systems_of(config):
         queue = IndexQueue()
         queue.put(0)
         segments = Segments(memory, queue, FreeSlots(memory), config.min_training_batch)
-        updater = Updater(replica, UpdateReport(updates, 0), Minibatches(config), lambda: config.annealed(0, 0.0))
+        updater = Updater(
+            replica, UpdateReport(updates, 0), Minibatches(config), lambda: config.annealed(0, 0.0)
+        )
         for batch in segments.waiting():
             updater.train_on(batch)
 
@@ -142,7 +145,9 @@ def systems_of(config):
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_three_systems_make_the_same_updates_of_the_same_data(options):
-    config = Config(network="mlp", seed=1, num_agents=1, min_training_batch=0, learning_rate=0.01, beta=0.1, **options)
+    config = Config(
+        network="mlp", seed=1, num_agents=1, min_training_batch=0, learning_rate=0.01, beta=0.1, **options
+    )
     memories, systems = systems_of(config)
     start = weights_of(systems["ga3c"][1])
     for number in range(3):
@@ -219,14 +224,18 @@ def test_a_loss_that_is_not_finite_is_not_applied():
 
 
 def test_of_two_processes_that_update_at_once_none_takes_the_steps_of_the_other():
-    """The steps of one process are 1, those of the other 1,000, so that a weight tells how many of each it has got.
+    """The steps of one process are 1, those of the other 1,000, so that a weight tells how many of each it
+    has got.
 
-    Of two steps on one weight at the same moment one may be lost (Hogwild): up to 0.3 % were, with such pauses. No step
-    may be taken by both: with a shared array for the step that was so for 71 to 100 % of the weights.
+    Of two steps on one weight at the same moment one may be lost (Hogwild): up to 0.3 % were, with such
+    pauses. No step may be taken by both: with a shared array for the step that was so for 71 to 100 % of the
+    weights.
     """
     size = 1_000_000
     steps = 100
-    shared = SharedWeights({group: [(size,)] for group in ("weights", "mean_square", "momentum")}, num_agents=2)
+    shared = SharedWeights(
+        {group: [(size,)] for group in ("weights", "mean_square", "momentum")}, num_agents=2
+    )
     shared.groups["mean_square"][0][:] = 1
     context = multiprocessing.get_context("forkserver")
     begin = context.Barrier(2)
@@ -251,7 +260,9 @@ def test_a_report_is_one_record_with_the_predictions_since_the_last():
         report.predicted(1)
     report.updated(helpers.update_record(np.array([7, 7]), -1.0, 2.0, 0.5))
     measured = (Divergence(1.0, 2.0, 3.0, 4.0, 5.0), SegmentLag(6.0, 7.0))
-    report.updated(helpers.update_record(np.array([0]), 0.0, 0.0, 0.0, divergence=measured[0], within=measured[1]))
+    report.updated(
+        helpers.update_record(np.array([0]), 0.0, 0.0, 0.0, divergence=measured[0], within=measured[1])
+    )
     (*first, _, _), second = queue.get(10).tolist()
     assert first == [3, 2, 7, -1.0, 2.0, 0.5]
     assert [*second[:6]] == [0, 1, 0, 0.0, 0.0, 0.0]
@@ -278,7 +289,9 @@ def run_checking_a3c(tmp_path, monkeypatch, **settings):
     monkeypatch.setattr(a3c, "run_agent", checks.run_checking_agent)
     # an agent that a busy machine holds up is not killed over its last batch
     monkeypatch.setattr("ga3c_tf.workers.supervisor.STOP_SECONDS", 60)
-    _, training, summary = run_counting(tmp_path, monkeypatch, A3C, model=ServersModel, system="a3c", **settings)
+    _, training, summary = run_counting(
+        tmp_path, monkeypatch, A3C, model=ServersModel, system="a3c", **settings
+    )
     return batches_of_agents(tmp_path / "run"), training, summary
 
 
@@ -288,7 +301,9 @@ def run_checking_a3c(tmp_path, monkeypatch, **settings):
 def test_every_segment_is_trained_on_once_by_its_own_agent(tmp_path, monkeypatch, t_max):
     reported: list[np.ndarray] = []
     monkeypatch.setattr("ga3c_tf.runs.stats.Stats.updated", lambda self, update: reported.append(update.lags))
-    batches, training, summary = run_checking_a3c(tmp_path, monkeypatch, t_max=t_max, num_agents=4, steps=1500)
+    batches, training, summary = run_checking_a3c(
+        tmp_path, monkeypatch, t_max=t_max, num_agents=4, steps=1500
+    )
     for rows, _ in batches:
         check_segment(rows, t_max)
     check_nothing_lost_or_repeated([row for rows, _ in batches for row in rows], agents=4)
@@ -327,10 +342,14 @@ def test_the_rates_of_an_agent_follow_the_steps_and_the_time_of_all_agents_and_s
 
     monkeypatch.setattr(AgentSupervisor, "start", start)
     monkeypatch.setattr("ga3c_tf.systems.a3c.process.configure_device", lambda *args: None)
-    monkeypatch.setattr("ga3c_tf.systems.a3c.process.play_and_train", lambda *args, rates, ended: found.append(rates()))
+    monkeypatch.setattr(
+        "ga3c_tf.systems.a3c.process.play_and_train", lambda *args, rates, ended: found.append(rates())
+    )
     training = a3c_of(tmp_path, learning_rate=1.0, learning_rate_end=0.0, beta=0.01, **annealing)
     session = training.session
-    session.restore({"agent_steps": 500, "time_s": 300.0, "agents_started": 2, "stats": session.stats.state()})
+    session.restore(
+        {"agent_steps": 500, "time_s": 300.0, "agents_started": 2, "stats": session.stats.state()}
+    )
     session.memory.steps[:] = 100, 150
     training.system.start()
     assert found == [(pytest.approx(rate, abs=0.05), 0.01)] * 2
@@ -355,7 +374,9 @@ def test_a_checkpoint_counts_the_updates_that_its_weights_have(tmp_path):
     session = training.session
     system._weights.updates[0] = 3
     for _ in range(3):
-        UpdateReport(system._update_queue, 0).updated(helpers.update_record(np.zeros(5, np.int64), 0.0, 0.0, 0.0))
+        UpdateReport(system._update_queue, 0).updated(
+            helpers.update_record(np.zeros(5, np.int64), 0.0, 0.0, 0.0)
+        )
     with system.paused():
         assert session.counters()["stats"]["updates"] == session.model.version.numpy() == 3
         assert session.stats.trained_samples == 15
@@ -380,7 +401,9 @@ def test_a_loss_that_is_not_finite_ends_the_run_and_nothing_of_it_is_saved(tmp_p
 
 def test_more_agents_than_memory_has_room_for_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(a3c, "available_bytes", lambda: 2**30)
-    with pytest.raises(UserError, match=r"64 agents need about \d+ MiB, and 1024 MiB are left here; --agents \d+ fit"):
+    with pytest.raises(
+        UserError, match=r"64 agents need about \d+ MiB, and 1024 MiB are left here; --agents \d+ fit"
+    ):
         a3c_of(tmp_path, num_agents=64)
     a3c_of(tmp_path, num_agents=2)
     monkeypatch.setattr(a3c, "available_bytes", lambda: 2**20)

@@ -1,4 +1,4 @@
-"""Damaged and hostile run folders, and input that nobody would type: refused clearly, or put right and said so."""
+"""Damaged and hostile run folders, and input nobody would type: refused clearly, or put right and said so."""
 
 import contextlib
 import io
@@ -34,7 +34,19 @@ ROOT = Path(__file__).resolve().parents[2]
 def run(tmp_path_factory):
     """A short serial run, resumed once: two checkpoints or more."""
     path = tmp_path_factory.mktemp("damage") / "run"
-    words = ["train", "CartPole-v1", "--serial", "--agents", "2", "--steps", "300", "--seed", "1", "--run-dir", path]
+    words = [
+        "train",
+        "CartPole-v1",
+        "--serial",
+        "--agents",
+        "2",
+        "--steps",
+        "300",
+        "--seed",
+        "1",
+        "--run-dir",
+        path,
+    ]
     for arguments in (words, ["resume", path, "--steps", "600"]):
         ga3c_tf(*arguments, check=True)
     return path
@@ -54,7 +66,11 @@ def restored(folder, model, warnings):
         checkpoints = Checkpoints(folder, model.checkpoint_objects(), warnings.append)
         counters = checkpoints.restore("latest")
         log = RunLog(
-            folder, counters["agent_steps"], counters["time_s"], counters["stats"]["episodes"], warnings.append
+            folder,
+            counters["agent_steps"],
+            counters["time_s"],
+            counters["stats"]["episodes"],
+            warnings.append,
         )
         log.close()
     finally:
@@ -68,7 +84,10 @@ def intact_states(run, model):
     checkpoints = Checkpoints(run, model.checkpoint_objects(), print)
     for step in checkpoints.steps():
         counters = checkpoints.restore(step)
-        states[counters["agent_steps"]] = counters, [weight.numpy().tobytes() for weight in model.network.weights]
+        states[counters["agent_steps"]] = (
+            counters,
+            [weight.numpy().tobytes() for weight in model.network.weights],
+        )
     return states
 
 
@@ -91,7 +110,7 @@ def damage(folder, chance):
 
 
 def outcome_of_resuming(folder, model, config, states, done):
-    """What a resume of the damaged folder comes to: 'refused', or it goes on with the 'newest' or an 'older' state."""
+    """What resuming the damaged folder comes to: 'refused', or goes on with the 'newest' or 'older' state."""
     warnings = []
     try:
         found, counters, weights = restored(folder, model, warnings)
@@ -151,7 +170,9 @@ def test_half_a_line_is_dropped_and_the_rest_goes_on(run, tmp_path):
     done = ga3c_tf("resume", folder, "--steps", 900)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("1 damaged row is left out") == 2
-    assert read_rows(folder / "metrics.csv", METRIC_COLUMNS) and read_rows(folder / "episodes.csv", EPISODE_COLUMNS)
+    assert read_rows(folder / "metrics.csv", METRIC_COLUMNS) and read_rows(
+        folder / "episodes.csv", EPISODE_COLUMNS
+    )
 
 
 def test_settings_that_the_run_did_not_write_are_refused(run, tmp_path):
@@ -165,12 +186,13 @@ def test_settings_that_the_run_did_not_write_are_refused(run, tmp_path):
 
 
 def test_a_kill_between_the_two_writes_of_a_resume_locks_nobody_out(run, tmp_path, monkeypatch):
-    """meta.json knows the new settings, config.json has the old ones, and the old run has no digests at all."""
+    """meta.json knows the new settings, config.json has the old ones, and the old run has no digests."""
     folder = shutil.copytree(run, tmp_path / "run")
     (folder / "meta.json").write_text('{"sessions": [{}]}')
     opened = RunFolder.open(folder)
     monkeypatch.setattr(
-        "ga3c_tf.runs.folder.write_aside", lambda file, text: file.name == "meta.json" and file.write_text(text)
+        "ga3c_tf.runs.folder.write_aside",
+        lambda file, text: file.name == "meta.json" and file.write_text(text),
     )
     opened.continue_with(opened.config.replace(steps=900), ["ga3c-tf"], {"device": "/CPU:0", "gpus": []}, 1.5)
     opened.close()
@@ -202,7 +224,9 @@ def test_a_damaged_meta_file_is_kept_aside(run, tmp_path):
 # hostile run folders
 
 
-@pytest.mark.parametrize("place", ["lock", "metrics.csv.new", "checkpoints/being-written", "checkpoints/000000000001"])
+@pytest.mark.parametrize(
+    "place", ["lock", "metrics.csv.new", "checkpoints/being-written", "checkpoints/000000000001"]
+)
 def test_links_in_a_run_folder_are_not_followed(run, tmp_path, place):
     folder, precious = shutil.copytree(run, tmp_path / "run"), tmp_path / "precious"
     if "." in place or place == "lock":
@@ -233,7 +257,16 @@ def test_code_that_a_run_folder_names_is_not_run_unasked(run, tmp_path, setting,
 
 def test_nothing_unpickles_evaluates_or_starts_a_shell():
     """What a file or an id says is data: no call in the sources could make it code."""
-    forbidden = ("pickle.load", "load_model", "eval(", "exec(", "shell=True", "os.system", "allow_pickle=True", "yaml.")
+    forbidden = (
+        "pickle.load",
+        "load_model",
+        "eval(",
+        "exec(",
+        "shell=True",
+        "os.system",
+        "allow_pickle=True",
+        "yaml.",
+    )
     for folder in (ROOT / "ga3c_tf", ROOT / "reproduce"):
         for file in folder.rglob("*.py"):
             text = file.read_text()
@@ -245,7 +278,22 @@ def test_nothing_unpickles_evaluates_or_starts_a_shell():
 WORDS = st.one_of(
     st.text(max_size=12),
     st.sampled_from(
-        ["nan", "inf", "-inf", "-1", "0", "1e999", "999999999999999999999", "\0", "", " ", "--", "-h", "..", "/"]
+        [
+            "nan",
+            "inf",
+            "-inf",
+            "-1",
+            "0",
+            "1e999",
+            "999999999999999999999",
+            "\0",
+            "",
+            " ",
+            "--",
+            "-h",
+            "..",
+            "/",
+        ]
     ),
     st.integers().map(str),
     st.floats().map(str),
@@ -254,11 +302,12 @@ SETTINGS = [name for name in Config.__dataclass_fields__ if name not in ("env_id
 OPTIONS = st.tuples(st.sampled_from([spelled(name) for name in SETTINGS] + ["--preset", "--no-such"]), WORDS)
 COMMANDS = st.one_of(
     st.lists(WORDS, max_size=4),
-    st.tuples(st.sampled_from(["train", "resume", "evaluate", "play", "plot", "report", "games"]), WORDS, OPTIONS).map(
-        lambda parts: [parts[0], parts[1], *parts[2]]
-    ),
     st.tuples(
-        st.sampled_from(["CartPole-v1", "ALE/Pong-v5", "Nope-v0", "a:b", "x" * 300]), st.lists(OPTIONS, max_size=3)
+        st.sampled_from(["train", "resume", "evaluate", "play", "plot", "report", "games"]), WORDS, OPTIONS
+    ).map(lambda parts: [parts[0], parts[1], *parts[2]]),
+    st.tuples(
+        st.sampled_from(["CartPole-v1", "ALE/Pong-v5", "Nope-v0", "a:b", "x" * 300]),
+        st.lists(OPTIONS, max_size=3),
     ).map(lambda parts: ["train", parts[0], *(word for option in parts[1] for word in option)]),
     st.tuples(st.sampled_from(["--figure", "--games", "--budget", "--seeds"]), WORDS).map(
         lambda parts: ["reproduce", "--dry-run", "--figure", "tps", *parts]
@@ -273,13 +322,15 @@ def run_without_a_step(training, run, as_json, execute_run=commands._run):
 
 
 def outcome(words):
-    """Exit code and output of the command; trainings start all their threads, but no agent process, and end."""
+    """Exit code and output of the command; trainings start all threads, but no agent process, and end."""
     output = io.StringIO()
     handlers = {number: signal.getsignal(number) for number in ENDING}
     with (
         mock.patch.object(sys, "argv", ["ga3c-tf", *words]),
         mock.patch.object(commands, "_run", run_without_a_step),
-        mock.patch.object(AgentSupervisor, "start", lambda processes, number, target, *args, pipe: pipe.close()),
+        mock.patch.object(
+            AgentSupervisor, "start", lambda processes, number, target, *args, pipe: pipe.close()
+        ),
         contextlib.redirect_stdout(output),
         contextlib.redirect_stderr(output),
         pytest.raises(SystemExit) as ended,
@@ -332,7 +383,9 @@ CONFIGS = st.one_of(
     st.binary(max_size=60),
     JSON.map(lambda value: json.dumps(value).encode()),
     st.dictionaries(st.sampled_from(list(Config.__dataclass_fields__)), JSON, max_size=4).map(
-        lambda changes: json.dumps({**json.loads(Config(env_id="CartPole-v1", seed=1).to_json()), **changes}).encode()
+        lambda changes: json.dumps(
+            {**json.loads(Config(env_id="CartPole-v1", seed=1).to_json()), **changes}
+        ).encode()
     ),
 )
 

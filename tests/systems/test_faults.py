@@ -1,4 +1,4 @@
-"""What goes wrong in hours of training, done for real: processes killed and stuck, disks filled, losses not finite."""
+"""What goes wrong in long training, for real: processes killed and stuck, disks filled, losses not finite."""
 
 import contextlib
 import json
@@ -109,7 +109,17 @@ def test_no_process_is_left_of_agents_that_are_started_while_the_run_ends(tmp_pa
 
 def test_thousands_of_episodes_may_end_in_one_round_of_the_serial_mode(tmp_path):
     """A pipe has room for some 2,700 records, and one process reads and writes it."""
-    words = ("train", "helpers:OneStep-v0", "--preset", "smoke", "--serial", "--agents", 4000, "--steps", 8000)
+    words = (
+        "train",
+        "helpers:OneStep-v0",
+        "--preset",
+        "smoke",
+        "--serial",
+        "--agents",
+        4000,
+        "--steps",
+        8000,
+    )
     done = ga3c_tf(*words, "--run-dir", tmp_path / "run", "--json", timeout=120)
     assert done.returncode == 0 and json.loads(done.stdout.splitlines()[-1])["episodes"] >= 4000
 
@@ -117,10 +127,17 @@ def test_thousands_of_episodes_may_end_in_one_round_of_the_serial_mode(tmp_path)
 @pytest.mark.parametrize("processes", [pytest.param(4, marks=pytest.mark.slow), 16])
 def test_killed_agents_are_replaced_and_nothing_is_lost_repeated_or_mixed(tmp_path, monkeypatch, processes):
     """An action meant for another agent or state would end its process, and be counted as one more loss."""
-    settings = {"num_agents": 16, "agent_processes": processes, "steps": None, "minutes": 2.0, "max_failures": 100}
+    settings = {
+        "num_agents": 16,
+        "agent_processes": processes,
+        "steps": None,
+        "minutes": 2.0,
+        "max_failures": 100,
+    }
     model, training, summary = run_counting(tmp_path, monkeypatch, Killed, max_training_queue=16, **settings)
     assert (
-        summary["ended"] == "all again" and summary["replaced_processes"] == training.session.lost.count == Killed.kills
+        summary["ended"] == "all again"
+        and summary["replaced_processes"] == training.session.lost.count == Killed.kills
     )
     for rows in model.batches:
         check_segment(rows, 5)
@@ -128,10 +145,15 @@ def test_killed_agents_are_replaced_and_nothing_is_lost_repeated_or_mixed(tmp_pa
     check_nothing_lost_or_repeated(trained, agents=len({place[0] for place, _, _ in trained}))
     assert len({place[0] for place, _, _ in trained}) > 16
     assert summary["trained_steps"] == len(trained)
-    unread = (16 + 2 + Killed.kills * 16 // processes) * 5  # at the end, and of each process when it is replaced
+    # At the end, and of each process when it is replaced.
+    unread = (16 + 2 + Killed.kills * 16 // processes) * 5
     assert summary["trained_steps"] <= summary["sent_steps"] <= summary["trained_steps"] + unread
     given_up = 3 * 5  # at most: an agent's segment under way, a whole one, and one in the training queue
-    assert len(trained) <= summary["agent_steps"] <= len(trained) + (16 + Killed.kills * 16 // processes) * given_up
+    assert (
+        len(trained)
+        <= summary["agent_steps"]
+        <= len(trained) + (16 + Killed.kills * 16 // processes) * given_up
+    )
     events = read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
     assert [row["event"] for row in events] == ["lost"] * Killed.kills
     assert all("exit code -9; its agents begin anew" in row["why"] for row in events)
@@ -171,15 +193,37 @@ def test_an_environment_may_end_its_process_with_any_exit_code(tmp_path, monkeyp
 
 
 def test_an_a3c_agent_whose_environment_ends_its_process_has_not_diverged(tmp_path):
-    words = ("train", "helpers:Exiting-v0", "--preset", "smoke", "--system", "a3c", "--run-dir", tmp_path / "run")
+    words = (
+        "train",
+        "helpers:Exiting-v0",
+        "--preset",
+        "smoke",
+        "--system",
+        "a3c",
+        "--run-dir",
+        tmp_path / "run",
+    )
     done = ga3c_tf(*words)
     assert done.returncode == 1 and "exit code 3" in done.stderr and "diverged" not in done.stderr
 
 
 def test_an_environment_of_a3c_that_raises_a_floating_point_error_has_not_diverged(tmp_path):
-    words = ("train", "helpers:Unstable-v0", "--preset", "smoke", "--system", "a3c", "--run-dir", tmp_path / "run")
+    words = (
+        "train",
+        "helpers:Unstable-v0",
+        "--preset",
+        "smoke",
+        "--system",
+        "a3c",
+        "--run-dir",
+        tmp_path / "run",
+    )
     done = ga3c_tf(*words)
-    assert done.returncode == 1 and "FloatingPointError: unstable" in done.stderr and "diverged" not in done.stderr
+    assert (
+        done.returncode == 1
+        and "FloatingPointError: unstable" in done.stderr
+        and "diverged" not in done.stderr
+    )
 
 
 def test_workers_come_and_go_while_agents_die(tmp_path, monkeypatch):
@@ -243,7 +287,9 @@ class KillsForkserver(GA3C):
         super().stop()
 
 
-def test_a_forkserver_that_dies_is_one_fault_and_its_successor_leaves_signals_to_the_server(tmp_path, monkeypatch):
+def test_a_forkserver_that_dies_is_one_fault_and_its_successor_leaves_signals_to_the_server(
+    tmp_path, monkeypatch
+):
     settings = {"num_agents": 12, "agent_processes": 12, "steps": None, "minutes": 2.0, "max_failures": 1}
     model, training, summary = run_counting(tmp_path, monkeypatch, KillsForkserver, **settings)
     assert summary["ended"] == "all again" and summary["replaced_processes"] == 12
@@ -260,7 +306,9 @@ def test_a_forkserver_that_dies_is_one_fault_and_its_successor_leaves_signals_to
 def test_agents_that_hang_are_replaced(tmp_path, monkeypatch):
     """Those with even seeds hang in their second episode: in the end all seeds are odd."""
     settings = {"agent_processes": 6, "agent_timeout": 0.7, "max_failures": 1000}
-    model, training, summary = run_counting(tmp_path, monkeypatch, GA3C, env_id="helpers:Hanging-v0", **settings)
+    model, training, summary = run_counting(
+        tmp_path, monkeypatch, GA3C, env_id="helpers:Hanging-v0", **settings
+    )
     kinds = [row["event"] for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
     assert kinds.count("lost") == training.session.lost.count == summary["replaced_processes"] > 0
     assert 0 <= kinds.count("hung") - kinds.count("lost") <= 6  # at the end, some have just been noticed
@@ -355,7 +403,9 @@ def test_a_batch_that_is_not_finite_changes_nothing(bad, dual):
     returns = np.ones(5, np.float32)
     assert model.train(batch_of(states, actions, returns), 0.01, 0.01)[-2:] == (1, True)
     before = weights_of(model)
-    result = model.train(batch_of(states, actions, np.where(np.arange(5) == 3, np.float32(bad), returns)), 0.01, 0.01)
+    result = model.train(
+        batch_of(states, actions, np.where(np.arange(5) == 3, np.float32(bad), returns)), 0.01, 0.01
+    )
     assert result[-2:] == (1, False) and not np.isfinite(result.value_loss)
     assert all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
     assert model.train(batch_of(states, actions, returns), 0.01, 0.01)[-2:] == (2, True)
@@ -459,7 +509,10 @@ def test_output_that_cannot_be_written_ends_no_training(tmp_path):
 def test_output_that_cannot_be_written_is_one_line_where_it_is_all_there_is():
     with open("/dev/full", "w") as full:
         done = ga3c_tf("games", capture_output=False, stdout=full, stderr=subprocess.PIPE)
-    assert (done.returncode, done.stderr) == (1, "ga3c-tf: cannot write the output: No space left on device\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "ga3c-tf: cannot write the output: No space left on device\n",
+    )
 
 
 def test_the_last_checkpoint_is_written_whatever_fails_before(tmp_path, monkeypatch):
@@ -532,7 +585,13 @@ def test_odd_proportions_do_not_lock_up(tmp_path, monkeypatch, load):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_256_agents_for_five_minutes(tmp_path, monkeypatch):
-    settings = {"num_agents": 256, "agent_processes": None, "steps": None, "minutes": 5.0, "max_training_queue": 512}
+    settings = {
+        "num_agents": 256,
+        "agent_processes": None,
+        "steps": None,
+        "minutes": 5.0,
+        "max_training_queue": 512,
+    }
     model, training, summary = run_counting(tmp_path, monkeypatch, GA3C, **settings)
     assert summary["ended"] == "minutes" and training.session.lost.count == 0
     assert training.session.memory.steps[:256].min() > 100
@@ -556,19 +615,25 @@ def test_a_stage_that_stands_still_is_named_with_its_queue(tmp_path, monkeypatch
     before_updates(monkeypatch, wait)
     run_counting(tmp_path, monkeypatch, Released, steps=None, minutes=0.06)
     said = [row["why"] for row in read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)]
-    assert any(why.startswith("no update for 1 s; ") and why.endswith(" segments for an update") for why in said)
+    assert any(
+        why.startswith("no update for 1 s; ") and why.endswith(" segments for an update") for why in said
+    )
     assert any(why.startswith("no step for ") for why in said)
 
 
 @pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
-def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start_and_is_no_stall(tmp_path, monkeypatch, capsys, kind):
+def test_a_minimum_batch_that_takes_minutes_is_said_at_the_start_and_is_no_stall(
+    tmp_path, monkeypatch, capsys, kind
+):
     monkeypatch.setattr("ga3c_tf.workers.stall_detector.STALL_SECONDS", 1.0)
     monkeypatch.setattr("ga3c_tf.systems.health.SPEED_SECONDS", 0.5)
     monkeypatch.setattr("ga3c_tf.systems.health.RARE_SECONDS", 1.0)
     settings = {"env_id": "helpers:PacedCounting-v0", "num_agents": 2, "steps": None, "minutes": 0.06}
     _, training, _ = run_counting(tmp_path, monkeypatch, kind, min_training_batch=100_000, **settings)
     said = capsys.readouterr().out.splitlines()
-    assert training.session.stats.updates == 0 and not read_rows(tmp_path / "run" / "events.csv", EVENT_COLUMNS)
+    assert training.session.stats.updates == 0 and not read_rows(
+        tmp_path / "run" / "events.csv", EVENT_COLUMNS
+    )
     line, ending = said
     assert ending.startswith("no update was made in ")
     pattern = r"a training batch has 100001 states or more: at (\d+) steps per second, about (\d+) s for each"

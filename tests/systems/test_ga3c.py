@@ -98,7 +98,7 @@ def test_the_minimum_batch_merges_segments_until_it_is_exceeded(tmp_path, monkey
 
 
 def test_each_state_is_trained_with_the_lag_of_its_own_prediction(tmp_path, monkeypatch):
-    """Where prediction and training take turns, the lag is known: the updates since the state was predicted."""
+    """Where prediction and training take turns, lag is known: the updates since the state was predicted."""
     lags = []
     monkeypatch.setattr("ga3c_tf.runs.stats.Stats.updated", lambda self, update: lags.append(update.lags))
     model, _, _ = run_counting(tmp_path, monkeypatch, SerialGA3C, steps=600)
@@ -131,7 +131,9 @@ def test_workers_come_and_go_without_a_segment_lost_or_mixed(tmp_path, monkeypat
                 for kind in (Predictor, Trainer)
             }
 
-    model, training, summary = run_counting(tmp_path, monkeypatch, Changing, steps=None, min_training_batch=minimum)
+    model, training, summary = run_counting(
+        tmp_path, monkeypatch, Changing, steps=None, min_training_batch=minimum
+    )
     assert summary["ended"] == "changed" and workers_of(training.system) == (4, 1, 3)
     assert training.system.living_at_the_end == {Predictor: 1, Trainer: 3}
     places = [place for rows in model.batches for place, _, _ in rows]
@@ -159,7 +161,8 @@ def test_curves_hold_every_episode_with_its_raw_score(tmp_path, monkeypatch, kin
     possible = {
         (
             sum(
-                helpers.reward_at(identity, episode, step) for step in range(helpers.episode_length(identity, episode))
+                helpers.reward_at(identity, episode, step)
+                for step in range(helpers.episode_length(identity, episode))
             ),
             helpers.episode_length(identity, episode),
         )
@@ -426,7 +429,8 @@ def test_before_it_starts_no_time_has_passed_and_the_workers_are_those_found_bef
 
 
 def new_adjustment(monkeypatch, start, room, **settings):
-    """The dynamic adjustment of a system that begins with `start`, with memory left for `room` agents; and the system.
+    """The dynamic adjustment of a system that begins with `start`, with memory left for `room` agents; and
+    the system.
 
     It is not started.
     """
@@ -439,7 +443,9 @@ def new_adjustment(monkeypatch, start, room, **settings):
     return system._new_adjustment(WorkerCounts(*start)), system
 
 
-@pytest.mark.parametrize(("rule", "count", "warm_up"), [("fast", 10, 0.25), ("paper", 10, 0.25), ("nvlabs", 2, 0.0)])
+@pytest.mark.parametrize(
+    ("rule", "count", "warm_up"), [("fast", 10, 0.25), ("paper", 10, 0.25), ("nvlabs", 2, 0.0)]
+)
 def test_the_authors_rule_counts_updates_from_the_first_second_and_the_others_samples_after_a_warm_up(
     monkeypatch, rule, count, warm_up
 ):
@@ -451,7 +457,9 @@ def test_the_authors_rule_counts_updates_from_the_first_second_and_the_others_sa
 
 
 @pytest.mark.parametrize(("room", "agents"), [(2.5, 6), (1000, 32)])
-def test_the_adjustment_tries_as_many_agents_as_there_is_memory_for_and_16_threads_of_a_kind(monkeypatch, room, agents):
+def test_the_adjustment_tries_as_many_agents_as_there_is_memory_for_and_16_threads_of_a_kind(
+    monkeypatch, room, agents
+):
     settings = {"adjustment": "fast", "num_agents": 4, "max_agents": 32}
     adjustment, _ = new_adjustment(monkeypatch, (4, 17, 1), room, **settings)
     assert adjustment.search._limits == (agents, 17, 16)  # or with as many threads as the run begins with
@@ -477,7 +485,11 @@ def test_dynamic_adjustment_changes_the_workers_and_logs_why(tmp_path, monkeypat
     settings = [[int(row[name]) for name in ("agents", "predictors", "trainers")] for row in rows]
     assert len(rows) >= 5 and settings[0] == [1, 1, 1]
     assert len({tuple(setting) for setting in settings}) > 1
-    assert all(1 <= number <= limit for setting in settings for number, limit in zip(setting, (8, 16, 16), strict=True))
+    assert all(
+        1 <= number <= limit
+        for setting in settings
+        for number, limit in zip(setting, (8, 16, 16), strict=True)
+    )
     assert all(row["why"] and row["accepted"] in ("0", "1") and float(row["rate"]) > 0 for row in rows)
     accepted = [setting for setting, row in zip(settings, rows, strict=True) if row["accepted"] == "1"]
     assert training.system.counts().workers_to_keep == accepted[-1]
@@ -501,6 +513,7 @@ def test_tuned_agents_wait_for_a_core_and_plain_ones_after_them_have_a_process_e
             settings = {"scheduling": scheduling, "agent_processes": None if scheduling == "plain" else 3}
             _, training, summary = run_counting(tmp_path / scheduling, monkeypatch, Watched, **settings)
             assert summary["ended"] == "steps"
-            assert training.system.policies == [policy] * (1 + processes)  # of the server and of its agent processes
+            # Of the server and of its agent processes.
+            assert training.system.policies == [policy] * (1 + processes)
             assert training.system._requests._is_patient == (scheduling == "tuned")
             assert (training.system._batches.permits == sys.maxsize) == (scheduling == "plain")

@@ -70,7 +70,9 @@ def test_segments_beyond_the_limit_are_dropped_and_counted(tmp_path, monkeypatch
 
 
 def test_with_a_limit_of_zero_segments_of_the_newest_weights_are_trained_on(tmp_path, monkeypatch, lags):
-    model, _, summary = run_counting(tmp_path, monkeypatch, SerialGA3C, model=Versioned, max_policy_lag=0, steps=600)
+    model, _, summary = run_counting(
+        tmp_path, monkeypatch, SerialGA3C, model=Versioned, max_policy_lag=0, steps=600
+    )
     assert len(model.batches) == len(lags) > 20 and not np.concatenate(lags).any()
     assert summary["dropped_steps"] > 0
 
@@ -98,7 +100,9 @@ def test_the_divergence_is_nothing_without_lag_and_something_with_it(tmp_path, l
     run.close()
     metrics = read_columns(tmp_path / "run" / "metrics.csv", METRIC_COLUMNS)
     trained = np.isfinite(metrics["kl"])  # rows in which an update was measured
-    kl, distance, size = (metrics[name][trained] for name in ("kl", "total_variation", "effective_sample_size"))
+    kl, distance, size = (
+        metrics[name][trained] for name in ("kl", "total_variation", "effective_sample_size")
+    )
     assert len(kl) and not metrics["version_spread"][trained].any()  # a round has one version
     if lag:
         assert distance.max() > 1e-3 and size.min() < 1 - 1e-6
@@ -123,10 +127,19 @@ class WithoutLag(A2C):
 
 
 def weights_of(folder, system, lag):
-    """The weights after 2,000 steps of CartPole, with the agents in one process, whose order is always the same."""
-    settings = {"env_id": "CartPole-v1", "system": "a2c", "num_agents": 4, "agent_processes": 1, "lag": lag, "seed": 3}
+    """The weights after 2,000 steps of CartPole, with the agents in one process, whose order is fixed."""
+    settings = {
+        "env_id": "CartPole-v1",
+        "system": "a2c",
+        "num_agents": 4,
+        "agent_processes": 1,
+        "lag": lag,
+        "seed": 3,
+    }
     config = Config.from_values({**settings, "steps": 2000, "run_dir": str(folder)})
-    training = Training(system, config, describe_environment(config), RunFolder(folder, config), "/CPU:0", print)
+    training = Training(
+        system, config, describe_environment(config), RunFolder(folder, config), "/CPU:0", print
+    )
     folder.mkdir()
     training.run()
     return training.session.model.network.get_weights()

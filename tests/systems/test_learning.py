@@ -30,7 +30,9 @@ def test_cartpole_is_learned_by_the_asynchronous_system(tmp_path):
             training.send_signal(signal.SIGINT)
             break
     training.communicate(timeout=60)
-    scores = output_of("evaluate", tmp_path / "run", "--checkpoint", "latest", "--episodes", 20, "--seed", 1, "--json")
+    scores = output_of(
+        "evaluate", tmp_path / "run", "--checkpoint", "latest", "--episodes", 20, "--seed", 1, "--json"
+    )
     assert score and float(score[1]) >= 180
     assert json.loads(scores)["mean"] >= 90  # random policy: 22
 

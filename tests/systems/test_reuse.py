@@ -46,13 +46,21 @@ def test_with_gae_the_returns_are_lambda_returns(tmp_path, monkeypatch, kind, sy
             steps = slice(start, start + length)
             values = np.append(batch.mu_values[steps], bootstrap)
             errors = batch.rewards[steps] + GAMMA * values[1:] - values[:-1]
-            advantages = [sum((GAMMA * 0.5) ** (k - i) * errors[k] for k in range(i, length)) for i in range(length)]
+            advantages = [
+                sum((GAMMA * 0.5) ** (k - i) * errors[k] for k in range(i, length)) for i in range(length)
+            ]
             np.testing.assert_allclose(batch.returns[steps] - values[:-1], advantages, rtol=1e-4, atol=1e-5)
 
 
 def test_agents_wait_when_one_batch_waits(tmp_path, monkeypatch):
     """Each of 16 agents may have a segment in the queue; but 2 segments are a batch."""
-    settings = {**REUSE, "min_training_batch": 15, "num_trainers": 1, "num_predictors": 1, "max_prediction_batch": 1}
+    settings = {
+        **REUSE,
+        "min_training_batch": 15,
+        "num_trainers": 1,
+        "num_predictors": 1,
+        "max_prediction_batch": 1,
+    }
     model, training, _ = run_counting(tmp_path, monkeypatch, HeldBack, steps=1000, num_agents=16, **settings)
     assert training.system.stood_still
     assert 2 <= training.system.waiting <= 8  # a few may be on their way when it holds
@@ -63,7 +71,14 @@ def test_processes_that_die_while_checkpoints_are_written_hold_nothing_up(tmp_pa
     """Predictors wait for trainers here, and trainers for the checkpoint."""
     slow_updates(monkeypatch, 0.02)
     monkeypatch.setattr(Killed, "kills", 6)
-    settings = {**REUSE, "num_agents": 16, "agent_processes": 4, "steps": None, "minutes": 1.0, "max_failures": 100}
+    settings = {
+        **REUSE,
+        "num_agents": 16,
+        "agent_processes": 4,
+        "steps": None,
+        "minutes": 1.0,
+        "max_failures": 100,
+    }
     _, _, summary = run_counting(tmp_path, monkeypatch, Killed, checkpoint_minutes=0.001, **settings)
     assert summary["ended"] == "all again" and summary["replaced_processes"] == 6
 
@@ -71,9 +86,13 @@ def test_processes_that_die_while_checkpoints_are_written_hold_nothing_up(tmp_pa
 def test_updates_may_use_the_cores_that_waiting_agents_leave(tmp_path, monkeypatch):
     threads = []
     configure = "ga3c_tf.model.device.configure_device"
-    monkeypatch.setattr(configure, lambda device, intra_op_threads: threads.append(intra_op_threads) or "/CPU:0")
+    monkeypatch.setattr(
+        configure, lambda device, intra_op_threads: threads.append(intra_op_threads) or "/CPU:0"
+    )
     for number, settings in enumerate([{}, {"epochs": 2, "clip_ratio": 0.1}]):
-        config = Config(env_id="CartPole-v1", seed=1, num_agents=1, run_dir=str(tmp_path / str(number)), **settings)
+        config = Config(
+            env_id="CartPole-v1", seed=1, num_agents=1, run_dir=str(tmp_path / str(number)), **settings
+        )
         _, folder = new_training(config, ["train"], print)
         folder.close()
     assert threads == [None, usable_cores()]

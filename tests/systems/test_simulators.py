@@ -1,4 +1,4 @@
-"""Programs that environments start, such as simulators: they get signals as usual, and none outlives the command."""
+"""Programs that environments start, like simulators: they get signals as usual; none outlives the command."""
 
 import json
 import os
@@ -27,7 +27,11 @@ def simulator_seconds():
 
 
 def simulators(seconds):
-    return [process for process in psutil.process_iter(["cmdline"]) if process.info["cmdline"] == ["sleep", seconds]]
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if process.info["cmdline"] == ["sleep", seconds]
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""An hour of Pong with an agent process killed every half minute (GA3C_TF_SOAK_MINUTES and _PAUSE change that)."""
+"""An hour of Pong with an agent process killed every half minute (GA3C_TF_SOAK_MINUTES, _PAUSE change it)."""
 
 import json
 import os
@@ -55,10 +55,14 @@ def test_soak(tmp_path):
     after_5 = server_mib[min(int(300 / PAUSE_SECONDS), len(server_mib) - 1)]
     print(f"\n{MINUTES:g} minutes, {kills} kills, {summary['agent_steps']} steps")
     print(f"server's PSS {after_5:.1f} MiB after 5 minutes, {server_mib[-1]:.1f} at the end")
-    print(f"sent {summary['sent_steps']}, trained {summary['trained_steps']}, PPS {min(rates):.0f} to {max(rates):.0f}")
+    print(
+        f"sent {summary['sent_steps']}, trained {summary['trained_steps']}, PPS {min(rates):.0f} to "
+        f"{max(rates):.0f}"
+    )
     assert process.returncode == 0 and summary["ended"] == "minutes"
     assert summary["replaced_processes"] == kills and {row["event"] for row in events} == {"lost"}
-    waiting = 32 * 5 * 4 + 2 * 25  # at most: segments in the training queue, and two batches that were gathered
+    # At most: segments in the training queue, and two batches that were gathered.
+    waiting = 32 * 5 * 4 + 2 * 25
     killed_in_between = 16 * 4 * 5 * kills  # at most: segments of a killed process that no trainer had read
     assert 0 <= summary["sent_steps"] - summary["trained_steps"] <= waiting + killed_in_between
     assert server_mib[-1] < 1.02 * after_5

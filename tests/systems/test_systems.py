@@ -1,4 +1,4 @@
-"""The systems that GA3C is compared with, as a user meets them: interrupted, resumed, killed, evaluated, learning."""
+"""The systems compared with GA3C, as a user meets them: interrupted, resumed, killed, evaluated, learning."""
 
 import itertools
 import json

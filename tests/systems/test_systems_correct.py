@@ -1,4 +1,4 @@
-"""Corrections of policy lag train with real networks: each of them in one system, and each system with some of them."""
+"""Corrections of policy lag train with real networks: each in one system, and each system with some."""
 
 import itertools
 
@@ -10,7 +10,8 @@ from ga3c_tf.runner import new_training
 SETTINGS = {"num_agents": 2, "num_predictors": 1, "num_trainers": 1, "seed": 1, "steps": 400}
 SYSTEMS = {
     "serial": {"system": "serial"},
-    "ga3c": {"max_training_queue": 4},  # else all steps may be made before the second update, on a busy machine
+    # Else all steps may be made before the second update, on a busy machine.
+    "ga3c": {"max_training_queue": 4},
     "a2c": {"system": "a2c"},
     "a3c": {"system": "a3c"},
 }
@@ -28,9 +29,10 @@ def test_every_system_takes_every_correction(system, correction):
     assert config.correction_used == correction
 
 
-# Not every pair: the systems share the loss and differ in how columns get to it, and V-trace reads all columns that any
-# correction reads. Tests of the losses are in tests/algorithms/test_corrections.py, of the columns in
-# tests/experience/test_columns.py, and of equal updates in the three systems, with V-trace too, in test_a3c.py.
+# Not every pair: the systems share the loss and differ in how columns get to it, and V-trace reads all
+# columns that any correction reads. Tests of the losses are in tests/algorithms/test_corrections.py, of the
+# columns in tests/experience/test_columns.py, and of equal updates in the three systems, with V-trace too, in
+# test_a3c.py.
 @pytest.mark.parametrize(
     ("env_id", "system", "correction"),
     [

@@ -1,4 +1,4 @@
-"""One session of a training, by a clock of the test: rows, summary and checkpoints, and what a resume continues."""
+"""One session of training, by a test's clock: rows, summary and checkpoints, and what a resume continues."""
 
 from types import SimpleNamespace
 
@@ -40,7 +40,7 @@ def clock(monkeypatch):
 
 
 class Steady(System):
-    """Takes 100 steps and does 10 updates of 3 states in each poll, which lasts 4 s by the clock of the test."""
+    """Takes 100 steps and does 10 updates of 3 states in each poll, which lasts 4 s by the test's clock."""
 
     def __init__(self, session, clock):
         super().__init__(session)
@@ -79,14 +79,18 @@ def counters(agent_steps, time_s=0.0, agents_started=0):
 def training_of(folder, clock, system=Steady, warn=print, **settings):
     config = config_of(**settings)
     folder.mkdir(exist_ok=True)
-    return Training(lambda session: system(session, clock), config, SPEC, RunFolder(folder, config), "/CPU:0", warn)
+    return Training(
+        lambda session: system(session, clock), config, SPEC, RunFolder(folder, config), "/CPU:0", warn
+    )
 
 
 # what a resumed session continues
 
 
 def test_rates_that_follow_the_steps_go_on_after_a_resume_where_they_were(clock):
-    session = session_of(learning_rate=1.0, learning_rate_end=0.0, beta=0.02, beta_end=0.01, anneal_steps=1000)
+    session = session_of(
+        learning_rate=1.0, learning_rate_end=0.0, beta=0.02, beta_end=0.01, anneal_steps=1000
+    )
     session.restore(counters(agent_steps=500))
     assert session.rates() == pytest.approx((0.5, 0.015))
     session.memory.steps[:] = 100, 150
@@ -135,8 +139,8 @@ def test_a_session_without_an_update_says_so(tmp_path, clock):
     warnings = []
     training_of(tmp_path / "idle", clock, Idle, warnings.append, minutes=0.2).run()
     assert warnings == [
-        "no update was made in 12 s, so nothing was learned; give a larger budget, or fewer --agents, which start "
-        "sooner"
+        "no update was made in 12 s, so nothing was learned; give a larger budget, "
+        "or fewer --agents, which start sooner"
     ]
     training_of(tmp_path / "run", clock, Steady, warnings.append, steps=300).run()
     clock.now += 1000

@@ -54,7 +54,9 @@ def test_an_episode_that_nothing_ends_is_cut_and_counted():
     ended = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 40, seed=3, most_steps=50)
     assert ended.cut == 0 and set(np.round(ended.scores, 6)) == {-1.0, 1.0}
     halved = evaluate.evaluate(RandomAgent("helpers:ShortIsBad-v0"), 40, seed=3, most_steps=25)
-    assert set(np.round(halved.scores, 6)) == {-1.0, 0.5} and halved.cut == np.sum(np.array(halved.scores) > 0)
+    assert set(np.round(halved.scores, 6)) == {-1.0, 0.5} and halved.cut == np.sum(
+        np.array(halved.scores) > 0
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1, 7])
@@ -119,12 +121,19 @@ def test_the_interval_of_few_episodes_holds_the_mean_as_often_as_it_says(episode
 
 def test_one_episode_has_no_interval():
     result = evaluate.summary(RandomAgent("CartPole-v1"), evaluate.Evaluation([9.0], 0, 100), False, 0)
-    assert result["interval_95"] is None and evaluate.interval_in_words(result) == "no interval for one episode"
+    assert (
+        result["interval_95"] is None and evaluate.interval_in_words(result) == "no interval for one episode"
+    )
 
 
 @pytest.mark.parametrize(
     ("wanted", "best", "words"),
-    [("best", 7, "best (by rolling score)"), ("best", None, "latest"), ("best", 5, "latest"), ("latest", 7, "latest")],
+    [
+        ("best", 7, "best (by rolling score)"),
+        ("best", None, "latest"),
+        ("best", 5, "latest"),
+        ("latest", 7, "latest"),
+    ],
 )
 def test_a_checkpoint_is_called_what_was_loaded(wanted, best, words):
     """The best is the latest before there is a score, and where it is damaged."""
@@ -198,14 +207,19 @@ def test_the_scores_are_kept_if_the_wait_for_the_end_is_interrupted(monkeypatch)
 
 def test_an_environment_that_has_played_its_episodes_rests():
     """It could hang or fail, although nothing depends on it."""
-    scores = evaluate.evaluate(RandomAgent("unruly:StuckAfterItsEpisodes-v0", agent_timeout=5.0), 8, seed=3).scores
+    scores = evaluate.evaluate(
+        RandomAgent("unruly:StuckAfterItsEpisodes-v0", agent_timeout=5.0), 8, seed=3
+    ).scores
     assert len(set(np.round(scores, 6))) == 2  # short and long episodes
 
 
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("helpers:Stuck", "an environment was at one step or reset for 0.7 s, the --agent-timeout of this run"),
+        (
+            "helpers:Stuck",
+            "an environment was at one step or reset for 0.7 s, the --agent-timeout of this run",
+        ),
         ("unruly:WithoutNumber", "the environment gave the reward nan; it must be finite"),
     ],
 )
@@ -221,7 +235,9 @@ def test_a_process_that_is_killed_is_an_error():
                 process.kill()
             return super().act(states)
 
-    with pytest.raises(RuntimeError, match=r"an environment failed, or its process was killed: .*exit code -9"):
+    with pytest.raises(
+        RuntimeError, match=r"an environment failed, or its process was killed: .*exit code -9"
+    ):
         evaluate.evaluate(Killing("helpers:ShortIsBad-v0"), 2, seed=0)
 
 
@@ -244,7 +260,9 @@ def test_an_environment_that_cannot_draw_is_refused_in_one_line(tmp_path, monkey
         raise error
 
     monkeypatch.setattr(CartPoleEnv, "render", render)
-    with pytest.raises(UserError, match=f"this environment draws no pictures: {type(error).__name__}") as refused:
+    with pytest.raises(
+        UserError, match=f"this environment draws no pictures: {type(error).__name__}"
+    ) as refused:
         record(RandomAgent("CartPole-v1"), 1, 0, tmp_path / "x.gif")
     assert "\n" not in str(refused.value) and list(tmp_path.iterdir()) == []
 
@@ -257,7 +275,10 @@ def gray(*shape):
 @pytest.mark.parametrize(
     ("pictures", "words"),
     [
-        ([gray(64, 64, 3), gray(66, 64, 3)], r"one size, and this environment draws \(64, 64, 3\) and \(66, 64, 3\)"),
+        (
+            [gray(64, 64, 3), gray(66, 64, 3)],
+            r"one size, and this environment draws \(64, 64, 3\) and \(66, 64, 3\)",
+        ),
         ([gray(64, 64, 3) / 255], r"draws float64 of shape \(64, 64, 3\)"),
         ([gray(64, 64, 3) > 0], "draws bool of shape"),
         ([gray(64, 64, 3) + np.int64(250)], "draws int64 of shape"),
@@ -276,7 +297,9 @@ def test_pictures_of_no_use_are_refused_in_one_line(tmp_path, monkeypatch, suffi
 
 
 @pytest.mark.parametrize("suffix", ["gif", "mp4"])
-@pytest.mark.parametrize("picture", [gray(64, 64, 3).tolist(), gray(64, 64), gray(64, 64, 1), gray(64, 64, 4)])
+@pytest.mark.parametrize(
+    "picture", [gray(64, 64, 3).tolist(), gray(64, 64), gray(64, 64, 1), gray(64, 64, 4)]
+)
 def test_lists_and_gray_pictures_are_drawn(tmp_path, monkeypatch, suffix, picture):
     monkeypatch.setattr(CartPoleEnv, "render", lambda self: picture)
     record(RandomAgent("CartPole-v1"), 1, 0, tmp_path / f"x.{suffix}")

@@ -69,7 +69,9 @@ def assert_same_outputs(file, form, states, model):
     assert np.ptp(policy, axis=0).max() > 1e-3  # else any constant would do
 
 
-@pytest.mark.parametrize(("name", "form"), [*(("pong", form) for form in SUFFIXES), ("minatar_breakout", "onnx")])
+@pytest.mark.parametrize(
+    ("name", "form"), [*(("pong", form) for form in SUFFIXES), ("minatar_breakout", "onnx")]
+)
 def test_exported_weights_give_our_policy_on_recorded_states(agents, tmp_path, name, form):
     agent = agents[name]
     file = tmp_path / f"agent{SUFFIXES[form]}"
@@ -92,7 +94,8 @@ def test_the_other_networks_are_exported_with_their_scaling(tmp_path, network):
     [
         *(("mlp", (4,), np.float32, form) for form in SUFFIXES),
         ("small", (84, 84, 4), np.uint8, "onnx"),
-        ("small", (84, 84, 4), np.uint8, "keras"),  # where built-in layers scale images, which are of whole numbers
+        # Where built-in layers scale images, which are of whole numbers.
+        ("small", (84, 84, 4), np.uint8, "keras"),
     ],
 )
 def test_scaling_by_mean_and_deviation_and_the_minimum_of_the_policy_are_exported(
@@ -101,7 +104,9 @@ def test_scaling_by_mean_and_deviation_and_the_minimum_of_the_policy_are_exporte
     rng = np.random.default_rng(0)
     config = Config(network=network, normalize_observations=True, min_policy=0.05)
     model = Model(config, shape, dtype, 6, seed=1)
-    model.standardize(rng.uniform(0, 9, shape).astype(np.float32), rng.uniform(0, 900, shape).astype(np.float32))
+    model.standardize(
+        rng.uniform(0, 9, shape).astype(np.float32), rng.uniform(0, 900, shape).astype(np.float32)
+    )
     file = tmp_path / f"agent{SUFFIXES[form]}"
     write_network(model, 0.05, file, form, {})
     states = rng.integers(0, 256, (6, *shape)).astype(dtype)
@@ -120,7 +125,9 @@ def test_no_global_setting_of_keras_changes_an_exported_network(tmp_path, settin
     file = tmp_path / f"agent{SUFFIXES[form]}"
     with keras_globals.changed(setting):
         write_network(model, 0.0, file, form, {})
-    assert_same_outputs(file, form, np.random.default_rng(0).integers(0, 2, (6, 10, 10, 4)).astype(np.uint8), model)
+    assert_same_outputs(
+        file, form, np.random.default_rng(0).integers(0, 2, (6, 10, 10, 4)).astype(np.uint8), model
+    )
 
 
 class OwnNetwork(keras.Model):
@@ -160,7 +167,9 @@ def test_a_network_of_the_users_own_is_exported(tmp_path, form):
 
 def test_a_network_that_cannot_be_converted_is_one_line(tmp_path):
     model = own_model(PythonNetwork(3))
-    with pytest.raises(UserError, match=r"network 'python_network.*' cannot be exported as onnx: .*PyFunc") as caught:
+    with pytest.raises(
+        UserError, match=r"network 'python_network.*' cannot be exported as onnx: .*PyFunc"
+    ) as caught:
         write_network(model, 0.0, tmp_path / "agent.onnx", "onnx", {})
     assert "\n" not in str(caught.value)
 
@@ -216,8 +225,8 @@ def test_the_onnx_file_explains_itself(agents, tmp_path):
     metadata = agents["pong"].export(file)
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     within = session.get_modelmeta().custom_metadata_map
-    assert {name: within[name] if name in ("format", "environment", "network", "ga3c_tf") else json.loads(within[name])
-            for name in within} == metadata  # fmt: skip
+    words = ("format", "environment", "network", "ga3c_tf")
+    assert {name: text if name in words else json.loads(text) for name, text in within.items()} == metadata
     [states] = session.get_inputs()
     assert (states.name, states.type, states.shape) == ("states", "tensor(uint8)", ["batch", 84, 84, 4])
     assert [(each.name, each.shape) for each in session.get_outputs()] == [
@@ -292,7 +301,9 @@ def test_a_score_in_a_run_folder_is_not_the_agents(run, tmp_path):
 def test_states_made_as_the_metadata_say_are_ours(agents):
     made = describe_agent(agents["pong"]._trained)["preprocessing"]
     assert (made["noop_max"], made["stack_order"]) == (0, "last axis, newest frame last")
-    game = gymnasium.make("ALE/Pong-v5", frameskip=1, repeat_action_probability=made["repeat_action_probability"])
+    game = gymnasium.make(
+        "ALE/Pong-v5", frameskip=1, repeat_action_probability=made["repeat_action_probability"]
+    )
     frames = gymnasium.wrappers.AtariPreprocessing(game, noop_max=0, frame_skip=made["frame_skip"])
     theirs = gymnasium.wrappers.FrameStackObservation(frames, made["frame_stack"], padding_type="reset")
     ours = make_environment(agents["pong"].config)
@@ -312,8 +323,11 @@ def test_the_program_of_the_page_plays(agents, tmp_path, monkeypatch, capsys):
     shorter = program.replace("terminated or truncated", "game.unwrapped.ale.getEpisodeFrameNumber() > 1200")
     Path("play.py").write_text(shorter)
     played = runpy.run_path("play.py")
-    assert float(capsys.readouterr().out) == played["score"] >= 0  # a random policy loses a point in this time or two
-    np.testing.assert_allclose(played["policy"], agents["pong"].predict(played["states"])[0], rtol=0, atol=1e-5)
+    # A random policy loses a point in this time or two.
+    assert float(capsys.readouterr().out) == played["score"] >= 0
+    np.testing.assert_allclose(
+        played["policy"], agents["pong"].predict(played["states"])[0], rtol=0, atol=1e-5
+    )
 
 
 # the command

@@ -22,7 +22,7 @@ CARD = ("README.md", "config.json", "score.json", "curve.csv")
 
 @pytest.fixture
 def clone(monkeypatch, tmp_path):
-    """A clone's folder of weights, while the installed one has everything of Freeway's but the file of the weights."""
+    """A clone's folder of weights, while the installed one has all of Freeway's but the weights' file."""
     installed, clone = tmp_path / "installed", tmp_path / "clone"
     for folder in (installed / NAME, clone / NAME):
         folder.mkdir(parents=True)
@@ -58,7 +58,9 @@ def test_the_registry_has_each_file():
     lines = (published.CHECKOUT / published.REGISTRY).read_text().splitlines()
     files = sorted(published.CHECKOUT.glob(f"*/{FILE}"))
     digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-    assert lines == [f"{file.parent.name}/{FILE} {digest}" for file, digest in zip(files, digests, strict=True)]
+    assert lines == [
+        f"{file.parent.name}/{FILE} {digest}" for file, digest in zip(files, digests, strict=True)
+    ]
     assert [file.parent.name for file in files] == published.published_names()
 
 

@@ -35,7 +35,10 @@ def test_the_hubs_package_reads_the_card_and_its_score(published):
     card = ModelCard.load(published / "README.md", ignore_metadata_errors=False)
     score = json.loads((published / "score.json").read_text())
     [result] = card.data.eval_results
-    assert result.metric_value == f"{score['mean']:.2f} +/- {score['std']:.2f}" and result.metric_type == "mean_reward"
+    assert (
+        result.metric_value == f"{score['mean']:.2f} +/- {score['std']:.2f}"
+        and result.metric_type == "mean_reward"
+    )
     assert result.task_type == card.data.pipeline_tag == "reinforcement-learning"
     assert result.dataset_name == result.dataset_type == "CartPole-v1"
     assert card.data.model_name == "pole" and card.data.library_name == "ga3c-tf"
@@ -49,7 +52,9 @@ def test_the_folder_has_a_video_and_metadata(published):
     metadata = json.loads((published / hub.METADATA).read_text())
     assert metadata["environment"] == "CartPole-v1" and metadata["network"] == "mlp-two-trunks"
     assert metadata["score"]["mean"] == json.loads((published / "score.json").read_text())["mean"]
-    assert {"README.md", "config.json", "curve.svg", weights.SAFETENSORS} <= {path.name for path in published.iterdir()}
+    assert {"README.md", "config.json", "curve.svg", weights.SAFETENSORS} <= {
+        path.name for path in published.iterdir()
+    }
     assert not (published / weights.FILE).exists()
 
 
@@ -75,7 +80,9 @@ def test_the_folder_is_evaluated_played_exported_and_begun_with(published, tmp_p
     assert package.load_agent(published, device="cpu").agent_steps == expected["agent_steps"]
     options = ("--preset", "smoke", "--learning-rate", 1e-30, "--initial-weights", published)
     output_of("train", "CartPole-v1", "--run-dir", tmp_path / "run", *options)
-    agents = [TrainedAgent(folder, "best", True, 0, "/CPU:0", print) for folder in (tmp_path / "run", published)]
+    agents = [
+        TrainedAgent(folder, "best", True, 0, "/CPU:0", print) for folder in (tmp_path / "run", published)
+    ]
     for ours, theirs in zip(*(agent.model.network.get_weights() for agent in agents), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 

@@ -40,7 +40,7 @@ def test_a_finished_video_replaces_the_earlier_one(tmp_path, name):
 
 
 def test_a_video_that_the_encoder_cannot_write_is_an_error(tmp_path):
-    """The limit of a file's size stands for a full disk; the encoder itself does not say that it has failed."""
+    """The limit of a file's size stands for a full disk; the encoder itself does not say that it failed."""
     limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "bash", sys.executable, "-c", NOISE]
     done = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True)
     assert "VideoNotWritten: cannot write game.mp4: " in done.stderr

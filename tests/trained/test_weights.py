@@ -47,7 +47,8 @@ def copy(published, tmp_path):
 
 
 def test_published_weights_act_as_the_run_does(published):
-    of_run = json.loads((published / "score.json").read_text())  # the checkpoint's own, as `publish` scored it
+    # The checkpoint's own, as `publish` scored it.
+    of_run = json.loads((published / "score.json").read_text())
     again = json.loads(ga3c_tf("evaluate", published, "--episodes", 4, "--json").stdout)
     assert again["scores"] == of_run["scores"] and again["agent_steps"] == of_run["agent_steps"] >= 2000
     assert "latest checkpoint" in of_run["protocol"] and "published checkpoint" in again["protocol"]
@@ -61,7 +62,8 @@ def test_the_card_says_how_they_were_trained_and_scored(published):
     [session] = session["sessions"]
     score = json.loads((published / "score.json").read_text())
     assert f"**{score['mean']:.2f}**" in card and f"{score['agent_steps']:,} agent steps" in card
-    command = re.sub(r"(?<=--run-dir )\S+", "cartpole", session["command"])  # without the path of this machine
+    # Without the path of this machine.
+    command = re.sub(r"(?<=--run-dir )\S+", "cartpole", session["command"])
     assert command != session["command"]
     assert f"`{command}`" in card and session["cpu"] in card and score["protocol"] in card
     assert Config.from_json((published / "config.json").read_text()).run_dir is None
@@ -71,10 +73,14 @@ def test_the_card_has_the_learning_curve(published):
     curve = read_curve(published)
     run = read_rows(published.parent / "run" / "episodes.csv", EPISODE_COLUMNS)
     assert curve["agent_steps"][-1] == float(run[-1]["agent_steps"]) and (np.diff(curve["time_s"]) > 0).all()
-    assert curve["rolling_score"][-1] == pytest.approx(np.mean([float(row["score"]) for row in run[-100:]]), rel=1e-5)
+    assert curve["rolling_score"][-1] == pytest.approx(
+        np.mean([float(row["score"]) for row in run[-100:]]), rel=1e-5
+    )
     card = (published / "README.md").read_text()
     assert (
-        "with seed 4." in card and f"at {int(curve['agent_steps'][-1]):,} agent steps" in card and "(curve.svg)" in card
+        "with seed 4." in card
+        and f"at {int(curve['agent_steps'][-1]):,} agent steps" in card
+        and "(curve.svg)" in card
     )
     assert (published / "curve.svg").read_text().startswith("<?xml")
 
@@ -94,7 +100,10 @@ def test_an_environment_without_pictures_is_published_without_one(published, tmp
     score = publish.publish(published.parent / "run", tmp_path / "pole", agent, 1, 0, "publish", no_picture)
     assert score["interval_95"] is None
     assert "(no interval for one episode, standard deviation" in (tmp_path / "pole" / "README.md").read_text()
-    assert "Mean raw score" in (card := (tmp_path / "pole" / "README.md").read_text()) and weights.EPISODE not in card
+    assert (
+        "Mean raw score" in (card := (tmp_path / "pole" / "README.md").read_text())
+        and weights.EPISODE not in card
+    )
     assert not (tmp_path / "pole" / weights.EPISODE).exists()
 
 
@@ -128,7 +137,7 @@ def test_published_weights_are_loaded_in_the_order_of_their_numbers(name):
 
 
 def test_weights_recorded_before_networks_were_named_are_those_of_one_trunk(copy, tmp_path):
-    """Records of version 0.2 say 'auto', which meant one trunk for vectors. A run that begins with them has it too."""
+    """Records of version 0.2 say 'auto', which meant one trunk for vectors. A run from them has it too."""
     model = Model(Config(network="mlp"), (4,), np.float32, 2, seed=3)
     settings = json.loads((copy / "config.json").read_text())
     assert settings["network"] == "mlp-two-trunks"
@@ -170,9 +179,13 @@ def test_damaged_weights_are_refused(copy):
 def test_weights_are_for_one_scaling_of_the_states(copy):
     config = read_config(copy)
     weights.check_same_scaling(copy, config)
-    with pytest.raises(UserError, match="with --no-normalize-observations, and this run has --normalize-observations"):
+    with pytest.raises(
+        UserError, match="with --no-normalize-observations, and this run has --normalize-observations"
+    ):
         weights.check_same_scaling(copy, config.replace(normalize_observations=True))
-    done = ga3c_tf("train", "CartPole-v1", "--normalize-observations", "--steps", 10, "--initial-weights", copy)
+    done = ga3c_tf(
+        "train", "CartPole-v1", "--normalize-observations", "--steps", 10, "--initial-weights", copy
+    )
     assert done.returncode == 2 and "give --no-normalize-observations" in done.stderr
 
 
@@ -185,8 +198,12 @@ def test_a_run_goes_on_from_published_weights(copy, tmp_path):
     options += ("--rolling-episodes", 5)
     done = ga3c_tf("train", "CartPole-v1", "--run-dir", tmp_path / "run", *options)
     assert done.returncode == 0, done.stderr
-    began, ended = (TrainedAgent(folder, "best", True, 0, "/CPU:0", print) for folder in (copy, tmp_path / "run"))
-    for ours, theirs in zip(ended.model.network.get_weights(), began.model.network.get_weights(), strict=True):
+    began, ended = (
+        TrainedAgent(folder, "best", True, 0, "/CPU:0", print) for folder in (copy, tmp_path / "run")
+    )
+    for ours, theirs in zip(
+        ended.model.network.get_weights(), began.model.network.get_weights(), strict=True
+    ):
         np.testing.assert_array_equal(ours, theirs)
     done = ga3c_tf("publish", tmp_path / "run", tmp_path / "again", "--episodes", 2)
     assert done.returncode == 0, done.stderr
@@ -351,7 +368,9 @@ def test_weights_that_cannot_be_written_leave_the_earlier_ones_with_their_score(
 
 
 def test_weights_of_another_network_are_refused(copy):
-    with pytest.raises(UserError, match=r"another network: the shape of its array 0 is \(4, 64\), and here \(5, 64\)"):
+    with pytest.raises(
+        UserError, match=r"another network: the shape of its array 0 is \(4, 64\), and here \(5, 64\)"
+    ):
         weights.load_weights(copy, Model(Config(network="mlp-two-trunks"), (5,), np.float32, 2, seed=0))
 
 

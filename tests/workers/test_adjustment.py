@@ -1,4 +1,4 @@
-"""The search for the best setting on simulated systems with noise, its rules on hand-made rates, and the thread."""
+"""The search for the best setting on noisy simulated systems, its rules on hand-made rates and the thread."""
 
 import functools
 import itertools
@@ -40,7 +40,7 @@ def errors_of_threads():
 
 
 class Machine(NamedTuple):
-    """A machine and its game: times in seconds, its throughput in samples per second by what limits a closed queue."""
+    """A machine and its game: times in seconds, its throughput in samples/s by what limits a closed queue."""
 
     limits: WorkerCounts = WIDE
     cores: int = 2
@@ -81,7 +81,14 @@ MACHINES = {
     "two cores, minimum batch 40": Machine(batch=40),  # 76/1/2
     "few agents": Machine(latency=3e-3, agent_cost=0.01, thread_cost=0.05),  # 16/1/2
     "GPU": Machine(
-        WorkerCounts(256, 16, 16), 16, 0.5e-3, (3e-3, 4e-6), (8e-3, 2e-5), batch=20, latency=17e-3, agent_cost=0.0002
+        WorkerCounts(256, 16, 16),
+        16,
+        0.5e-3,
+        (3e-3, 4e-6),
+        (8e-3, 2e-5),
+        batch=20,
+        latency=17e-3,
+        agent_cost=0.0002,
     ),  # 256/2/9; 1/1/1 has 0.4 % of it
     "many trainers": Machine(WorkerCounts(256, 16, 16), 32, train=(10e-3, 1e-4), agent_cost=0.002),  # 90/6/16
     "sharp limits": Machine(WorkerCounts(256, 16, 16), 8, latency=12e-3, sharpness=12),  # 146/2/7
@@ -89,9 +96,11 @@ MACHINES = {
 
 
 class Noise:
-    """Factors on the throughput: of each window, slow drift over a minute, and now and then a window half lost.
+    """Factors on the throughput: of each window, slow drift over a minute, and now and then a window half
+    lost.
 
-    A window's 5 % are 1.8 % of a period; Pong on 2 cores, otherwise idle, showed 1.5 % between windows of 10 s.
+    A window's 5 % are 1.8 % of a period; Pong on 2 cores, otherwise idle, showed 1.5 % between windows of 10
+    s.
     """
 
     def __init__(self, seed: int):
@@ -137,7 +146,9 @@ def simulate(
     return history
 
 
-def searching(rule: type[Search], seed: int = 0, start: WorkerCounts = ONE_EACH, limits: WorkerCounts = WIDE) -> Search:
+def searching(
+    rule: type[Search], seed: int = 0, start: WorkerCounts = ONE_EACH, limits: WorkerCounts = WIDE
+) -> Search:
     return rule(start, limits, np.random.default_rng(seed))
 
 
@@ -190,7 +201,9 @@ def accepted_by_luck(rule: type[Search], seeds: int = 40) -> list[int]:
     return [
         sum(
             period.after != period.before
-            for period in simulate(searching(rule, seed, WorkerCounts(32, 2, 2)), lambda setting: 1500.0, Noise(seed))
+            for period in simulate(
+                searching(rule, seed, WorkerCounts(32, 2, 2)), lambda setting: 1500.0, Noise(seed)
+            )
         )
         for seed in range(seeds)
     ]
@@ -226,7 +239,9 @@ def test_fast_follows_another_phase_of_the_game(before, after):
         noise = Noise(seed)
         simulate(search, MACHINES[before].throughput, noise)
         simulate(search, MACHINES[after].throughput, noise)
-        shares.append(MACHINES[after].throughput(search.accepted) / MACHINES[after]._replace(limits=limits).best())
+        shares.append(
+            MACHINES[after].throughput(search.accepted) / MACHINES[after]._replace(limits=limits).best()
+        )
     assert sum(share >= 0.9 for share in shares) >= 18, sorted(shares)
 
 
@@ -248,8 +263,13 @@ def test_the_same_seed_gives_the_same_search(rule):
 def test_the_limits_are_kept(rule, limits):
     random = np.random.default_rng(5)
     search = searching(rule, limits=limits)
-    tried = {period.tried for period in simulate(search, lambda setting: random.uniform(0, 1000), None, periods=300)}
-    assert all(1 <= number <= limit for setting in tried for number, limit in zip(setting, limits, strict=True))
+    tried = {
+        period.tried
+        for period in simulate(search, lambda setting: random.uniform(0, 1000), None, periods=300)
+    }
+    assert all(
+        1 <= number <= limit for setting in tried for number, limit in zip(setting, limits, strict=True)
+    )
     for index, limit in enumerate(limits[1:], 1):
         assert {setting[index] for setting in tried} == set(range(1, limit + 1))
 
@@ -333,7 +353,10 @@ def neighbors(setting: WorkerCounts) -> set[WorkerCounts]:
 
 def test_paper_tries_each_neighbor_once_then_rests_and_starts_again():
     start = WorkerCounts(8, 4, 4)
-    tried = [period.tried for period in simulate(searching(PaperSearch, start=start), lambda setting: 1000, None, 40)]
+    tried = [
+        period.tried
+        for period in simulate(searching(PaperSearch, start=start), lambda setting: 1000, None, 40)
+    ]
     trials = [number for number, setting in enumerate(tried) if setting != start]
     first, second = ({tried[number] for number in trials[at : at + 6]} for at in (0, 6))
     assert first == second == neighbors(start)
@@ -352,7 +375,10 @@ def test_after_a_kept_trial_the_way_back_is_tried_last(seed):
 
 def test_fast_shrinks_each_failing_move_to_one_tries_others_between_and_restarts_with_one():
     start = WorkerCounts(32, 4, 2)
-    tried = [period.tried for period in simulate(searching(FastSearch, start=start), lambda setting: 1000, None, 60)]
+    tried = [
+        period.tried
+        for period in simulate(searching(FastSearch, start=start), lambda setting: 1000, None, 60)
+    ]
     trials = [setting for setting in tried if setting != start]
     first = trials[:19]
     later = trials[19:25]
@@ -474,7 +500,7 @@ class Script(Search):
 
 
 class SimulatedTime(threading.Event):
-    """Stands in for the event that the thread waits for: a wait ends at once, and the clock goes on by its time."""
+    """Stands in for the event the thread waits for: a wait ends at once and the clock goes on by its time."""
 
     def __init__(self):
         super().__init__()
@@ -500,7 +526,9 @@ def run_thread(search: Search, plant: Plant, rows: int, **settings) -> list[dict
             thread.stop()
 
     errors = errors_of_threads()
-    thread = DynamicAdjustment(search, plant.apply, plant.samples, keep, errors, clock=simulated.clock, **settings)
+    thread = DynamicAdjustment(
+        search, plant.apply, plant.samples, keep, errors, clock=simulated.clock, **settings
+    )
     thread._stopping = simulated
     thread.start()
     thread.join(30)

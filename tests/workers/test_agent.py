@@ -42,7 +42,13 @@ class Tape(gymnasium.Env):
         reward = self._rewards[self._step]
         self._step += 1
         done = self._step == len(self._rewards)
-        return np.array([self._step], np.uint8), reward, done and not self._truncated, done and self._truncated, {}
+        return (
+            np.array([self._step], np.uint8),
+            reward,
+            done and not self._truncated,
+            done and self._truncated,
+            {},
+        )
 
 
 class Lives(Tape):
@@ -155,7 +161,10 @@ def test_a_segment_fills_its_columns_by_name_in_whatever_order_they_are_declared
     end = {"terminated": False, "truncated": True, "bootstrap_values": 4.0, "bootstrap_versions": 8}
     segment.append(Step(**step), np.array([1], np.uint8))
     segment.close(SegmentEnd(**end), Config(gamma=0.5))
-    assert {name: column[0, 0] for name, column in memory.step_columns.items()} == {**step, "returns": 0.5 + 0.5 * 4}
+    assert {name: column[0, 0] for name, column in memory.step_columns.items()} == {
+        **step,
+        "returns": 0.5 + 0.5 * 4,
+    }
     assert {name: column[0] for name, column in memory.segment_columns.items()} == {**end, "lengths": 1}
 
 

@@ -10,7 +10,7 @@ from ga3c_tf.experience.lag_limit import LagLimit
 
 
 def limit_of(most, *segments):
-    """A limit with a model of version 10, and segments whose steps were chosen by these versions, from slot 0 on."""
+    """A limit with a model of version 10 and segments with steps chosen by these versions, from slot 0 on."""
     memory = RolloutBuffers(Config(num_agents=1, t_max=3), (1,), "uint8", 2)
     for slot, versions in enumerate(segments):
         memory.lengths[slot] = len(versions)

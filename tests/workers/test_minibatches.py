@@ -21,7 +21,10 @@ def test_every_epoch_has_each_step_once_in_parts_of_nearly_equal_size(size, mini
     minibatches = Minibatches(Config(seed=1, epochs=3, clip_ratio=0.1, minibatch_size=minibatch_size))
     parts = list(minibatches.of(batch_of(size)))
     assert [len(part) for part in parts] == 3 * sizes
-    orders = [np.concatenate([part.actions for part in parts[start : start + len(sizes)]]) for start in (0, len(sizes))]
+    orders = [
+        np.concatenate([part.actions for part in parts[start : start + len(sizes)]])
+        for start in (0, len(sizes))
+    ]
     for order in orders:
         assert sorted(order.tolist()) == list(range(size))
     assert not np.array_equal(*orders)

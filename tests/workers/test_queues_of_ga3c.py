@@ -1,4 +1,4 @@
-"""Requests and batches as predictors and trainers get them: when they wait, in which order, and how they end."""
+"""Requests and batches as predictors and trainers get them: when they wait, their order, and how they end."""
 
 import fcntl
 import threading

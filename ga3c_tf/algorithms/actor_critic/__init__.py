@@ -1,1 +1,1 @@
-"""The advantage actor-critic of the paper, with corrections of policy lag and the objectives of later methods."""
+"""The paper's advantage actor-critic, with corrections of policy lag and the objectives of later methods."""

@@ -38,10 +38,16 @@ class Gradients(NamedTuple):
 
     @staticmethod
     def packed(
-        policy_loss: tf.Tensor, value_loss: tf.Tensor, entropy: tf.Tensor, finite: tf.Tensor, log_pi: tf.Tensor
+        policy_loss: tf.Tensor,
+        value_loss: tf.Tensor,
+        entropy: tf.Tensor,
+        finite: tf.Tensor,
+        log_pi: tf.Tensor,
     ) -> tf.Tensor:
         """Return all fields but the gradients in one float32 tensor [4 + B]."""
-        return tf.concat([tf.stack([policy_loss, value_loss, entropy, tf.cast(finite, tf.float32)]), log_pi], 0)
+        return tf.concat(
+            [tf.stack([policy_loss, value_loss, entropy, tf.cast(finite, tf.float32)]), log_pi], 0
+        )
 
     @classmethod
     def unpacked(cls, tensors: Sequence[tf.Tensor], numbers: np.ndarray) -> Gradients:
@@ -66,8 +72,8 @@ class ActorCritic:
         state_dtype: type of states, uint8 or float32.
         num_actions: number of actions, A.
         seed: seed of the initial weights.
-        version: scalar int64 variable that counts updates. Predictions return the value that it had when the weights
-            were read, and a loss may read it.
+        version: scalar int64 variable that counts updates. Predictions return the value that it had when the
+            weights were read, and a loss may read it.
         network: network to use instead of building `config.network`.
         device: TensorFlow device; None leaves the choice to TensorFlow.
         schema: columns of the trajectory that a batch may have.
@@ -78,12 +84,12 @@ class ActorCritic:
         dtype_policy: Keras's name of the dtype policy of the hidden layers.
         variables: trainable variables of the network.
         loss: the loss, with the columns that it reads and its bounds.
-        gradients_of: for each gradient, the index of its optimizer (0; with `dual_rmsprop`, 0 or 1) and the index of
-            its variable.
+        gradients_of: for each gradient, the index of its optimizer (0; with `dual_rmsprop`, 0 or 1) and the
+            index of its variable.
 
     Raises:
-        UserError: the network cannot be built or does not fit the states; the loss fails, or needs whole segments where
-            updates use minibatches.
+        UserError: the network cannot be built or does not fit the states; the loss fails, or needs whole
+            segments where updates use minibatches.
     """
 
     def __init__(
@@ -105,7 +111,7 @@ class ActorCritic:
         self._state_dtype = np.dtype(state_dtype)
         with tf.device(device):
             self.loss = losses.find_loss(config, num_actions, schema)
-            # Each column passed to the graph costs an update some 0.01 ms, so only those that are read are passed.
+            # Each column passed to the graph costs an update some 0.01 ms, so only those read are passed.
             self._columns = _columns_read(schema, self.loss)
             self._dtypes = [tf.as_dtype(column.dtype) for column in self._columns]
             self._check_minibatches()
@@ -145,8 +151,8 @@ class ActorCritic:
     def predict(self, states: np.ndarray) -> Prediction:
         """Return policy [B, A] float32, values [B] float32 and version for states [B, *state_shape].
 
-        The weights used include every update up to this version. An update still running in another thread may be
-        included in some of them.
+        The weights used include every update up to this version. An update still running in another thread
+        may be included in some of them.
 
         Raises:
             ValueError: the states have another shape or type than those of the network.
@@ -160,12 +166,14 @@ class ActorCritic:
         """Compute losses and gradients of one batch.
 
         Args:
-            batch: training batch with states of the network's shape and type, and the columns that the loss reads.
+            batch: training batch with states of the network's shape and type, and the columns that the loss
+                reads.
             beta: weight of the entropy in this update.
 
         Raises:
-            ValueError: the states have another shape or type, or the columns that the loss reads differ in length.
-                Columns of steps must be as long as the states, and columns of segments as long as one another.
+            ValueError: the states have another shape or type, or the columns that the loss reads differ in
+                length. Columns of steps must be as long as the states, and columns of segments as long as one
+                another.
         """
         self._check_states(batch.states)
         self._check_columns(batch)
@@ -174,7 +182,9 @@ class ActorCritic:
                 tf.constant(getattr(batch, column.name), dtype)
                 for column, dtype in zip(self._columns, self._dtypes, strict=True)
             ]
-            *tensors, numbers = self._compute(tf.constant(batch.states), tf.constant(beta, tf.float32), *columns)
+            *tensors, numbers = self._compute(
+                tf.constant(batch.states), tf.constant(beta, tf.float32), *columns
+            )
         return Gradients.unpacked(tensors, numbers.numpy())
 
     def _check_minibatches(self) -> None:
@@ -182,8 +192,8 @@ class ActorCritic:
         of_segments = [column.name for column in self._columns if column.axis == "segment"]
         if of_segments and self._config.has_minibatches:
             raise UserError(
-                f"loss {self._config.loss!r} reads {of_segments[0]}, of whole segments; it goes with --epochs 1 and "
-                "--minibatch-size 0"
+                f"loss {self._config.loss!r} reads {of_segments[0]}, of whole segments; it goes with "
+                "--epochs 1 and --minibatch-size 0"
             )
 
     def _check_columns(self, batch: Batch) -> None:
@@ -194,11 +204,15 @@ class ActorCritic:
             shape = np.shape(getattr(batch, column.name))
             if column.axis == "step":
                 if shape != (steps, *column.shape):
-                    raise ValueError(f"{steps} states need as many {column.name}, not {column.name} of shape {shape}")
+                    raise ValueError(
+                        f"{steps} states need as many {column.name}, not {column.name} of shape {shape}"
+                    )
                 continue
             segments = shape[0] if segments is None and shape else segments
             if shape != (segments, *column.shape):
-                raise ValueError(f"{column.name} have shape {shape}, and other columns of segments {(segments,)}")
+                raise ValueError(
+                    f"{column.name} have shape {shape}, and other columns of segments {(segments,)}"
+                )
 
     def _check_states(self, states: np.ndarray) -> None:
         if states.shape[1:] != self._state_shape or states.dtype != self._state_dtype:
@@ -223,7 +237,12 @@ class ActorCritic:
         # 1. The losses of the batch.
         with tf.GradientTape(persistent=True) as tape:
             logits, values = self.network(states, training=True)
-            outputs = {"logits": logits, "values": values, "beta": beta, "version": self._version.read_value()}
+            outputs = {
+                "logits": logits,
+                "values": values,
+                "beta": beta,
+                "version": self._version.read_value(),
+            }
             names = [column.name for column in self._columns]
             batch = Batch(**outputs, **dict(zip(names, columns, strict=True)))
             policy_loss, value_loss, entropy = self.loss.compute(batch)
@@ -239,7 +258,9 @@ class ActorCritic:
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(tensor)) for tensor in checked])
         mean_entropy = entropy / tf.cast(tf.size(values), tf.float32)
         log_pi = self._log_taken(logits, batch.actions)
-        return GraphOutputs(gradients, Gradients.packed(policy_loss, value_loss, mean_entropy, finite, log_pi))
+        return GraphOutputs(
+            gradients, Gradients.packed(policy_loss, value_loss, mean_entropy, finite, log_pi)
+        )
 
     def _log_taken(self, logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
         """Return log pi of the actions taken, [B]. Without `min_policy` this is a single operation."""
@@ -247,8 +268,10 @@ class ActorCritic:
             return log_taken(log_policy(logits, self._config.min_policy, None), actions)
         return -tf.nn.sparse_softmax_cross_entropy_with_logits(actions, logits)
 
-    def _objectives(self, policy_loss: tf.Tensor, value_loss: tf.Tensor, values: tf.Tensor) -> list[tf.Tensor]:
-        """Return the objectives to minimize: the sum of the weighted, reduced losses, or each with `dual_rmsprop`."""
+    def _objectives(
+        self, policy_loss: tf.Tensor, value_loss: tf.Tensor, values: tf.Tensor
+    ) -> list[tf.Tensor]:
+        """Return what to minimize: the sum of the weighted, reduced losses, or each with `dual_rmsprop`."""
         config = self._config
         parts = [policy_loss, value_loss]
         if config.value_coefficient != 1:

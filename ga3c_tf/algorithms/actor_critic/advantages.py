@@ -11,8 +11,8 @@ from ga3c_tf.model.tensorflow import tf
 NORMALIZATION_EPSILON = 1e-8
 """Added to the standard deviation of advantages, as in Stable-Baselines3."""
 ROUNDING = 1e-5
-"""Standard deviation relative to the mean up to which advantages count as equal: float32 rounds the mean of thousands
-of equal numbers to one that differs from them by some millionths."""
+"""Standard deviation relative to the mean up to which advantages count as equal: float32 rounds the mean of
+thousands of equal numbers to one that differs from them by some millionths."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Advantages:
     """Advantages R - V, into which no gradient flows.
 
     Args:
-        baseline: V is the output of the current network ('values'), as in the paper, or the value from the time
-            when the action was chosen ('mu_values').
+        baseline: V is the output of the current network ('values'), as in the paper, or the value from the
+            time when the action was chosen ('mu_values').
         normalize: whether they are shifted and scaled to mean 0 and standard deviation 1.
     """
 
@@ -42,7 +42,8 @@ class Advantages:
 def normalized(advantages: tf.Tensor) -> tf.Tensor:
     """Return the advantages [B], shifted and scaled to mean 0 and standard deviation 1.
 
-    Equal advantages become zeros. A single advantage is returned as it is, since minus the mean it would always be 0.
+    Equal advantages become zeros. A single advantage is returned as it is, since minus the mean it would
+    always be 0.
     """
     mean = tf.reduce_mean(advantages)
     deviation = tf.math.reduce_std(advantages)

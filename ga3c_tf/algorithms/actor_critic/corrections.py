@@ -1,9 +1,9 @@
 """Corrections of policy lag: what each makes of a batch, what it reads, and what it clips or floors.
 
 `CORRECTIONS` has one entry for each choice of the setting `correction`. An importance ratio is
-pi(action) / mu(action): the probability of the action under the current policy, divided by that under the policy
-that chose it. Where both policies are the same, every ratio is 1, and each correction whose bounds are at least 1
-gives exactly the uncorrected gradient.
+pi(action) / mu(action): the probability of the action under the current policy, divided by that under the
+policy that chose it. Where both policies are the same, every ratio is 1, and each correction whose bounds are
+at least 1 gives exactly the uncorrected gradient.
 
 B is the number of states in a batch and A the number of actions.
 """
@@ -55,7 +55,8 @@ class Correction(ABC):
         """Return the objective of the policy and the targets of the values.
 
         Args:
-            batch: training batch with `logits`, `values`, `actions` and the columns that the correction reads.
+            batch: training batch with `logits`, `values`, `actions` and the columns that the correction
+                reads.
             logarithms: [B, A] float32, log pi, with the correction's floor.
         """
 
@@ -141,8 +142,8 @@ class VTrace(Correction):
 class ClippedSurrogate(Correction):
     """PPO's clipped surrogate objective (Schulman et al. 2017).
 
-    A batch may be trained on several times. Its advantages stay the same in every epoch if their baseline is the
-    value from the time when the action was chosen.
+    A batch may be trained on several times. Its advantages stay the same in every epoch if their baseline is
+    the value from the time when the action was chosen.
 
     Args:
         advantages: advantages with that baseline.
@@ -207,8 +208,8 @@ def _advantages(config: Config) -> Advantages:
 def importance_ratios(log_pi: tf.Tensor, log_mu: tf.Tensor, most: float) -> tf.Tensor:
     """Return the importance ratios pi / mu of the actions taken, at most `most`. No gradient flows into them.
 
-    As a weight of advantages, this is tensorpack's clipped importance sampling. With rho-bar for `most`, it is IMPALA's
-    one-step importance sampling (Espeholt et al. 2018, arXiv 1802.01561, table 2).
+    As a weight of advantages, this is tensorpack's clipped importance sampling. With rho-bar for `most`, it
+    is IMPALA's one-step importance sampling (Espeholt et al. 2018, arXiv 1802.01561, table 2).
 
     Args:
         log_pi: [B] float32, log-probability of the action taken under the current policy.
@@ -221,12 +222,14 @@ def importance_ratios(log_pi: tf.Tensor, log_mu: tf.Tensor, most: float) -> tf.T
     return tf.minimum(tf.exp(tf.stop_gradient(log_pi) - log_mu), most)
 
 
-def clipped_objective(log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tensor, clip_ratio: float) -> tf.Tensor:
+def clipped_objective(
+    log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tensor, clip_ratio: float
+) -> tf.Tensor:
     """Compute the sum over the batch of PPO's objective (Schulman et al. 2017, arXiv 1707.06347, equation 7).
 
     For each action it is the smaller of ratio * advantage and clipped ratio * advantage. The ratio is
-    pi(action) / mu(action), and it is clipped to 1 +- `clip_ratio`. A policy change beyond the clip range therefore
-    does not increase the objective.
+    pi(action) / mu(action), and it is clipped to 1 +- `clip_ratio`. A policy change beyond the clip range
+    therefore does not increase the objective.
 
     Args:
         log_pi: [B] float32, log-probability of the action taken under the current policy.

@@ -1,8 +1,8 @@
 """The loss of advantage actor-critic, and the losses of users.
 
-B is the number of states in the batch and A the number of actions. Every loss and entropy is **summed** over the
-batch, as in the authors' code (NetworkVP.py), so a larger batch makes a larger step. `ActorCritic` weights the losses,
-and averages them if the settings say so.
+B is the number of states in the batch and A the number of actions. Every loss and entropy is **summed** over
+the batch, as in the authors' code (NetworkVP.py), so a larger batch makes a larger step. `ActorCritic`
+weights the losses, and averages them if the settings say so.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ __all__ = [  # users' losses take all of these from here
 class Losses(NamedTuple):
     """Losses and entropy of one batch.
 
-    The optimizer minimizes the sum of both losses. With `dual_rmsprop`, two optimizers minimize one loss each.
+    The optimizer minimizes the sum of both losses. With `dual_rmsprop`, two optimizers minimize one loss
+    each.
     """
 
     policy_loss: tf.Tensor  # scalar float32, summed over the batch, including the entropy term
@@ -64,7 +65,8 @@ class Loss:
 
 
 def find_loss(config: Config, num_actions: int, schema: Schema) -> Loss:
-    """Return the loss that `config.loss` names: 'paper', or a user-defined function with `actor_critic`'s arguments.
+    """Return the loss that `config.loss` names: 'paper', or a user-defined function with `actor_critic`'s
+    arguments.
 
     Args:
         config: settings of the run; a user-defined function is called with all of them.
@@ -85,12 +87,14 @@ def find_loss(config: Config, num_actions: int, schema: Schema) -> Loss:
 
 
 def actor_critic(batch: Batch, config: Config) -> Losses:
-    """Compute the paper's loss (section 3): advantage objective, entropy bonus, and squared error of the value.
+    """Compute the paper's loss (section 3): advantage objective, entropy bonus, and squared error of the
+    value.
 
     `config.correction_used` is the policy-lag correction, see `corrections.CORRECTIONS`.
 
     Args:
-        batch: training batch. Its `logits`, `values`, `actions`, `beta` and the correction's columns are used.
+        batch: training batch. Its `logits`, `values`, `actions`, `beta` and the correction's columns are
+            used.
         config: settings of the run. `min_policy` and those of the correction and of the advantages are used.
     """
     return _actor_critic(batch, correction_of(config), config.min_policy)
@@ -147,11 +151,13 @@ def _probed(name: str, function: Callable[[Batch], Any], num_actions: int, schem
         probe = trace(call, list(inputs.values()))
     kinds = []
     for value in returned:
-        kinds.append(f"{value.dtype.name} {list(value.shape)}" if tf.is_tensor(value) else type(value).__name__)
+        kinds.append(
+            f"{value.dtype.name} {list(value.shape)}" if tf.is_tensor(value) else type(value).__name__
+        )
     if kinds != ["float32 []"] * 3:
         raise UserError(
-            f"loss {name!r} must return (policy loss, value loss, entropy), three float32 scalars; for 2 states it "
-            f"returned {', '.join(kinds)}"
+            f"loss {name!r} must return (policy loss, value loss, entropy), three float32 scalars; for 2 "
+            f"states it returned {', '.join(kinds)}"
         )
     read = dict(zip(inputs, inputs_read(probe, len(inputs)), strict=True))
     unread = [column for column in schema.columns if not read[column.name]]

@@ -1,4 +1,5 @@
-"""The model: one for all predictor and trainer threads of a run (section 4 of the paper), or one for each A3C agent.
+"""The model: one for all predictor and trainer threads of a run (section 4 of the paper), or one for each A3C
+agent.
 
 B is the number of states in a batch, A the number of actions.
 """
@@ -31,8 +32,8 @@ class Model:
         network: Network to use instead of building `config.network`.
         device: TensorFlow device, as `configure_device` returns it; None leaves the choice to TensorFlow.
         schema: Columns of the trajectory that a batch may have.
-        store: Makes the store of the weights, from what computes its gradients and the version; None for the network's
-            own variables on the device.
+        store: Makes the store of the weights, from what computes its gradients and the version; None for the
+            network's own variables on the device.
 
     Attributes:
         network: keras.Model from states [B, *state_shape] to (logits [B, A], values [B]).
@@ -72,14 +73,15 @@ class Model:
             self._store = DeviceWeights(config, actor_critic, self.version, device)
         else:
             self._store = store(actor_critic, self.version)
-        # Where the weights are a copy, the model is the policy that chose the actions, and not the one that is updated.
+        # Where the weights are a copy, the model is the policy that chose the actions, not the updated one.
         self._divergence = DivergenceSampler(actor_critic.loss.bounds, is_behavior=store is not None)
 
     def train(self, batch: Batch, learning_rate: float, beta: float) -> UpdateResult:
         """Update the weights on one batch. Skip the update where its losses or gradients are not finite.
 
         Args:
-            batch: training batch with states of the model's shape and type, and the columns that the loss reads.
+            batch: training batch with states of the model's shape and type, and the columns that the loss
+                reads.
             learning_rate: learning rate of this update.
             beta: weight of the entropy in this update.
 
@@ -113,10 +115,11 @@ class Model:
         self.network.get_layer("standardize").measured(mean, variance)
 
     def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
-        """Return the content of a checkpoint, for tf.train.Checkpoint(**objects): weights, optimizer slots and version.
+        """Return the content of a checkpoint, for tf.train.Checkpoint(**objects): weights, optimizer slots
+        and version.
 
-        Variables are identified by position. Their names are not stable, because Keras names unnamed layers by what the
-        process has built before.
+        Variables are identified by position. Their names are not stable, because Keras names unnamed layers
+        by what the process has built before.
         """
         weights = [variable.value for variable in self.network.weights]
         return {"weights": weights, "version": [self.version], **self._store.slots()}

@@ -9,7 +9,8 @@ from ga3c_tf.model.tensorflow import tf
 
 
 def policy(logits: tf.Tensor, min_policy: float = 0.0) -> tf.Tensor:
-    """Compute the probabilities of the actions: softmax plus `min_policy` for each action, normalized to sum to one.
+    """Compute the probabilities of the actions: softmax plus `min_policy` for each action, normalized to sum
+    to one.
 
     Args:
         logits: [B, A] float32.
@@ -28,9 +29,9 @@ def log_policy(logits: tf.Tensor, min_policy: float = 0.0, log_epsilon: float | 
     Args:
         logits: [B, A] float32.
         min_policy: m, as in `policy`.
-        log_epsilon: floor of a probability. The result is log(max(pi, log_epsilon)), which passes no gradient below the
-            floor. With None there is no floor: the result is log-softmax or, with a `min_policy`, the plain logarithm,
-            which `min_policy` keeps finite.
+        log_epsilon: floor of a probability. The result is log(max(pi, log_epsilon)), which passes no gradient
+            below the floor. With None there is no floor: the result is log-softmax or, with a `min_policy`,
+            the plain logarithm, which `min_policy` keeps finite.
 
     Returns:
         [B, A] float32, at most zero.

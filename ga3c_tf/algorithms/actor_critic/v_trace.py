@@ -18,18 +18,22 @@ class VTraceReturns(NamedTuple):
     advantages: tf.Tensor  # [B] float32, r + gamma * next target - V, not yet weighted by min(rho_bar, ratio)
 
 
-def v_trace(batch: Batch, ratios: tf.Tensor, gamma: float, rho_bar: float, c_bar: float, t_max: int) -> VTraceReturns:
+def v_trace(
+    batch: Batch, ratios: tf.Tensor, gamma: float, rho_bar: float, c_bar: float, t_max: int
+) -> VTraceReturns:
     """Return V-trace targets and advantages (equation 1 and section 4.2).
 
-    The values are those of the current network. The bootstrap value of a segment is the one that its agent received,
-    because a batch does not hold the state after a segment.
+    The values are those of the current network. The bootstrap value of a segment is the one that its agent
+    received, because a batch does not hold the state after a segment.
 
     Args:
         batch: training batch; its `values`, `rewards`, `lengths` and `bootstrap_values` are used.
         ratios: [B] float32, importance ratios pi / mu, not yet clipped.
         gamma: discount factor.
-        rho_bar: upper bound of a ratio in a one-step error. It determines the policy whose values are learned.
-        c_bar: upper bound of a ratio in the trace coefficients. It determines how fast the values are learned.
+        rho_bar: upper bound of a ratio in a one-step error. It determines the policy whose values are
+            learned.
+        c_bar: upper bound of a ratio in the trace coefficients. It determines how fast the values are
+            learned.
         t_max: maximum number of steps in a segment.
     """
     values = tf.stop_gradient(batch.values)
@@ -37,10 +41,12 @@ def v_trace(batch: Batch, ratios: tf.Tensor, gamma: float, rho_bar: float, c_bar
     is_last = tf.scatter_nd(last[:, None], tf.ones_like(last, tf.float32), tf.shape(values))
 
     def following(of_steps, after_segments):
-        """Return for each step the value of the next step; for a segment's last step, the value given after it."""
+        """Return for each step the value of the next; for a segment's last step, the value given after it."""
         return tf.tensor_scatter_nd_update(tf.roll(of_steps, -1, 0), last[:, None], after_segments)
 
-    errors = tf.minimum(ratios, rho_bar) * (batch.rewards + gamma * following(values, batch.bootstrap_values) - values)
+    errors = tf.minimum(ratios, rho_bar) * (
+        batch.rewards + gamma * following(values, batch.bootstrap_values) - values
+    )
     reach = gamma * tf.minimum(ratios, c_bar) * (1.0 - is_last)
     targets = values + backward_sums(errors, reach, t_max)
     return VTraceReturns(targets, batch.rewards + gamma * following(targets, batch.bootstrap_values) - values)
@@ -49,8 +55,8 @@ def v_trace(batch: Batch, ratios: tf.Tensor, gamma: float, rho_bar: float, c_bar
 def backward_sums(terms: tf.Tensor, factors: tf.Tensor, most: int) -> tf.Tensor:
     """Return x [B] with x[i] = terms[i] + factors[i] * x[i + 1].
 
-    This is computed by doubling, in log2(`most`) rounds over all steps at once: after n rounds, x[i] includes the terms
-    of 2^n steps.
+    This is computed by doubling, in log2(`most`) rounds over all steps at once: after n rounds, x[i] includes
+    the terms of 2^n steps.
 
     Args:
         terms: [B] float32.

@@ -13,7 +13,7 @@ ONE_MODEL = ("ga3c", "a2c", "serial")
 FROM_THE_START = "the run's weights began with it"
 OWN_NETWORK = beside(network=OWN, because="it has its own")
 RATIOS = ("clipped-is", "one-step", "v-trace")
-"""Corrections that use importance ratios pi / mu: the action's probability now over that when it was chosen."""
+"""Corrections with importance ratios pi / mu: the action's probability now over that when it was chosen."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class BeyondPaperSettings:
     advantage: str = declare(
         "nstep",
         "algorithm",
-        "'nstep' (n-step return minus value), or 'gae' (generalized advantage estimation, Schulman et al. 2016, from "
-        "the values that the actions were chosen with; the value learns the lambda-return).",
+        "'nstep' (n-step return minus value), or 'gae' (generalized advantage estimation, Schulman et al. "
+        "2016, from the values that the actions were chosen with; the value learns the lambda-return).",
         choices=("nstep", "gae"),
     )
     gae_lambda: float = declare(
@@ -38,14 +38,14 @@ class BeyondPaperSettings:
     normalize_advantages: bool = declare(
         False,
         "algorithm",
-        "Shift and scale the advantages of every update to mean 0 and standard deviation 1. The advantage of an update "
-        "on a single state stays as it is.",
+        "Shift and scale the advantages of every update to mean 0 and standard deviation 1. The advantage of "
+        "an update on a single state stays as it is.",
     )
     clip_ratio: float = declare(
         0.0,
         "algorithm",
-        "PPO's clip range x (Schulman et al. 2017): the ratio pi/mu of an action's probability in training to that "
-        "when it was chosen is clipped to [1 - x, 1 + x]; 0: off.",
+        "PPO's clip range x (Schulman et al. 2017): the ratio pi/mu of an action's probability in training "
+        "to that when it was chosen is clipped to [1 - x, 1 + x]; 0: off.",
         low=0,
         high=1,
         systems=ONE_MODEL,
@@ -55,18 +55,22 @@ class BeyondPaperSettings:
     correction: str | None = declare(
         None,
         "algorithm",
-        "Policy-lag correction: 'none'; 'epsilon' (the authors' floor --log-epsilon); 'clipped-is' (advantages "
-        "weighted by the importance ratio pi/mu, at most --importance-clip); 'one-step' (the same, at most --rho-bar: "
-        "IMPALA's one-step importance sampling); 'v-trace' (Espeholt et al. 2018); 'ppo' (--clip-ratio). Default: ppo "
-        "with --clip-ratio, none with --log-softmax, else epsilon.",
+        "Policy-lag correction: 'none'; 'epsilon' (the authors' floor --log-epsilon); 'clipped-is' "
+        "(advantages weighted by the importance ratio pi/mu, at most --importance-clip); 'one-step' (the "
+        "same, at most --rho-bar: IMPALA's one-step importance sampling); 'v-trace' (Espeholt et al. 2018); "
+        "'ppo' (--clip-ratio). Default: ppo with --clip-ratio, none with --log-softmax, else epsilon.",
         choices=("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo"),
         read_with=[
-            beside(system=ONE_MODEL, when=RATIOS, because="agents of a3c choose and train with the same replica")
+            beside(
+                system=ONE_MODEL, when=RATIOS, because="agents of a3c choose and train with the same replica"
+            )
         ],
         needs=[
             beside(loss="paper", because="it is a part of this loss"),
             beside(clip_ratio=SET, when=["ppo"]),
-            beside(log_softmax=False, when=["epsilon"], because="it is the floor that --log-softmax leaves out"),
+            beside(
+                log_softmax=False, when=["epsilon"], because="it is the floor that --log-softmax leaves out"
+            ),
             beside(advantage="nstep", when=["v-trace"], because="it estimates advantages itself"),
             beside(minibatch_size=0, when=["v-trace"], because="it needs whole segments"),
         ],
@@ -81,7 +85,8 @@ class BeyondPaperSettings:
     rho_bar: float = declare(
         1.0,
         "advanced",
-        "Upper bound of the importance ratio that weights one-step's advantages, or V-trace's one-step errors.",
+        "Upper bound of the importance ratio that weights one-step's advantages, "
+        "or V-trace's one-step errors.",
         above=0,
         read_with=[beside(correction=("one-step", "v-trace"))],
     )
@@ -104,8 +109,8 @@ class BeyondPaperSettings:
     minibatch_size: int = declare(
         0,
         "algorithm",
-        "Steps in one update: in each epoch a batch is shuffled and cut into equal parts of about this size; 0: the "
-        "whole batch.",
+        "Steps in one update: in each epoch a batch is shuffled and cut into equal parts of about this size; "
+        "0: the whole batch.",
         low=0,
         high=100_000,
         systems=ONE_MODEL,
@@ -135,17 +140,18 @@ class BeyondPaperSettings:
     adam_epsilon: float = declare(
         1e-5,
         "advanced",
-        "Adam: added to the root of the mean square before its bias is corrected, as in Keras. PyTorch adds it after: "
-        "the same number counts 32 times as much here in the first update, and 3 times in the 100th.",
+        "Adam: added to the root of the mean square before its bias is corrected, as in Keras. PyTorch adds "
+        "it after: the same number counts 32 times as much here in the first update, "
+        "and 3 times in the 100th.",
         above=0,
         read_with=[beside(optimizer="adam")],
     )
     initialization: str = declare(
         "fan-in",
         "network",
-        "Initial weights of the built-in networks: 'fan-in' (the authors': uniform within +-1/sqrt(fan_in), biases "
-        "too), 'orthogonal' or 'he' (normal), both with biases 0 and a gain of sqrt(2) for hidden layers, 0.01 for the "
-        "policy and 1 for the value.",
+        "Initial weights of the built-in networks: 'fan-in' (the authors': uniform within +-1/sqrt(fan_in), "
+        "biases too), 'orthogonal' or 'he' (normal), both with biases 0 and a gain of sqrt(2) for hidden "
+        "layers, 0.01 for the policy and 1 for the value.",
         choices=("fan-in", "orthogonal", "he"),
         excludes=[OWN_NETWORK],
         fixed=FROM_THE_START,
@@ -161,8 +167,9 @@ class BeyondPaperSettings:
     normalize_observations: bool = declare(
         False,
         "network",
-        "States enter the built-in networks as (x - mean) / deviation, clipped to +-5. The mean and deviation of each "
-        "pixel or number are those of 10,000 steps of the random policy, before the training.",
+        "States enter the built-in networks as (x - mean) / deviation, clipped to +-5. The mean and "
+        "deviation of each pixel or number are those of 10,000 steps of the random policy, before the "
+        "training.",
         systems=ONE_MODEL,
         excludes=[OWN_NETWORK],
         fixed=FROM_THE_START,
@@ -170,9 +177,9 @@ class BeyondPaperSettings:
     dtype_policy: str = declare(
         "float32",
         "advanced",
-        "Keras's dtype policy of the hidden layers while training: 'float32', 'mixed_bfloat16' (they compute in "
-        "bfloat16; weights, policy and value stay float32), or 'auto' (mixed_bfloat16 on a CPU that has instructions "
-        "for it, else float32).",
+        "Keras's dtype policy of the hidden layers while training: 'float32', 'mixed_bfloat16' (they compute "
+        "in bfloat16; weights, policy and value stay float32), or 'auto' (mixed_bfloat16 on a CPU that has "
+        "instructions for it, else float32).",
         choices=("float32", "mixed_bfloat16", "auto"),
         systems=ONE_MODEL,
     )

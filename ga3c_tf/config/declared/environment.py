@@ -20,11 +20,13 @@ def of_atari(default: Any, help: str, **limits: Any) -> Any:
 class EnvironmentSettings:
     """What is played."""
 
-    env_id: str = declare("ALE/Pong-v5", "environment", "Gymnasium id of the environment.", fixed=ONE_ENVIRONMENT)
+    env_id: str = declare(
+        "ALE/Pong-v5", "environment", "Gymnasium id of the environment.", fixed=ONE_ENVIRONMENT
+    )
     preprocessing: str = of_atari(
         "standard",
-        "frames are 'standard' (maximum over the last two, area resize) or 'nvlabs' (the authors': each frame "
-        "stretched to its own range, bilinear).",
+        "frames are 'standard' (maximum over the last two, area resize) or 'nvlabs' (the authors': each "
+        "frame stretched to its own range, bilinear).",
         choices=("standard", "nvlabs"),
     )
     frame_skip: int = of_atari(4, "frames each action is repeated for.", low=1, high=1000)
@@ -36,6 +38,6 @@ class EnvironmentSettings:
     noop_max: int = of_atari(0, "at most this many random no-op frames at reset.", low=0, high=10_000)
     terminal_on_life_loss: bool = of_atari(
         False,
-        "a lost life ends the returns that are trained on. The game continues until it is over, and scores and "
-        "numbers of episodes are those of whole games.",
+        "a lost life ends the returns that are trained on. The game continues until it is over, and scores "
+        "and numbers of episodes are those of whole games.",
     )

@@ -24,17 +24,18 @@ class LearningSettings:
     network: str = declare(
         "auto",
         "network",
-        "'small' (the paper's), 'large-4', 'large-3', 'large-2', 'large-1' (the paper's large ones, by the first "
-        "layer's stride; 'large' is 'large-4'), 'nature' (the layers of Mnih et al. 2015), 'minatar', "
-        "'mlp-two-trunks' (for vectors: two tanh layers of 64 for the policy and two for the value), 'mlp' (one such "
-        "trunk for both), 'auto' (small, minatar or mlp-two-trunks, by the observation), or 'module:function' that "
-        "returns a keras.Model.",
+        "'small' (the paper's), 'large-4', 'large-3', 'large-2', 'large-1' (the paper's large ones, by the "
+        "first layer's stride; 'large' is 'large-4'), 'nature' (the layers of Mnih et al. 2015), 'minatar', "
+        "'mlp-two-trunks' (for vectors: two tanh layers of 64 for the policy and two for the value), 'mlp' "
+        "(one such trunk for both), 'auto' (small, minatar or mlp-two-trunks, by the observation), or "
+        "'module:function' that returns a keras.Model.",
         fixed=VARIABLES,
     )
     loss: str = declare(
         "paper",
         "algorithm",
-        "'paper', or 'module:function' returning (policy loss, value loss, entropy), each summed over the batch.",
+        "'paper', or 'module:function' returning (policy loss, value loss, entropy), "
+        "each summed over the batch.",
     )
     initial_weights: str | None = declare(
         None,
@@ -104,7 +105,9 @@ class LearningSettings:
     rmsprop_decay: float = declare(
         0.99, "advanced", "RMSProp: decay of the mean square.", low=0, high=1, read_with=[WITH_RMSPROP]
     )
-    rmsprop_momentum: float = declare(0.0, "advanced", "RMSProp: momentum.", low=0, high=1, read_with=[WITH_RMSPROP])
+    rmsprop_momentum: float = declare(
+        0.0, "advanced", "RMSProp: momentum.", low=0, high=1, read_with=[WITH_RMSPROP]
+    )
     rmsprop_epsilon: float = declare(
         0.1,
         "optimizer",

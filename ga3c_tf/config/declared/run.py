@@ -21,19 +21,30 @@ class RunSettings:
         fixed="the run has begun with it",
     )
     steps: int | None = declare(
-        None, "budget", "Budget: stop after this many agent steps, including earlier sessions.", low=1, high=MOST**2
+        None,
+        "budget",
+        "Budget: stop after this many agent steps, including earlier sessions.",
+        low=1,
+        high=MOST**2,
     )
     minutes: float | None = declare(
-        None, "budget", "Budget: stop after this many minutes of training, including earlier sessions.", above=0
+        None,
+        "budget",
+        "Budget: stop after this many minutes of training, including earlier sessions.",
+        above=0,
     )
     episodes: int | None = declare(
-        None, "budget", "Budget: stop after this many episodes, including earlier sessions.", low=1, high=MOST**2
+        None,
+        "budget",
+        "Budget: stop after this many episodes, including earlier sessions.",
+        low=1,
+        high=MOST**2,
     )
     target_score: float | None = declare(
         None,
         "budget",
-        "Stop when the rolling score, the mean of the last --rolling-episodes episodes, is at least this. A budget may "
-        "end the run earlier.",
+        "Stop when the rolling score, the mean of the last --rolling-episodes episodes, is at least this. A "
+        "budget may end the run earlier.",
     )
     run_dir: str | None = declare(
         None,
@@ -60,17 +71,17 @@ class RunSettings:
     max_failures: int = declare(
         10,
         "advanced",
-        "Maximum number of failures within one minute; one more ends the run. Failures are updates that are skipped "
-        "because their loss is not finite (a3c: of each agent), and GA3C's agent processes that die and are replaced. "
-        "Each actor of remote agents adds one to the maximum.",
+        "Maximum number of failures within one minute; one more ends the run. Failures are updates that are "
+        "skipped because their loss is not finite (a3c: of each agent), and GA3C's agent processes that die "
+        "and are replaced. Each actor of remote agents adds one to the maximum.",
         low=0,
         high=MOST,
     )
     agent_timeout: float = declare(
         120.0,
         "advanced",
-        "Seconds that a step or reset of an environment, or the start of its process, may take before the process is "
-        "replaced.",
+        "Seconds that a step or reset of an environment, or the start of its process, may take before the "
+        "process is replaced.",
         above=0,
         systems=GA3C,
     )

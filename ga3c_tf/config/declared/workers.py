@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ga3c_tf.config.declaration import SET, SYSTEMS, beside, declare
 
 MOST = 10**6
-"""Upper bound for counts without a natural bound. Its square is the bound for budgets in steps and episodes."""
+"""Upper bound for counts without a natural bound. Its square is that for budgets in steps and episodes."""
 GA3C = ("ga3c",)
 QUEUED = ("ga3c", "serial")
 """Systems in which segments wait in a training queue."""
@@ -25,10 +25,11 @@ class WorkerSettings:
     system: str = declare(
         "ga3c",
         "workers",
-        "'ga3c', or a baseline: 'a2c' (synchronous: each step has one prediction for all agents, and after --t-max "
-        "steps the model is updated on all their segments; no policy lag without --lag, --epochs and --minibatch-size) "
-        "or 'a3c' (on the CPU: each agent process has a replica of the network and updates shared weights without "
-        "locks). 'serial' is GA3C in one process: the same seed gives the same weights.",
+        "'ga3c', or a baseline: 'a2c' (synchronous: each step has one prediction for all agents, and after "
+        "--t-max steps the model is updated on all their segments; no policy lag without --lag, --epochs and "
+        "--minibatch-size) or 'a3c' (on the CPU: each agent process has a replica of the network and updates "
+        "shared weights without locks). 'serial' is GA3C in one process: "
+        "the same seed gives the same weights.",
         choices=SYSTEMS,
         fixed="the run's speeds and lags would be of two systems",
     )
@@ -44,14 +45,17 @@ class WorkerSettings:
     agent_processes: int | None = declare(
         None,
         "workers",
-        "Number of processes that run the agents (default: one per core; with plain scheduling, one per agent).",
+        "Number of processes that run the agents (default: one per core; "
+        "with plain scheduling, one per agent).",
         low=1,
         high=4096,
         systems=WITH_PROCESSES,
     )
     t_max: int = declare(5, "algorithm", "Maximum number of steps in a segment.", low=1, high=1000)
     gamma: float = declare(0.99, "algorithm", "Discount factor.", low=0, high=1)
-    clip_rewards: bool = declare(True, "algorithm", "Clip each reward to [-1, 1] for training; scores stay raw.")
+    clip_rewards: bool = declare(
+        True, "algorithm", "Clip each reward to [-1, 1] for training; scores stay raw."
+    )
     train_last_transition: bool = declare(
         True,
         "algorithm",
@@ -89,9 +93,9 @@ class WorkerSettings:
     scheduling: str = declare(
         "tuned",
         "workers",
-        "'tuned', for machines with few cores: predictors wait for more requests while trainers are behind; on a CPU, "
-        "simultaneous updates are limited to half of the cores at first; threads run as SCHED_BATCH; and agents share "
-        "one process per core. 'plain': none of these, as in the paper.",
+        "'tuned', for machines with few cores: predictors wait for more requests while trainers are behind; "
+        "on a CPU, simultaneous updates are limited to half of the cores at first; threads run as "
+        "SCHED_BATCH; and agents share one process per core. 'plain': none of these, as in the paper.",
         choices=("tuned", "plain"),
         systems=WITH_PROCESSES,
     )
@@ -109,9 +113,9 @@ class WorkerSettings:
     max_training_queue: int = declare(
         100,
         "workers",
-        "Maximum number of segments that wait for training. It is divided evenly among the agents (with adjustment, "
-        "among --max-agents), with at least one for each. With --epochs above 1, predictors pause while as many "
-        "segments as this, or one full batch, wait.",
+        "Maximum number of segments that wait for training. It is divided evenly among the agents (with "
+        "adjustment, among --max-agents), with at least one for each. With --epochs above 1, predictors "
+        "pause while as many segments as this, or one full batch, wait.",
         low=1,
         high=10_000,
         systems=QUEUED,
@@ -120,8 +124,8 @@ class WorkerSettings:
     max_policy_lag: int | None = declare(
         None,
         "advanced",
-        "Drop segments whose oldest step is more than this many updates old when a trainer reads them from the queue "
-        "(default: none).",
+        "Drop segments whose oldest step is more than this many updates old when a trainer reads them from "
+        "the queue (default: none).",
         low=0,
         high=MOST,
         systems=QUEUED,
@@ -129,8 +133,8 @@ class WorkerSettings:
     lag: int = declare(
         0,
         "workers",
-        "Train on the batch collected this many rounds earlier. With one update per round, this is the policy lag of "
-        "every state, in updates.",
+        "Train on the batch collected this many rounds earlier. With one update per round, this is the "
+        "policy lag of every state, in updates.",
         low=0,
         high=100_000,
         systems=("a2c",),
@@ -139,9 +143,9 @@ class WorkerSettings:
     adjustment: str = declare(
         "off",
         "workers",
-        "Dynamic adjustment of N_A, N_P and N_T during the run (section 4.3): 'fast' (doubles and halves first), "
-        "'paper' (changes one number by 1 at a time), 'nvlabs' (the authors' rule: changes all three at once) or "
-        "'off'.",
+        "Dynamic adjustment of N_A, N_P and N_T during the run (section 4.3): 'fast' (doubles and halves "
+        "first), 'paper' (changes one number by 1 at a time), 'nvlabs' (the authors' rule: changes all three "
+        "at once) or 'off'.",
         choices=("off", *ADJUSTMENTS),
         systems=GA3C,
         refused_elsewhere=True,

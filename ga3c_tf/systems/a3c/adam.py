@@ -20,7 +20,8 @@ def adam_step(
     """Take one step of `ga3c_tf.model.adam.Adam` on one variable.
 
     Args:
-        weight, first_moment, second_moment: float32 arrays of the variable's shape, contiguous; changed in place.
+        weight, first_moment, second_moment: float32 arrays of the variable's shape, contiguous; changed in
+            place.
         gradient: float32 array of the same shape.
         learning_rate, epsilon: as in `Adam`.
         step: number of this update among the updates of all agents, starting from 1.
@@ -29,7 +30,8 @@ def adam_step(
     flat = [array.reshape(-1) for array in (weight, first_moment, second_moment, gradient)]
     for start in range(0, weight.size, BLOCK):
         w, m, v, g = (array[start : start + BLOCK] for array in flat)
-        with np.errstate(over="ignore", invalid="ignore"):  # the next update notices an overflow and is skipped
+        # The next update notices an overflow and is skipped.
+        with np.errstate(over="ignore", invalid="ignore"):
             m += np.float32(1 - BETA_1) * (g - m)
             v += np.float32(1 - BETA_2) * (g * g - v)
             w -= rate * m / (np.sqrt(v) + np.float32(epsilon))

@@ -44,8 +44,8 @@ UPDATE = np.dtype(
         ("within", np.float64, len(SegmentLag._fields)),
     ]
 )
-"""Record that an agent sends to the server for each update: the number of predictions since the last update, and the
-results of this one. A record with 0 states stands for a skipped update."""
+"""Record that an agent sends to the server for each update: the number of predictions since the last update,
+and the results of this one. A record with 0 states stands for a skipped update."""
 
 
 class UpdateReport:
@@ -66,7 +66,7 @@ class UpdateReport:
         self._predictions += states
 
     def updated(self, update: UpdateRecord) -> None:
-        """Send the record of an update. All states of a segment have one lag: one replica chose all its actions."""
+        """Send an update's record. A segment's states have one lag: one replica chose all its actions."""
         result = update.result
         lags = update.lags
         losses = (result.policy_loss, result.value_loss, result.entropy)
@@ -133,8 +133,8 @@ def run_agent(
 ) -> None:
     """Run the agent process. Target of a Process; it ends when the server closes `pipe` or dies.
 
-    An error ends the process with exit code 1, after its traceback was sent through the error pipe. After too many
-    skipped updates the exit code is DIVERGED, and only the error's message is sent.
+    An error ends the process with exit code 1, after its traceback was sent through the error pipe. After too
+    many skipped updates the exit code is DIVERGED, and only the error's message is sent.
 
     Args:
         config: settings of the run.

@@ -1,4 +1,4 @@
-"""An agent's own replica of the network: predicts, computes gradients, and applies them to the shared weights."""
+"""An agent's replica of the network: predicts, computes gradients, and applies them to the shared weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from ga3c_tf.systems.a3c.shared_weights import SharedWeights, rmsprop_step
 
 
 class AgentWeights:
-    """The shared weights as one agent sees them: a copy for its network, theta' in Mnih et al. 2016, algorithm S3.
+    """The shared weights as one agent sees them: a copy for its network, theta' in Mnih et al. 2016,
+    algorithm S3.
 
     The copy is taken at the start and after each of the agent's updates. A `WeightStore`, for one thread.
 
@@ -48,7 +49,8 @@ class AgentWeights:
     def pull(self) -> None:
         """Copy the shared weights into the network.
 
-        The raw operation takes a quarter of the time of `variable.assign`, which checks shape and type each time.
+        The raw operation takes a quarter of the time of `variable.assign`, which checks shape and type each
+        time.
         """
         self.version()
         for variable, weight in zip(self._network.variables, self._shared.groups["weights"], strict=True):

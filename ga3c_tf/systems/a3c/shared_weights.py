@@ -1,4 +1,4 @@
-"""Weights and optimizer statistics in shared memory, which all agents update without locks (Mnih et al. 2016)."""
+"""Weights and optimizer statistics in shared memory, which agents update without locks (Mnih et al. 2016)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ BLOCK = 65_536
 
 
 class SharedWeights:
-    """The variables of a model's checkpoint, except its version, as float32 arrays shared by all processes of a run.
+    """The variables of a model's checkpoint, except its version, as float32 arrays shared by all processes of
+    a run.
 
-    Reads and writes of a single number are atomic, but whole updates are not. An agent may read some weights before
-    another agent's update and some after it. If two updates overlap, a few numbers may keep only one of them. A3C
-    accepts this.
+    Reads and writes of a single number are atomic, but whole updates are not. An agent may read some weights
+    before another agent's update and some after it. If two updates overlap, a few numbers may keep only one
+    of them. A3C accepts this.
 
     Args:
         shapes: by group, the shapes of its variables; groups are named as in `Model.checkpoint_objects`.
@@ -26,7 +27,8 @@ class SharedWeights:
 
     Attributes:
         groups: by group, its arrays, in the model's order.
-        updates: int64 [num_agents + 1], number of updates by each agent; the last element is that of earlier sessions.
+        updates: int64 [num_agents + 1], number of updates by each agent; the last element is that of earlier
+            sessions.
     """
 
     groups: dict[str, list[np.ndarray]]
@@ -73,22 +75,26 @@ def rmsprop_step(
     momentum: float,
     epsilon: float,
 ) -> None:
-    """Take one step of TensorFlow 1's RMSProp (`ga3c_tf.model.rmsprop`) on one variable, in place and without a lock.
+    """Take one step of TensorFlow 1's RMSProp (`ga3c_tf.model.rmsprop`) on one variable, in place and without
+    a lock.
 
-    The step is kept in an array of this process until it is subtracted from the weights. In the shared slot another
-    process could overwrite it. Then one step would be taken twice and the other not at all.
+    The step is kept in an array of this process until it is subtracted from the weights. In the shared slot
+    another process could overwrite it. Then one step would be taken twice and the other not at all.
 
     Args:
-        weight, mean_square, slot: float32 arrays of the variable's shape, contiguous; changed in place. `slot` holds
-            the momentum, and is not changed if `momentum` is 0.
+        weight, mean_square, slot: float32 arrays of the variable's shape, contiguous; changed in place.
+            `slot` holds the momentum, and is not changed if `momentum` is 0.
         gradient: float32 array of the same shape.
         learning_rate, decay, momentum, epsilon: as in `ga3c_tf.model.rmsprop.RMSProp`.
     """
-    rate, keep, factor, floor = (np.float32(number) for number in (learning_rate, 1 - decay, momentum, epsilon))
+    rate, keep, factor, floor = (
+        np.float32(number) for number in (learning_rate, 1 - decay, momentum, epsilon)
+    )
     flat = [array.reshape(-1) for array in (weight, mean_square, slot, gradient)]
     for start in range(0, weight.size, BLOCK):
         w, s, m, g = (array[start : start + BLOCK] for array in flat)
-        with np.errstate(over="ignore", invalid="ignore"):  # the next update notices an overflow and is skipped
+        # The next update notices an overflow and is skipped.
+        with np.errstate(over="ignore", invalid="ignore"):
             step = g * g
             step -= s
             step *= keep

@@ -25,20 +25,22 @@ from ga3c_tf.workers.supervisor import AgentSupervisor
 NO_AGENTS = np.empty(0, np.int64)
 POLL_SECONDS = 0.05
 UPDATE_BYTES = 2**20
-"""Size in bytes of the pipe for UPDATE records. It is read every POLL_SECONDS and so suffices for 200,000 updates per
-second in all."""
+"""Size in bytes of the pipe for UPDATE records. It is read every POLL_SECONDS and so suffices for 200,000
+updates per second in all."""
 PROCESS_BYTES = 100 * 2**20
-"""Estimated memory of an agent process beside the network. With 16 agents on Pong (small network) each had 62 to 68 MiB
-of its own and its share of the 130 MiB that all have from the forkserver (TensorFlow 2.21, PSS of /proc)."""
+"""Estimated memory of an agent process beside the network. With 16 agents on Pong (small network) each had 62
+to 68 MiB of its own and its share of the 130 MiB that all have from the forkserver (TensorFlow 2.21, PSS of
+/proc)."""
 REPLICAS = 4
-"""Number of arrays of the network's size in a process: the replica, the gradients, and temporaries of an update."""
+"""Number of arrays of the network's size in a process: replica, gradients, and temporaries of an update."""
 
 
 class A3C(System):
-    """Each agent process predicts and computes gradients on its own replica, and applies them to shared weights.
+    """Each agent process predicts and computes gradients on its own replica, and applies them to shared
+    weights.
 
-    The server only counts, logs and saves. A checkpoint is a copy of the shared weights. Like an agent's own copy, it
-    is taken while other processes may be writing.
+    The server only counts, logs and saves. A checkpoint is a copy of the shared weights. Like an agent's own
+    copy, it is taken while other processes may be writing.
     """
 
     device = "cpu"
@@ -46,14 +48,17 @@ class A3C(System):
     def __init__(self, session: Session):
         super().__init__(session)
         config = session.config
-        if others := session.model.network.non_trainable_weights:  # the state of random generators is not among them
+        # The state of random generators is not among them.
+        if others := session.model.network.non_trainable_weights:
             raise UserError(
                 f"--system a3c shares trainable weights only, and the network has {len(others)} others "
                 f"({others[0].path}); another system or network has to do"
             )
         objects = self._objects()
         self._check_memory(sum(variable.shape.num_elements() * 4 for variable in objects["weights"]))
-        shapes = {group: [tuple(variable.shape) for variable in variables] for group, variables in objects.items()}
+        shapes = {
+            group: [tuple(variable.shape) for variable in variables] for group, variables in objects.items()
+        }
         self._weights = SharedWeights(shapes, config.num_agents)
         self._update_queue = RecordQueue(UPDATE, UPDATE_BYTES)
         self._processes = AgentSupervisor(
@@ -106,7 +111,7 @@ class A3C(System):
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Return a context in which the model has a copy of the shared weights. The agents continue meanwhile."""
+        """Return a context in which the model has a copy of the shared weights. Agents continue meanwhile."""
         weights = self._weights
         if weights.version:  # else there was no update yet, and the arrays may still be empty
             for group, variables in self._objects().items():
@@ -144,19 +149,21 @@ class A3C(System):
                     continue
                 for _ in range(predictions):
                     session.stats.predicted(1)
-                result = UpdateResult(policy_loss, value_loss, entropy, Divergence(*moved), version=0, applied=True)
+                result = UpdateResult(
+                    policy_loss, value_loss, entropy, Divergence(*moved), version=0, applied=True
+                )
                 lags = np.full(states, lag)
                 session.stats.updated(UpdateRecord(lags, NO_AGENTS, result, SegmentLag(*within)))
 
     def _check_memory(self, network_bytes: int) -> None:
-        """Raise a UserError if there is too little memory for all processes. Else the kernel would kill one later."""
+        """Raise a UserError if all processes need too much memory. Else the kernel would kill one later."""
         agents = self.session.config.num_agents
         room = available_bytes()
         bytes_per_agent = PROCESS_BYTES + REPLICAS * network_bytes
         if agents * bytes_per_agent > room:
             fit = int(room // bytes_per_agent)
             raise UserError(
-                f"--system a3c has TensorFlow and the network in every agent's process: {agents} agents need about "
-                f"{agents * bytes_per_agent / 2**20:.0f} MiB, and {room / 2**20:.0f} MiB are left here; "
-                f"{f'--agents {fit} fit' if fit else 'not even one agent fits'}"
+                f"--system a3c has TensorFlow and the network in every agent's process: {agents} agents need "
+                f"about {agents * bytes_per_agent / 2**20:.0f} MiB, and {room / 2**20:.0f} MiB are left "
+                f"here; {f'--agents {fit} fit' if fit else 'not even one agent fits'}"
             )

@@ -1,4 +1,4 @@
-"""The agents of GA3C: in processes of this machine and in actors on others. Processes that die are replaced."""
+"""The agents of GA3C: in processes of this machine and in actors on others. Dead processes are replaced."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ class AgentProcesses:
         self._ray = ray
         self.count = 0
         self.prediction_queue = IndexQueue()
-        self.processes = AgentSupervisor(["ga3c_tf.workers.agent_process", *modules_used(config)], [config.env_id])
+        self.processes = AgentSupervisor(
+            ["ga3c_tf.workers.agent_process", *modules_used(config)], [config.env_id]
+        )
         # Computed only once: the usable cores may change during the run, but the process of an agent may not.
         self._local_processes = config.processes(usable_cores())
         self.replies = ReplyPipes(session.memory, assigned_processes(config, self._local_processes))
@@ -50,7 +52,7 @@ class AgentProcesses:
         return [*range(self.count), *range(self._session.config.most_agents, self._session.memory.num_agents)]
 
     def resize(self, count: int) -> None:
-        """Change the number of agents on this machine to `count`. Agents that end give up their segment and episode."""
+        """Set the number of agents on this machine to `count`. Those that end give up segment and episode."""
         while self.count < count:
             with self._starting:
                 if self._stopped:
@@ -101,12 +103,12 @@ class AgentProcesses:
             self.replies.added(agent)
 
     def end_hung(self) -> None:
-        """Kill the processes whose environments take too long. They are then replaced like processes that died."""
+        """Kill the processes whose environments take too long. They are replaced like processes that died."""
         busy_since = self._session.memory.busy_since
         for number in self._hung.hung({number: float(busy_since[number]) for number in self.processes}):
             why = (
-                f"agent process {number} was ended, since a step or reset of its environment, or its start, took more "
-                f"than {self._patience(number):g} s; --agent-timeout sets how long it may take"
+                f"agent process {number} was ended, since a step or reset of its environment, or its start, "
+                f"took more than {self._patience(number):g} s; --agent-timeout sets how long it may take"
             )
             self._session.tell("hung", why)
             self.processes.end(number, why)
@@ -142,7 +144,7 @@ class AgentProcesses:
         )
 
     def _actor_of(self, number: int) -> range | None:
-        """Return the remote agents for which an agent process is the bridge, or None if it runs its agents itself."""
+        """Return the remote agents that an agent process bridges to, or None if it runs its agents itself."""
         remote = number - self._local_processes
         return self._session.config.remote_actors[remote] if remote >= 0 else None
 

@@ -1,4 +1,4 @@
-"""The GA3C system: one model, its predictors and trainers, and the agents they serve (section 4 of the paper)."""
+"""The GA3C system: one model, its predictors and trainers, and the agents they serve (paper, section 4)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ga3c_tf.workers.thread import Worker
 from ga3c_tf.workers.trainer import Trainer
 
 AGENT_BYTES = 40 * 2**20
-"""Estimated memory of an agent process, from which the adjustment computes how many agents there is room for."""
+"""Estimated memory of an agent process, from which the adjustment computes how many agents have room."""
 IDLE = 0.1
 """Idle share of the cores' time above which they count as idle."""
 MOST_THREADS = 16
@@ -48,7 +48,8 @@ class GA3C(System):
 
     Attributes:
         agents: agents and their processes.
-        adjustment: thread that searches for the best N_A, N_P and N_T; None before `start`, and if adjustment is off.
+        adjustment: thread that searches for the best N_A, N_P and N_T; None before `start`, and if adjustment
+            is off.
     """
 
     def __init__(self, session: Session, ray: str = ""):
@@ -79,7 +80,9 @@ class GA3C(System):
         config = self.session.config
         schedule_as(config.scheduling)
         counts_before = self.session.workers_before if config.adjustment != "off" else None
-        start = WorkerCounts(*counts_before or (config.num_agents, config.num_predictors, config.num_trainers))
+        start = WorkerCounts(
+            *counts_before or (config.num_agents, config.num_predictors, config.num_trainers)
+        )
         start = start._replace(agents=min(start.agents, config.most_agents))  # kept with other settings
         self.set_workers(*start)
         self._node_rates = NodeRates(self.session.memory, self.agents.replies.process_of)
@@ -132,7 +135,7 @@ class GA3C(System):
         )
 
     def _workers_to_keep(self) -> list[int] | None:
-        """Return the N_A, N_P and N_T accepted by dynamic adjustment; before it starts, those of an earlier session."""
+        """Return the N_A, N_P and N_T accepted by adjustment; before it starts, an earlier session's."""
         if self.adjustment:
             return list(self.adjustment.search.accepted)
         return self.session.workers_before if self.session.config.adjustment != "off" else None
@@ -150,7 +153,8 @@ class GA3C(System):
     def set_workers(self, agents: int, predictors: int, trainers: int) -> None:
         """Change N_A, N_P and N_T to these numbers, without waiting for workers that end.
 
-        Agents that end give up their segment and episode. Segments that a trainer has gathered go to the next trainer.
+        Agents that end give up their segment and episode. Segments that a trainer has gathered go to the next
+        trainer.
         """
         prediction_queue = self.agents.prediction_queue
         training_queue = self.session.training_queue
@@ -202,7 +206,8 @@ class GA3C(System):
     def _raise_update_limit(self) -> None:
         """Allow one more simultaneous update if trainers were behind and cores idle since the last call.
 
-        This happens with large networks: agents wait, and the running update does not use the cores that they free.
+        This happens with large networks: agents wait, and the running update does not use the cores that they
+        free.
         """
         idle = self._idle.share()
         was_behind = self._behind
@@ -212,10 +217,12 @@ class GA3C(System):
 
 
 def updates_at_once(device: str, cores: int) -> int:
-    """Return how many trainers may update simultaneously at first: as many as half the cores, or any number on a GPU.
+    """Return how many trainers may update simultaneously at first: as many as half the cores, or any number
+    on a GPU.
 
-    On a CPU even an update of few states moves all weights, gradients and RMSProp's slots through the memory that the
-    cores share. Two simultaneous updates, each on its own core, take 2.0 ms of processor time each instead of 1.4
-    (5 states, small network, 2-core EPYC). One update beside an agent takes no longer than alone.
+    On a CPU even an update of few states moves all weights, gradients and RMSProp's slots through the memory
+    that the cores share. Two simultaneous updates, each on its own core, take 2.0 ms of processor time each
+    instead of 1.4 (5 states, small network, 2-core EPYC). One update beside an agent takes no longer than
+    alone.
     """
     return sys.maxsize if "GPU" in device else max(1, cores // 2)

@@ -77,10 +77,11 @@ def _row(session: dict) -> list[str]:
         f"`{without_places(session['command'])}`",
         commit_of(session),
         machine_of(session),
-        f"Python {versions['python']}, TensorFlow {versions.get('tensorflow') or versions.get('tensorflow-cpu')}",
+        f"Python {versions['python']}, TensorFlow "
+        f"{versions.get('tensorflow') or versions.get('tensorflow-cpu')}",
     ]
 
 
 def without_places(command: str) -> str:
-    """Return a command with only the names of the files whose absolute paths it has, which tell about a machine."""
+    """Return a command with only the names of files whose absolute paths it has, which tell of a machine."""
     return shlex.join(re.sub(r"(?<![^=])/.*/(?=[^/])", "", word) for word in shlex.split(command))

@@ -17,7 +17,8 @@ METADATA = "metadata.json"
 
 
 def card(lines: list[str], agent: TrainedAgent, folder: Path, score: dict) -> list[str]:
-    """Write metadata.json, and return the card with the Hub's metadata before it and instructions for use after it.
+    """Write metadata.json, and return the card with the Hub's metadata before it and instructions for use
+    after it.
 
     Args:
         lines: lines of the card.
@@ -27,14 +28,17 @@ def card(lines: list[str], agent: TrainedAgent, folder: Path, score: dict) -> li
     """
     metadata = describe_agent(agent, score)
     write_aside(folder / METADATA, json_text(metadata, indent=2) + "\n")
-    rows = [[name.replace("_", " "), " ".join(str(value).split())] for name, value in metadata["preprocessing"].items()]
+    rows = [
+        [name.replace("_", " "), " ".join(str(value).split())]
+        for name, value in metadata["preprocessing"].items()
+    ]
     name = folder.resolve().name
     use = lines_of("hub.md", name=name, file=METADATA, network=metadata["network"], rows=rows)
     return ["---", *_front_matter(name, score), "---", "", *lines, "", *use]
 
 
 def _front_matter(name: str, score: dict) -> list[str]:
-    """Return the metadata that the Hub reads from a card, as YAML: library, tags and the score as a `model-index`."""
+    """Return the metadata the Hub reads from a card, as YAML: library, tags and score as `model-index`."""
     from huggingface_hub import EvalResult, ModelCardData
 
     env_id = score["env_id"]

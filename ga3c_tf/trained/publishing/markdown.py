@@ -24,7 +24,8 @@ def lines_of(template: str, folder: Path = TEMPLATES, **values: Any) -> list[str
         values: values of the template's variables.
 
     Returns:
-        The lines, without empty lines at the start and the end; several empty lines in a row are reduced to one.
+        The lines, without empty lines at the start and the end; several empty lines in a row are reduced to
+        one.
     """
     text = _environment(folder).get_template(template).render(values)
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n").split("\n")
@@ -45,14 +46,19 @@ def _environment(folder: Path) -> jinja2.Environment:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of a Markdown table."""
-    cells = [list(header), ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    cells = [
+        list(header),
+        ["---"] * len(header),
+        *([cell.replace("|", "\\|") for cell in row] for row in rows),
+    ]
     return [f"| {' | '.join(row)} |" for row in cells]
 
 
 def number(value: float | None) -> str:
     """Format a number with three significant digits; '-' for None.
 
-    From 1000 on, it is a whole number with grouped thousands. A number closer to 0 than `SINGLE_PRECISION` is 0.
+    From 1000 on, it is a whole number with grouped thousands. A number closer to 0 than `SINGLE_PRECISION` is
+    0.
     """
     if value is None:
         return "-"

@@ -34,7 +34,7 @@ from ga3c_tf.trained.weights import (
 )
 
 Draw = Callable[[Columns, Config, Path], None]
-"""Draws a learning curve, given with the settings of its run, as picture files whose path lacks only the suffix."""
+"""Draws a learning curve, given with its run's settings, as picture files whose path lacks the suffix."""
 EPISODE_STEPS = 300
 """Maximum number of agent steps in the animated picture: 20 seconds of Atari."""
 
@@ -59,18 +59,18 @@ def publish(
         seed: seed of the evaluation.
         command: command line that publishes the agent, for the card.
         draw: draws the learning curve.
-        for_hub: whether the folder is for the Hugging Face Hub: with weights as safetensors, the Hub's metadata in the
-            card, a video, and metadata.json, which says how states are computed.
+        for_hub: whether the folder is for the Hugging Face Hub: with weights as safetensors, the Hub's
+            metadata in the card, a video, and metadata.json, which says how states are computed.
 
     Returns:
         The scores from `evaluation.summary`, and facts about the training under 'training'.
 
     Raises:
-        UserError: the run's meta.json, or the score of the weights that it began with, is missing or damaged; the run
-            folder has a link in it; `folder` has something else in it or cannot be written; or the weights are over
-            5 MB.
+        UserError: the run's meta.json, or the score of the weights that it began with, is missing or damaged;
+            the run folder has a link in it; `folder` has something else in it or cannot be written; or the
+            weights are over 5 MB.
     """
-    # 1. Read the run's files and pack the weights, so that what cannot be published is refused before the evaluation.
+    # 1. Read files and pack weights, so that what cannot be published is refused before the evaluation.
     check_free(folder)
     name = SAFETENSORS if for_hub else FILE
     content = packed_weights(agent.model, name)
@@ -112,7 +112,7 @@ def publish(
 
 
 def _before(run: Path) -> dict | None:
-    """Return the agent steps and minutes behind the weights that a run began with; None if these were random."""
+    """Return the agent steps and minutes behind the weights a run began with; None if these were random."""
     if not (run / ORIGIN).is_dir():
         return None
     check_no_links(run)
@@ -131,7 +131,8 @@ def _count(before: dict, score: dict) -> None:
 
 
 def _after(before: dict, earlier: Columns, curve: Columns, window: int) -> Columns:
-    """Return the curve of the weights that a run began with, up to their checkpoint, continued by the run's own curve.
+    """Return the curve of the weights that a run began with, up to their checkpoint, continued by the run's
+    own curve.
 
     The first points of the run are left out, because its rolling score is not over `window` episodes yet.
     """
@@ -147,7 +148,7 @@ def _after(before: dict, earlier: Columns, curve: Columns, window: int) -> Colum
 
 
 def _minutes(run: Path, agent_steps: int) -> float | None:
-    """Return the minutes of training after which the run had made `agent_steps`; None if it logged nothing."""
+    """Return the minutes of training after which a run had made `agent_steps`; None if it logged nothing."""
     metrics = read_columns(run / "metrics.csv", METRIC_COLUMNS)
     times = metrics["time_s"]
     steps = metrics["agent_steps"]

@@ -1,7 +1,8 @@
-"""Table 2 of IMPALA inside GA3C: corrections of policy lag, at fixed lags in A2C and at the lag that GA3C has.
+"""Table 2 of IMPALA inside GA3C: corrections of policy lag, at fixed lags in A2C and at the lag that GA3C
+has.
 
-A2C trains on the batch of K updates ago, with everything else equal, so that each correction meets a known lag. Without
-lag, all corrections have the same gradient, so A2C without lag is run without a correction only.
+A2C trains on the batch of K updates ago, with everything else equal, so that each correction meets a known
+lag. Without lag, all corrections have the same gradient, so A2C without lag is run without a correction only.
 """
 
 from __future__ import annotations
@@ -29,7 +30,14 @@ from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end, score_at
 from ga3c_tf.reproduce.measures.effects import welch_effect
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, LEAST_SEEDS, RUNS_MISSING, Claim, Finding, interval_verdict
+from ga3c_tf.reproduce.measures.verdicts import (
+    FEW_SEEDS,
+    LEAST_SEEDS,
+    RUNS_MISSING,
+    Claim,
+    Finding,
+    interval_verdict,
+)
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
 from ga3c_tf.trained.intervals import student_interval
@@ -69,13 +77,14 @@ SEEDS = 5
 EXTENDED = "minatar_breakout"
 """The game with added seeds, at `quick`."""
 ADDED_SEEDS = (6, 7, 8, 9, 10, 11)
-"""Seeds of the two settings that `off_policy_fails` compares, added because it was undecided after five seeds."""
+"""Seeds of the two settings that `off_policy_fails` compares, added as it was undecided after five seeds."""
 CLAIM_CONFIDENCE = 0.962
 """Confidence of the interval of `off_policy_fails` over the planned seeds."""
 SECOND_CONFIDENCE = 0.99
 """The same over planned and added seeds.
 
-Both times that it is judged count: it is wrong in at most 4.4 % of cases, and one of all findings of the figure in 5 %.
+Both times that it is judged count: it is wrong in at most 4.4 % of cases, and one of all findings of the
+figure in 5 %.
 """
 MOST_LOST = 0.5
 """Training counts as failed if it loses more than this share of the gain without lag."""
@@ -93,7 +102,9 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         ]
     common: dict[str, Any] = {"num_agents": 32, "learning_rate": RATE, "log_seconds": 10.0}
     threads: dict[str, Any] = {"num_predictors": 2, "num_trainers": 2, "min_training_batch": 20}
-    planned = [run_spec(game, seed, "a2c", **common, correction="none", steps=STEPS).called("none", WITHOUT_LAG)]
+    planned = [
+        run_spec(game, seed, "a2c", **common, correction="none", steps=STEPS).called("none", WITHOUT_LAG)
+    ]
     for correction in CORRECTIONS:
         settings: dict[str, Any] = {"correction": correction}
         if correction == "ppo":
@@ -122,7 +133,13 @@ def measures(run: RecordedRun) -> list[Measure]:
     end = score_at_end(run.curve)
     start = score_at_start(run.curve, config.rolling_episodes)
     return [
-        Measure(SCORE, whole, "points", f"{protocol}, over the agent steps from the first update", "no episode ended"),
+        Measure(
+            SCORE,
+            whole,
+            "points",
+            f"{protocol}, over the agent steps from the first update",
+            "no episode ended",
+        ),
         Measure(END, end, "points", f"{protocol}, over the last tenth of the steps", "no episode ended"),
         Measure(START, start, "points", f"{protocol}, of the first", "fewer episodes ended"),
         *lag_measures(run),
@@ -143,20 +160,23 @@ def values(results: Results, metric: str) -> ByCondition:
 
 
 def findings(results: Results) -> list[tuple[str, str, Finding]]:
-    """Judge each of `PAIRS` by the probability that a run with the first scores more, over the settings in `JUDGED`."""
+    """Judge each of `PAIRS` by the probability that a run with the first scores more, over `JUDGED`."""
     return [(first, second, _finding(results, first, second)) for first, second in PAIRS]
 
 
 def claims(results: Results) -> list[Claim]:
     """Return a claim for each of `PAIRS`, and the claim of tensorpack's A3C example."""
-    compared = [Claim(f"{first} scores more than {second}", finding) for first, second, finding in findings(results)]
+    compared = [
+        Claim(f"{first} scores more than {second}", finding) for first, second, finding in findings(results)
+    ]
     confidence = _confidence(results)
     off_policy = Claim(
-        "without a correction, GA3C on a CPU loses more than half of A2C's gain (the README of tensorpack's A3C "
-        "example suspects bad scores from off-policy data)",
+        "without a correction, GA3C on a CPU loses more than half of A2C's gain (the README of tensorpack's "
+        "A3C example suspects bad scores from off-policy data)",
         off_policy_fails(results),
-        "the share of A2C's gain without lag that GA3C loses without a correction, both above their first scores; "
-        f"supported if the {100 * confidence:g} % interval is above {MOST_LOST:.0%}, not supported if it is below",
+        "the share of A2C's gain without lag that GA3C loses without a correction, both above their first "
+        f"scores; supported if the {100 * confidence:g} % interval is above {MOST_LOST:.0%}, not supported "
+        "if it is below",
     )
     return [*compared, off_policy]
 
@@ -174,14 +194,17 @@ def _finding(results: Results, first: str, second: str) -> Finding:
 
 
 def off_policy_fails(results: Results) -> Finding:
-    """Judge the claim of tensorpack's A3C example that training on a CPU fails because its data are off-policy.
+    """Judge the claim of tensorpack's A3C example that training on a CPU fails because its data are
+    off-policy.
 
     It is judged by the share of A2C's gain without lag that GA3C loses without a correction.
     """
     asynchronous = _learned(results, AS_IT_RUNS)
     synchronous = _learned(results, WITHOUT_LAG)
     shares = [
-        1 - asynchronous[seed] / gain for seed, gain in synchronous.items() if gain > GAIN and seed in asynchronous
+        1 - asynchronous[seed] / gain
+        for seed, gain in synchronous.items()
+        if gain > GAIN and seed in asynchronous
     ]
     finding = judged_share(shares, _confidence(results))
     if finding.verdict == FEW_SEEDS:
@@ -210,7 +233,7 @@ def judged_share(lost: Sequence[float], confidence: float) -> Finding:
 
 
 def _learned(results: Results, setting: str) -> dict[int, float]:
-    """Return the gains of the runs without a correction above their first scores, by seed; 0 for one that diverged."""
+    """Return the gains of runs without a correction above their first scores, by seed; 0 if it diverged."""
     gains = {}
     for run in results.runs:
         score, start = results.value(run, SCORE), results.value(run, START)
@@ -230,7 +253,10 @@ def details(results: Results) -> list[str]:
     for correction in CORRECTIONS:
         cells = [mean_ci(scores.get((correction, setting), [])) for setting in SETTINGS]
         rows.append([correction, *cells, _interquartile(scores, correction)])
-    lags = [[setting, *(_mean(values(results, metric), "none", setting) for metric in SHOWN)] for setting in SETTINGS]
+    lags = [
+        [setting, *(_mean(values(results, metric), "none", setting) for metric in SHOWN)]
+        for setting in SETTINGS
+    ]
     changed = {**values(results, CLIPPED), **values(results, FLOORED)}
     clipped = [
         [correction, *(_mean(changed, correction, setting) for setting in SETTINGS[1:])]

@@ -34,10 +34,16 @@ OPTIONAL = (CLIPPED, FLOORED)
 
 
 def lag_measures(run: RecordedRun) -> list[Measure]:
-    """Return the policy lag and divergences of a run, without the measures that do not apply to its correction."""
+    """Return a run's policy lag and divergences, without the measures that do not apply to its correction."""
     steady = run.steady(0.1 * 3600 * run.hours)
     rows = "mean over the rows of metrics.csv after the first tenth"
-    measures = [Measure(name, steady[column], unit, rows, "not measured") for name, (column, unit) in COLUMNS.items()]
+    measures = [
+        Measure(name, steady[column], unit, rows, "not measured") for name, (column, unit) in COLUMNS.items()
+    ]
     states = steady["policy_lag_mean"] * steady["training_batch"]
-    measures.append(Measure(LAG_STATES, states, "states", f"{rows}: of the lag times of the batch", "not measured"))
-    return [measure for measure in measures if measure.metric not in OPTIONAL or not math.isnan(measure.value)]
+    measures.append(
+        Measure(LAG_STATES, states, "states", f"{rows}: of the lag times of the batch", "not measured")
+    )
+    return [
+        measure for measure in measures if measure.metric not in OPTIONAL or not math.isnan(measure.value)
+    ]

@@ -43,7 +43,10 @@ from ga3c_tf.trained.intervals import mean_interval
 
 T_MAX = 5
 STEPS = 200_000
-SETTINGS: dict[str, dict[str, Any]] = {AUTHORS: {}, ADAPTIVE: {"loss_reduction": "mean", "rmsprop_epsilon": 1e-5}}
+SETTINGS: dict[str, dict[str, Any]] = {
+    AUTHORS: {},
+    ADAPTIVE: {"loss_reduction": "mean", "rmsprop_epsilon": 1e-5},
+}
 EXTENDED = "minatar_breakout"
 """The game that got more seeds, because the three shifts were undecided."""
 SEEDS = 5
@@ -57,7 +60,7 @@ DELAY = 16
 KEPT = 0.5
 """Learning counts as stopped if it gains less than this share of the gain without lag."""
 LEAST_ROWS = 3
-"""Number of rows of the table that must have learned without lag before a claim about all of them is supported."""
+"""Number of rows of the table that must have learned without lag before a claim about all is supported."""
 CONFIDENCE = 0.99
 """Confidence of the finding about `DELAY`.
 
@@ -103,13 +106,19 @@ def measures(run: RecordedRun) -> list[Measure]:
     score = mean_score(run.curve, low=config.lag * config.num_agents * T_MAX)
     start = score_at_start(run.curve, config.rolling_episodes)
     return [
-        Measure(SCORE, score, "points", f"{protocol}, over the agent steps from the first update", "no episode ended"),
+        Measure(
+            SCORE,
+            score,
+            "points",
+            f"{protocol}, over the agent steps from the first update",
+            "no episode ended",
+        ),
         Measure(START, start, "points", f"{protocol}, of the first", "fewer episodes ended"),
     ]
 
 
 def gains(results: Results) -> dict[Cell, dict[int, float]]:
-    """Return the gain of each run, by cell and lag: its mean score minus its first score, or 0 if it diverged."""
+    """Return the gain of each run, by cell and lag: its mean score minus its first, or 0 if it diverged."""
     by_cell: dict[Cell, dict[int, float]] = {}
     for run in results.runs:
         score, start = results.value(run, SCORE), results.value(run, START)
@@ -142,25 +151,26 @@ def claims(results: Results) -> list[Claim]:
     confidence = f"{100 * CONFIDENCE:g}"
     return [
         Claim(
-            f"{AUTHORS}: a batch of {small} states tolerates more than twice the lag in updates of a batch of {large} "
-            "(four times, if the lag in states decides)",
+            f"{AUTHORS}: a batch of {small} states tolerates more than twice the lag in updates of a batch "
+            f"of {large} (four times, if the lag in states decides)",
             by_claim["states"],
         ),
         Claim(
-            f"{ADAPTIVE}: a batch of {small} states tolerates less than twice the lag in updates of a batch of {large} "
-            "(as much, if the lag in updates decides)",
+            f"{ADAPTIVE}: a batch of {small} states tolerates less than twice the lag in updates of a batch "
+            f"of {large} (as much, if the lag in updates decides)",
             by_claim["updates"],
         ),
         Claim(
-            "a quarter of the learning rate tolerates more than twice the lag, on average over the two optimizers",
+            "a quarter of the learning rate tolerates more than twice the lag, "
+            "on average over the two optimizers",
             by_claim["rate"],
         ),
         Claim(
             "more than ten batches of delay stop learning (BA3C, arXiv 1705.06936)",
             ten_batches(results),
-            f"relative to the gain without lag, at a lag of {DELAY}, over the rows of the table that learned; "
-            f"supported if all rows are below {KEPT:.0%}, not supported if any is above, by simultaneous {confidence} "
-            "% intervals",
+            f"relative to the gain without lag, at a lag of {DELAY}, over the rows of the table that "
+            f"learned; supported if all rows are below {KEPT:.0%}, not supported if any is above, by "
+            f"simultaneous {confidence} % intervals",
         ),
     ]
 
@@ -168,10 +178,11 @@ def claims(results: Results) -> list[Claim]:
 def ten_batches(results: Results) -> Finding:
     """Judge whether more than ten batches of delay stop learning, with all settings that learn without lag.
 
-    The claim is not supported if the gain at a lag of `DELAY` is significantly more than the share `KEPT` of the gain
-    without lag for any setting. It is supported if the gain is significantly less for all settings, of which there must
-    be at least `LEAST_ROWS`. The intervals of the settings are simultaneous, by Bonferroni's method. If the other
-    findings got more seeds, only the first `SEEDS` count, because this one had been decided.
+    The claim is not supported if the gain at a lag of `DELAY` is significantly more than the share `KEPT` of
+    the gain without lag for any setting. It is supported if the gain is significantly less for all settings,
+    of which there must be at least `LEAST_ROWS`. The intervals of the settings are simultaneous, by
+    Bonferroni's method. If the other findings got more seeds, only the first `SEEDS` count, because this one
+    had been decided.
     """
     last = SEEDS if _again(results) else math.inf
     gain = {cell: by_lag for cell, by_lag in gains(results).items() if cell.seed <= last}

@@ -49,7 +49,9 @@ SCORE_CLAIMS = {
     "faster": 'equal time: a minimum of 20 to 40 scores more than a minimum of 0 ("generally faster")',
     "better_steps": "equal steps: a minimum of 20 to 40 scores more than a minimum of 0",
     "larger_is_slower": 'equal time: a minimum of 20 to 40 scores more than a minimum of 160 ("slower")',
-    "without_lag": "equal steps: A2C, which has no lag, scores more than a minimum of 160, whose updates are as large",
+    "without_lag": (
+        "equal steps: A2C, which has no lag, scores more than a minimum of 160, whose updates are as large"
+    ),
 }
 """Texts of the claims about scores, by finding. Each is judged at each learning rate."""
 OWN = ("better_steps", "without_lag")
@@ -108,12 +110,16 @@ COMPARED = {
     "lowers_lag": Comparison(LAG_STATES, NONE, ("minimum 40",), "normal"),
     "raises_speed": Comparison(PPS, GOOD, NONE, "normal"),
     "stabilizes": Comparison(LOST, NONE, GOOD, "large"),
-    **{f"{name}_{rate}": Comparison(*compared, rate) for rate in RATES for name, compared in COMPARED_SCORES.items()},
+    **{
+        f"{name}_{rate}": Comparison(*compared, rate)
+        for rate in RATES
+        for name, compared in COMPARED_SCORES.items()
+    },
 }
 
 
 class Tested(NamedTuple):
-    """The tests of a comparison: whether the groups differ and, over equal steps, whether they are as good as equal."""
+    """The tests of a comparison: whether groups differ and, over equal steps, are as good as equal."""
 
     effect: Effect
     ratio: Effect = NOTHING  # of scores, on their logarithms
@@ -134,8 +140,8 @@ def failed_to_learn(results: Results, runs: Iterable[RecordedRun]) -> int:
 def findings(results: Results, game: str, runs: dict[Label, list[RecordedRun]]) -> dict[str, Finding]:
     """Judge the findings about the minimum batch, for one game.
 
-    Nothing is judged before all runs have ended, because the other seeds could still change a verdict. Added seeds
-    count in the findings for which they were added.
+    Nothing is judged before all runs have ended, because the other seeds could still change a verdict. Added
+    seeds count in the findings for which they were added.
 
     Args:
         results: results of the game.
@@ -205,8 +211,8 @@ def claims(results: Results) -> list[Claim]:
         if LARGE_RATE_HARMS[game]:
             can, some = "can fail to learn", "some"
         rule = (
-            f"{some} run collapsed, diverged or never learned at minimum 0, {rates['large']}; takes {LEAST_SEEDS} "
-            f"seeds, and that all at minimum 20, {rates['normal']}, learn in that time"
+            f"{some} run collapsed, diverged or never learned at minimum 0, {rates['large']}; takes "
+            f"{LEAST_SEEDS} seeds, and that all at minimum 20, {rates['normal']}, learn in that time"
         )
         listed.append(Claim(f"{game.upper()} {can} at a large learning rate", by_claim["large_rate"], rule))
     return listed
@@ -238,7 +244,9 @@ def _welch(first: Mapping[int, float], second: Mapping[int, float], again: bool)
     return effect
 
 
-def _finding(planned: list[RecordedRun], metric: str, effect: Effect, corrected: float, level: float) -> Finding:
+def _finding(
+    planned: list[RecordedRun], metric: str, effect: Effect, corrected: float, level: float
+) -> Finding:
     because = (described_ratio if metric == PPS else described)(effect, corrected)
     finding = finding_of(effect, corrected, level, because)
     if metric in OF_TIME:
@@ -256,7 +264,8 @@ def values(
 ) -> dict[int, float]:
     """Return the mean of a metric over settings, for each seed that has all of these settings.
 
-    A run that diverged scores as the random policy. A run that diverged or learned nothing counts as 1 in `LOST`.
+    A run that diverged scores as the random policy. A run that diverged or learned nothing counts as 1 in
+    `LOST`.
 
     Args:
         results: results with the metric.
@@ -275,7 +284,11 @@ def values(
                 value = 1.0
             if value is not None:
                 by_seed.setdefault(run.spec.seed, []).append(value)
-    return {seed: sum(numbers) / len(numbers) for seed, numbers in by_seed.items() if len(numbers) == len(settings)}
+    return {
+        seed: sum(numbers) / len(numbers)
+        for seed, numbers in by_seed.items()
+        if len(numbers) == len(settings)
+    }
 
 
 def _learned_nothing(run: RecordedRun) -> bool:
@@ -284,7 +297,8 @@ def _learned_nothing(run: RecordedRun) -> bool:
 
 
 def _large_rate(results: Results, harms: bool, runs: dict[Label, list[RecordedRun]]) -> Finding:
-    """Judge whether runs without a minimum batch fail to learn at a large learning rate, as the paper says of the game.
+    """Judge whether runs without a minimum batch fail to learn at a large learning rate, as the paper says of
+    the game.
 
     Args:
         results: results of the game.

@@ -1,7 +1,8 @@
 """Figure 7 and slide 40: effects of a minimum training batch on policy lag, stability and speed.
 
-All planned runs have the same duration, so settings are compared by the mean score over equal time. The part of each
-learning curve up to `EQUAL_STEPS` also compares them over equal steps. Throughput matters in the first comparison only.
+All planned runs have the same duration, so settings are compared by the mean score over equal time. The part
+of each learning curve up to `EQUAL_STEPS` also compares them over equal steps. Throughput matters in the
+first comparison only.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"minimum {size}": ("ga3c", {**THIRTY_TWO, "min_training_batch": size}) for size in MINIMA},
     CONTROL: ("a2c", {"num_agents": 32}),
 }
-"""Five ways to make batches, each as a system and its settings. A2C is the control: its policy lag is zero."""
+"""Five ways to make batches, each as a system and its settings. A2C is the control: its policy lag is 0."""
 ADDED_SEEDS = (6, 7, 8, 9)
 """Seeds of the settings in `EXTENDED_SETTINGS` of the game `EXTENDED_GAME`, at `quick`."""
 EXTENDED_SETTINGS = (
@@ -65,7 +66,7 @@ EXTENDED_SETTINGS = (
 )
 """Settings that two findings compare to which seeds were added, because five left them undecided."""
 SHORT_SEEDS = {"normal": range(10, 16), "large": range(10, 20)}
-"""Seeds without a minimum and with those in `GOOD`, added to two findings about equal steps, by learning rate."""
+"""Seeds without a minimum and with `GOOD`'s, added to two findings about equal steps, by learning rate."""
 SHORT_STEPS = EQUAL_STEPS + 10_000
 """Agent steps of the runs of these seeds."""
 MINUTES = {"quick": 4.0, "paper": 24 * 60.0}
@@ -109,7 +110,14 @@ def _spec(budget: str, game: str, seed: int, label: Label, **limit: Any) -> RunS
     rate = RATES[label.rate]
     seconds = LOG_SECONDS[budget]
     return run_spec(
-        game, seed, system, **settings, learning_rate=rate, log_seconds=seconds, checkpoint_minutes=30.0, **limit
+        game,
+        seed,
+        system,
+        **settings,
+        learning_rate=rate,
+        log_seconds=seconds,
+        checkpoint_minutes=30.0,
+        **limit,
     )
 
 
@@ -129,7 +137,8 @@ def added(game: str) -> list[RunSpec]:
 def seeds(budget: str, game: str) -> int:
     """Return the default number of seeds.
 
-    At `quick` it is five on MinAtar, where minutes are enough to learn, and one on Atari, where more would take days.
+    At `quick` it is five on MinAtar, where minutes are enough to learn, and one on Atari, where more would
+    take days.
     """
     return {"smoke": 1, "quick": 5 if game.startswith("minatar") else 1, "paper": 3}[budget]
 
@@ -145,7 +154,13 @@ def measures(run: RecordedRun) -> list[Measure]:
     protocol = f"rolling score (training, {rolling} episodes)"
     pps = run.steady(0.1 * 3600 * run.hours)["pps"]
     return [
-        Measure(SCORE, mean_score(settled, "time_s"), "points", f"mean of the {protocol} over time", "no such score"),
+        Measure(
+            SCORE,
+            mean_score(settled, "time_s"),
+            "points",
+            f"mean of the {protocol} over time",
+            "no such score",
+        ),
         Measure(
             SCORE_AT_STEPS,
             mean_score(settled, high=EQUAL_STEPS) if reached else math.nan,
@@ -153,7 +168,9 @@ def measures(run: RecordedRun) -> list[Measure]:
             f"mean of the {protocol} over the first {EQUAL_STEPS:,} agent steps",
             "the run ended before",
         ),
-        Measure(END, run.final_score, "points", f"mean of the {protocol} over the last tenth", "no episode ended"),
+        Measure(
+            END, run.final_score, "points", f"mean of the {protocol} over the last tenth", "no episode ended"
+        ),
         Measure(
             LOST,
             share_lost(settled["rolling_score"][early], steps[early], GAIN) if reached else math.nan,
@@ -198,7 +215,7 @@ def details(results: Results) -> list[str]:
 def _cells(
     results: Results, runs: dict[Label, list[RecordedRun]], label: Label, metrics: dict[str, str], ended: int
 ) -> list[str]:
-    """Write the mean of each metric over seeds, with the number of seeds if it is not `ended`, that of the row."""
+    """Write the mean of each metric over seeds, with the number of seeds if not `ended`, that of the row."""
     cells = []
     for metric in metrics.values():
         measured = list(values(results, runs, metric, label.setting, rate=label.rate).values())
@@ -213,12 +230,14 @@ def _counted(reasons: Counter[str]) -> str:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw learning curves at both learning rates, and the distribution of the measured lag, without added seeds."""
+    """Draw learning curves at both rates, and the distribution of the measured lag, without added seeds."""
     from ga3c_tf.reproduce.drawing import lag_plots
 
     rates: dict[str, dict[str, list[RecordedRun]]] = {}
     for label, runs in planned(groups(results)).items():
-        rates.setdefault(f"{label.rate} learning rate", {})[label.setting] = [run for run in runs if run.finished]
+        rates.setdefault(f"{label.rate} learning rate", {})[label.setting] = [
+            run for run in runs if run.finished
+        ]
     lag_plots.lag_picture(rates, RANDOM_SCORES.get(results.runs[0].spec.game), stem)
 
 

@@ -1,10 +1,11 @@
 """How much policy lag different settings tolerate, and the prediction that `lag-boundary` tests.
 
-The prediction was committed before the runs. With the authors' optimizer, whose steps grow with the summed gradient,
-the tolerated lag is such that the learning rate times the lag in states is constant. With an adaptive optimizer, whose
-steps do not depend on the size of the gradient, the learning rate times the lag in updates is constant. So a batch of a
-quarter of the size tolerates four times the lag in updates with the first optimizer, and the same lag with the second.
-A quarter of the learning rate tolerates four times the lag with both.
+The prediction was committed before the runs. With the authors' optimizer, whose steps grow with the summed
+gradient, the tolerated lag is such that the learning rate times the lag in states is constant. With an
+adaptive optimizer, whose steps do not depend on the size of the gradient, the learning rate times the lag in
+updates is constant. So a batch of a quarter of the size tolerates four times the lag in updates with the
+first optimizer, and the same lag with the second. A quarter of the learning rate tolerates four times the lag
+with both.
 """
 
 from __future__ import annotations
@@ -31,15 +32,17 @@ GAIN = 1.0
 HALFWAY = 1.0
 """Halfway between a shift of 0 (the same lag) and 2 (four times the lag)."""
 LEAST_DROP = 0.2
-"""Lag counts as mattering if the largest lag costs at least this share of the gain more than the smallest above 0."""
+"""Lag matters if the largest lag costs at least this share of the gain more than the smallest above 0."""
 
 
 class Question(NamedTuple):
     """Which cells are compared, and the predicted shift."""
 
     optimizers: tuple[str, ...]
-    compared: str  # field of `Cell`: cells with its smaller value are compared with cells with its larger value
-    predicted: float  # base-2 logarithm of the tolerated lag (updates) with the smaller value relative to the larger
+    # Field of `Cell`: cells with its smaller value are compared with cells with its larger value.
+    compared: str
+    # Base-2 logarithm of the tolerated lag (updates) with the smaller value relative to the larger.
+    predicted: float
 
 
 QUESTIONS = {
@@ -89,8 +92,8 @@ def area(by_lag: dict[int, float]) -> float:
 def shift(gains: dict[Cell, dict[int, float]], optimizer: str, compared: str) -> float:
     """Return how many times more lag the cells with the smaller value tolerate, as a base-2 logarithm.
 
-    If two curves of the same shape are shifted by x, the areas under them differ by about x times their mean drop. This
-    is exact if the curves are straight at both ends of the range.
+    If two curves of the same shape are shifted by x, the areas under them differ by about x times their mean
+    drop. This is exact if the curves are straight at both ends of the range.
 
     Args:
         gains: gains by cell and lag, from `lag_boundary.gains`.
@@ -98,7 +101,8 @@ def shift(gains: dict[Cell, dict[int, float]], optimizer: str, compared: str) ->
         compared: field of `Cell` by which the cells are divided into two groups.
 
     Returns:
-        The shift; not-a-number if a setting did not learn, or if lag costs less than `LEAST_DROP` of the gain.
+        The shift; not-a-number if a setting did not learn, or if lag costs less than `LEAST_DROP` of the
+        gain.
     """
     parts = {cell: by_lag for cell, by_lag in shares(gains).items() if cell.optimizer == optimizer}
     drops = [by_lag[LAGS[1]] - by_lag[LAGS[-1]] for by_lag in parts.values()]
@@ -112,13 +116,15 @@ def shift(gains: dict[Cell, dict[int, float]], optimizer: str, compared: str) ->
 
 
 def contrast(gains: dict[Cell, dict[int, float]], question: Question) -> Effect | None:
-    """Compare `shift` with `HALFWAY` by the jackknife: Student's t test of pseudo-values that leave out one seed each.
+    """Compare `shift` with `HALFWAY` by the jackknife: Student's t test of pseudo-values that leave out one
+    seed each.
 
-    A shift is measured relative to the gain without lag and to the drop, which all seeds share. The pseudo-values also
-    include the scatter of these two.
+    A shift is measured relative to the gain without lag and to the drop, which all seeds share. The
+    pseudo-values also include the scatter of these two.
 
     Returns:
-        The effect, averaged over the optimizers; `NOTHING` with fewer than two seeds; None if a shift is unknown.
+        The effect, averaged over the optimizers; `NOTHING` with fewer than two seeds; None if a shift is
+        unknown.
     """
     whole = complete(gains, question.optimizers)
     seeds = {cell.seed for cell in whole}
@@ -127,7 +133,9 @@ def contrast(gains: dict[Cell, dict[int, float]], question: Question) -> Effect 
 
     def mean_shift(seeds: set[int]) -> float:
         part = {cell: by_lag for cell, by_lag in whole.items() if cell.seed in seeds}
-        return float(np.mean([shift(part, optimizer, question.compared) for optimizer in question.optimizers]))
+        return float(
+            np.mean([shift(part, optimizer, question.compared) for optimizer in question.optimizers])
+        )
 
     of_all = len(seeds) * mean_shift(seeds)
     pseudo = {seed: of_all - (len(seeds) - 1) * mean_shift(seeds - {seed}) for seed in seeds}
@@ -136,10 +144,14 @@ def contrast(gains: dict[Cell, dict[int, float]], question: Question) -> Effect 
     return paired_effect(pseudo, dict.fromkeys(pseudo, 0.0), HALFWAY)
 
 
-def complete(gains: dict[Cell, dict[int, float]], optimizers: tuple[str, ...]) -> dict[Cell, dict[int, float]]:
+def complete(
+    gains: dict[Cell, dict[int, float]], optimizers: tuple[str, ...]
+) -> dict[Cell, dict[int, float]]:
     """Return the cells of these optimizers, for the seeds that have all of these cells at all lags."""
     whole = {
-        cell: by_lag for cell, by_lag in gains.items() if cell.optimizer in optimizers and len(by_lag) == len(LAGS)
+        cell: by_lag
+        for cell, by_lag in gains.items()
+        if cell.optimizer in optimizers and len(by_lag) == len(LAGS)
     }
     counts = Counter(cell.seed for cell in whole)
     return {
@@ -171,7 +183,9 @@ def judged(gains: dict[Cell, dict[int, float]], again: bool = False) -> dict[str
 def _finding(effect: Effect | None, chance: float, level: float, predicted: float) -> Finding:
     """Judge whether an effect is significantly on the predicted side of `HALFWAY`."""
     if effect is None:
-        return Finding(TOO_SHORT, f"a setting did not learn, or lag costs less than {LEAST_DROP:.0%} of the gain")
+        return Finding(
+            TOO_SHORT, f"a setting did not learn, or lag costs less than {LEAST_DROP:.0%} of the gain"
+        )
     finding = finding_of(effect, chance, level, f"{described(effect, chance)}, predicted {predicted:g}")
     if predicted < HALFWAY:
         finding = finding._replace(verdict={HOLDS: FAILS, FAILS: HOLDS}.get(finding.verdict, finding.verdict))

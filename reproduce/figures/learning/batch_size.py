@@ -1,7 +1,8 @@
-"""Whether large training batches learn as much from the same agent steps, with a learning rate chosen for each size.
+"""Whether large training batches learn as much from the same agent steps, with a learning rate chosen for
+each size.
 
-A2C has no policy lag, so the runs differ only in the batch size and its learning rate. A batch is one round: 5 steps of
-every agent.
+A2C has no policy lag, so the runs differ only in the batch size and its learning rate. A batch is one round:
+5 steps of every agent.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ STEPS = 400_000
 RATES = {4: 4e-3, 16: 4e-3, 64: 1.6e-2, 256: 1.6e-2, 512: 1.6e-2}
 """Learning rate by number of agents: the best of three, docs/data/batch-size-rates.csv.
 
-Chosen by `ga3c-tf train MinAtar/Breakout-v1 --system a2c --agents N --learning-rate R --steps 400000 --seed 101`.
+Chosen by `ga3c-tf train MinAtar/Breakout-v1 --system a2c --agents N --learning-rate R --steps 400000 --seed
+101`.
 """
 AS_MUCH = 0.9
 """A larger batch learns as much if its score is more than this share of the score of the smallest batch."""
@@ -37,11 +39,13 @@ END = "score at the end"
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     """Return one run for each batch size."""
     if budget == "smoke":
-        return [smoke_spec(game, seed, "a2c", num_agents=agents).called(str(agents * T_MAX)) for agents in (2, 4)]
+        return [
+            smoke_spec(game, seed, "a2c", num_agents=agents).called(str(agents * T_MAX)) for agents in (2, 4)
+        ]
     return [
-        run_spec(game, seed, "a2c", num_agents=agents, learning_rate=rate, steps=STEPS, log_seconds=10.0).called(
-            str(agents * T_MAX)
-        )
+        run_spec(
+            game, seed, "a2c", num_agents=agents, learning_rate=rate, steps=STEPS, log_seconds=10.0
+        ).called(str(agents * T_MAX))
         for agents, rate in RATES.items()
     ]
 
@@ -52,7 +56,9 @@ def measures(run: RecordedRun) -> list[Measure]:
     reason = "no episode ended"
     return [
         Measure(SCORE, mean_score(run.curve), "points", f"{protocol}, over the agent steps", reason),
-        Measure(END, score_at_end(run.curve), "points", f"{protocol}, over the last tenth of the steps", reason),
+        Measure(
+            END, score_at_end(run.curve), "points", f"{protocol}, over the last tenth of the steps", reason
+        ),
     ]
 
 
@@ -64,8 +70,8 @@ def groups(results: Results) -> dict[int, list[RecordedRun]]:
 def findings(results: Results) -> dict[int, Finding]:
     """Judge for each larger batch whether it learns as much as the smallest.
 
-    Nothing is judged before all runs have ended, or if no run with the smallest batch scored more than 0. A batch size
-    with a run that diverged or scored nothing does not learn as much.
+    Nothing is judged before all runs have ended, or if no run with the smallest batch scored more than 0. A
+    batch size with a run that diverged or scored nothing does not learn as much.
     """
     judged_sizes = as_much({size: _by_seed(results, runs) for size, runs in groups(results).items()})
     if not results.ended:
@@ -85,20 +91,26 @@ def claims(results: Results) -> list[Claim]:
     """Return for each larger batch the claim that it learns as much as the smallest."""
     smallest = min(groups(results))
     return [
-        Claim(f"A batch of {size:,} states learns as much as a batch of {smallest} in the same agent steps", finding)
+        Claim(
+            f"A batch of {size:,} states learns as much as a batch of {smallest} in the same agent steps",
+            finding,
+        )
         for size, finding in findings(results).items()
     ]
 
 
 def as_much(scores: Mapping[int, Mapping[int, float]]) -> dict[int, Finding]:
-    """Judge for each batch size except the smallest whether it scores more than `AS_MUCH` times the smallest's score.
+    """Judge for each batch size except the smallest whether it scores more than `AS_MUCH` times the
+    smallest's score.
 
     Args:
         scores: mean score of each run, which must be above 0, by batch size and seed.
     """
     smallest = min(scores)
     ratios = {
-        size: paired_ratio(by_seed, scores[smallest], AS_MUCH) for size, by_seed in scores.items() if size != smallest
+        size: paired_ratio(by_seed, scores[smallest], AS_MUCH)
+        for size, by_seed in scores.items()
+        if size != smallest
     }
     return judged(ratios, described_ratio)
 
@@ -131,7 +143,8 @@ def plot(results: Results, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import score_plots
 
     curves = {
-        f"batches of {size:,}": [run.curve for run in runs if run.finished] for size, runs in groups(results).items()
+        f"batches of {size:,}": [run.curve for run in runs if run.finished]
+        for size, runs in groups(results).items()
     }
     score_plots.score_curves({"": curves}, stem, {"": RANDOM_SCORES.get(results.runs[0].spec.game)})
 

@@ -1,4 +1,4 @@
-"""Environments other than Atari, which are not in the paper: score of GA3C, A3C and A2C against agent steps."""
+"""Environments other than Atari, not in the paper: score of GA3C, A3C and A2C against agent steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import score_at_start
 from ga3c_tf.reproduce.measures.effects import judged_again, pooled_effect
 from ga3c_tf.reproduce.measures.judging import judged
-from ga3c_tf.reproduce.measures.random_policy import RANDOM_POLICY, RandomPolicy, has_left_random, random_policy_of
+from ga3c_tf.reproduce.measures.random_policy import (
+    RANDOM_POLICY,
+    RandomPolicy,
+    has_left_random,
+    random_policy_of,
+)
 from ga3c_tf.reproduce.measures.records import NOT_RUN
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
 from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, TOO_SHORT, Claim, Finding
@@ -38,11 +43,11 @@ TUNED: dict[str, dict[str, Any]] = {
     "a3c": {"num_agents": pps.AGENTS["quick"]["a3c"]},
     "a2c": {"learning_rate": 1e-2},
 }
-"""Settings that override the preset for each system. Learning rates are the best of three on Breakout, seed 101."""
+"""Settings that override the preset by system. Learning rates are the best of three on Breakout, seed 101."""
 TUNED_A3C_GAMES = ("minatar_breakout", "minatar_space_invaders")
 """Games that A3C is run on at the tuned budget; the others are left out to save hours."""
 ADDED_SEEDS = (4, 5, 6, 7, 8)
-"""Seeds at `quick` of GA3C and A3C in `EXTENDED`, added because their comparison was undecided after three seeds."""
+"""Seeds at `quick` of GA3C and A3C in `EXTENDED`, added as their comparison was undecided after three."""
 EXTENDED = ("cartpole", "minatar_breakout", "minatar_seaquest", "minatar_space_invaders")
 """The games that this comparison counted: in the others, neither system had left the random policy."""
 MARGIN = 10.0
@@ -58,7 +63,9 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         return [smoke_spec(game, seed), smoke_spec(game, seed, "a3c")]
     if budget == "tuned":
         systems = [system for system in SYSTEMS if system != "a3c" or game in TUNED_A3C_GAMES]
-        return [tuned_spec(game, seed, system, steps=STEPS[budget], **TUNED.get(system, {})) for system in systems]
+        return [
+            tuned_spec(game, seed, system, steps=STEPS[budget], **TUNED.get(system, {})) for system in systems
+        ]
     return [
         run_spec(
             game,
@@ -107,10 +114,12 @@ def groups(results: Results) -> dict[str, dict[str, list[RecordedRun]]]:
 
 
 def findings(results: Results) -> dict[str, Finding]:
-    """Judge whether GA3C ends no lower than each other system after the same agent steps, over the games together.
+    """Judge whether GA3C ends no lower than each other system after the same agent steps, over the games
+    together.
 
-    A normalized score is 0 for the random policy and 100 for the better of the two systems. Games in which neither
-    system has left the random policy say nothing and are left out. Only the comparison with A3C uses added seeds.
+    A normalized score is 0 for the random policy and 100 for the better of the two systems. Games in which
+    neither system has left the random policy say nothing and are left out. Only the comparison with A3C uses
+    added seeds.
     """
     effects = {}
     games = {}
@@ -118,11 +127,17 @@ def findings(results: Results) -> dict[str, Finding]:
         shares = {game: _shares(results, game, other) for game in groups(results)}
         compared = {game: pair for game, pair in shares.items() if pair}
         effect = pooled_effect(list(compared.values()), -MARGIN)
-        effects[other] = judged_again(effect) if any(_added(results, game, other) for game in compared) else effect
-        games[other] = [f"{game} ({np.mean(ga3c) - np.mean(others):+.0f})" for game, (ga3c, others) in compared.items()]
+        effects[other] = (
+            judged_again(effect) if any(_added(results, game, other) for game in compared) else effect
+        )
+        games[other] = [
+            f"{game} ({np.mean(ga3c) - np.mean(others):+.0f})" for game, (ga3c, others) in compared.items()
+        ]
     by_system = {}
     for other, finding in judged(effects).items():
-        because = f"{finding.because}, in points of the normalized score, on average over {', '.join(games[other])}"
+        because = (
+            f"{finding.because}, in points of the normalized score, on average over {', '.join(games[other])}"
+        )
         if not any(_ends(results, game, other) for game in groups(results)):
             by_system[other] = Finding(RUNS_MISSING, "nothing measured")
         elif not games[other]:
@@ -138,9 +153,9 @@ def claims(results: Results) -> list[Claim]:
     """Return for each other system the claim that GA3C scores as much."""
     score = "that of the final weights" if _evaluated(results) else "the rolling score at the end"
     rule = (
-        f"its normalized score is at most {MARGIN:g} points below, on average over the games; 0 is the random policy, "
-        "100 the better of the two systems; games in which neither has left the random policy are left out; "
-        f"the difference of each game is in brackets; the score is {score}"
+        f"its normalized score is at most {MARGIN:g} points below, on average over the games; 0 is the "
+        "random policy, 100 the better of the two systems; games in which neither has left the random policy "
+        f"are left out; the difference of each game is in brackets; the score is {score}"
     )
     return [
         Claim(f"GA3C scores as much as {other} after the same agent steps", finding, rule)
@@ -163,13 +178,15 @@ def _planned(results: Results) -> list[RecordedRun]:
 
 
 def _added(results: Results, game: str, other: str) -> list[RecordedRun]:
-    """Return the runs of the added seeds of a game; none in the comparison with A2C, which had been decided."""
+    """Return the runs of the added seeds of a game; none in the comparison with A2C, which was decided."""
     return [run for run in results.runs if run.spec.game == game and run.spec.is_added and other == "A3C"]
 
 
 def _others(results: Results) -> list[str]:
-    """Return the systems other than GA3C, including those without runs, because Holm's method counts these too."""
-    return list(dict.fromkeys(name for systems in groups(results).values() for name in systems if name != "GA3C"))
+    """Return the systems other than GA3C, including those without runs, as Holm's method counts these too."""
+    return list(
+        dict.fromkeys(name for systems in groups(results).values() for name in systems if name != "GA3C")
+    )
 
 
 def _ends(results: Results, game: str, system: str, added: Sequence[RecordedRun] = ()) -> list[float]:
@@ -183,14 +200,17 @@ def _ends(results: Results, game: str, system: str, added: Sequence[RecordedRun]
         system: name of the system.
         added: runs of added seeds, of any system, that count too.
     """
-    runs = [*groups(results)[game].get(system, []), *(run for run in added if SYSTEMS[run.spec.system] == system)]
+    runs = [
+        *groups(results)[game].get(system, []),
+        *(run for run in added if SYSTEMS[run.spec.system] == system),
+    ]
     diverged = [_before(results, game)] * sum(run.diverged for run in runs)
     ended = results.values(scores.SCORE, runs) or results.values(learning_curves.FINAL, runs)
     return [*ended, *(score for score in diverged if score is not None)]
 
 
 def _shares(results: Results, game: str, other: str) -> tuple[list[float], list[float]] | None:
-    """Return the normalized final scores of GA3C and of another system, or None if there is nothing to compare."""
+    """Return the normalized final scores of GA3C and of another system, or None with nothing to compare."""
     ga3c, others = (_ends(results, game, system, _added(results, game, other)) for system in ("GA3C", other))
     before = _before(results, game)
     if not ga3c or not others or before is None:
@@ -270,7 +290,11 @@ def _start(results: Results, game: str) -> str:
     if at_start is None:
         return "-"
     ids = {run.spec.id for run in _runs_of(results, game)}
-    steps = [record.agent_steps or 0 for record in results.records if record.run_id in ids and record.metric == START]
+    steps = [
+        record.agent_steps or 0
+        for record in results.records
+        if record.run_id in ids and record.metric == START
+    ]
     return f"{number(at_start.mean)} (by {max(steps):,} steps)"
 
 
@@ -281,13 +305,13 @@ def _before(results: Results, game: str) -> float | None:
 
 
 def _random_of(results: Results, game: str) -> RandomPolicy | None:
-    """Return the scores of the random policy: measured with these runs, or on record, or those at the start."""
+    """Return the scores of the random policy: measured with these runs, or on record, or at the start."""
     measured = learning_curves.random_of(groups(results)[game])
     return measured or RANDOM_POLICY.get(game) or _policy_at_start(results, game)
 
 
 def _policy_at_start(results: Results, game: str) -> RandomPolicy | None:
-    """Return the scores at the start of all runs, when the policy is nearly random, or None if there are none."""
+    """Return the scores at the start of all runs, when the policy is nearly random, or None without any."""
     runs = _runs_of(results, game)
     starts = results.values(START, runs)
     if not starts:

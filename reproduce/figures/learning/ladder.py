@@ -1,6 +1,7 @@
 """What the options of later actor-critics bring, added one after the other to the paper's settings.
 
-These runs choose settings, so their seeds are 101 and up. The chosen settings are then judged on seeds 1 to 3.
+These runs choose settings, so their seeds are 101 and up. The chosen settings are then judged on seeds 1 to
+3.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ SEEDS = {"pong": 3, "minatar_breakout": 1, "minatar_asterix": 1}
 STEPS = {"pong": 1_500_000, "minatar_breakout": 1_500_000, "minatar_asterix": 1_500_000}
 PAPER = "the paper's settings"
 PONG_FIRST = "the paper's settings, but a smaller RMSProp epsilon and learning rate"
-"""Run *e* of docs/pong.md: the authors' epsilon and the default rate learn too slowly on Pong to be compared."""
+"""Run *e* of docs/pong.md: the authors' epsilon and default rate learn too slowly on Pong to be compared."""
 Settings = dict[str, Any]
 
-# The summed gradient of 128 steps is 128 times their mean gradient. To keep the sizes of updates comparable, the reuse
-# of samples comes with mean losses and an optimizer whose steps do not depend on the size of the gradient.
+# The summed gradient of 128 steps is 128 times their mean gradient. To keep the sizes of updates comparable,
+# the reuse of samples comes with mean losses and an optimizer whose steps do not depend on the size of the
+# gradient.
 REUSE: Settings = {
     "num_agents": 16,
     "num_predictors": 1,
@@ -97,7 +99,10 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     """
     if budget == "smoke":
         reused = ADDED_LATER["+ generalized advantages"] | {"epochs": 2, "clip_ratio": 0.2}
-        return [smoke_spec(game, seed).called(PAPER), smoke_spec(game, seed, **reused).called("+ samples reused")]
+        return [
+            smoke_spec(game, seed).called(PAPER),
+            smoke_spec(game, seed, **reused).called("+ samples reused"),
+        ]
     if game not in STEPS:
         raise UserError(f"the figure ladder has no settings for {game}; it has them for {', '.join(STEPS)}")
     ladder = rungs(game)
@@ -117,7 +122,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: RecordedRun) -> list[Measure]:
-    """Return the score over the last tenth of the steps, and over the whole run, which tells how soon it learned."""
+    """Return the score over the last tenth of steps, and over the whole run, to tell how soon it learned."""
     final = score_at_end(run.curve)
     whole = mean_score(run.curve)
     protocol = f"mean of {run.spec.config.rolling_episodes} episodes of training"
@@ -150,7 +155,7 @@ def best_rates(by_name: dict[str, list[RecordedRun]], results: Results) -> dict[
 
 
 def details(results: Results) -> list[str]:
-    """Return the table of both scores of each rung at its best learning rate, and folded that at all rates."""
+    """Return a table of both scores of each rung at its best learning rate, and folded that at all rates."""
     games = groups(results)
     best = {game: best_rates(by_name, results) for game, by_name in games.items()}
     return lines_of("ladder.md", best=_rows(best, results), rows=_rows(games, results))
@@ -188,11 +193,14 @@ def plot(results: Results, stem: Path) -> None:
     begun = {game: by_name for game, by_name in games.items() if game in finished}
     curves = {
         game.replace("_", " "): {
-            rung: [run.curve for run in runs if run.finished] for rung, runs in best_rates(by_name, results).items()
+            rung: [run.curve for run in runs if run.finished]
+            for rung, runs in best_rates(by_name, results).items()
         }
         for game, by_name in (begun or games).items()
     }
-    score_plots.score_curves(curves, stem, {game.replace("_", " "): RANDOM_SCORES.get(game) for game in games})
+    score_plots.score_curves(
+        curves, stem, {game.replace("_", " "): RANDOM_SCORES.get(game) for game in games}
+    )
 
 
 FIGURE = Figure(

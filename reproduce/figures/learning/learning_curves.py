@@ -1,7 +1,8 @@
-"""Figure 6: score against wall-clock time for several games, of GA3C and, on the same machine, of our CPU A3C.
+"""Figure 6: score against wall-clock time for several games, of GA3C and, on the same machine, of our CPU
+A3C.
 
-The paper has no scores of its own CPU A3C, which its reviewers asked for. As in the paper, GA3C has two learning rates,
-with three runs each. At the quick budget both systems have one learning rate.
+The paper has no scores of its own CPU A3C, which its reviewers asked for. As in the paper, GA3C has two
+learning rates, with three runs each. At the quick budget both systems have one learning rate.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ FINAL = "final rolling score"
 BEST = "best rolling score"
 QUICK_MINUTES = 15.0
 QUICK_OPTIMIZER: dict[str, Any] = {"learning_rate": 3e-4, "rmsprop_epsilon": 1e-4}
-"""Settings of run e in docs/pong.md: with the authors' epsilon of 0.1, nothing is learned on Pong within minutes."""
+"""Settings of run e in docs/pong.md: with the authors' epsilon of 0.1, Pong is not learned within minutes."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -50,7 +51,9 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         normal, lower = (scores.training(budget, game, seed, rate) for rate in scores.LEARNING_RATES.values())
         same = {name: value for name, value in normal.given.items() if name != "num_agents"}
         chosen = [normal, lower, run_spec(game, seed, "a3c", **same, num_agents=pps.AGENTS[budget]["a3c"])]
-    return [spec.called(f"{SYSTEMS[spec.system]}, learning rate {spec.config.learning_rate:g}") for spec in chosen]
+    return [
+        spec.called(f"{SYSTEMS[spec.system]}, learning rate {spec.config.learning_rate:g}") for spec in chosen
+    ]
 
 
 def _quick(game: str, seed: int, system: str) -> RunSpec:
@@ -97,7 +100,9 @@ def random_of(rates: dict[str, list[RecordedRun]]) -> RandomPolicy | None:
     Args:
         rates: runs of the game by system and learning rate.
     """
-    played = (run.result["random"]["scores"] for runs in rates.values() for run in runs if "random" in run.result)
+    played = (
+        run.result["random"]["scores"] for runs in rates.values() for run in runs if "random" in run.result
+    )
     scores = next(played, None)
     return None if scores is None else random_policy_of(scores)
 
@@ -109,7 +114,7 @@ def random_score(rates: dict[str, list[RecordedRun]]) -> float | None:
 
 
 def fewest_episodes(runs: list[RecordedRun]) -> int:
-    """Return the smallest number of episodes that the final rolling score of one of these runs is the mean of."""
+    """Return the fewest episodes that the final rolling score of one of these runs is the mean of."""
     ended = [int(run.curve["episodes"][-1]) for run in runs if len(run.curve["episodes"])]
     return max(1, min([*ended, *(run.spec.config.rolling_episodes for run in runs)]))
 
@@ -117,10 +122,12 @@ def fewest_episodes(runs: list[RecordedRun]) -> int:
 def findings(results: Results) -> dict[str, Finding]:
     """Compare GA3C with A3C for each game, each system at its first learning rate.
 
-    Runs of the same seed are compared as a pair. If those of any seed are on different machines, nothing is decided.
+    Runs of the same seed are compared as a pair. If those of any seed are on different machines, nothing is
+    decided.
     """
     ends = {
-        game: [_ends(results, rates, system) for system in ("ga3c", "a3c")] for game, rates in groups(results).items()
+        game: [_ends(results, rates, system) for system in ("ga3c", "a3c")]
+        for game, rates in groups(results).items()
     }
     by_game = judged({game: paired_effect(ga3c, a3c) for game, (ga3c, a3c) in ends.items()})
     for game, rates in groups(results).items():
@@ -139,7 +146,8 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             f"{game.replace('_', ' ')}: GA3C scores more than A3C after the same time",
             finding,
-            "final rolling score at the first learning rate listed, as differences of runs of one seed on one machine",
+            "final rolling score at the first learning rate listed, "
+            "as differences of runs of one seed on one machine",
             is_question=True,
             game=game,
         )
@@ -190,7 +198,7 @@ def plot(results: Results, stem: Path) -> None:
 
 
 def _least_shown(results: Results, game: str, random: float | None) -> float | None:
-    """Return the score that the axis shows at least: a quarter of the way from the random policy to the paper's."""
+    """Return the score the axis shows at least: a quarter of the way from random policy to the paper's."""
     paper = scores.papers_scores(results, game)[scores.PAPERS]
     return None if random is None or paper is None else random + (paper - random) / 4
 

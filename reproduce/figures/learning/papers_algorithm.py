@@ -1,7 +1,8 @@
-"""The paper's algorithm on the nine games of Table 3 for as many agent steps as the tuned runs, with two epsilons.
+"""The paper's algorithm on the nine games of Table 3 for as many agent steps as the tuned runs, with two
+epsilons.
 
-The scores are observations: 4 million agent steps are about a twentieth of the paper's. Only one question is judged,
-by a rule that was written before the runs: which of RMSProp's epsilons scores more.
+The scores are observations: 4 million agent steps are about a twentieth of the paper's. Only one question is
+judged, by a rule that was written before the runs: which of RMSProp's epsilons scores more.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         UserError: the game is not one of Table 3.
     """
     if game not in NINE_GAMES:
-        raise UserError(f"the figure papers-algorithm is about the games of Table 3; it does not go with {game}")
+        raise UserError(
+            f"the figure papers-algorithm is about the games of Table 3; it does not go with {game}"
+        )
     if budget == "smoke":
         return [
             smoke_spec(game, seed).called(AUTHORS),
@@ -55,7 +58,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def _training(game: str, seed: int, name: str, turn: int) -> RunSpec:
-    """Return the run of `scores` at `quick`, but with the steps, the saving and the evaluation of the tuned runs."""
+    """Return the run of `scores` at `quick`, but with the steps, saving and evaluation of the tuned runs."""
     return (
         run_spec(
             game,
@@ -89,8 +92,9 @@ def groups(results: Results) -> dict[str, dict[str, list[RecordedRun]]]:
 def finding(results: Results) -> Finding:
     """Judge whether the smaller epsilon scores more than the authors', by a signed-rank test over the games.
 
-    The difference of a game is that of the mean normalized scores over the seeds, where 0 is the random policy and 100
-    the paper's GA3C. A run that diverged scores as the random policy. Nothing is judged before all runs have ended.
+    The difference of a game is that of the mean normalized scores over the seeds, where 0 is the random
+    policy and 100 the paper's GA3C. A run that diverged scores as the random policy. Nothing is judged before
+    all runs have ended.
     """
     differences = _differences(results)
     if not differences:
@@ -100,8 +104,8 @@ def finding(results: Results) -> Finding:
     higher = sum(difference > 0 for difference in differences.values())
     listed = ", ".join(f"{game} ({difference:+.3g})" for game, difference in differences.items())
     because = (
-        f"{SMALLER} scores more in {higher} of {len(differences)} games; the median difference is {median:+.3g} "
-        f"points of the normalized score, p = {chance:.2g}: {listed}"
+        f"{SMALLER} scores more in {higher} of {len(differences)} games; the median difference is "
+        f"{median:+.3g} points of the normalized score, p = {chance:.2g}: {listed}"
     )
     if not results.ended or len(differences) < len(groups(results)):
         return Finding(RUNS_MISSING, because)
@@ -114,17 +118,18 @@ def finding(results: Results) -> Finding:
 def claims(results: Results) -> list[Claim]:
     """Return the claim that the smaller epsilon scores more."""
     rule = (
-        "differences of the mean normalized scores of the final weights by game, where 0 is the random policy and 100 "
-        "the paper's GA3C; Wilcoxon's signed-rank test over the games, two-sided"
+        "differences of the mean normalized scores of the final weights by game, where 0 is the random "
+        "policy and 100 the paper's GA3C; Wilcoxon's signed-rank test over the games, two-sided"
     )
     text = (
-        f"RMSProp's {SMALLER} scores more than the authors' {AUTHORS} over the nine games after 4 million agent steps"
+        f"RMSProp's {SMALLER} scores more than the authors' {AUTHORS} over the nine games after 4 million "
+        "agent steps"
     )
     return [Claim(text, finding(results), rule)]
 
 
 def _differences(results: Results) -> dict[str, float]:
-    """Return the normalized score with the smaller epsilon minus that with the authors', by game that has both."""
+    """Return the normalized score of the smaller epsilon minus that of the authors', by game with both."""
     differences = {}
     for game, by_epsilon in groups(results).items():
         random = _random_score(results, game)
@@ -160,7 +165,7 @@ def details(results: Results) -> list[str]:
 
 
 def _random_score(results: Results, game: str) -> float | None:
-    """Return the score of the random policy on a game: that of these runs or of the tuned ones, else the paper's."""
+    """Return the random policy's score on a game: that of these runs or the tuned ones, else the paper's."""
     measured = [
         *results.values(scores.RANDOM, scores.runs_of(results, game)),
         *_beside(results, game, scores.RANDOM),
@@ -169,10 +174,13 @@ def _random_score(results: Results, game: str) -> float | None:
 
 
 def _beside(results: Results, game: str, metric: str) -> list[float]:
-    """Return the values of a metric of the tuned agents of `scores`, without those of the user's own methods."""
+    """Return a metric's values of the tuned agents of `scores`, without those of the user's own methods."""
     values = []
     for record in results.beside:
-        of_metric = (record.game, record.metric) == (game, metric) and record.method in (SYSTEMS["ga3c"], "random")
+        of_metric = (record.game, record.metric) == (game, metric) and record.method in (
+            SYSTEMS["ga3c"],
+            "random",
+        )
         if of_metric and record.value is not None:
             values.append(record.value)
     return values
@@ -198,8 +206,10 @@ FIGURE = Figure(
     name="papers-algorithm",
     place=17,
     paper="not in the paper",
-    shows="score of the paper's algorithm on nine games after 4 million agent steps, with two epsilons of RMSProp",
-    headline="what does the paper's algorithm score after 4 million steps, and which epsilon of RMSProp scores more?",
+    shows="score of the paper's algorithm on nine games after 4 million agent steps, "
+    "with two epsilons of RMSProp",
+    headline="what does the paper's algorithm score after 4 million steps, "
+    "and which epsilon of RMSProp scores more?",
     games={"smoke": ("pong",), "tuned": NINE_GAMES},
     seeds=seeds_by_budget(tuned=LEAST_SEEDS),
     specs=specs,

@@ -1,4 +1,4 @@
-"""How soon Pong is learned with later actor-critics' settings, next to published results for the same protocol."""
+"""How soon Pong is learned with later actor-critics' settings, next to published results of this protocol."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: RecordedRun) -> list[Measure]:
-    """Return the scores of the evaluation, the training score early in the run, and how soon `GOOD` was reached."""
+    """Return the scores of the evaluation, the training score early on, and how soon `GOOD` was reached."""
     window = run.spec.config.rolling_episodes
     protocol = f"mean of {window} episodes of training"
     curve = run.curve
@@ -66,7 +66,9 @@ def measures(run: RecordedRun) -> list[Measure]:
     return [
         *scores.measures(run),
         Measure(EARLY, score_by(curve, EARLY_STEPS, "agent_steps"), "points", protocol, "the run is shorter"),
-        Measure(STEPS_TO, first_reaching(curve, GOOD, "agent_steps", window), "steps", protocol, "never reached"),
+        Measure(
+            STEPS_TO, first_reaching(curve, GOOD, "agent_steps", window), "steps", protocol, "never reached"
+        ),
         Measure(MINUTES_TO, minutes, "min", protocol, "never reached"),
     ]
 
@@ -79,8 +81,8 @@ def groups(results: Results) -> dict[str, list[RecordedRun]]:
 def findings(results: Results) -> dict[str, Finding]:
     """Judge whether the mean over the seeds is above a limit, for each of `LIMITS`, once its runs have ended.
 
-    A run that diverged scores as the random policy. With sticky actions the runs were extended, as in `scores`, so
-    their p values are multiplied by the number of times that they are judged.
+    A run that diverged scores as the random policy. With sticky actions the runs were extended, as in
+    `scores`, so their p values are multiplied by the number of times that they are judged.
     """
     runs = groups(results)
     effects = {}
@@ -90,7 +92,9 @@ def findings(results: Results) -> dict[str, Finding]:
         effect = paired_effect(measured, dict.fromkeys(measured, limit))
         effects[name] = judged_again(effect) if protocol == STICKY else effect
     by_claim = judged(effects)
-    return {name: once_ended(by_claim[name], runs.get(protocol, [])) for name, (protocol, _, _) in LIMITS.items()}
+    return {
+        name: once_ended(by_claim[name], runs.get(protocol, [])) for name, (protocol, _, _) in LIMITS.items()
+    }
 
 
 def claims(results: Results) -> list[Claim]:
@@ -98,7 +102,9 @@ def claims(results: Results) -> list[Claim]:
     early, ppo, noops = (number(limit) for _, _, limit in LIMITS.values())
     texts = {
         "early": f"with sticky actions the training score after 3 million agent steps is at least {early}",
-        "ppo": f"with sticky actions 4 million agent steps bring more than 10 million of SLM-Lab's PPO, {ppo}",
+        "ppo": (
+            f"with sticky actions 4 million agent steps bring more than 10 million of SLM-Lab's PPO, {ppo}"
+        ),
         "noops": f"without sticky actions 2.5 million agent steps bring at least {noops}",
     }
     return [Claim(texts[name], finding) for name, finding in findings(results).items()]
@@ -128,7 +134,9 @@ def plot(results: Results, stem: Path) -> None:
     """Draw the score against time and against agent steps for both protocols."""
     from ga3c_tf.reproduce.drawing import score_plots
 
-    curves = {protocol: [run.curve for run in runs if run.finished] for protocol, runs in groups(results).items()}
+    curves = {
+        protocol: [run.curve for run in runs if run.finished] for protocol, runs in groups(results).items()
+    }
     random = results.values(scores.RANDOM, results.runs)
     score_plots.score_curves({"pong": curves}, stem, {"pong": random[0] if random else None})
 

@@ -35,8 +35,8 @@ PUBLISHED = ("A2C with GAE, SLM-Lab", "PPO, SLM-Lab")
 EXTENDED = "pong"
 """The game that was undecided after three seeds at the tuned budget, so that two more were planned.
 
-It was first judged at a level of 5 %, before the extension was planned, and then at 5 % divided by `LOOKS`. In
-simulations at the limit, 4 % are wrongly reproduced, and 7 % have any verdict.
+It was first judged at a level of 5 %, before the extension was planned, and then at 5 % divided by `LOOKS`.
+In simulations at the limit, 4 % are wrongly reproduced, and 7 % have any verdict.
 """
 EXTENDED_SEEDS = 5
 SWAPPED = ("name_this_game", "ms_pacman")
@@ -78,7 +78,7 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: RecordedRun) -> list[Measure]:
-    """Return the mean scores of the evaluated checkpoint and of the random policy, over equally many whole episodes."""
+    """Return mean scores of the evaluated checkpoint and the random policy, over as many whole episodes."""
     played = {SCORE: run.result.get("evaluation"), RANDOM: run.result.get("random")}
     return [
         Measure(
@@ -121,14 +121,17 @@ def scored(results: Results, game: str) -> list[float]:
 
 
 def verdict(results: Results, game: str) -> str:
-    """Judge our scores of a game against the paper's; name the number of planned seeds if some have no score."""
+    """Judge our scores of a game by the paper's; name the number of planned seeds if some have no score."""
     scores = scored(results, game)
     planned = len(runs_of(results, game))
     looks = LOOKS if results.budget == "tuned" and game == EXTENDED else 1
     if looks > 1 and LEAST_SEEDS <= len(scores) < planned:
         return f"{RUNS_MISSING}, n = {len(scores)} of {planned}"
     judged = score_verdict(
-        scores, papers_scores(results, game)[PAPERS], random_score(results, game), confidence=1 - CHANCE / looks
+        scores,
+        papers_scores(results, game)[PAPERS],
+        random_score(results, game),
+        confidence=1 - CHANCE / looks,
     )
     if not scores or len(scores) >= planned:
         return judged
@@ -153,7 +156,14 @@ def details(results: Results) -> list[str]:
         random = _mean(results.values(RANDOM, runs))
         compared = _normalized(results, game), verdict(results, game)
         rows.append(
-            [game, *_printed(results, game), number(random), with_interval(scores, runs), millions(runs), *compared]
+            [
+                game,
+                *_printed(results, game),
+                number(random),
+                with_interval(scores, runs),
+                millions(runs),
+                *compared,
+            ]
         )
         if len(scores) == 1:
             repeated += _repeated(game, episodes(runs))
@@ -219,7 +229,7 @@ def _normalized(results: Results, game: str) -> str:
 
 
 def _share(results: Results, game: str) -> float | None:
-    """Return the normalized score, from 0 for the random policy to 1 for the paper's GA3C; None where it is unknown."""
+    """Return the normalized score, 0 for the random policy, 1 for the paper's GA3C; None where unknown."""
     scores = scored(results, game)
     random = random_score(results, game)
     paper = papers_scores(results, game)[PAPERS]
@@ -235,7 +245,10 @@ def runs_of(results: Results, game: str) -> list[RecordedRun]:
 
 def episodes(runs: list[RecordedRun]) -> list[float]:
     """Return the scores of the episodes of the first run that was evaluated, or an empty list."""
-    return next((run.result["evaluation"]["scores"] for run in runs if run.finished and "evaluation" in run.result), [])
+    return next(
+        (run.result["evaluation"]["scores"] for run in runs if run.finished and "evaluation" in run.result),
+        [],
+    )
 
 
 def _failed(results: Results) -> list[tuple[str, int, str]]:
@@ -298,7 +311,7 @@ def seeds(budget: str, game: str) -> int:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw a small panel for each game: the paper's methods as marks, ours with an interval over seeds or episodes."""
+    """Draw a panel per game: the paper's methods as marks, ours with an interval over seeds or episodes."""
     from ga3c_tf.reproduce.drawing import score_plots
 
     panels = []
@@ -317,8 +330,8 @@ FIGURE = Figure(
     paper="Table 3",
     shows="score of the trained agent on nine games, beside human, random policy and A3C",
     headline="does our GA3C reach the scores of the paper's GA3C?",
-    tuned_headline="does PPO in GA3C's architecture, after 4 million agent steps, reach the scores of the paper's GA3C "
-    f"after {PAPERS_STEPS}?",
+    tuned_headline="does PPO in GA3C's architecture, after 4 million agent steps, reach the scores of the "
+    f"paper's GA3C after {PAPERS_STEPS}?",
     games={"smoke": ("pong",), "quick": NINE_GAMES, "tuned": NINE_GAMES, "paper": NINE_GAMES},
     seeds=seeds,
     specs=specs,

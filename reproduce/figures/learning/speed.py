@@ -27,7 +27,7 @@ from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
 
 MINUTES = {"quick": 7.0, "paper": 24 * 60.0}
 FIXED = {"quick": (32, 2, 2), "paper": (128, 2, 2)}
-"""Fixed setting by budget (N_A, N_P, N_T): one that was chosen before any run of `tps` (D20), and the paper's best."""
+"""Fixed setting by budget (N_A, N_P, N_T): one chosen before any run of `tps` (D20), and the paper's best."""
 ADJUSTED = ("num_agents", "num_predictors", "num_trainers", "adjustment", "adjustment_seconds", "max_agents")
 SEEDS = 3
 """Number of seeds after which `more_frames` was judged for the first time."""
@@ -37,7 +37,7 @@ EXTENDED = "minatar_breakout"
 """The game with added seeds, at `quick`."""
 NEARLY = 0.8
 LEAST_PERIODS = 200
-"""Periods that a run needs for its search: from 1/1/1, the 33 moves of one to 32/2/2 are all accepted at best."""
+"""Periods a run needs for its search: from 1/1/1, the 33 moves of one to 32/2/2 are all accepted at best."""
 MEAN = "mean score"
 SCORE = "score at the end"
 FRAMES = "frames"
@@ -57,9 +57,9 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     dynamic = adjustment.dynamic(budget, game, seed, MINUTES[budget])
     common = {name: value for name, value in dynamic.given.items() if name not in ADJUSTED}
     runs = [
-        run_spec(game, seed, num_agents=agents, num_predictors=predictors, num_trainers=trainers, **common).called(
-            label
-        )
+        run_spec(
+            game, seed, num_agents=agents, num_predictors=predictors, num_trainers=trainers, **common
+        ).called(label)
         for label, (agents, predictors, trainers) in fixed.items()
     ]
     return [*runs, dynamic.called(f"{DYNAMIC_LABEL} from 1/1/1")]
@@ -72,7 +72,7 @@ def added(game: str) -> list[RunSpec]:
 
 
 def measures(run: RecordedRun) -> list[Measure]:
-    """Return the mean of the rolling score over the whole time and over its last tenth, and the frames seen."""
+    """Return the mean of the rolling score over the whole time and its last tenth, and the frames seen."""
     config = run.spec.config
     rolling = f"mean of the rolling score (training, {config.rolling_episodes} episodes) over"
     frames = run.agent_steps * (config.frame_skip if config.env_id.startswith("ALE/") else 1)
@@ -94,8 +94,8 @@ def findings(results: Results, runs: dict[str, list[RecordedRun]]) -> dict[str, 
 
     A run that diverged scores as the random policy.
 
-    Nothing is judged before all runs have ended, because the other seeds could still change a verdict. Added seeds
-    count in the finding about frames only.
+    Nothing is judged before all runs have ended, because the other seeds could still change a verdict. Added
+    seeds count in the finding about frames only.
     """
     frames = {label: values for label, group in runs.items() if (values := results.values(FRAMES, group))}
     fixed = next(label for label in runs if label.startswith(FIXED_LABEL))
@@ -129,14 +129,14 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "more frames in the same time mean faster convergence",
             by_claim["more_frames"],
-            "the mean score over the time, of the setting with most frames, minus that of the one with fewest, seed by "
-            "seed",
+            "the mean score over the time, of the setting with most frames, minus that of the one with "
+            "fewest, seed by seed",
         ),
         Claim(
             "dynamic adjustment is nearly as good as the best fixed setting",
             by_claim["nearly_best"],
-            f"more than {NEARLY:.0%} of the frames in the same time, as a ratio of runs of one seed on one machine; "
-            f"undecided unless each run has {LEAST_PERIODS} periods of adjustment or more",
+            f"more than {NEARLY:.0%} of the frames in the same time, as a ratio of runs of one seed on one "
+            f"machine; undecided unless each run has {LEAST_PERIODS} periods of adjustment or more",
         ),
     ]
 
@@ -168,7 +168,7 @@ def details(results: Results) -> list[str]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw the score against time and against agent steps, with the frames in the legend, without added seeds."""
+    """Draw the score against time and agent steps, with the frames in the legend, without added seeds."""
     from ga3c_tf.reproduce.drawing import score_plots
 
     curves = {}
@@ -184,7 +184,8 @@ FIGURE = Figure(
     place=6,
     paper="Figure 5, slide 35",
     shows="score against time for four settings of agents, predictors and trainers",
-    headline="more frames mean faster convergence, and dynamic adjustment is nearly as good as the best setting",
+    headline="more frames mean faster convergence, "
+    "and dynamic adjustment is nearly as good as the best setting",
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",), "paper": ("pong",)},
     seeds=seeds_by_budget(quick=SEEDS),
     specs=specs,

@@ -1,4 +1,4 @@
-"""Time to a score of GA3C and A3C on small environments. The paper's main claim is about this time on Atari games."""
+"""Time to a score of GA3C and A3C on small environments. The paper's main claim is about it on Atari."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, fair_to_a3c, grouped, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.figure import (
+    Figure,
+    Measure,
+    fair_to_a3c,
+    grouped,
+    seeds_by_budget,
+    smoke_spec,
+)
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import first_reaching
@@ -63,7 +70,9 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
         UserError: the game has no score to reach.
     """
     if game not in GOALS:
-        raise UserError(f"the figure wall-clock has no score to reach for {game}; it has one for {', '.join(GOALS)}")
+        raise UserError(
+            f"the figure wall-clock has no score to reach for {game}; it has one for {', '.join(GOALS)}"
+        )
     if budget == "smoke":
         return [smoke_spec(game, seed, system) for system in COMPARED]
     return [
@@ -84,7 +93,8 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 
 def measures(run: RecordedRun) -> list[Measure]:
-    """Return the time and agent steps to the score, and 60 divided by the time, which is 0 if it is not reached.
+    """Return the time and agent steps to the score, and 60 divided by the time, which is 0 if it is not
+    reached.
 
     The time of each session counts from the end of its first episode.
     """
@@ -99,7 +109,10 @@ def measures(run: RecordedRun) -> list[Measure]:
         Measure(TIME, seconds, "s", f"{protocol}, from the end of the first episode", NOT_REACHED),
         Measure(STEPS, steps, "steps", protocol, NOT_REACHED),
         Measure(
-            SPEED, 0.0 if math.isnan(seconds) else 60 / seconds, "1/min", f"60 / the {TIME}; 0 if it is {NOT_REACHED}"
+            SPEED,
+            0.0 if math.isnan(seconds) else 60 / seconds,
+            "1/min",
+            f"60 / the {TIME}; 0 if it is {NOT_REACHED}",
         ),
     ]
 
@@ -111,15 +124,16 @@ def groups(results: Results) -> dict[str, dict[str, list[RecordedRun]]]:
 
 
 def findings(results: Results) -> dict[str, Finding]:
-    """Judge for each game with runs whether GA3C reaches the score sooner, by the ratio of times of the same seed.
+    """Judge for each game with runs whether GA3C reaches the score sooner, by the ratio of times of the same
+    seed.
 
     P values are corrected for the games with runs only, because a user who runs one game asks one question.
 
-    A run that does not reach the score counts as reaching it at its end, which favors its system. The verdict is then
-    given only if it is against that system.
+    A run that does not reach the score counts as reaching it at its end, which favors its system. The verdict
+    is then given only if it is against that system.
 
-    Pairs on a machine whose speed changed between them are left out. If fewer than `LEAST_SEEDS` are left, nothing is
-    decided, and the finding has the numbers of all pairs.
+    Pairs on a machine whose speed changed between them are left out. If fewer than `LEAST_SEEDS` are left,
+    nothing is decided, and the finding has the numbers of all pairs.
     """
     steady = {game: _steady_seeds(of) for game, of in groups(results).items()}
     times = {
@@ -142,7 +156,7 @@ def findings(results: Results) -> dict[str, Finding]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Return for each game the claim that GA3C reaches the score sooner, which is the paper's for Atari games only."""
+    """Return by game the claim that GA3C reaches the score sooner, which is the paper's for Atari only."""
     return [
         Claim(
             f"{game}: GA3C reaches a score of {number(GOALS[game].score)} sooner than A3C",
@@ -158,7 +172,9 @@ def _steady_seeds(by_system: dict[str, list[RecordedRun]]) -> list[int]:
     """Return the seeds of a game whose two runs are not known to differ in the speed of the machine."""
     first, second = ({run.spec.seed: run for run in by_system.get(system, [])} for system in COMPARED)
     pairs = {seed: (run, second[seed]) for seed, run in first.items() if seed in second}
-    return [seed for seed, pair in pairs.items() if not all(run.finished for run in pair) or make_a_pair(*pair)]
+    return [
+        seed for seed, pair in pairs.items() if not all(run.finished for run in pair) or make_a_pair(*pair)
+    ]
 
 
 def _times(results: Results, runs: list[RecordedRun], steady: list[int]) -> dict[int, float]:
@@ -177,8 +193,8 @@ def _times(results: Results, runs: list[RecordedRun], steady: list[int]) -> dict
 def _length(run: RecordedRun) -> float:
     """Return the length of a run that has not reached the score, in seconds.
 
-    Each session counts from the end of its first episode, and the run counts up to the end of its last episode. A run
-    that diverged, or that has fewer than two episodes, counts with its planned time.
+    Each session counts from the end of its first episode, and the run counts up to the end of its last
+    episode. A run that diverged, or that has fewer than two episodes, counts with its planned time.
     """
     ends = run.curve["time_s"]
     if run.diverged or len(ends) < 2:
@@ -187,7 +203,7 @@ def _length(run: RecordedRun) -> float:
 
 
 def _starting_s(run: RecordedRun, until: float) -> float:
-    """Return the seconds before `until` during which a session was running but none of its episodes had ended."""
+    """Return the seconds before `until` in which a session was running but none of its episodes had ended."""
     ends = run.curve["time_s"]
     starts = sorted({float(session.get("time_s", 0.0)) for session in run.sessions})
     before = [start for start in starts if start < until]
@@ -197,7 +213,7 @@ def _starting_s(run: RecordedRun, until: float) -> float:
 
 
 def _timed_curve(run: RecordedRun) -> Columns:
-    """Return the curve of a run against the time that the findings use, which leaves out the start of each session."""
+    """Return a run's curve against the time of the findings, which leaves out the start of each session."""
     curve = run.curve
     return {**curve, "time_s": np.array([time_s - _starting_s(run, time_s) for time_s in curve["time_s"]])}
 
@@ -239,7 +255,9 @@ def details(results: Results) -> list[str]:
             reached = results.values(TIME, runs)
             ended = sum(run.ended for run in runs)
             cells = [mean_ci(reached), mean_ci(results.values(STEPS, runs))]
-            rows.append([game, number(GOALS[game].score), SYSTEMS[system], f"{len(reached)} of {ended}", *cells])
+            rows.append(
+                [game, number(GOALS[game].score), SYSTEMS[system], f"{len(reached)} of {ended}", *cells]
+            )
     return lines_of("wall-clock.md", rows=rows)
 
 
@@ -251,7 +269,10 @@ def plot(results: Results, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import score_plots
 
     curves = {
-        game: {SYSTEMS[system]: [_timed_curve(run) for run in runs if run.finished] for system, runs in of.items()}
+        game: {
+            SYSTEMS[system]: [_timed_curve(run) for run in runs if run.finished]
+            for system, runs in of.items()
+        }
         for game, of in groups(results).items()
     }
     drawn = {game: of for game, of in curves.items() if any(of.values())} or curves

@@ -1,1 +1,1 @@
-"""Figures about speed: predictions and updates per second, queues, dynamic adjustment, and use of the hardware."""
+"""Figures about speed: predictions and updates per second, queues, dynamic adjustment, and hardware use."""

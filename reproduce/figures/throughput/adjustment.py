@@ -1,7 +1,7 @@
 """Figure 2 and slide 34: dynamic adjustment, and whether games differ in their best numbers of workers.
 
-The search of the dynamic adjustment changes one number by one at a time and does not settle within minutes. Therefore
-runs with fixed numbers judge the claim about games.
+The search of the dynamic adjustment changes one number by one at a time and does not settle within minutes.
+Therefore runs with fixed numbers judge the claim about games.
 """
 
 from __future__ import annotations
@@ -70,14 +70,15 @@ def dynamic(budget: str, game: str, seed: int, minutes: float | None = None) -> 
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return the runs with fixed numbers, and for seed 1 that with dynamic adjustment. `smoke` has only the latter."""
+    """Return the runs with fixed numbers and for seed 1 that with adjustment. `smoke` has only the latter."""
     if budget == "smoke":
         return [dynamic(budget, game, seed)]
     return [*([dynamic(budget, game, seed)] if seed == 1 else []), *fixed_numbers.specs(game, seed)]
 
 
 def measures(run: RecordedRun) -> list[Measure]:
-    """Return the TPS; with dynamic adjustment, also the last accepted setting and the rates of the first and the last.
+    """Return the TPS; with dynamic adjustment, also the last accepted setting and the rates of the first and
+    the last.
 
     The rates are means over all periods with that setting.
     """
@@ -133,17 +134,22 @@ def claims(results: Results) -> list[Claim]:
         return []
     return [
         Claim(
-            f"{with_or_without_gpu(results)}the best numbers of agents, predictors and trainers differ between games",
+            f"{with_or_without_gpu(results)}the best numbers of agents, predictors and trainers differ "
+            "between games",
             once_ended(on_one_machine(fixed_numbers.different(speeds(results)), runs), runs),
             f"with {_numbers()}: more workers of a kind raise the TPS of one game and lower that of another; "
-            f"'{EQUAL_WIDE}' if, for each kind, the factors by which they change the TPS of games differ by less",
+            f"'{EQUAL_WIDE}' if, for each kind, "
+            "the factors by which they change the TPS of games differ by less",
         )
     ]
 
 
 def _numbers() -> str:
-    """Describe the numbers that are compared, such as '8 or 32 agents, 1 or 2 predictors and 1 or 2 trainers'."""
-    kinds = [f"{small} or {large} {name}" for (small, large), name in zip(fixed_numbers.NUMBERS, WORKERS, strict=True)]
+    """Describe the compared numbers, such as '8 or 32 agents, 1 or 2 predictors and 1 or 2 trainers'."""
+    kinds = [
+        f"{small} or {large} {name}"
+        for (small, large), name in zip(fixed_numbers.NUMBERS, WORKERS, strict=True)
+    ]
     return f"{', '.join(kinds[:-1])} and {kinds[-1]}"
 
 
@@ -153,7 +159,9 @@ def details(results: Results) -> list[str]:
     for game, runs in _runs_of(results, dynamic=True).items():
         metrics = [*(f"final {name}" for name in WORKERS), "first rate", "final rate"]
         reasons = sorted({results.status(run) for run in runs if not run.finished})
-        rows.append([game, *(mean_ci(results.values(metric, runs)) for metric in metrics), "; ".join(reasons)])
+        rows.append(
+            [game, *(mean_ci(results.values(metric, runs)) for metric in metrics), "; ".join(reasons)]
+        )
     return lines_of("adjustment.md", rows=rows, fixed=_of_fixed(results), quick=results.budget == "quick")
 
 
@@ -164,7 +172,9 @@ def _of_fixed(results: Results) -> list[list[str]]:
     for game in games:
         settings = grouped(games[game], lambda run: workers_of(run.spec.config))
         for workers, runs in settings.items():
-            rows.setdefault(workers, ["/".join(map(str, workers))]).append(mean_ci(results.values("tps", runs)))
+            rows.setdefault(workers, ["/".join(map(str, workers))]).append(
+                mean_ci(results.values("tps", runs))
+            )
     return [["N_A/N_P/N_T", *games], *rows.values()]
 
 

@@ -1,4 +1,4 @@
-"""Whether games differ in their best numbers of agents, predictors and trainers, by runs with fixed numbers of them."""
+"""Whether games differ in their best numbers of agents, predictors and trainers, by runs with fixed ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NUMBERS = ((8, 32), (1, 2), (1, 2))
 
 
 class WorkersAndSeed(NamedTuple):
-    """What tells the runs of one game apart: the numbers of workers, in the order of `WORKERS`, and the seed."""
+    """What tells a game's runs apart: the numbers of workers, in the order of `WORKERS`, and the seed."""
 
     workers: tuple[int, ...]
     seed: int
@@ -65,7 +65,11 @@ def specs(game: str, seed: int) -> list[RunSpec]:
 def measures(run: RecordedRun) -> list[Measure]:
     """Return the TPS after the warm-up."""
     steady = run.steady(WARM_UP_S)
-    return [Measure("tps", steady["tps"], "updates/s", f"over the last {steady['seconds']:.0f} s, minimum batch 0")]
+    return [
+        Measure(
+            "tps", steady["tps"], "updates/s", f"over the last {steady['seconds']:.0f} s, minimum batch 0"
+        )
+    ]
 
 
 def ratios_of(speeds: Mapping[WorkersAndSeed, float], place: int) -> dict[tuple, float]:
@@ -94,9 +98,10 @@ def ratios_of(speeds: Mapping[WorkersAndSeed, float], place: int) -> dict[tuple,
 def different(speeds: Speeds) -> Finding:
     """Judge whether games differ in their best numbers of workers.
 
-    They do if more workers of a kind raise the TPS of one game and lower that of another. They have no difference
-    larger than `WIDE_MARGIN` if, for each kind, more workers change the TPS of all games by the same factor up to that
-    difference. Only the mean over the numbers of the other workers counts, so their interactions do not.
+    They do if more workers of a kind raise the TPS of one game and lower that of another. They have no
+    difference larger than `WIDE_MARGIN` if, for each kind, more workers change the TPS of all games by the
+    same factor up to that difference. Only the mean over the numbers of the other workers counts, so their
+    interactions do not.
 
     Args:
         speeds: TPS of each run, by game.
@@ -107,7 +112,9 @@ def different(speeds: Speeds) -> Finding:
     differences = {}
     for place, name in enumerate(WORKERS):
         ratios = {game: ratios_of(by_run, place) for game, by_run in speeds.items()}
-        effects = {game: paired_ratio(by_pair, dict.fromkeys(by_pair, 1.0)) for game, by_pair in ratios.items()}
+        effects = {
+            game: paired_ratio(by_pair, dict.fromkeys(by_pair, 1.0)) for game, by_pair in ratios.items()
+        }
         for one, other in combinations(speeds, 2):
             opposite[name, one, other] = [effects[one], effects[other]]
             differences[name, one, other] = paired_ratio(ratios[one], ratios[other])
@@ -133,7 +140,8 @@ def _described(name: str, one: str, other: str) -> str:
 
 
 def _chance_of_opposite(effects: Sequence[Effect]) -> float:
-    """Return the p value of the claim that one effect is above 0 and the other below; 1 if they have the same sign.
+    """Return the p value of the claim that one effect is above 0 and the other below; 1 if they have the same
+    sign.
 
     It is the larger of two two-sided p values, so the test is conservative.
     """

@@ -1,4 +1,4 @@
-"""Table 2 and slide 37: predictions per second of GA3C and of A3C on the CPU, for networks of growing size."""
+"""Table 2 and slide 37: predictions per second of GA3C and of A3C on a CPU, for networks of growing size."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def specs(budget: str, game: str, seed: int, minutes: float | None = None) -> li
     if budget == "smoke":
         return [smoke_spec(game, seed, system).called("mlp") for system in ("ga3c", "a3c", "a2c")]
     if not is_atari(game):
-        raise UserError(f"the figures pps and utilization compare networks for Atari games; they do not go with {game}")
+        raise UserError(
+            f"the figures pps and utilization compare networks for Atari games; they do not go with {game}"
+        )
     return [
         run_spec(
             game,
@@ -73,7 +75,9 @@ def measures(run: RecordedRun) -> list[Measure]:
     """Return the PPS after the warm-up, measured as agent steps per second."""
     warm_up_share = WARM_UP_SHARES.get(run.spec.config.minutes, WARM_UP_SHARE)
     steady = run.steady(warm_up_share * 3600 * run.hours)
-    protocol = f"agent steps per second over the last {steady['seconds']:.0f} s, {run.spec.config.num_agents} agents"
+    protocol = (
+        f"agent steps per second over the last {steady['seconds']:.0f} s, {run.spec.config.num_agents} agents"
+    )
     if run.spec.system == "ga3c":
         protocol += f", minimum batch {run.spec.config.min_training_batch}"
     return [Measure("pps", steady["pps"], "predictions/s", protocol)]
@@ -92,8 +96,8 @@ def runs_of(results: Results, network: str, system: str) -> list[RecordedRun]:
 def speed_ups(results: Results, network: str, other: str) -> dict[int, float]:
     """Return the PPS of GA3C divided by that of the other system, by seed.
 
-    Two runs are compared only if they ran on the same machine, and their calibrations agree or they began within a
-    minute. GA3C may use a GPU, A3C never does.
+    Two runs are compared only if they ran on the same machine, and their calibrations agree or they began
+    within a minute. GA3C may use a GPU, A3C never does.
     """
     ratios = {}
     for run in runs_of(results, network, "ga3c"):
@@ -109,15 +113,17 @@ def findings(results: Results) -> dict[str, Finding]:
     """Judge the paper's findings, once all runs have ended.
 
     Returns:
-        'faster': whether GA3C is faster than A3C with every network; 'grows': whether the speed-up grows with the
-        network, which needs GA3C on a GPU.
+        'faster': whether GA3C is faster than A3C with every network; 'grows': whether the speed-up grows with
+        the network, which needs GA3C on a GPU.
     """
     names = networks(results)
     ratios = {network: speed_ups(results, network, "a3c") for network in names}
     if len(names) < len(NETWORKS) or not all(ratios.values()):
         missing = Finding(RUNS_MISSING, "not every network has a ratio")
         return {"faster": missing, "grows": missing}
-    effects = {network: paired_ratio(by_seed, dict.fromkeys(by_seed, 1.0)) for network, by_seed in ratios.items()}
+    effects = {
+        network: paired_ratio(by_seed, dict.fromkeys(by_seed, 1.0)) for network, by_seed in ratios.items()
+    }
     rise = growth(list(ratios.values()))
     *chances, of_rise = holm([*(effect.chance for effect in effects.values()), rise.chance])
     level = open_level([*chances, of_rise])
@@ -125,7 +131,9 @@ def findings(results: Results) -> dict[str, Finding]:
     on_gpu = all(run.on_gpu for run in results.runs if run.finished and run.spec.system == "ga3c")
     papers = ", ".join(number(papers_ratio(results, network)) for network in names)
     means = ", ".join(number(sum(by_seed.values()) / len(by_seed)) for by_seed in ratios.values())
-    because = f"ratios {means}; the paper's {papers}; from one network to the next {described_ratio(rise, of_rise)}"
+    because = (
+        f"ratios {means}; the paper's {papers}; from one network to the next {described_ratio(rise, of_rise)}"
+    )
     grows = finding_of(rise, of_rise, level, because) if on_gpu else Finding(NEEDS_GPU, because)
     if not results.ended:
         faster = Finding(RUNS_MISSING, faster.because)
@@ -138,15 +146,16 @@ def claims(results: Results) -> list[Claim]:
     by_claim = findings(results)
     every = [
         Claim(
-            f"{with_or_without_gpu(results)}GA3C makes more predictions per second than A3C with every network",
+            f"{with_or_without_gpu(results)}GA3C makes more predictions per second than A3C with every "
+            "network",
             by_claim["faster"],
             "the ratio of runs of one seed on one machine; the network with the lowest ratio is shown",
         ),
         Claim(
             "the speed-up over A3C grows with the network",
             by_claim["grows"],
-            "the slope of the ratio's logarithm over the five networks, as a mean over seeds; this needs GA3C on a "
-            "GPU, as in the paper",
+            "the slope of the ratio's logarithm over the five networks, as a mean over seeds; this needs "
+            "GA3C on a GPU, as in the paper",
         ),
     ]
     if results.judges_gpu:
@@ -169,7 +178,7 @@ def papers_ratio(results: Results, network: str) -> float | None:
 
 
 def answer(results: Results) -> str:
-    """Return the mean speed-ups over A3C by network; an empty text without any, or if there are several games."""
+    """Return the mean speed-ups over A3C by network; an empty text without any, or for several games."""
     ratios = [list(speed_ups(results, network, "a3c").values()) for network in networks(results)]
     means = [number(sum(by_seed) / len(by_seed)) for by_seed in ratios if by_seed]
     if not means or len({run.spec.game for run in results.runs}) > 1:
@@ -200,7 +209,7 @@ def details(results: Results) -> list[str]:
 
 
 def _conditions(runs: list[RecordedRun]) -> list[dict[str, str]]:
-    """Return the conditions of each system's speed: agents, states per update, and how busy the cores were (%)."""
+    """Return the conditions of each system's speed: agents, states per update and how busy cores were (%)."""
     conditions = []
     for system, name in SYSTEMS.items():
         system_runs = [run for run in runs if run.spec.system == system]
@@ -210,7 +219,9 @@ def _conditions(runs: list[RecordedRun]) -> list[dict[str, str]]:
             agents = sorted({run.spec.config.num_agents for run in system_runs})
             states = [run.steady(0.0)["training_batch"] for run in system_runs]
             counts = " or ".join(map(str, agents))
-            conditions.append({"system": name, "agents": counts, "states": _range(states), "busy": _range(busy)})
+            conditions.append(
+                {"system": name, "agents": counts, "states": _range(states), "busy": _range(busy)}
+            )
     return conditions
 
 
@@ -239,7 +250,10 @@ def plot(results: Results, stem: Path) -> None:
 
     groups = []
     for network in networks(results):
-        speeds = {system: results.values("pps", runs_of(results, network, system)) for system in ("a3c", "a2c", "ga3c")}
+        speeds = {
+            system: results.values("pps", runs_of(results, network, system))
+            for system in ("a3c", "a2c", "ga3c")
+        }
         ratios = list(speed_ups(results, network, "a3c").values())
         groups.append((network, speeds, ratios, papers_ratio(results, network)))
     speed_plots.speed_points(groups, stem)
@@ -250,7 +264,8 @@ FIGURE = Figure(
     place=2,
     paper="Table 2, slide 37",
     shows="predictions per second of GA3C and A3C, and of our A2C, for five networks, and the speed-ups",
-    headline="GA3C makes more predictions than A3C (4 to 45 times on the paper's GPUs), most with large networks",
+    headline="GA3C makes more predictions than A3C (4 to 45 times on the paper's GPUs), "
+    "most with large networks",
     games={"smoke": ("cartpole",), "quick": ("pong",), "gpu": ("pong",), "paper": ("pong",)},
     seeds=seeds_by_budget(quick=5),
     specs=specs,

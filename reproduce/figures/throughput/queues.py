@@ -1,4 +1,4 @@
-"""Figure 4 and slide 48: length of the training queue and size of prediction batches, in the runs of Figure 3."""
+"""Figure 4 and slide 48: length of the training queue and size of prediction batches, in Figure 3's runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BATCH = "prediction batch"
 
 
 def measures(run: RecordedRun) -> list[Measure]:
-    """Return the mean length of the training queue in segments, the mean prediction batch in states, and the TPS."""
+    """Return the mean training queue in segments, the mean prediction batch in states, and the TPS."""
     steady = run.steady(tps.warm_up_s(run))
     protocol = f"mean over the rows of metrics.csv of the last {steady['seconds']:.0f} s"
     return [
@@ -70,14 +70,14 @@ def claims(results: Results) -> list[Claim]:
     short_queue = Claim(
         "the training queue settles far below its maximum",
         by_claim["short_queue"],
-        f"its mean over all settings is below {FAR_BELOW:.0%} of the segments that may wait (D9), with its 97.5 % "
-        "interval; judged with the model on a GPU only, as in the paper",
+        f"its mean over all settings is below {FAR_BELOW:.0%} of the segments that may wait (D9), with its "
+        "97.5 % interval; judged with the model on a GPU only, as in the paper",
     )
     large_batch = Claim(
         "fast settings have larger prediction batches",
         by_claim["large_batch"],
-        "the fastest third of the settings against the others with the same scheduling and number of predictors: a t "
-        "test of the logarithms over these groups, its p value doubled for two findings",
+        "the fastest third of the settings against the others with the same scheduling and number of "
+        "predictors: a t test of the logarithms over these groups, its p value doubled for two findings",
     )
     if results.budget == "gpu":
         return [short_queue]  # there are too few settings to compare their batches
@@ -97,15 +97,19 @@ def _short_queue(shares: Sequence[float], missing: bool, on_gpu: bool) -> Findin
     low, high = student_interval(shares, CONFIDENCE)
     interval = f" [{low:.0%}, {high:.0%}]" if len(shares) > 1 else ""
     because = (
-        f"{sum(shares) / len(shares):.0%} of the maximum{interval}, limit {FAR_BELOW:.0%} ({len(shares)} settings)"
+        f"{sum(shares) / len(shares):.0%} of the maximum{interval}, limit {FAR_BELOW:.0%} "
+        f"({len(shares)} settings)"
     )
     if not on_gpu:
         return Finding(NEEDS_GPU, because)
     return Finding(RUNS_MISSING if missing else interval_verdict(-high, -low, -FAR_BELOW), because)
 
 
-def _large_batch(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float], missing: bool) -> Finding:
-    """Judge whether fast settings have larger prediction batches than others with the same scheduling and predictors.
+def _large_batch(
+    speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float], missing: bool
+) -> Finding:
+    """Judge whether fast settings have larger prediction batches than others with the same scheduling and
+    predictors.
 
     Args:
         speed: TPS by setting.
@@ -115,17 +119,20 @@ def _large_batch(speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting,
     ratios = fast_to_slow(speed, batch)
     effect = paired_ratio(ratios, dict.fromkeys(ratios, 1.0))
     corrected = min(1.0, FINDINGS * effect.chance)
-    because = f"batch of the fastest third relative to the others: {described_ratio(effect, corrected, 'group')}"
+    because = (
+        f"batch of the fastest third relative to the others: {described_ratio(effect, corrected, 'group')}"
+    )
     return Finding(RUNS_MISSING if missing else effect_verdict(effect, corrected), because)
 
 
 def fast_to_slow(
     speed: Mapping[tps.Setting, float], batch: Mapping[tps.Setting, float]
 ) -> dict[tuple[str, int], float]:
-    """Return the prediction batch of the fastest third of settings divided by that of the others, as geometric means.
+    """Return the prediction batch of the fastest third of settings divided by that of the others, as
+    geometric means.
 
-    Settings are compared within each scheduling and number of predictors, because both of these change the batches as
-    well as the speed.
+    Settings are compared within each scheduling and number of predictors, because both of these change the
+    batches as well as the speed.
     """
     groups: dict[tuple[str, int], list[tps.Setting]] = {}
     for setting in batch:
@@ -141,7 +148,7 @@ def fast_to_slow(
 
 
 def by_predictors(results: Results) -> list[list[str]]:
-    """Return a row for each number of predictors: the ratio of `fast_to_slow` for each scheduling, as in `details`."""
+    """Return a row per number of predictors: the ratio of `fast_to_slow` by scheduling, as in `details`."""
     speed, batch = (tps.by_setting(results, metric) for metric in ("tps", BATCH))
     ratios = fast_to_slow(speed, batch)
     schedulings = dict.fromkeys(setting.scheduling for setting in speed)
@@ -186,7 +193,9 @@ def plot(results: Results, stem: Path) -> None:
     room = rooms(results)
     full = {setting: 100 * length / room[setting] for setting, length in queue.items()}
     rows = tps.by_scheduling(speed)
-    speed_plots.against_speed(rows, {"training queue (% of room)": full, "prediction batch (states)": batch}, stem)
+    speed_plots.against_speed(
+        rows, {"training queue (% of room)": full, "prediction batch (states)": batch}, stem
+    )
 
 
 FIGURE = Figure(
@@ -194,7 +203,8 @@ FIGURE = Figure(
     place=5,
     paper="Figure 4, slide 48",
     shows="length of the training queue and size of prediction batches, same runs as tps",
-    headline="the training queue stays far below its maximum, and fast settings have large prediction batches",
+    headline="the training queue stays far below its maximum, "
+    "and fast settings have large prediction batches",
     games={**tps.FIGURE.games, "gpu": ("pong",)},
     seeds=tps.FIGURE.seeds,
     specs=tps.specs,

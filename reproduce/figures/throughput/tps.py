@@ -69,9 +69,12 @@ Rates = Mapping[Conditions, float]
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return a run for every combination. `queues` uses the same runs, and only `queues` has the budget `gpu`."""
+    """Return a run for every combination. `queues` uses the same runs, and only it has the budget `gpu`."""
     if budget == "smoke":
-        return [smoke_spec(game, seed), smoke_spec(game, seed, num_agents=8, num_predictors=2, num_trainers=2)]
+        return [
+            smoke_spec(game, seed),
+            smoke_spec(game, seed, num_agents=8, num_predictors=2, num_trainers=2),
+        ]
     return [
         run_spec(
             game,
@@ -147,7 +150,7 @@ def rates(results: Results) -> dict[Conditions, float]:
 
 
 def fastest(tps: Mapping[Setting, float], agents: int, scheduling: str) -> list[Setting]:
-    """Return the settings that the paper would plot for a number of agents: the fastest three, fastest first."""
+    """Return the settings the paper would plot for a number of agents: the fastest three, fastest first."""
     candidates = [setting for setting in tps if (setting.agents, setting.scheduling) == (agents, scheduling)]
     return sorted(candidates, key=lambda setting: -tps[setting])[:PLOTTED]
 
@@ -168,7 +171,8 @@ def findings(measured: Rates, planned: int) -> dict[str, Finding]:
     # 1. All comparisons, whose p values are corrected together.
     margin = math.log(1 + MARGIN)
     agents = {
-        f"TPS with {most} relative to {other} agents": _ratio(measured, AGENTS_PLACE, most, other) for other in fewer
+        f"TPS with {most} relative to {other} agents": _ratio(measured, AGENTS_PLACE, most, other)
+        for other in fewer
     }
     equal = {f"{name}, equal": equality(effect, margin) for name, effect in agents.items()}
     predictors = {
@@ -214,8 +218,8 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             f"{where}the number of agents matters little",
             by_claim["close_together"],
-            f"the fastest three settings of the slowest number are less than {PAPERS_GAP:.0%} below those of the "
-            "fastest, on average over the schedulings",
+            f"the fastest three settings of the slowest number are less than {PAPERS_GAP:.0%} below those of "
+            "the fastest, on average over the schedulings",
         ),
     ]
 
@@ -225,7 +229,8 @@ def _on_gpu(results: Results) -> bool:
 
 
 def _most_agents(agents: Mapping[str, Effect], corrected: Mapping[str, float], level: float) -> Finding:
-    """Judge whether the most agents have the highest TPS, or differ from one of the others by less than `MARGIN`.
+    """Judge whether the most agents have the highest TPS, or differ from one of the others by less than
+    `MARGIN`.
 
     Args:
         agents: effects on the TPS of the most agents relative to fewer, by name of the comparison.
@@ -267,13 +272,16 @@ def _ratio(measured: Rates, place: int, first: int, second: int, limit: float = 
 def _gap(measured: Rates) -> Effect:
     """Compare the slowest number of agents with the fastest one, by the fastest settings of each.
 
-    The settings of each scheduling are compared by the logarithms of their TPS, and the differences are averaged over
-    the schedulings.
+    The settings of each scheduling are compared by the logarithms of their TPS, and the differences are
+    averaged over the schedulings.
     """
     tps = _by_setting((run.setting, value) for run, value in measured.items())
     schedulings = {setting.scheduling for setting in tps}
     logarithms = {
-        agents: [[math.log(tps[setting]) for setting in fastest(tps, agents, scheduling)] for scheduling in schedulings]
+        agents: [
+            [math.log(tps[setting]) for setting in fastest(tps, agents, scheduling)]
+            for scheduling in schedulings
+        ]
         for agents in {setting.agents for setting in tps}
     }
     means = {agents: _mean(map(_mean, groups)) for agents, groups in logarithms.items() if all(groups)}
@@ -309,7 +317,7 @@ def details(results: Results) -> list[str]:
 
 
 def plot(results: Results, stem: Path) -> None:
-    """Draw the TPS of every setting as a share of the best, by number of agents, a panel for each scheduling."""
+    """Draw the TPS of every setting as a share of the best, by number of agents, a panel per scheduling."""
     from ga3c_tf.reproduce.drawing import speed_plots
 
     speed_plots.normalized_tps(by_scheduling(by_setting(results, "tps")), PLOTTED, stem)
@@ -320,7 +328,8 @@ FIGURE = Figure(
     place=4,
     paper="Figure 3",
     shows="updates per second for combinations of agents, predictors and trainers",
-    headline="the most agents are fastest, more than 4 predictors do not help, and the number of agents matters little",
+    headline="the most agents are fastest, more than 4 predictors do not help, and the number of agents "
+    "matters little",
     games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
     seeds=seeds_by_budget(gpu=1, paper=1),
     specs=specs,

@@ -51,13 +51,16 @@ def _share(run: RecordedRun, metric: str, share: float | None, protocol: str) ->
 
 
 def findings(results: Results) -> dict[str, Finding]:
-    """Judge how the shares change from network to network. Without a measured GPU share, nothing is judged."""
+    """Judge how shares change from network to network. Without a measured GPU share, nothing is judged."""
     rising = growth(_of_networks(results, GPU, 1))
     falling = growth(_of_networks(results, CPU, -1))
     by_claim = judged({"gpu_rises": rising, "cpu_falls": falling}, described_ratio)
     if not results.values(GPU, results.runs):
         return dict.fromkeys(by_claim, Finding(NEEDS_GPU, "no GPU use was measured"))
-    return {name: once_ended(on_one_machine(finding, results.runs), results.runs) for name, finding in by_claim.items()}
+    return {
+        name: once_ended(on_one_machine(finding, results.runs), results.runs)
+        for name, finding in by_claim.items()
+    }
 
 
 def claims(results: Results) -> list[Claim]:
@@ -72,7 +75,8 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _of_networks(results: Results, metric: str, power: int) -> list[dict[int, float]]:
-    """Return the shares of each network by seed, raised to a power. A share below `LEAST_SHARE` counts as that.
+    """Return the shares of each network by seed, raised to a power. A share below `LEAST_SHARE` counts as
+    that.
 
     Args:
         results: results with the shares.
@@ -83,7 +87,9 @@ def _of_networks(results: Results, metric: str, power: int) -> list[dict[int, fl
     for network in pps.networks(results):
         runs = pps.runs_of(results, network, "ga3c")
         shares = {run.spec.seed: results.value(run, metric) for run in runs}
-        powers.append({seed: max(share, LEAST_SHARE) ** power for seed, share in shares.items() if share is not None})
+        powers.append(
+            {seed: max(share, LEAST_SHARE) ** power for seed, share in shares.items() if share is not None}
+        )
     return powers
 
 
@@ -102,7 +108,9 @@ def plot(results: Results, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import speed_plots
 
     bars = {
-        metric: [results.values(metric, pps.runs_of(results, network, "ga3c")) for network in pps.networks(results)]
+        metric: [
+            results.values(metric, pps.runs_of(results, network, "ga3c")) for network in pps.networks(results)
+        ]
         for metric in (CPU, GPU)
     }
     speed_plots.utilization_lines(pps.networks(results), bars, stem)
