@@ -16,9 +16,9 @@ PATIENCE_SECONDS = 0.004
 class RequestQueue:
     """Gives requests to all predictors, and decides how long requests gather before they are answered.
 
-    Requests gather for `PATIENCE_SECONDS` while the trainers are behind (with tuned scheduling): fewer and larger
-    predictions cost less per state, and the agents are ahead of the trainers anyway. Nothing is answered while as many
-    segments wait for training as may.
+    Requests gather for `PATIENCE_SECONDS` while the trainers are behind (with tuned scheduling): fewer and
+    larger predictions cost less per state, and the agents are ahead of the trainers anyway. Nothing is
+    answered while as many segments wait for training as may.
 
     Args:
         config: settings of the run; the largest prediction batch and the scheduling are used.
