@@ -6,10 +6,14 @@ import pytest
 from invented_runs import invent, made
 
 from ga3c_tf.config import Config
+from ga3c_tf.config.declaration import SYSTEM_CLASSES
 from ga3c_tf.reproduce.drawing import canvas, score_plots
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.pages.report import write_pages
 from ga3c_tf.reproduce.runs import specs
+from ga3c_tf.runner import new_training
+from ga3c_tf.runs.folder import read_config
+from ga3c_tf.systems.serial import SerialGA3C
 
 
 @pytest.fixture(params=[True, False], ids=["its own look", "no look"])
@@ -24,6 +28,17 @@ def invented_system(request, monkeypatch):
     if request.param:
         monkeypatch.setitem(canvas.LOOKS, "dqn", canvas.Look("#123456", "v", ":"))
     return request.param
+
+
+def test_it_trains_by_its_name(invented_system, tmp_path, monkeypatch):
+    monkeypatch.setitem(SYSTEM_CLASSES, "dqn", "ga3c_tf.systems.serial:SerialGA3C")
+    config = Config(
+        env_id="CartPole-v1", system="dqn", seed=1, steps=200, num_agents=2, run_dir=str(tmp_path / "run")
+    )
+    training, folder = new_training(config, ["train"], print)
+    assert type(training.system) is SerialGA3C and training.run()["agent_steps"] >= 200
+    folder.close()
+    assert read_config(tmp_path / "run").system == "dqn"
 
 
 @pytest.mark.parametrize("budget", ["quick", "tuned", "paper"])
