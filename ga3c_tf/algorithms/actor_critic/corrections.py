@@ -111,7 +111,10 @@ class VTrace(Correction):
     """V-trace (Espeholt et al. 2018), with advantages and value targets of its own. It needs whole segments.
 
     Args:
-        gamma, rho_bar, c_bar, t_max: as in `v_trace`.
+        gamma: discount factor of one step.
+        rho_bar: upper bound of the ratios that weight the one-step errors.
+        c_bar: upper bound of the ratios in the trace coefficients.
+        t_max: maximum number of steps in a segment.
         normalize: whether advantages are normalized before the ratios weight them.
     """
 
