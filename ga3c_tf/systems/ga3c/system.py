@@ -32,6 +32,8 @@ AGENT_BYTES = 40 * 2**20
 """Estimated memory of an agent process, from which the adjustment computes how many agents have room."""
 IDLE = 0.1
 """Idle share of the cores' time above which they count as idle."""
+ROWS = 3
+"""Smallest number of rows of metrics over which the idle share is averaged: single rows vary."""
 MOST_THREADS = 16
 """Largest number of predictors, and of trainers, that the adjustment tries unless the run begins with more.
 
@@ -72,6 +74,7 @@ class GA3C(System):
         self._requests = RequestQueue(config, self.agents.prediction_queue, self._batches)
         self._idle = IdleCores()
         self._behind = False
+        self._idle_shares: list[float] = []  # of the rows since trainers have been behind
         self._changing = threading.RLock()
 
     # the contract
@@ -204,16 +207,23 @@ class GA3C(System):
     # scheduling
 
     def _raise_update_limit(self) -> None:
-        """Allow one more simultaneous update if trainers were behind and cores idle since the last call.
+        """Allow one more simultaneous update if trainers are behind and cores idle all the same.
 
         This happens with large networks: agents wait, and the running update does not use the cores that they
-        free.
+        free. With small ones two updates slow each other down, so the idle share is averaged over all rows
+        since the trainers have been behind.
         """
         idle = self._idle.share()
         was_behind = self._behind
         self._behind = self._batches.is_behind
-        if idle > IDLE and was_behind and self._behind and self._batches.permits < usable_cores():
+        if not (was_behind and self._behind):
+            self._idle_shares.clear()
+            return
+        self._idle_shares.append(idle)
+        rows = len(self._idle_shares)
+        if rows >= ROWS and sum(self._idle_shares) / rows > IDLE and self._batches.permits < usable_cores():
             self._batches.permit_one_more()
+            self._idle_shares.clear()
 
 
 def updates_at_once(device: str, cores: int) -> int:
