@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
@@ -17,6 +16,7 @@ import numpy as np
 from ga3c_tf.config import SMALLEST_SCREEN, check_name, network_of_record
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.random_states import global_generators_kept
+from ga3c_tf.model.initial_weights import initialize
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.plugins import users_errors, users_function
 
@@ -118,7 +118,7 @@ def build_network(
         scaling = "standardized"
     with keras_settings(dtype_policy):
         network = _BUILDERS[name](shape, dtype, num_actions, scaling)
-    _initialize(network, seed, _INITIALIZERS[initialization])
+    initialize(network, seed, initialization)
     return network
 
 
@@ -298,55 +298,6 @@ def _with_heads(
     values = keras.ops.squeeze(_dense("logits_v", 1, None, "float32")(of_value), axis=-1)
     logits = _dense("logits_p", num_actions, None, "float32")(hidden)
     return keras.Model(states, (logits, values), name=name)
-
-
-Draw = Callable[[np.random.Generator, keras.layers.Layer], tuple[np.ndarray, np.ndarray]]
-"""Function that draws the initial kernel and bias of a layer."""
-HIDDEN_GAIN = math.sqrt(2)
-HEAD_GAINS = {"logits_p": 0.01, "logits_v": 1.0}
-"""Gains of the output layers, as in Stable-Baselines3 and CleanRL: policies begin nearly uniform."""
-
-
-def _initialize(network: keras.Model, seed: int, draw: Draw) -> None:
-    rng = np.random.default_rng(seed)
-    for layer in network.layers:
-        if layer.trainable_weights:
-            for weight, value in zip((layer.kernel, layer.bias), draw(rng, layer), strict=True):
-                weight.assign(value.astype(np.float32))
-
-
-def _fan_in(layer: keras.layers.Layer) -> int:
-    """Return the number of inputs of each unit: the product of the kernel's dimensions except the last."""
-    return math.prod(layer.kernel.shape[:-1])
-
-
-def _gain(layer: keras.layers.Layer) -> float:
-    return HEAD_GAINS.get(layer.name, HIDDEN_GAIN)
-
-
-def _draw_fan_in(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
-    """Draw kernel and bias uniformly within +-1/sqrt(fan_in), as the authors do; the gain is not used."""
-    bound = 1 / math.sqrt(_fan_in(layer))
-    return rng.uniform(-bound, bound, layer.kernel.shape), rng.uniform(-bound, bound, layer.bias.shape)
-
-
-def _draw_orthogonal(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a kernel with orthonormal columns (or rows, if fewer), times the gain (Saxe et al. 2014)."""
-    rows, columns = _fan_in(layer), layer.kernel.shape[-1]
-    factor, triangle = np.linalg.qr(rng.normal(size=(max(rows, columns), min(rows, columns))))
-    factor *= np.sign(np.diagonal(triangle))  # makes the distribution uniform over all orthogonal matrices
-    kernel = factor if rows >= columns else factor.T
-    return _gain(layer) * kernel.reshape(layer.kernel.shape), np.zeros(layer.bias.shape)
-
-
-def _draw_he(rng: np.random.Generator, layer: keras.layers.Layer) -> tuple[np.ndarray, np.ndarray]:
-    """Draw a normal kernel with standard deviation gain / sqrt(fan_in) (He et al. 2015)."""
-    return rng.normal(0, _gain(layer) / math.sqrt(_fan_in(layer)), layer.kernel.shape), np.zeros(
-        layer.bias.shape
-    )
-
-
-_INITIALIZERS: dict[str, Draw] = {"fan-in": _draw_fan_in, "orthogonal": _draw_orthogonal, "he": _draw_he}
 
 
 @global_generators_kept()  # Keras draws its seeds from them
