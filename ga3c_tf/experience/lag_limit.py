@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ga3c_tf.experience.buffers import RolloutBuffers
 
 
@@ -15,16 +17,16 @@ class LagLimit:
     Args:
         most: largest policy lag that is allowed, in updates; None for no limit.
         memory: buffers shared with the agents.
-        model: model whose `version` is the number of updates done.
+        version: returns the number of updates done.
 
     Attributes:
         dropped_steps: number of steps in the segments that were dropped.
     """
 
-    def __init__(self, most: int | None, memory: RolloutBuffers, model):
+    def __init__(self, most: int | None, memory: RolloutBuffers, version: Callable[[], int]):
         self._most = most
         self._memory = memory
-        self._model = model
+        self._version = version
         self.dropped_steps = 0
 
     def drops(self, slot: int) -> bool:
@@ -33,6 +35,6 @@ class LagLimit:
             return False
         length = int(self._memory.lengths[slot])
         oldest = int(self._memory.step_columns["versions"][slot, :length].min())
-        too_old = int(self._model.version.numpy()) - oldest > self._most
+        too_old = self._version() - oldest > self._most
         self.dropped_steps += length * too_old
         return too_old

@@ -68,7 +68,7 @@ class Session:
         self._minibatches = Minibatches(config)
         self.inference = Inference(self.model, self.memory, self.stats)
         self.updater = Updater(self.model, self.stats, self._minibatches, self.rates)
-        self.lag_limit = LagLimit(config.max_policy_lag, self.memory, self.model)
+        self.lag_limit = LagLimit(config.max_policy_lag, self.memory, lambda: int(self.model.version.numpy()))
         self.training_queue = IndexQueue()
         self.episode_queue = RecordQueue(EPISODE)
         self.wake = RecordQueue(INDEX)

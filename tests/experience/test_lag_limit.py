@@ -1,7 +1,5 @@
 """The limit of the policy lag: which segments are dropped, and how many steps they had."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from ga3c_tf.config import Config
@@ -15,7 +13,7 @@ def limit_of(most, *segments):
     for slot, versions in enumerate(segments):
         memory.lengths[slot] = len(versions)
         memory.versions[slot, : len(versions)] = versions
-    return LagLimit(most, memory, SimpleNamespace(version=SimpleNamespace(numpy=lambda: 10)))
+    return LagLimit(most, memory, lambda: 10)
 
 
 @pytest.mark.parametrize(

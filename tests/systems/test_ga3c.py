@@ -26,20 +26,20 @@ from checks import (
 from checks import run_counting as run_counting_with
 
 import ga3c_tf.host.scheduling
+import ga3c_tf.systems.ga3c.predictor
 import ga3c_tf.systems.ga3c.system
-import ga3c_tf.workers.predictor
 from ga3c_tf.config import Config
 from ga3c_tf.errors import Diverged
 from ga3c_tf.host.scheduling import IdleCores, scheduling_restored
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
 from ga3c_tf.systems.a2c import A2C
+from ga3c_tf.systems.ga3c.batch_queue import BatchQueue
+from ga3c_tf.systems.ga3c.predictor import Predictor
 from ga3c_tf.systems.ga3c.system import AGENT_BYTES, GA3C, updates_at_once
+from ga3c_tf.systems.ga3c.trainer import Trainer
 from ga3c_tf.systems.serial import SerialGA3C
 from ga3c_tf.systems.session import Session
 from ga3c_tf.workers.adjustment_rules import WorkerCounts
-from ga3c_tf.workers.batch_queue import BatchQueue
-from ga3c_tf.workers.predictor import Predictor
-from ga3c_tf.workers.trainer import Trainer
 
 
 def run_counting(tmp_path, monkeypatch, kind=GA3C, **settings):
@@ -300,6 +300,25 @@ def test_idle_cores_let_more_trainers_update_at_once(tmp_path, monkeypatch, idle
     monkeypatch.setattr(ga3c_tf.systems.ga3c.system.IdleCores, "share", lambda self: idle)
     _, training, _ = run_counting(tmp_path, monkeypatch, steps=None, minutes=0.06, log_seconds=0.3)
     assert training.system._batches.permits == most
+
+
+@pytest.mark.parametrize(
+    ("shares", "permits"),
+    [
+        ([0.5, 0.5, 0.5, 0.5], 2),
+        ([0.9, 0.2, 0.0, 0.0, 0.0, 0.0], 1),  # one row with idle cores says nothing, nor does the first one
+        ([0.0, 0.05, 0.15, 0.13], 2),
+    ],
+)
+def test_single_rows_with_idle_cores_do_not_raise_the_limit(monkeypatch, shares, permits):
+    _, system = new_adjustment(monkeypatch, (4, 1, 1), room=1000, adjustment="fast", num_agents=4)
+    monkeypatch.setattr(BatchQueue, "is_behind", True)
+    monkeypatch.setattr(ga3c_tf.systems.ga3c.system, "usable_cores", lambda: 3)
+    left = iter(shares)
+    monkeypatch.setattr(ga3c_tf.systems.ga3c.system.IdleCores, "share", lambda self: next(left))
+    for _ in shares:
+        system.before_row()
+    assert system._batches.permits == permits
 
 
 def test_the_idle_share_is_that_of_the_time_between(monkeypatch):

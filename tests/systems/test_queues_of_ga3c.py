@@ -8,14 +8,14 @@ import helpers
 import numpy as np
 import pytest
 
-import ga3c_tf.workers.request_queue
+import ga3c_tf.systems.ga3c.request_queue
 from ga3c_tf.config import Config
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.queues import INDEX, IndexQueue, RecordQueue, Sender
 from ga3c_tf.experience.reply_pipes import ReplyPipes
 from ga3c_tf.experience.segments import FreeSlots, Segments
-from ga3c_tf.workers.batch_queue import BatchQueue
-from ga3c_tf.workers.request_queue import RequestQueue
+from ga3c_tf.systems.ga3c.batch_queue import BatchQueue
+from ga3c_tf.systems.ga3c.request_queue import RequestQueue
 from ga3c_tf.workers.thread import WorkerErrors
 
 CONFIG = Config(num_agents=4, t_max=3, min_training_batch=0)
@@ -160,7 +160,7 @@ def test_requests_gather_while_the_trainers_are_behind(monkeypatch, behind, answ
     def sleep(seconds):
         messages.put([1, 2])
 
-    monkeypatch.setattr(ga3c_tf.workers.request_queue, "time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(ga3c_tf.systems.ga3c.request_queue, "time", SimpleNamespace(sleep=sleep))
     assert requests.next()["index"].tolist() == answered
 
 
@@ -174,5 +174,5 @@ def test_requests_are_held_as_long_as_the_training_queue_is_full(monkeypatch):
     requests, messages = requests_of(CONFIG, Full())
     messages.put(5)
     slept = []
-    monkeypatch.setattr(ga3c_tf.workers.request_queue, "time", SimpleNamespace(sleep=slept.append))
+    monkeypatch.setattr(ga3c_tf.systems.ga3c.request_queue, "time", SimpleNamespace(sleep=slept.append))
     assert requests.next()["index"].tolist() == [5] and len(slept) == 2

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ga3c_tf.experience.reply_pipes import ReplyPipes
+from ga3c_tf.systems.ga3c.request_queue import RequestQueue
 from ga3c_tf.workers.inference import Inference
-from ga3c_tf.workers.request_queue import RequestQueue
 from ga3c_tf.workers.thread import Worker, WorkerErrors
 
 

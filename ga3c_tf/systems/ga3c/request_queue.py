@@ -8,7 +8,7 @@ import numpy as np
 
 from ga3c_tf.config import Config
 from ga3c_tf.experience.queues import IndexQueue
-from ga3c_tf.workers.batch_queue import BatchQueue
+from ga3c_tf.systems.ga3c.batch_queue import BatchQueue
 
 PATIENCE_SECONDS = 0.004
 

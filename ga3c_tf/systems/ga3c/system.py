@@ -17,16 +17,16 @@ from ga3c_tf.host.memory import available_bytes
 from ga3c_tf.host.scheduling import IdleCores, schedule_as
 from ga3c_tf.remote.nodes import NodeRates
 from ga3c_tf.systems.ga3c.agents import AgentProcesses
+from ga3c_tf.systems.ga3c.batch_queue import BatchQueue
+from ga3c_tf.systems.ga3c.predictor import Predictor
+from ga3c_tf.systems.ga3c.request_queue import RequestQueue
+from ga3c_tf.systems.ga3c.trainer import Trainer
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
 from ga3c_tf.workers.adjustment import DynamicAdjustment
 from ga3c_tf.workers.adjustment_rules import SEARCHES, WorkerCounts
-from ga3c_tf.workers.batch_queue import BatchQueue
-from ga3c_tf.workers.predictor import Predictor
-from ga3c_tf.workers.request_queue import RequestQueue
 from ga3c_tf.workers.supervisor import STOP_SECONDS
 from ga3c_tf.workers.thread import Worker
-from ga3c_tf.workers.trainer import Trainer
 
 AGENT_BYTES = 40 * 2**20
 """Estimated memory of an agent process, from which the adjustment computes how many agents have room."""
