@@ -1,13 +1,11 @@
-"""Atari games: the emulator, and two ways of turning its frames into states.
+"""Atari games: the emulator, and how its frames become states.
 
 Importing this module loads neither the emulator nor OpenCV.
 """
 
 from __future__ import annotations
 
-import functools
 import types
-from collections.abc import Callable
 from typing import Any, cast
 
 import gymnasium
@@ -15,12 +13,11 @@ import numpy as np
 from gymnasium import spaces
 
 from ga3c_tf.config import Config
+from ga3c_tf.environments.frames import FRAME_SIZE, AreaResize, stretch_and_resize
 from ga3c_tf.environments.registered import make_registered
 from ga3c_tf.errors import UserError
 
-FRAME_SIZE = 84
 EMULATOR_HZ = 60
-_LUMA = (0.299, 0.587, 0.114)
 
 
 def load_ale() -> types.ModuleType:
@@ -95,7 +92,7 @@ class AtariEnvironment(gymnasium.Env):
         self._before, self._screen = np.empty((2, *self.ale.getScreenDims()), np.uint8)
         self._stack = np.zeros((FRAME_SIZE, FRAME_SIZE, config.frame_stack), np.uint8)
         self._flat_stack = self._stack.reshape(-1)
-        self._process = _area_resize() if self._standard else stretch_and_resize
+        self._process = AreaResize(self._screen.shape) if self._standard else stretch_and_resize
 
         self.observation_space = spaces.Box(0, 255, self._stack.shape, np.uint8)
         self.action_space = spaces.Discrete(len(self._actions))
@@ -193,55 +190,3 @@ class AtariEnvironment(gymnasium.Env):
 
     def _info(self) -> dict[str, Any]:
         return {"lives": self.ale.lives(), "episode_frame_number": self.ale.getEpisodeFrameNumber()}
-
-
-def stretch_and_resize(frame: np.ndarray) -> np.ndarray:
-    """Convert a frame to the input of the authors' network, before its scaling to x / 128 - 1.
-
-    The authors' Environment.py takes 0.299 R + 0.587 G + 0.114 B and scipy.misc.imresize(..., 'bilinear').
-    That function stretches the frame's own minimum..maximum to 0..255 (a constant frame becomes black). It
-    resizes by Pillow's bilinear filter, whose support grows with the scale. The result for a gray frame of
-    whole levels differs from that for RGB by the rounding of each level, at most half a level times 255 /
-    (maximum - minimum).
-
-    Args:
-        frame: uint8 RGB (height, width, 3) or gray (height, width).
-
-    Returns:
-        uint8 (84, 84), read-only.
-    """
-    from PIL import Image
-
-    height, width = frame.shape[:2]
-    if frame.ndim == 3:
-        gray = frame @ np.array(_LUMA)
-        stretched = _stretch(gray, gray.min(), gray.max()).tobytes()
-    else:
-        stretched = frame.tobytes().translate(_stretch_table(int(frame.min()), int(frame.max())))
-    image = Image.frombuffer("L", (width, height), stretched, "raw", "L", 0, 1)
-    return np.asarray(image.resize((FRAME_SIZE, FRAME_SIZE), Image.Resampling.BILINEAR))
-
-
-def _stretch(gray: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Stretch low..high of `gray` to 0..255, rounded half up, as uint8 (scipy's bytescale)."""
-    scaled = (gray - low) * (255.0 / ((high - low) or 1.0))
-    return (scaled.clip(0, 255) + 0.5).astype(np.uint8)
-
-
-@functools.lru_cache(maxsize=1024)
-def _stretch_table(low: int, high: int) -> bytes:
-    """Return the stretched values of the gray levels 0 to 255, as a table for bytes.translate."""
-    return _stretch(np.arange(256), low, high).tobytes()
-
-
-def _area_resize() -> Callable[[np.ndarray], np.ndarray]:
-    """Return OpenCV's area resize from gray uint8 (height, width) to uint8 (84, 84).
-
-    Every call of the returned function writes to the same buffer.
-    """
-    import cv2
-
-    size = (FRAME_SIZE, FRAME_SIZE)
-    return functools.partial(
-        cv2.resize, dsize=size, dst=np.empty(size, np.uint8), interpolation=cv2.INTER_AREA
-    )

@@ -13,13 +13,13 @@ from gymnasium import spaces
 
 from ga3c_tf.config import Config
 from ga3c_tf.environments import minatar
-from ga3c_tf.environments.atari import stretch_and_resize
 from ga3c_tf.environments.environment import (
     EnvironmentSpec,
     StateEnvironment,
     describe_environment,
     make_environment,
 )
+from ga3c_tf.environments.frames import stretch_and_resize
 from ga3c_tf.environments.ids import atari_ids, resolve_env_id
 from ga3c_tf.environments.states import state_reader
 from ga3c_tf.errors import UserError
