@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from ga3c_tf.reproduce.measures.effects import Effect
 from ga3c_tf.reproduce.measures.text import number
@@ -42,17 +41,6 @@ def described_ratio(effect: Effect, corrected: float, of: str = "seed") -> str:
     mean, low, high = (number(math.exp(value)) for value in (effect.mean, effect.low, effect.high))
     limit = number(math.exp(effect.limit)) if effect.limit else ""
     return _in_words(f"{mean} times", low, high, limit, corrected, effect.seeds, of)
-
-
-def effect_alone(because: str) -> str:
-    """Return the effect and its interval from the text of a finding, without the p value and the number of
-    runs.
-
-    Args:
-        because: text from `described` or `described_ratio`; text before the last semicolon is left out.
-    """
-    effect = because.rpartition("; ")[2]
-    return re.sub(r", p = [^ ()]+|,? \(\d+ \w+\)", "", effect)
 
 
 def _in_words(mean: str, low: str, high: str, limit: str, chance: float, count: int, of: str) -> str:

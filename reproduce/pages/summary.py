@@ -98,7 +98,6 @@ class Summary:
         own_verdicts: number of findings about questions that are not in the paper, by verdict.
         decided: the decided findings.
         undecided: the undecided findings.
-        answers: our answer to each chapter's claim or question, by name of the chapter.
         hardware: hardware of the finished runs, in words.
         hours: hours of training of each finished run, by its id.
         left: chapters of which runs are missing, with their number and time, in words.
@@ -114,7 +113,6 @@ class Summary:
     own_verdicts: Counter[str] = field(default_factory=Counter)
     decided: list[Decided] = field(default_factory=list)
     undecided: list[Undecided] = field(default_factory=list)
-    answers: dict[str, str] = field(default_factory=dict)
     hardware: set[str] = field(default_factory=set)
     hours: dict[str, float] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
@@ -192,7 +190,6 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
         if claim.finding.word == INCONCLUSIVE
     ]
     answer = _answer(results, claims, figure.answer(results))
-    summary.answers[name] = answer
     summary.hardware |= {run.hardware for run in results.runs if run.finished}
     rule = frozen.row(figure.name, budget, results.runs)
     if rule:

@@ -42,9 +42,37 @@ class Score(NamedTuple):
         return f"{number(self.mean)} ({self.episodes} episodes)"
 
 
-def rows(
-    weights: Path, paper: list[Record], link: str, random: Mapping[str, float], training: bool = True
-) -> list[str]:
+class Published(NamedTuple):
+    """A folder of weights with its evaluations."""
+
+    env_id: str
+    folder: Path
+    millions: str  # agent steps of the training, in millions
+    minutes: str  # minutes of the training
+    evaluations: list[Score]
+
+    @property
+    def game(self) -> str:
+        """Name of the game in the records; empty if it is none of them."""
+        return {env_id: game for game, env_id in GAMES.items()}.get(self.env_id, "")
+
+    @property
+    def shown(self) -> Score:
+        """The evaluation with most episodes."""
+        return max(self.evaluations, key=lambda evaluation: evaluation.episodes)
+
+    def name(self, link: str) -> str:
+        """Return the name of the weights, as a link to their card if they have one."""
+        name = self.folder.name
+        return f"[{name}]({link}/{name})" if (self.folder / CARD).exists() else name
+
+    def warning(self, random: Mapping[str, float]) -> str:
+        """Return what follows the score of an agent below the random policy; empty for the others."""
+        below = self.shown.mean < random.get(self.game, -math.inf)
+        return ", **below the random policy**" if below else ""
+
+
+def rows(weights: Path, paper: list[Record], link: str, random: Mapping[str, float]) -> list[str]:
     """Return the lines of the table; [] if no weights have a score.
 
     It shows the evaluation with most episodes, which is that of score.json unless `AGAIN` has one with more.
@@ -54,62 +82,85 @@ def rows(
         paper: the paper's records.
         link: link to `weights` from the page with the table.
         random: our score of the random policy, by game.
-        training: whether the table has the other evaluations, the agent steps and minutes of the training,
-            and the score of the random policy.
 
     Raises:
         UserError: a score.json or `AGAIN` is damaged.
     """
-    papers = {
+    papers = _papers_scores(paper)
+    lines = []
+    for published in _every_published(weights):
+        shown = published.shown
+        others = [entry.text_beside(shown) for entry in published.evaluations if entry is not shown]
+        lines.append(
+            [
+                published.name(link),
+                f"{number(shown.mean)}{shown.interval}{published.warning(random)}",
+                str(shown.episodes),
+                ", ".join(others) or "-",
+                published.millions,
+                published.minutes,
+                number(random.get(published.game)),
+                number(papers.get(published.game)),
+            ]
+        )
+    header = ["weights", "mean score [95 % interval]", "episodes", "other evaluations", "million agent steps"]
+    header += ["minutes", "random policy", "GA3C, 1 day on a GPU (paper)"]
+    if len({row[2] for row in lines}) == 1:  # a column with one value is said in its header
+        header[1] = f"mean score of {lines[0][2]} episodes [95 % interval]"
+        header, *lines = [[*row[:2], *row[3:]] for row in (header, *lines)]
+    return table(header, lines) if lines else []
+
+
+def brief_rows(weights: Path, paper: list[Record], link: str, random: Mapping[str, float]) -> list[str]:
+    """Return a table of scores only, of those that play the paper's games; see `rows`."""
+    papers = _papers_scores(paper)
+    lines = [
+        [
+            published.name(link),
+            number(random.get(published.game)),
+            f"{number(published.shown.mean)}{published.warning(random)}",
+            number(papers[published.game]),
+        ]
+        for published in _every_published(weights)
+        if published.game in papers
+    ]
+    return table(["game", "random policy", "our agent", "GA3C (paper)"], lines) if lines else []
+
+
+def _papers_scores(paper: list[Record]) -> dict[str, float | None]:
+    """Return the scores of the paper's GA3C by game."""
+    return {
         record.game: record.value for record in paper if (record.table, record.method) == ("scores", PAPERS)
     }
-    games = {env_id: game for game, env_id in GAMES.items()}
+
+
+def _every_published(weights: Path) -> list[Published]:
+    """Return the weights that have a score, by environment.
+
+    Raises:
+        UserError: a score.json or `AGAIN` is damaged.
+    """
     again = _again(weights / AGAIN)
-    lines = []
-    for file in sorted(weights.glob(f"*/{SCORE}")):
-        try:
-            score = json.loads(file.read_text(encoding="utf-8"))
-            ends = score["interval_95"] or (math.nan, math.nan)  # the score of one episode has no interval
-            evaluation = Score(score["episodes"], score["mean"], *ends)
-            env_id = score["env_id"]
-            millions = number(score["agent_steps"] / 1e6)
-            minutes = number(score["training"]["minutes"]) if "training" in score else "-"
-        except (OSError, ValueError, KeyError, TypeError):
-            raise UserError(
-                f"{file} is damaged; write it anew with ga3c-tf publish, or with ga3c-tf evaluate --output"
-            ) from None
-        name = file.parent.name
-        every = [evaluation, *again.get(name, [])]
-        shown = max(every, key=lambda entry: entry.episodes)
-        others = [entry.text_beside(shown) for entry in every if entry is not shown]
-        game = games.get(env_id, "")
-        below = ", **below the random policy**" if shown.mean < random.get(game, -math.inf) else ""
-        details = [", ".join(others) or "-", millions, minutes, number(random.get(game))]
-        lines.append(
-            (
-                env_id,
-                [
-                    f"[{name}]({link}/{name})" if (file.parent / CARD).exists() else name,
-                    f"{number(shown.mean)}{shown.interval}{below}",
-                    str(shown.episodes),
-                    *(details if training else []),
-                    number(papers.get(game)),
-                ],
-            )
+    return sorted(_published(file, again) for file in weights.glob(f"*/{SCORE}"))
+
+
+def _published(file: Path, again: Mapping[str, list[Score]]) -> Published:
+    """Return the weights beside a score.json."""
+    try:
+        score = json.loads(file.read_text(encoding="utf-8"))
+        ends = score["interval_95"] or (math.nan, math.nan)  # the score of one episode has no interval
+        evaluation = Score(score["episodes"], score["mean"], *ends)
+        return Published(
+            score["env_id"],
+            file.parent,
+            number(score["agent_steps"] / 1e6),
+            number(score["training"]["minutes"]) if "training" in score else "-",
+            [evaluation, *again.get(file.parent.name, [])],
         )
-    header = [
-        "weights",
-        "mean score [95 % interval]",
-        "episodes",
-        *(["other evaluations", "million agent steps", "minutes", "random policy"] if training else []),
-        "GA3C, 1 day on a GPU (paper)",
-    ]
-    cells = [header, *(cells for _, cells in sorted(lines))]
-    if len({row[2] for row in cells[1:]}) == 1:  # a column with one value is said in its header
-        episodes = cells[1][2]
-        cells = [[row[0], row[1], *row[3:]] for row in cells]
-        cells[0][1] = f"mean score of {episodes} episodes [95 % interval]"
-    return table(cells[0], cells[1:]) if lines else []
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(
+            f"{file} is damaged; write it anew with ga3c-tf publish, or with ga3c-tf evaluate --output"
+        ) from None
 
 
 def _again(file: Path) -> dict[str, list[Score]]:

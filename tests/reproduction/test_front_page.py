@@ -12,7 +12,6 @@ from jinja2 import UndefinedError
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.measures.text import TEMPLATES, lines_of
-from ga3c_tf.reproduce.measures.wording import effect_alone
 from ga3c_tf.reproduce.pages import front_page
 from ga3c_tf.reproduce.pages.report import stale_pages, write_pages
 from ga3c_tf.reproduce.results import pretrained
@@ -54,7 +53,7 @@ def test_only_what_is_between_the_marks_is_written(checkout):
     assert text.startswith(f"before\n{BEGIN}\n\nFindings about the paper's claims")
     assert text.endswith(f"\n{front_page.END}\nafter\n")
     assert "\nold\n" not in text and "(results/README.md)" in text
-    assert stale_pages(folder) == [] and "curve.svg" not in text
+    assert stale_pages(folder) == [] and "Trained agents" not in text
     write_pages(folder, print)
     assert (checkout / "README.md").read_text() == text
 
@@ -65,14 +64,11 @@ def test_published_weights_stand_beside_the_papers_score(checkout):
     published(checkout, 19.25)
     assert stale_pages(folder) == [checkout / "results" / "README.md", checkout / "README.md"]
     write_pages(folder, print)
-    row = "| [pong](results/weights/pong) | 19.2 [18, 20] | 18 |"
+    row = "| [pong](results/weights/pong) | - | 19.2 | 18 |"
     text = (checkout / "README.md").read_text()
-    assert row in text and "| weights | mean score of 30 episodes [95 % interval] |" in text
+    assert row in text and "| game | random policy | our agent | GA3C (paper) |" in text
     row = "| 19.2 [18, 20] | - | 11 | 92.5 | - | 18 |"
     assert f"| [pong](weights/pong) {row}" in (folder.path / "README.md").read_text()
-    text = (checkout / "README.md").read_text()
-    assert "![pong](results/weights/pong/curve.svg)" in text
-    assert "(results/weights/pong/episode.gif)](results/weights/pong)" in text
 
 
 def test_of_several_evaluations_the_one_with_most_episodes_is_shown(checkout):
@@ -87,6 +83,8 @@ def test_of_several_evaluations_the_one_with_most_episodes_is_shown(checkout):
     others = "19.2 (30 episodes), 18.5 (30 episodes)"
     numbers = f"17.9 [17.5, 18.3], **below the random policy** | {others} | 11 | 92.5 | 18 | 18"
     assert lines[2:] == [f"| [pong](w/pong) | {numbers} |"]
+    brief = pretrained.brief_rows(weights, paper, "w", {"pong": 18.0})
+    assert brief[2:] == ["| [pong](w/pong) | 18 | 17.9, **below the random policy** | 18 |"]
     assert "| mean score of 100 episodes [95 % interval] | other evaluations |" in lines[0]
     published(checkout, 19.25, "pong_30")
     lines = pretrained.rows(weights, paper, "w", {})
@@ -107,13 +105,6 @@ def test_weights_that_were_played_here_are_in_the_summary_of_the_users_page(chec
         write_pages(ResultsFolder(checkout / "mine"), print).read_text().partition("## Limitations")
     )
     assert f"| pong | 18.6{shown} | - | 1.8e-05 | - | - | 18 |" in summary
-
-
-def test_machines_of_a_kind_are_named_once():
-    sizes = {"1 core of X, no GPU used", "2 cores of X, no GPU used"}
-    with_gpu = {"8 cores of Y, no GPU used", "8 cores of Y, a loom"}
-    assert front_page._machines(sizes | with_gpu) == ["1 or 2 cores of X", "8 cores of Y, a loom"]
-    assert front_page._machines({"1 core of X, no GPU used"}) == ["1 core of X"]
 
 
 def test_pages_say_what_the_supported_claims_are_about_and_where_they_were_tested(checkout):
@@ -137,9 +128,7 @@ def test_pages_say_what_the_supported_claims_are_about_and_where_they_were_teste
     for page in (checkout / "README.md", folder.path / "README.md"):
         text = page.read_text()
         assert about in text and "claims: 1 supported" in text
-        assert "uestions of our own: 1 supported" in text or "our own questions: 1 supported" in text
-    rows = [line for line in (checkout / "README.md").read_text().splitlines() if "supported |" in line]
-    assert len(rows) == 1 and "[pps]" in rows[0]
+    assert "questions of our own: 1 supported" in (folder.path / "README.md").read_text()
 
 
 def test_another_results_folder_leaves_the_readme_alone(checkout):
@@ -172,26 +161,6 @@ def test_a_damaged_score_is_named(checkout):
     (checkout / "results" / "weights" / "pong" / "score.json").write_text("{}")
     with pytest.raises(UserError, match=r"score\.json is damaged"):
         write_pages(ResultsFolder(checkout / "results"), print)
-
-
-@pytest.mark.parametrize(
-    ("because", "shown"),
-    [
-        ("small: 4 times [3.9, 4.1], p = 4.6e-05 (5 seeds)", "small: 4 times [3.9, 4.1]"),
-        (
-            "0.96 times [0.92, 1.02], limit 0.86, p = 0.005 (6 settings)",
-            "0.96 times [0.92, 1.02], limit 0.86",
-        ),
-        ("ratios 1, 2; the paper's 4, 11; 1.5 times [1.3, 1.7], p = 0.01 (3 seeds)", "1.5 times [1.3, 1.7]"),
-        (
-            "2.6 times [2.2, 3], p = 0.01 (32 settings), not independent",
-            "2.6 times [2.2, 3], not independent",
-        ),
-        ("100% of the maximum (6 settings)", "100% of the maximum"),
-    ],
-)
-def test_the_readme_has_effects_and_limits_without_p_values(because, shown):
-    assert effect_alone(because) == shown
 
 
 def test_every_picture_of_the_readme_is_there():
