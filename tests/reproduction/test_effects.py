@@ -217,7 +217,7 @@ def power(effect, level, test=lambda ours, others: paired_effect(by_seed(ours), 
 
 
 def test_the_power_of_five_seeds_is_what_the_protocol_says():
-    """docs/policy-lag.md: 0.55 by pairs and 0.84 by groups, at the strictest of eleven levels."""
+    """results/OBSERVATIONS.md: 0.55 by pairs and 0.84 by groups, at the strictest of eleven levels."""
     assert power(0, 0.05) == pytest.approx(0.05, abs=0.01)
     assert power(2.5, 0.05 / 11) == pytest.approx(0.55, abs=0.03)
     assert power(2.5, 0.05 / 11, welch_effect) == pytest.approx(0.84, abs=0.03)
