@@ -11,15 +11,15 @@ from ga3c_tf.experience.columns import Batch
 class BatchBuilder:
     """Merges segments until the batch exceeds the minimum (section 5.4, the authors' ThreadTrainer).
 
-    Each segment is copied out of its slot, so that the slot can be filled again while the batch still grows.
-    For one thread at a time.
+    A `BatchSource`. Each segment is copied out of its slot, so that the slot can be filled again while the
+    batch still grows.
 
     Args:
         memory: buffers shared with the agents.
         minimum: number of states that a batch must exceed.
 
     Attributes:
-        states: number of states gathered so far, in all batches.
+        states: number of states taken in so far, in all batches.
     """
 
     def __init__(self, memory: RolloutBuffers, minimum: int):
@@ -35,10 +35,11 @@ class BatchBuilder:
         self._segment_layout = {
             name: ((most, *source.shape[1:]), source.dtype) for name, source in memory.segment_columns.items()
         }
+        self._complete: Batch | None = None
         self._begin()
 
-    def copy(self, slot: int) -> int:
-        """Copy the segment in `slot` behind the batch, and return its length. It counts once it is added."""
+    def copy(self, slot: int, generation: int = 0) -> None:
+        """Copy the segment in `slot` behind the batch. It counts once it is added."""
         start = self._size
         length = int(self._memory.lengths[slot])
         end = start + length
@@ -48,15 +49,24 @@ class BatchBuilder:
         steps["agents"][start:end] = slot // self._memory.slots_per_agent
         for name, source in self._memory.segment_columns.items():
             self._segments[name][self._count] = source[slot]
-        return length
+        self._copied = length
 
-    def add(self, length: int) -> Batch | None:
-        """Add the segment that was copied last; return the batch if it now exceeds the minimum, else None."""
-        self._size += length
+    def add(self) -> None:
+        """Add the segment that was copied last."""
+        self._size += self._copied
         self._count += 1
-        self.states += length
-        if self._size <= self._minimum:
-            return None
+        self.states += self._copied
+        if self._size > self._minimum:
+            self._complete = self._end()
+
+    def due(self) -> Batch | None:
+        """Return the batch if it exceeds the minimum, else None."""
+        batch = self._complete
+        self._complete = None
+        return batch
+
+    def _end(self) -> Batch:
+        """Return the batch as it is, and begin the next one."""
         columns = {name: column[: self._size] for name, column in self._steps.items()}
         columns |= {name: column[: self._count] for name, column in self._segments.items()}
         self._begin()

@@ -103,6 +103,26 @@ class Experience(Protocol):
         """End all trainers. They finish the updates that they have begun, and those on older batches."""
 
 
+class BatchSource(Protocol):
+    """Takes segments in, one by one, and gives batches: of these segments, or sampled from a replay memory.
+
+    For one thread at a time.
+    """
+
+    @property
+    def states(self) -> int:
+        """Number of states taken in so far."""
+
+    def copy(self, slot: int, generation: int) -> None:
+        """Copy the segment in a slot, which a process of this generation has sent."""
+
+    def add(self) -> None:
+        """Take in the segment that was copied last."""
+
+    def due(self) -> Batch | None:
+        """Return the next batch, or None if it needs another segment first."""
+
+
 class Observer(Protocol):
     """Is told of predictions and updates: a run's statistics, or the way to them from another process."""
 

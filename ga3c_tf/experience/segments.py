@@ -1,4 +1,4 @@
-"""From the training queue to batches: takes a segment, copies it, and hands its slot back."""
+"""From the training queue to batches: takes a segment, hands it to the batches, and its slot back."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from ga3c_tf.experience.batch_builder import BatchBuilder
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.contracts import BatchSource
 from ga3c_tf.experience.lag_limit import LagLimit
 from ga3c_tf.experience.queues import IndexQueue
 
@@ -48,13 +48,12 @@ class FreeSlots:
 
 
 class Segments:
-    """The segments that wait for training, and the batch that grows from them. For one thread at a time.
+    """The segments that wait for training, and the batches that come from them. For one thread at a time.
 
     Args:
-        memory: buffers shared with the agents.
         messages: the training queue, whose messages are slots with finished segments.
         owners: owners of the slots.
-        minimum: number of states that a batch must exceed.
+        source: takes the segments in and gives the batches.
         limit: decides which segments are too old; None for no limit.
 
     Attributes:
@@ -63,31 +62,35 @@ class Segments:
 
     def __init__(
         self,
-        memory: RolloutBuffers,
         messages: IndexQueue,
         owners: SlotOwners,
-        minimum: int,
+        source: BatchSource,
         limit: LagLimit | None = None,
     ):
         self.messages = messages
         self._owners = owners
+        self._source = source
         self._limit = limit
-        self._builder = BatchBuilder(memory, minimum)
 
     @property
     def gathered(self) -> int:
-        """Number of states put into batches so far, including the batch that still grows."""
-        return self._builder.states
+        """Number of states taken in so far."""
+        return self._source.states
 
     def waiting(self) -> Iterator[Batch]:
-        """Yield the batches that the waiting segments complete, without waiting for others."""
-        while len(self.messages):
-            batch = self.add(self.messages.get(1))
+        """Yield the batches that the waiting segments make due, without waiting for others."""
+        while (batch := self.due()) is not None or len(self.messages):
             if batch is not None:
                 yield batch
+            else:
+                self.add(self.messages.get(1))
 
-    def add(self, message: np.ndarray) -> Batch | None:
-        """Add the segment of a message, and return the batch if it is now complete.
+    def due(self) -> Batch | None:
+        """Return a batch, or None if there is none without another segment."""
+        return self._source.due()
+
+    def add(self, message: np.ndarray) -> None:
+        """Take in the segment of a message.
 
         Left out are a segment that is too old, and one whose agent process has been replaced since it was
         sent.
@@ -97,12 +100,10 @@ class Segments:
         """
         [(slot, generation)] = message.tolist()
         if not self._owners.is_valid(slot, generation):
-            return None
-        batch = None
+            return
         if self._limit is None or not self._limit.drops(slot):
-            length = self._builder.copy(slot)
+            self._source.copy(slot, generation)
             if not self._owners.is_valid(slot, generation):  # the successor may have written into the copy
-                return None
-            batch = self._builder.add(length)
+                return
+            self._source.add()
         self._owners.released(slot, generation)
-        return batch

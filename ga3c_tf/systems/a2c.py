@@ -51,12 +51,12 @@ class A2C(System):
         self._num_processes = config.processes(usable_cores())
         self._answers = ReplyPipes(session.memory, assigned_processes(config, self._num_processes))
         round_steps = config.num_agents * config.t_max
-        self._segments = Segments(session.memory, session.training_queue, self._answers, round_steps - 1)
+        source = session.new_source(round_steps - 1)
+        self._segments = Segments(session.training_queue, self._answers, source)
         columns = [session.memory.states, *session.memory.step_columns.values()]
         _check_room(config.lag, round_steps * sum(column[0, 0].nbytes for column in columns))
         self._sentinels: dict[int, int] = {}
         self._readers: list[connection.Connection | int] = []
-        self._batch: Batch | None = None
         self._waiting: deque[Batch] = deque()  # batches of earlier rounds, with --lag
         self._requests = np.zeros(config.num_agents, MESSAGE)  # each agent's newest request
         self._waits = np.zeros(config.num_agents, bool)  # whether it waits for an answer
@@ -131,20 +131,24 @@ class A2C(System):
             agents = session.memory.agents_of(requests["index"])
             self._requests[agents] = requests
             self._waits[agents] = True
-        for batch in self._segments.waiting():
-            self._batch = batch
+        while len(session.training_queue):
+            self._segments.add(session.training_queue.get(1))
 
     def _update(self) -> None:
-        """Train if the round is complete."""
+        """Train if the round is complete: if every agent has sent t_max steps."""
         session = self.session
-        if self._batch is None:
+        if ((session.memory.sent - self._sent_before) < session.config.t_max).any():
             return
-        self._waiting.append(self._batch)
-        if len(self._waiting) > session.config.lag:
-            session.updater.train_on(self._waiting.popleft())
-        self._batch = None
+        while (batch := self._segments.due()) is not None:
+            self._train_on(batch)
         self._sent_before[:] = session.memory.sent
         self._steps_before[:] = session.memory.steps
+
+    def _train_on(self, batch: Batch) -> None:
+        """Train on a batch, or with `--lag` on an earlier one instead."""
+        self._waiting.append(batch)
+        if len(self._waiting) > self.session.config.lag:
+            self.session.updater.train_on(self._waiting.popleft())
 
     def _would_step(self) -> bool:
         """Return whether an answer now lets any agent step; others only need their last state's value."""

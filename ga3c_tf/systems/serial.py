@@ -29,13 +29,8 @@ class SerialGA3C(System):
     def __init__(self, session: Session):
         super().__init__(session)
         self._slots = FreeSlots(session.memory)
-        self._segments = Segments(
-            session.memory,
-            session.training_queue,
-            self._slots,
-            session.config.min_training_batch,
-            session.lag_limit,
-        )
+        source = session.new_source(session.config.min_training_batch)
+        self._segments = Segments(session.training_queue, self._slots, source, session.lag_limit)
         self._runs: list[Generator[int | None, None, None]] = []
         self._folder = WorkingFolder()
 

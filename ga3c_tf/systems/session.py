@@ -8,7 +8,9 @@ from pathlib import Path
 
 from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config
+from ga3c_tf.experience.batch_builder import BatchBuilder
 from ga3c_tf.experience.buffers import RolloutBuffers
+from ga3c_tf.experience.contracts import BatchSource
 from ga3c_tf.experience.lag_limit import LagLimit
 from ga3c_tf.experience.queues import EPISODE, INDEX, IndexQueue, RecordQueue
 from ga3c_tf.experience.spec import EnvironmentSpec
@@ -170,6 +172,10 @@ class Session:
         self.wake.put(0)
 
     # what a system calls
+
+    def new_source(self, minimum: int) -> BatchSource:
+        """Return what makes batches of the segments: of more states than this minimum."""
+        return BatchBuilder(self.memory, minimum)
 
     def new_stream(self) -> int:
         """Return the number of a random stream that no agent of this run has used.

@@ -195,7 +195,9 @@ def test_a_recurrent_state_is_a_column_of_segments():
         segment.close(RecurrentEnd(False, False, 0.0, 3, state), config)
         written.append(state)
         assert batch is None
-        batch = builder.add(builder.copy(0))
+        builder.copy(0)
+        builder.add()
+        batch = builder.due()
     np.testing.assert_array_equal(batch.initial_states, written)
     assert batch.lengths.tolist() == [2, 1, 2] and len(batch) == 5
     assert not hasattr(batch.minibatch(np.array([0, 3])), "initial_states")

@@ -22,6 +22,7 @@ from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import Diverged, UserError
+from ga3c_tf.experience.batch_builder import BatchBuilder
 from ga3c_tf.experience.divergence import Divergence, SegmentLag
 from ga3c_tf.experience.queues import IndexQueue, RecordQueue
 from ga3c_tf.experience.segments import FreeSlots, Segments
@@ -120,6 +121,7 @@ def systems_of(config):
 
     def step_synchronous():
         synchronous.session.training_queue.put(0)
+        synchronous.session.memory.sent[:] += config.t_max
         synchronous._prediction_queue.put(synchronous.session.memory.state_index(1, 0))
         synchronous._take_in()
         synchronous._update()
@@ -128,7 +130,7 @@ def systems_of(config):
         memory = server.session.memory
         queue = IndexQueue()
         queue.put(0)
-        segments = Segments(memory, queue, FreeSlots(memory), config.min_training_batch)
+        segments = Segments(queue, FreeSlots(memory), BatchBuilder(memory, config.min_training_batch))
         updater = Updater(
             replica, UpdateReport(updates, 0), Minibatches(config), lambda: config.annealed(0, 0.0)
         )

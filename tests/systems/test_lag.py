@@ -117,13 +117,8 @@ def test_the_divergence_is_nothing_without_lag_and_something_with_it(tmp_path, l
 class WithoutLag(A2C):
     """A2C as it is without the batches that wait."""
 
-    def _update(self):
-        session = self.session
-        if self._batch is not None:
-            session.updater.train_on(self._batch)
-            self._batch = None
-            self._sent_before[:] = session.memory.sent
-            self._steps_before[:] = session.memory.steps
+    def _train_on(self, batch):
+        self.session.updater.train_on(batch)
 
 
 def weights_of(folder, system, lag):

@@ -10,6 +10,7 @@ import pytest
 
 import ga3c_tf.systems.ga3c.request_queue
 from ga3c_tf.config import Config
+from ga3c_tf.experience.batch_builder import BatchBuilder
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.queues import INDEX, IndexQueue, RecordQueue, Sender
 from ga3c_tf.experience.reply_pipes import ReplyPipes
@@ -33,7 +34,7 @@ def batches_of(*slots, permits=9, config=CONFIG):
     messages.set_readers(1)
     messages.put(list(slots))
     errors = WorkerErrors(RecordQueue(INDEX))
-    segments = Segments(memory, messages, FreeSlots(memory), config.min_training_batch)
+    segments = Segments(messages, FreeSlots(memory), BatchBuilder(memory, config.min_training_batch))
     return BatchQueue(config, segments, permits, errors), errors
 
 
@@ -111,7 +112,7 @@ def test_segments_of_a_dead_process_are_left_out_and_their_slots_are_not_handed_
     Sender(messages, 0).put(memory.slots_of(1)[0])
     replies.close(0)
     successor = replies.open(0)
-    segments = Segments(memory, messages, replies, 0)
+    segments = Segments(messages, replies, BatchBuilder(memory, 0))
     trained = [batch.agents.tolist() for batch in segments.waiting()]
     assert trained == [[0], [1]] and segments.gathered == 2
     assert successor.poll(0) and readers[1].poll(0) and not len(messages)
@@ -125,7 +126,8 @@ def test_a_segment_whose_slot_is_filled_anew_while_it_is_copied_is_left_out():
     valid = iter([True, False])
     released = []
     owners = SimpleNamespace(is_valid=lambda *_: next(valid), released=lambda *slot: released.append(slot))
-    assert list(Segments(memory, messages, owners, 0).waiting()) == [] and not released
+    segments = Segments(messages, owners, BatchBuilder(memory, 0))
+    assert list(segments.waiting()) == [] and not released
 
 
 def test_a_full_training_queue_does_not_hold_up_the_end():

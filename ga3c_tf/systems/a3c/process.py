@@ -17,6 +17,7 @@ from ga3c_tf.config import Config
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.errors import Diverged
+from ga3c_tf.experience.batch_builder import BatchBuilder
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.contracts import UpdateRecord
 from ga3c_tf.experience.divergence import Divergence, SegmentLag
@@ -104,7 +105,7 @@ def play_and_train(
     report = UpdateReport(shared.updates, config.max_failures)
     slots = FreeSlots(memory)
     training_queue = IndexQueue()
-    segments = Segments(memory, training_queue, slots, minimum=0)
+    segments = Segments(training_queue, slots, BatchBuilder(memory, minimum=0))
     inference = Inference(model, memory, report)
     updater = Updater(model, report, Minibatches(config), rates)
     stream = int(memory.streams[number])

@@ -98,7 +98,7 @@ class BatchQueue:
 
     @property
     def gathered_states(self) -> int:
-        """Number of states put into batches so far, including the batch that still grows."""
+        """Number of states taken in so far."""
         return self._segments.gathered
 
     @property
@@ -115,14 +115,14 @@ class BatchQueue:
 
     def _gather(self) -> Batch | None:
         """Return the next batch, or None if the trainer that calls should end."""
-        while len(message := self._segments.messages.get(1)):
-            if self._closed:
-                continue  # read on up to the end: nobody could write it to a queue that stays full
-            batch = self._segments.add(message)
-            if batch is not None:
-                self._gathered += 1
-                return batch
-        return None
+        while (batch := self._segments.due()) is None:
+            message = self._segments.messages.get(1)
+            if not len(message):
+                return None
+            if not self._closed:  # else it only reads up to the end: nobody could write it to a full queue
+                self._segments.add(message)
+        self._gathered += 1
+        return batch
 
     def _begin(self, number: int) -> bool:
         """Wait until an update on the batch of this number may begin; False if it may not, after the end."""

@@ -63,13 +63,8 @@ class GA3C(System):
         permits = sys.maxsize
         if config.scheduling == "tuned":
             permits = updates_at_once(session.device, usable_cores())
-        segments = Segments(
-            session.memory,
-            session.training_queue,
-            self.agents.replies,
-            config.min_training_batch,
-            session.lag_limit,
-        )
+        source = session.new_source(config.min_training_batch)
+        segments = Segments(session.training_queue, self.agents.replies, source, session.lag_limit)
         self._batches = BatchQueue(config, segments, permits, session.errors)
         self._requests = RequestQueue(config, self.agents.prediction_queue, self._batches)
         self._idle = IdleCores()
