@@ -90,11 +90,13 @@ def describe_environment(config: Config) -> EnvironmentSpec:
     ):
         states: Any = env.observation_space
         actions: Any = env.action_space
+        stacked = 1
         if isinstance(env, StateEnvironment):
             env.try_out()
         else:
             env.reset()
-        return EnvironmentSpec(tuple(states.shape), states.dtype.name, int(actions.n))
+            stacked = config.frame_stack
+        return EnvironmentSpec(tuple(states.shape), states.dtype.name, int(actions.n), stacked)
 
 
 def check_separate(config: Config) -> None:

@@ -15,11 +15,14 @@ class EnvironmentSpec:
         state_shape: shape of one state, without a batch axis.
         state_dtype: 'uint8' (images) or 'float32' (vectors and other images).
         num_actions: number of actions, which are 0..num_actions-1.
+        stacked: number of successive frames that a state consists of, newest last along the last axis; 1 if
+            a state is no stack.
     """
 
     state_shape: tuple[int, ...]
     state_dtype: str
     num_actions: int
+    stacked: int = 1
 
     @property
     def is_screen(self) -> bool:
