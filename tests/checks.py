@@ -21,6 +21,7 @@ import warm
 
 import ga3c_tf.systems.session
 from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.host.processes import process_group
@@ -80,21 +81,21 @@ class KeepingModel(helpers.CheckingModel):
         super().__init__(*args, **kwargs)
         self.whole = []
 
-    def train(self, batch, learning_rate, beta):
-        result = super().train(batch, learning_rate, beta)
+    def update(self, batch, rates):
+        result = super().update(batch, rates)
         self.whole.append((batch, result.version))
         return result
 
 
 def before_updates(monkeypatch, action):
-    """Calls `action(model, learning_rate, beta)` before each update of the checking model."""
-    original = helpers.CheckingModel.train
+    """Calls `action(model, rates)` before each update of the checking model."""
+    original = helpers.CheckingModel.update
 
-    def train(self, batch, learning_rate, beta):
-        action(self, learning_rate, beta)
-        return original(self, batch, learning_rate, beta)
+    def update(self, batch, rates):
+        action(self, rates)
+        return original(self, batch, rates)
 
-    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    monkeypatch.setattr(helpers.CheckingModel, "update", update)
 
 
 def slow_updates(monkeypatch, seconds):
@@ -104,17 +105,23 @@ def slow_updates(monkeypatch, seconds):
 
 def poisoned(monkeypatch, updates):
     """Makes the checking model skip the updates with these numbers, from 0, as if a loss was not finite."""
-    original = helpers.CheckingModel.train
+    original = helpers.CheckingModel.update
     numbers = itertools.count()
 
-    def train(self, *args):
+    def update(self, *args):
         number = next(numbers)
         result = original(self, *args)
         if number in updates:
-            return result._replace(value_loss=float("nan"), applied=False)
+            return result._replace(metrics={**result.metrics, "value_loss": float("nan")}, applied=False)
         return result
 
-    monkeypatch.setattr(helpers.CheckingModel, "train", train)
+    monkeypatch.setattr(helpers.CheckingModel, "update", update)
+
+
+def update(model, batch, learning_rate, beta):
+    """Make one update of a model on a batch; returns its result."""
+    [result] = model.train([batch], Rates(learning_rate, beta))
+    return result
 
 
 def batch_of(states, actions, returns, **columns):
@@ -272,8 +279,8 @@ class CheckingReplica(helpers.CheckingModel):
         self.chosen.update({helpers.decode(state): self._copied_version for state in states})
         return prediction._replace(version=self._copied_version)
 
-    def train(self, *args):
-        super().train(*args)
+    def update(self, *args):
+        super().update(*args)
         rows = self.batches.pop()
         version = self._shared.version + 1
         self._shared.updates[self._agent] += 1

@@ -316,7 +316,7 @@ gymnasium.register("Exiting-v0", ExitingEnvironment)
 
 def update_result(version):
     """What a model's `train` returns, of an update whose numbers nobody looks at."""
-    return UpdateResult(0.0, 0.0, 0.0, UNKNOWN, version, applied=True)
+    return UpdateResult(dict.fromkeys(CheckingModel.metrics, 0.0), UNKNOWN, version, applied=True)
 
 
 def update_record(
@@ -325,12 +325,16 @@ def update_record(
     """What an observer is told of an update with these lags."""
     lags = np.asarray(lags)
     agents = np.zeros(len(lags), np.int64) if agents is None else agents
-    result = UpdateResult(policy_loss, value_loss, entropy, divergence, 1, applied=True)
+    metrics = {"policy_loss": policy_loss, "value_loss": value_loss, "entropy": entropy}
+    result = UpdateResult(metrics, divergence, 1, applied=True)
     return UpdateRecord(lags, agents, result, NO_SEGMENTS if within is None else within)
 
 
 class CheckingModel:
     """Stands in for the model: answers by the state alone, and keeps every batch it is trained on."""
+
+    metrics = ("policy_loss", "value_loss", "entropy")
+    updates_per_call = 1
 
     def __init__(self, *args, **kwargs):
         self._lock = threading.Lock()
@@ -349,7 +353,10 @@ class CheckingModel:
             values = np.array([value_at(*place) for place in places], np.float32)
             return Prediction(policy, values, self._version)
 
-    def train(self, batch, learning_rate, beta):
+    def train(self, batches, rates):
+        return [self.update(batch, rates) for batch in batches]
+
+    def update(self, batch, rates):
         rows = [
             (decode(state), int(action), float(value))
             for state, action, value in zip(batch.states, batch.actions, batch.returns, strict=True)

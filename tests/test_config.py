@@ -12,6 +12,7 @@ from ga3c_tf.config.declaration import checked
 from ga3c_tf.config.elsewhere import ELSEWHERE, setting_called
 from ga3c_tf.config.migrations import migrated
 from ga3c_tf.config.presets import PRESETS
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError
 
@@ -633,23 +634,23 @@ def test_presets_are_valid_and_differ():
 
 def test_rates_go_linearly_to_their_ends_and_stay_there():
     config = Config(learning_rate=1e-3, learning_rate_end=0.0, beta=0.01, anneal_steps=1000)
-    assert config.annealed(0, 9.0) == (1e-3, 0.01)
-    assert config.annealed(250, 9.0) == pytest.approx((7.5e-4, 0.01))
-    assert config.annealed(1000, 9.0) == config.annealed(10**9, 9.0) == (0.0, 0.01)
-    assert Config().annealed(10**9, 9.0) == (Config().learning_rate, Config().beta)
+    assert config.annealed(0, 9.0) == Rates(1e-3, 0.01)
+    assert config.annealed(250, 9.0) == pytest.approx(Rates(7.5e-4, 0.01))
+    assert config.annealed(1000, 9.0) == config.annealed(10**9, 9.0) == Rates(0.0, 0.01)
+    assert Config().annealed(10**9, 9.0) == Rates(Config().learning_rate, Config().beta)
 
 
 def test_rates_reach_their_ends_after_a_share_of_the_budget_whatever_that_is():
     config = Config(learning_rate=1e-3, learning_rate_end=0.0, beta_end=0.0, anneal_fraction=0.5, steps=1000)
-    assert config.annealed(250, 10.0**6) == pytest.approx((5e-4, 0.005))
-    assert config.annealed(500, 0.0) == config.annealed(1000, 0.0) == (0.0, 0.0)
-    assert config.changed({"steps": 2000}).annealed(500, 0.0) == pytest.approx((5e-4, 0.005))
+    assert config.annealed(250, 10.0**6) == pytest.approx(Rates(5e-4, 0.005))
+    assert config.annealed(500, 0.0) == config.annealed(1000, 0.0) == Rates(0.0, 0.0)
+    assert config.changed({"steps": 2000}).annealed(500, 0.0) == pytest.approx(Rates(5e-4, 0.005))
     by_time = config.changed({"minutes": 2.0})
-    assert by_time.annealed(10**6, 30.0) == pytest.approx((5e-4, 0.005))
-    assert by_time.annealed(0, 60.0) == by_time.annealed(0, 999.0) == (0.0, 0.0)
+    assert by_time.annealed(10**6, 30.0) == pytest.approx(Rates(5e-4, 0.005))
+    assert by_time.annealed(0, 60.0) == by_time.annealed(0, 999.0) == Rates(0.0, 0.0)
     first_to_end = config.replace(minutes=2.0)
-    assert first_to_end.annealed(250, 45.0) == pytest.approx((2.5e-4, 0.0025))
-    assert first_to_end.annealed(250, 15.0) == pytest.approx((5e-4, 0.005))
+    assert first_to_end.annealed(250, 45.0) == pytest.approx(Rates(2.5e-4, 0.0025))
+    assert first_to_end.annealed(250, 15.0) == pytest.approx(Rates(5e-4, 0.005))
 
 
 def test_where_batches_are_trained_on_several_times_one_batch_waits_at_most():

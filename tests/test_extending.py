@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from checks import update
 
 from ga3c_tf.algorithms.actor_critic import losses
 from ga3c_tf.algorithms.actor_critic.model import Model
@@ -90,9 +91,9 @@ def test_the_loss_is_the_users(folder):
             model = Model(Config(network="mlp", loss=loss, rmsprop_epsilon=1e6), (4,), np.float32, 2, seed=0)
             batch = batch_of([error] * 5)
             before = model.network.get_layer("logits_v").bias.numpy()
-            result = model.train(batch, 1.0, 0.0)
+            result = update(model, batch, 1.0, 0.0)
             moved[loss, error] = float(np.abs(model.network.get_layer("logits_v").bias.numpy() - before)[0])
-            assert np.isfinite(result.value_loss)
+            assert np.isfinite(result.metrics["value_loss"])
     assert moved["paper", 100.0] > 8 * moved["paper", 10.0]
     assert moved["mine:huber", 100.0] == pytest.approx(moved["mine:huber", 10.0], rel=0.01)
 
@@ -106,11 +107,11 @@ def test_the_pages_correction_is_one_step_importance_sampling_by_lag(folder, lag
     for settings in ({"correction": "one-step"}, {"loss": "mine:one_step_by_lag"}):
         model = Model(Config(network="mlp", rho_bar=1.2, **settings), (4,), np.float32, 2, seed=0)
         model.version.assign(lag)
-        results.append(model.train(batch, 0.01, 0.1 if lag == 0 else 0.0))
-    one_step, by_lag = results
-    assert by_lag.policy_loss == pytest.approx(one_step.policy_loss / (1 + lag), rel=1e-5)
-    assert (by_lag.value_loss, by_lag.entropy) == pytest.approx(
-        (one_step.value_loss, one_step.entropy), rel=1e-5
+        results.append(update(model, batch, 0.01, 0.1 if lag == 0 else 0.0))
+    one_step, by_lag = [result.metrics for result in results]
+    assert by_lag["policy_loss"] == pytest.approx(one_step["policy_loss"] / (1 + lag), rel=1e-5)
+    assert (by_lag["value_loss"], by_lag["entropy"]) == pytest.approx(
+        (one_step["value_loss"], one_step["entropy"]), rel=1e-5
     )
 
 
@@ -119,7 +120,7 @@ def test_the_papers_loss_by_its_own_function_makes_the_same_update(folder):
     weights = []
     for loss in ("paper", "same:again"):
         model = Model(Config(network="mlp", loss=loss, min_policy=0.1), (4,), np.float32, 2, seed=0)
-        model.train(batch_of([1.0, -2.0, 3.0]), 0.01, 0.01)
+        update(model, batch_of([1.0, -2.0, 3.0]), 0.01, 0.01)
         weights.append([weight.numpy() for weight in model.network.weights])
     assert all(np.array_equal(one, other) for one, other in zip(*weights, strict=True))
 

@@ -10,6 +10,7 @@ import numpy as np
 from ga3c_tf.bench.physical import mflop_per_state
 from ga3c_tf.bench.timing import bind_to_one_core, ms_per_call
 from ga3c_tf.config import Config, network_for
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.host.onednn import enable_onednn
@@ -50,7 +51,7 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     def train(size: int) -> None:
         # Columns the loss reads.
         batch = Batch(states=states[:size], actions=actions[:size], returns=returns[:size])
-        model.train(batch, 1e-6, config.beta)
+        model.train([batch], Rates(1e-6, config.beta))
 
     def measure(seconds: float) -> dict:
         seconds_per_size = seconds / (len(predictions) + len(updates))

@@ -17,6 +17,7 @@ from ga3c_tf.config.declared.environment import EnvironmentSettings
 from ga3c_tf.config.declared.learning import LearningSettings
 from ga3c_tf.config.declared.run import RunSettings
 from ga3c_tf.config.declared.workers import WorkerSettings
+from ga3c_tf.config.rates import Rates
 
 MOST_EPISODE_STEPS = 100_000
 """Agent steps after which an evaluation ends an episode. Atari itself ends after 27,000, at frame skip 4."""
@@ -116,9 +117,10 @@ class Settings(RunSettings, BeyondPaperSettings, LearningSettings, WorkerSetting
             shares.append(episodes / self.episodes)
         return min(1.0, max(shares)) if shares else None
 
-    def annealed(self, agent_steps: int, time_s: float) -> tuple[float, float]:
-        """Return learning rate and beta. Each changes linearly to its end value, where it has one, and then
-        stays.
+    def annealed(self, agent_steps: int, time_s: float) -> Rates:
+        """Return the rates at a time of the run.
+
+        Each changes linearly to its end value, where it has one, and then stays.
 
         Args:
             agent_steps: agent steps so far, earlier sessions included.
@@ -133,7 +135,7 @@ class Settings(RunSettings, BeyondPaperSettings, LearningSettings, WorkerSetting
         def at(start, end):
             return start if end is None else start + (end - start) * done
 
-        return at(self.learning_rate, self.learning_rate_end), at(self.beta, self.beta_end)
+        return Rates(at(self.learning_rate, self.learning_rate_end), at(self.beta, self.beta_end))
 
 
 ATARI = tuple(

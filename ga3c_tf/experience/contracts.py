@@ -7,11 +7,13 @@ for each of them, tests/workers/test_contracts.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.divergence import Divergence, SegmentLag
 
@@ -38,16 +40,14 @@ class UpdateResult(NamedTuple):
     """Results of one update.
 
     Attributes:
-        policy_loss, value_loss: losses summed over the batch, before the update.
-        entropy: mean entropy of the policy over the batch, in nats.
+        metrics: what the algorithm measures, such as its losses, by the names in `Learner.metrics`: sums over
+            the states of the batch, before the update.
         divergence: divergence of the policy that is updated from the policies that chose the actions.
         version: updates done so far, this one included if it was applied.
         applied: whether the model changed. An update is skipped if a loss or gradient is not finite.
     """
 
-    policy_loss: float
-    value_loss: float
-    entropy: float
+    metrics: Mapping[str, float]
     divergence: Divergence
     version: int
     applied: bool
@@ -78,15 +78,25 @@ class Policy(Protocol):
 
 
 class Learner(Protocol):
-    """Learns from batches: the model, or an A3C agent's replica of it."""
+    """Learns from batches: the model, or an A3C agent's replica of it.
 
-    def train(self, batch: Batch, learning_rate: float, beta: float) -> UpdateResult:
-        """Make one update on a batch.
+    Attributes:
+        metrics: names of the metrics of its updates.
+        updates_per_call: number of batches that one call should have at most.
+    """
+
+    @property
+    def metrics(self) -> tuple[str, ...]: ...
+
+    @property
+    def updates_per_call(self) -> int: ...
+
+    def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
+        """Make one update on each batch, in this order.
 
         Args:
-            batch: the batch; see `columns.Batch`.
-            learning_rate: learning rate of this update.
-            beta: coefficient of the entropy bonus in this update.
+            batches: the batches; see `columns.Batch`.
+            rates: learning rate and coefficients of these updates.
         """
 
 

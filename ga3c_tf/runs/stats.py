@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class Stats:
     update that trains on it.
 
     Args:
+        metrics: names of the metrics of updates.
         rolling_episodes: number of episodes in the window of the rolling score.
         by_agent: whether lags are also summed by agent, for `lags_of`.
         most_skipped: number of skipped updates within a minute that is tolerated.
@@ -58,8 +60,15 @@ class Stats:
         skips: counts the updates that were skipped because a loss or gradient was not finite.
     """
 
-    def __init__(self, rolling_episodes: int, by_agent: bool = False, most_skipped: int = 0):
+    def __init__(
+        self,
+        metrics: Sequence[str],
+        rolling_episodes: int,
+        by_agent: bool = False,
+        most_skipped: int = 0,
+    ):
         self.skips = FailureBudget(most_skipped)
+        self._metrics = metrics
         self._lock = threading.Lock()
         self._by_agent = by_agent
         self._rolling_episodes = rolling_episodes
@@ -87,7 +96,7 @@ class Stats:
             if self._by_agent:
                 self._lags_of_agent.add(update.agents, update.lags)
                 self._states_of_agent.add(update.agents)
-            self._losses += (result.policy_loss, result.value_loss, result.entropy * states)
+            self._metric_sums += [result.metrics[name] for name in self._metrics]
             if result.divergence is not UNKNOWN:
                 self._add_measured(np.array([*result.divergence, *update.within]), states)
 
@@ -127,7 +136,7 @@ class Stats:
             batches = self._window_prediction_batches
             updates = self._window_updates
             samples = int(counts.sum())
-            policy_loss, value_loss, entropy = self._losses / samples if samples else [float("nan")] * 3
+            metrics = self._metric_sums / samples if samples else np.full(len(self._metrics), np.nan)
             row = {
                 "tps": updates / seconds,
                 "policy_lag_mean": float(counts @ np.arange(len(counts))) / samples
@@ -137,9 +146,7 @@ class Stats:
                 "policy_lag_max": float(np.flatnonzero(counts)[-1]) if samples else float("nan"),
                 "prediction_batch": self._window_predictions / batches if batches else float("nan"),
                 "training_batch": samples / updates if updates else float("nan"),
-                "policy_loss": float(policy_loss),
-                "value_loss": float(value_loss),
-                "entropy": float(entropy),
+                **dict(zip(self._metrics, metrics.tolist(), strict=True)),
                 **self._measured_means(),
             }
             self._clear_window()
@@ -172,7 +179,7 @@ class Stats:
         self._states_of_lag = Sums()
         self._lags_of_agent = Sums()
         self._states_of_agent = Sums()
-        self._losses = np.zeros(3)
+        self._metric_sums = np.zeros(len(self._metrics))
         self._measured = np.zeros(len(MEASURED))
         self._states_measured = np.zeros(len(MEASURED))
 

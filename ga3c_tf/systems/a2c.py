@@ -148,7 +148,7 @@ class A2C(System):
         """Train on a batch, or with `--lag` on an earlier one instead."""
         self._waiting.append(batch)
         if len(self._waiting) > self.session.config.lag:
-            self.session.updater.train_on(self._waiting.popleft())
+            self.session.updater.train_on([self._waiting.popleft()])
 
     def _would_step(self) -> bool:
         """Return whether an answer now lets any agent step; others only need their last state's value."""

@@ -81,7 +81,7 @@ class SerialGA3C(System):
                 if number % COLLECTED == 0:
                     session.collect_episodes()
             for batch in self._segments.waiting():
-                session.updater.train_on(batch)
+                session.updater.train_on([batch])
         states = np.array([requests[number] for number in range(len(self._runs))], INDEX)
         most = session.config.max_prediction_batch
         for start in range(0, len(states), most):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ga3c_tf.algorithms.factory import new_model
 from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.batch_builder import BatchBuilder
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.contracts import BatchSource
@@ -64,7 +65,9 @@ class Session:
         self.warn = warn
         self.model = new_model(config, spec, config.seed, device)
         self.memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
-        self.stats = Stats(config.rolling_episodes, config.remote_agents > 0, config.max_failures)
+        self.stats = Stats(
+            self.model.metrics, config.rolling_episodes, config.remote_agents > 0, config.max_failures
+        )
         # a machine that dies ends all actors on it
         self.lost = FailureBudget(config.max_failures + len(config.remote_actors))
         self._minibatches = Minibatches(config)
@@ -99,8 +102,8 @@ class Session:
         """Seconds since `begin`; 0 before it."""
         return 0.0 if self._start is None else time.monotonic() - self._start
 
-    def rates(self) -> tuple[float, float]:
-        """Return the current learning rate and beta."""
+    def rates(self) -> Rates:
+        """Return the current rates."""
         return self.config.annealed(self.agent_steps, self.time_s)
 
     def begin(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
 
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.errors import Diverged
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.contracts import Learner, Observer, UpdateRecord, UpdateResult
@@ -20,7 +22,7 @@ class Updater:
         learner: learner that is trained.
         observer: is told of each update.
         minibatches: splits each batch into the minibatches of its updates.
-        rates: returns the current learning rate and beta.
+        rates: returns the current rates.
     """
 
     def __init__(
@@ -28,25 +30,30 @@ class Updater:
         learner: Learner,
         observer: Observer,
         minibatches: Minibatches,
-        rates: Callable[[], tuple[float, float]],
+        rates: Callable[[], Rates],
     ):
         self._learner = learner
         self._observer = observer
         self._minibatches = minibatches
         self._rates = rates
 
-    def train_on(self, batch: Batch) -> None:
-        """Make all updates on a batch.
+    def train_on(self, batches: Iterable[Batch]) -> None:
+        """Make all updates on these batches, with as few calls of the learner as it allows.
 
         Raises:
             Diverged: too many updates have been skipped.
         """
-        for part in self._minibatches.of(batch):
-            result = self._learner.train(part, *self._rates())
-            if result.applied:
-                self._observer.updated(_record(part, result))
-            else:
-                self._observer.skipped(_skipped(part, result))
+        parts = itertools.chain.from_iterable(map(self._minibatches.of, batches))
+        while call := list(itertools.islice(parts, self._learner.updates_per_call)):
+            results = self._learner.train(call, self._rates())
+            for part, result in zip(call, results, strict=True):
+                self._tell(part, result)
+
+    def _tell(self, batch: Batch, result: UpdateResult) -> None:
+        if result.applied:
+            self._observer.updated(_record(batch, result))
+        else:
+            self._observer.skipped(_skipped(batch, result))
 
 
 def _record(batch: Batch, result: UpdateResult) -> UpdateRecord:
@@ -60,8 +67,9 @@ def _record(batch: Batch, result: UpdateResult) -> UpdateRecord:
 
 def _skipped(batch: Batch, result: UpdateResult) -> Diverged:
     """Return the error that ends a run in which too many updates are skipped."""
+    metrics = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in result.metrics.items())
     return Diverged(
-        f"skipped update {result.version + 1}: policy loss {result.policy_loss}, value loss "
-        f"{result.value_loss}, {len(batch.states)} states, returns {batch.returns.min()} to "
-        f"{batch.returns.max()}; a lower --learning-rate or --grad-clip-norm may help"
+        f"skipped update {result.version + 1}: {metrics}, {len(batch.states)} states, returns "
+        f"{batch.returns.min()} to {batch.returns.max()}; a lower --learning-rate or --grad-clip-norm may "
+        "help"
     )

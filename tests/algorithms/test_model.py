@@ -12,7 +12,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-from checks import batch_of, replica_of
+from checks import batch_of, replica_of, update
 
 from ga3c_tf.algorithms.actor_critic import losses, model
 from ga3c_tf.algorithms.actor_critic.model import Model
@@ -99,13 +99,15 @@ def test_six_updates_of_the_authors_code(case, replica):
         assert_near(policy[0], step["policy_row0"], "policy of the first state")
         assert_near(policy[-1], step["policy_rowlast"], "policy of the last state")
         assert_near(values, step["values"], "values")
-        result = trained.train(batch_of(states, actions, returns), case["learning_rate"], case["beta"])
-        entropy = result.entropy * size * case["beta"]
+        result = update(trained, batch_of(states, actions, returns), case["learning_rate"], case["beta"])
+        entropy = result.metrics["entropy"] * case["beta"]
         assert result.version == number
         assert_near(entropy, step["objective_entropy"], "entropy objective")
-        assert_near(-result.policy_loss - entropy, step["objective_advantage"], "advantage objective")
-        assert_near(result.policy_loss, step["policy_loss"], "policy loss")
-        assert_near(result.value_loss, step["value_loss"], "value loss")
+        assert_near(
+            -result.metrics["policy_loss"] - entropy, step["objective_advantage"], "advantage objective"
+        )
+        assert_near(result.metrics["policy_loss"], step["policy_loss"], "policy loss")
+        assert_near(result.metrics["value_loss"], step["value_loss"], "value loss")
         for name, expected in step.get("weights_after", {}).items():
             found = np.asarray(variable(trained, name), np.float64)
             assert_near(found.ravel()[expected["index"]], expected["value"], name)
@@ -140,7 +142,7 @@ def weights_of(trained):
 def after_updates(count=3, learning_rate=0.01, beta=0.1, **settings):
     trained = small_model(**settings)
     for number in range(count):
-        trained.train(batch_of(*small_batch(seed=number)), learning_rate, beta)
+        update(trained, batch_of(*small_batch(seed=number)), learning_rate, beta)
     return weights_of(trained)
 
 
@@ -180,7 +182,7 @@ def test_log_softmax_passes_gradient_where_the_floor_stops_it():
     def movement(log_softmax):
         trained = small_model(log_softmax=log_softmax, log_epsilon=0.9)
         before = np.asarray(trained.network.get_layer("logits_p").kernel).copy()
-        trained.train(batch_of(*small_batch()), 0.01, 0.0)
+        update(trained, batch_of(*small_batch()), 0.01, 0.0)
         return np.abs(np.asarray(trained.network.get_layer("logits_p").kernel) - before).max()
 
     assert movement(False) == 0 and movement(True) > 1e-4
@@ -218,7 +220,7 @@ def test_dual_rmsprop_is_two_optimizers(clip):
     optimizers = [RMSProp(variables, momentum=0.5) for _ in range(2)]
     for number in range(3):
         batch = small_batch(seed=number)
-        trained.train(batch_of(*batch), 0.01, 0.1)
+        update(trained, batch_of(*batch), 0.01, 0.1)
         _, gradients = by_hand(copy, batch, 0.1, clip)
         for optimizer, gradient in zip(optimizers, gradients, strict=True):
             optimizer.apply(gradient, 0.01)
@@ -230,7 +232,7 @@ def test_one_update_by_hand():
     trained = small_model()
     copy = small_model()
     states, actions, returns = batch = small_batch()
-    result = trained.train(batch_of(*batch), 0.01, 0.1)
+    result = update(trained, batch_of(*batch), 0.01, 0.1)
     variables, (by_policy, by_value) = by_hand(copy, batch, 0.1, None)
     gradients = [sum(g for g in pair if g is not None) for pair in zip(by_policy, by_value, strict=True)]
     policy, values, _ = copy.predict(states)
@@ -241,12 +243,15 @@ def test_one_update_by_hand():
         )
     entropy = -(policy * np.log(policy)).sum(axis=1)
     taken = np.log(policy[np.arange(6), actions])
-    np.testing.assert_allclose(result.entropy, entropy.mean(), rtol=1e-5)
+    np.testing.assert_allclose(result.metrics["entropy"], entropy.sum(), rtol=1e-5)
     np.testing.assert_allclose(
-        result.policy_loss, -(taken * (returns - values) + 0.1 * entropy).sum(), rtol=1e-4
+        result.metrics["policy_loss"], -(taken * (returns - values) + 0.1 * entropy).sum(), rtol=1e-4
     )
-    np.testing.assert_allclose(result.value_loss, 0.5 * np.square(returns - values).sum(), rtol=1e-5)
-    assert all(type(number) is float for number in result[:3]) and type(result.version) is int
+    np.testing.assert_allclose(
+        result.metrics["value_loss"], 0.5 * np.square(returns - values).sum(), rtol=1e-5
+    )
+    assert all(type(number) is float for number in result.metrics.values())
+    assert type(result.version) is int
 
 
 class CountingNetwork(keras.Model):
@@ -271,8 +276,8 @@ def test_one_trace_for_all_batch_sizes():
         batch = small_batch(size)
         policy, values, _ = built.predict(batch[0])
         assert (policy.shape, values.shape) == ((size, 3), (size,))
-        built.train(batch_of(*batch), 0.01, 0.1)
-        built.train(batch_of(*batch), 0.02, 0.0)
+        update(built, batch_of(*batch), 0.01, 0.1)
+        update(built, batch_of(*batch), 0.02, 0.0)
     assert counting.passes - before == 2, "one trace for prediction, one for training"
 
 
@@ -296,7 +301,7 @@ def test_threads_lose_no_update(dual):
     def train():
         try:
             for _ in range(count):
-                versions.append(trained.train(batch_of(*batch), 1e-3, 0.01).version)
+                versions.append(update(trained, batch_of(*batch), 1e-3, 0.01).version)
         except Exception as error:
             errors.append(error)
 
@@ -335,8 +340,8 @@ def test_the_prediction_is_of_its_version():
     while len(values) < 300 or (
         len({version for _, version in answers}) < 20 and time.monotonic() < deadline
     ):
-        version = trained.train(
-            batch_of(one, np.zeros(1, np.int32), np.full(1, 1e6, np.float32)), 1e-3, 0.0
+        version = update(
+            trained, batch_of(one, np.zeros(1, np.int32), np.full(1, 1e6, np.float32)), 1e-3, 0.0
         ).version
         values[version] = float(net.get_layer("value").kernel.numpy()[0, 0])
     stop.set()
@@ -395,11 +400,11 @@ def test_a_checkpoint_continues_bit_for_bit(tmp_path, dual):
     settings = {"dual_rmsprop": dual, "rmsprop_momentum": 0.5}
     first = small_model(**settings)
     for number in range(2):
-        first.train(batch_of(*small_batch(seed=number)), 0.01, 0.1)
+        update(first, batch_of(*small_batch(seed=number)), 0.01, 0.1)
     path = tf.train.Checkpoint(**first.checkpoint_objects()).write(str(tmp_path / "checkpoint"))
     second = small_model(seed=1, **settings)
     tf.train.Checkpoint(**second.checkpoint_objects()).read(path).assert_existing_objects_matched()
-    results = [trained.train(batch_of(*small_batch(seed=7)), 0.01, 0.1) for trained in (first, second)]
+    results = [update(trained, batch_of(*small_batch(seed=7)), 0.01, 0.1) for trained in (first, second)]
     assert results[0] == results[1] and results[0].version == 3
     for a, b in zip(weights_of(first), weights_of(second), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -425,7 +430,7 @@ def test_it_learns_a_bandit():
     for _ in range(150):
         policy, _, _ = trained.predict(states)
         actions = (random.random(20) < policy[:, 1]).astype(np.int32)
-        trained.train(batch_of(states, actions, actions.astype(np.float32)), 0.01, 0.0)
+        update(trained, batch_of(states, actions, actions.astype(np.float32)), 0.01, 0.0)
     policy, values, _ = trained.predict(states[:1])
     assert policy[0, 1] > 0.95 and abs(values[0] - 1) < 0.15
 
@@ -451,7 +456,7 @@ def test_a_batch_of_the_wrong_shape_is_refused(changes, message):
     }
     trained = small_model()
     with pytest.raises(ValueError, match=message):
-        trained.train(batch_of(**{**good, **changes}), learning_rate=0.01, beta=0.1)
+        update(trained, batch_of(**{**good, **changes}), learning_rate=0.01, beta=0.1)
     if "states" in changes:
         with pytest.raises(ValueError, match=message):
             trained.predict(changes["states"])
@@ -482,9 +487,9 @@ def test_every_column_that_the_loss_reads_has_the_length_of_the_others(changes, 
         "bootstrap_values": np.zeros(2, np.float32),
     }
     trained = small_model(correction="v-trace")
-    trained.train(batch_of(*small_batch(3), **columns), 0.01, 0.1)
+    update(trained, batch_of(*small_batch(3), **columns), 0.01, 0.1)
     with pytest.raises(ValueError, match=message):
-        trained.train(batch_of(*small_batch(3), **{**columns, **changes}), 0.01, 0.1)
+        update(trained, batch_of(*small_batch(3), **{**columns, **changes}), 0.01, 0.1)
 
 
 def sum_of_lags(batch, config):
@@ -500,8 +505,8 @@ def test_a_loss_may_read_the_policy_lag(replica):
     if replica:
         trained = replica_of(trained, config, (4,), np.float32, 3)
     batch = batch_of(*small_batch(6), versions=np.zeros(6, np.int64))
-    results = [trained.train(batch, 0.01, 0.1) for _ in range(4)]
-    assert [result.policy_loss for result in results] == [0, 6, 12, 18]
+    results = [update(trained, batch, 0.01, 0.1) for _ in range(4)]
+    assert [result.metrics["policy_loss"] for result in results] == [0, 6, 12, 18]
     assert [result.version for result in results] == [1, 2, 3, 4]
 
 
@@ -589,7 +594,7 @@ def test_gpus_that_this_process_has_hidden_are_not_used(gpus, monkeypatch):
 
 def test_the_model_runs_on_the_device_it_was_given():
     trained = Model(Config(network="mlp"), (4,), np.float32, 3, 0, device=configure_device("cpu"))
-    trained.train(batch_of(*small_batch()), 0.01, 0.1)
+    update(trained, batch_of(*small_batch()), 0.01, 0.1)
     assert all(weight.value.device.endswith("CPU:0") for weight in trained.network.weights)
 
 
@@ -621,6 +626,7 @@ def test_the_threads(monkeypatch, cores, already, threads):
 
 PROGRAM = """
 from ga3c_tf.algorithms.actor_critic import model
+from ga3c_tf.config import rates
 from ga3c_tf.model import device
 from ga3c_tf.experience.columns import Batch
 import hashlib, numpy as np
@@ -631,7 +637,8 @@ trained = model.Model(model.Config(network="small"), (84, 84, 4), np.uint8, 6, 2
 random = np.random.default_rng(0)
 for _ in range(4):
     states, actions = random.integers(0, 256, (25, 84, 84, 4), dtype=np.uint8), random.integers(0, 6, 25)
-    trained.train(Batch(states=states, actions=actions, returns=random.normal(size=25)), 1e-3, 0.01)
+    batch = Batch(states=states, actions=actions, returns=random.normal(size=25))
+    trained.train([batch], rates.Rates(1e-3, 0.01))
 print(threads.get_intra_op_parallelism_threads(), threads.get_inter_op_parallelism_threads(),
       hashlib.sha256(b"".join(np.asarray(each).tobytes() for each in trained.network.weights)).hexdigest())
 """
@@ -665,7 +672,7 @@ def test_the_divergence_of_one_batch_in_eleven_is_measured():
     states, actions, returns = small_batch()
     chosen = np.full(len(states), np.log(1 / 3), np.float32)
     batch = batch_of(states, actions, returns, mu_log_probabilities=chosen)
-    measured = [math.isfinite(model.train(batch, 1e-3, 0.01).divergence.kl) for _ in range(33)]
+    measured = [math.isfinite(update(model, batch, 1e-3, 0.01).divergence.kl) for _ in range(33)]
     assert measured == ([True] + [False] * 10) * 3
 
 
@@ -677,7 +684,7 @@ def test_the_divergence_is_that_of_the_policy_that_is_predicted(min_policy):
     log_pi = np.log(policy[np.arange(len(actions)), actions])
     log_mu = (log_pi - np.linspace(-0.5, 1, len(actions))).astype(np.float32)
     batch = batch_of(states, actions, returns, mu_log_probabilities=log_mu)
-    measured = trained.train(batch, 1e-3, 0.01).divergence
+    measured = update(trained, batch, 1e-3, 0.01).divergence
     ratios = np.exp(log_pi - log_mu)
     assert measured.kl == pytest.approx(-0.25, abs=1e-4)  # the mean of log mu - log pi
     assert measured.total_variation == pytest.approx(0.5 * np.abs(ratios - 1).mean(), rel=1e-4)

@@ -7,7 +7,7 @@ from collections import deque
 import helpers
 import numpy as np
 import pytest
-from checks import KeepingModel, batch_of, run_counting
+from checks import KeepingModel, batch_of, run_counting, update
 
 from ga3c_tf.algorithms.actor_critic import losses
 from ga3c_tf.algorithms.actor_critic.model import Model
@@ -117,13 +117,15 @@ def a_batch():
 def test_a_loss_is_handed_every_column_and_pays_for_those_it_reads():
     columns, batch = a_batch()
     model = Model(Config(network="mlp", loss="test_columns:everything"), (4,), np.float32, 2, seed=0)
-    result = model.train(batch, 0.01, 0.25)
-    assert result.policy_loss == sum(float(column.astype(np.float32).sum()) for column in columns.values())
-    assert result.value_loss == 0.25
+    result = update(model, batch, 0.01, 0.25)
+    assert result.metrics["policy_loss"] == sum(
+        float(column.astype(np.float32).sum()) for column in columns.values()
+    )
+    assert result.metrics["value_loss"] == 0.25
     paper = Model(Config(network="mlp"), (4,), np.float32, 2, seed=0)
-    assert paper.train(batch_of(batch.states, batch.actions, batch.returns), 0.01, 0.25).applied
+    assert update(paper, batch_of(batch.states, batch.actions, batch.returns), 0.01, 0.25).applied
     with pytest.raises(AttributeError, match="a batch has no column 'returns'"):
-        paper.train(Batch(states=batch.states, actions=batch.actions), 0.01, 0.25)
+        update(paper, Batch(states=batch.states, actions=batch.actions), 0.01, 0.25)
 
 
 def reads_a_copy(batch, config):
@@ -142,8 +144,8 @@ def test_the_columns_of_a_users_loss_are_those_that_its_numbers_depend_on():
     _, batch = a_batch()
     model = Model(Config(network="mlp", loss="test_columns:reads_a_copy"), (4,), np.float32, 2, seed=0)
     with pytest.raises(AttributeError, match="a batch has no column 'rewards'"):
-        model.train(batch_of(batch.states, batch.actions, batch.returns), 0.01, 0.25)
-    assert model.train(batch, 0.01, 0.25).applied
+        update(model, batch_of(batch.states, batch.actions, batch.returns), 0.01, 0.25)
+    assert update(model, batch, 0.01, 0.25).applied
 
 
 calls = []
@@ -204,11 +206,11 @@ def test_a_recurrent_state_is_a_column_of_segments():
 
     model = Model(config, (4,), np.float32, 2, seed=0, schema=RECURRENT)
     expected = sum(state[0] + 10 * state[2] for state in written)
-    assert model.train(batch, 0.01, 0.0).policy_loss == pytest.approx(expected)
+    assert update(model, batch, 0.01, 0.0).metrics["policy_loss"] == pytest.approx(expected)
     for wrong in (np.zeros((3, H + 1), np.float32), np.zeros(3, np.float32)):
         batch.initial_states = wrong
         with pytest.raises(ValueError, match="initial_states have shape"):
-            model.train(batch, 0.01, 0.0)
+            update(model, batch, 0.01, 0.0)
 
 
 def test_buffers_in_another_process_have_the_same_columns():

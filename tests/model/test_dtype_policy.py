@@ -5,7 +5,7 @@ import json
 import keras
 import numpy as np
 import pytest
-from checks import batch_of
+from checks import batch_of, update
 
 import ga3c_tf
 from ga3c_tf.algorithms.actor_critic.model import Model
@@ -64,7 +64,7 @@ def test_updates_are_those_of_float32_within_the_rounding(name):
         trained = Model(Config(dtype_policy=policy), shape, dtype, 3, 0)
         assert trained.dtype_policy == policy
         before = np.concatenate([np.ravel(weight) for weight in trained.network.trainable_weights])
-        assert trained.train(batch, 0.01, 0.01).applied
+        assert update(trained, batch, 0.01, 0.01).applied
         after = np.concatenate([np.ravel(weight) for weight in trained.network.trainable_weights])
         found[policy] = after - before
     exact = found["float32"]

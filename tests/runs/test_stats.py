@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from ga3c_tf.experience.divergence import Divergence, SegmentLag
 from ga3c_tf.runs.stats import Stats
 
+METRICS = ("policy_loss", "value_loss", "entropy")
+
 
 def test_rates_and_means_of_a_window():
-    stats = Stats(rolling_episodes=2)
+    stats = Stats(METRICS, rolling_episodes=2)
     stats.predicted(10)
     stats.predicted(30)
-    stats.updated(update_record(np.array([0, 1, 2, 3]), policy_loss=-4.0, value_loss=8.0, entropy=1.5))
+    stats.updated(update_record(np.array([0, 1, 2, 3]), policy_loss=-4.0, value_loss=8.0, entropy=6.0))
     stats.updated(update_record(np.array([10, 10]), policy_loss=1.0, value_loss=1.0, entropy=0.0))
     row = stats.window(4.0)
     assert row["tps"] == 0.5
@@ -30,7 +32,7 @@ def test_rates_and_means_of_a_window():
 
 
 def test_a_window_starts_empty_and_the_totals_stay():
-    stats = Stats(rolling_episodes=2)
+    stats = Stats(METRICS, rolling_episodes=2)
     stats.predicted(10)
     stats.updated(update_record(np.array([5]), 1.0, 1.0, 1.0))
     stats.window(1.0)
@@ -45,7 +47,12 @@ def test_a_window_starts_empty_and_the_totals_stay():
 
 def test_lags_take_no_more_memory_the_longer_a_window_is():
     """With --log-seconds 3600 a window has millions of states."""
-    stats, rng, lags, agents = Stats(rolling_episodes=2, by_agent=True), np.random.default_rng(0), [], []
+    stats, rng, lags, agents = (
+        Stats(METRICS, rolling_episodes=2, by_agent=True),
+        np.random.default_rng(0),
+        [],
+        [],
+    )
     batches = [(rng.geometric(0.05, size=45) - 1, rng.integers(6, size=45)) for _ in range(300)]
     tracemalloc.start()
     for _ in range(10):
@@ -65,13 +72,13 @@ def test_lags_take_no_more_memory_the_longer_a_window_is():
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=30))
 def test_the_percentile_of_the_lags_is_numpys(lags):
-    stats = Stats(rolling_episodes=2)
+    stats = Stats(METRICS, rolling_episodes=2)
     stats.updated(update_record(np.array(lags), 0.0, 0.0, 0.0))
     assert stats.window(1.0)["policy_lag_p95"] == pytest.approx(np.percentile(lags, 95))
 
 
 def test_the_rolling_score_takes_no_longer_the_more_episodes_it_is_of():
-    stats, few = Stats(rolling_episodes=10**6), Stats(rolling_episodes=7)
+    stats, few = Stats(METRICS, rolling_episodes=10**6), Stats(METRICS, rolling_episodes=7)
     scores = np.random.default_rng(0).normal(size=200_000)
     for score in scores:
         stats.episode(float(score))
@@ -84,7 +91,7 @@ def test_the_rolling_score_takes_no_longer_the_more_episodes_it_is_of():
 
 
 def test_the_rolling_score_is_the_mean_of_the_last_episodes():
-    stats = Stats(rolling_episodes=3)
+    stats = Stats(METRICS, rolling_episodes=3)
     assert math.isnan(stats.rolling_score)
     for score in (100.0, 1.0):
         stats.episode(score)
@@ -96,12 +103,12 @@ def test_the_rolling_score_is_the_mean_of_the_last_episodes():
 
 
 def test_totals_continue_from_a_stored_state():
-    stats = Stats(rolling_episodes=3)
+    stats = Stats(METRICS, rolling_episodes=3)
     for score in (1.0, 2.0):
         stats.episode(score)
     stats.predicted(7)
     stats.updated(update_record(np.array([1, 2]), 0.0, 0.0, 0.0))
-    again = Stats(rolling_episodes=3)
+    again = Stats(METRICS, rolling_episodes=3)
     again.restore(stats.state())
     again.episode(6.0)
     assert again.rolling_score == 3.0
@@ -109,7 +116,7 @@ def test_totals_continue_from_a_stored_state():
 
 
 def test_what_updates_measure_is_a_mean_over_states_of_those_that_measured_it():
-    stats = Stats(rolling_episodes=2)
+    stats = Stats(METRICS, rolling_episodes=2)
     nan = math.nan
     first = {"divergence": Divergence(4.0, 1.0, 1.0, nan, nan), "within": SegmentLag(2.0, nan)}
     second = {"divergence": Divergence(8.0, 1.0, 0.5, nan, 0.5), "within": SegmentLag(6.0, 3.0)}

@@ -16,6 +16,7 @@ from checks import (
     check_segment,
     run_counting,
     shared_weights_of,
+    update,
 )
 
 from ga3c_tf.algorithms.actor_critic.model import Model
@@ -30,7 +31,7 @@ from ga3c_tf.model.rmsprop import RMSProp
 from ga3c_tf.runs.folder import RunFolder
 from ga3c_tf.systems.a2c import A2C
 from ga3c_tf.systems.a3c import system as a3c
-from ga3c_tf.systems.a3c.process import UPDATE, UpdateReport
+from ga3c_tf.systems.a3c.process import UpdateReport, update_type
 from ga3c_tf.systems.a3c.replica import replica
 from ga3c_tf.systems.a3c.shared_weights import BLOCK, SharedWeights, rmsprop_step
 from ga3c_tf.systems.a3c.system import A3C
@@ -112,12 +113,12 @@ def systems_of(config):
     synchronous._answers.open(0)
     model = server.session.model
     replica = checks.replica_of(model, config, (4,), np.float32, 3)
-    updates = RecordQueue(UPDATE)
+    updates = RecordQueue(update_type(len(Model.metrics)))
 
     def step_server():
         server.session.training_queue.put(0)
         for batch in server._batches._segments.waiting():
-            server.session.updater.train_on(batch)
+            server.session.updater.train_on([batch])
 
     def step_synchronous():
         synchronous.session.training_queue.put(0)
@@ -135,7 +136,7 @@ def systems_of(config):
             replica, UpdateReport(updates, 0), Minibatches(config), lambda: config.annealed(0, 0.0)
         )
         for batch in segments.waiting():
-            updater.train_on(batch)
+            updater.train_on([batch])
 
     memories = {"ga3c": server.session.memory, "a2c": synchronous.session.memory}
     return memories, {
@@ -189,10 +190,10 @@ def test_the_policy_lag_is_the_updates_of_all_agents_since_the_copy_that_chose(t
     *_, chosen_by = one.predict(batch(config, 0)[0])
     before = one.predict(batch(config, 0)[0])[0].copy()
     for number in range(3):
-        assert other.train(batch_of(*batch(config, number)), 0.01, 0.1).version == 101 + number
+        assert update(other, batch_of(*batch(config, number)), 0.01, 0.1).version == 101 + number
     assert chosen_by == one.predict(batch(config, 0)[0])[2] == 100
     assert np.array_equal(before, one.predict(batch(config, 0)[0])[0])  # a copy of its own until it trains
-    assert one.train(batch_of(*batch(config, 0)), 0.01, 0.1).version - 1 - chosen_by == 3
+    assert update(one, batch_of(*batch(config, 0)), 0.01, 0.1).version - 1 - chosen_by == 3
     assert one.predict(batch(config, 0)[0])[2] == shared.version == 104
     for variable, weight in zip(one.network.trainable_variables, shared.groups["weights"], strict=True):
         assert np.array_equal(variable.numpy(), weight)
@@ -213,15 +214,19 @@ def test_replicas_begin_with_the_shared_weights_and_draw_noise_of_their_own():
         for found, weight in zip(weights_of(model), shared.groups["weights"], strict=True):
             np.testing.assert_array_equal(found, weight)
     found = [model._actor_critic.gradients(batch_of(*batch(config, 0)), 0.1) for model in replicas]
-    assert found[0].value_loss != found[1].value_loss
+    assert found[0].metrics["value_loss"] != found[1].metrics["value_loss"]
 
 
 def test_a_loss_that_is_not_finite_is_not_applied():
     config, shared, [replica] = mlp()
     states, actions, returns = batch(config, 0)
     before = [array.copy() for array in shared.groups["weights"]]
-    result = replica.train(batch_of(states, actions, returns * np.inf), 0.01, 0.1)
-    assert not np.isfinite(result.value_loss) and not result.applied and shared.version == result.version == 0
+    result = update(replica, batch_of(states, actions, returns * np.inf), 0.01, 0.1)
+    assert (
+        not np.isfinite(result.metrics["value_loss"])
+        and not result.applied
+        and shared.version == result.version == 0
+    )
     assert all(np.array_equal(a, b) for a, b in zip(before, shared.groups["weights"], strict=True))
 
 
@@ -256,7 +261,7 @@ def test_of_two_processes_that_update_at_once_none_takes_the_steps_of_the_other(
 
 
 def test_a_report_is_one_record_with_the_predictions_since_the_last():
-    queue = RecordQueue(UPDATE)
+    queue = RecordQueue(update_type(len(Model.metrics)))
     report = UpdateReport(queue, 0)
     for _ in range(3):
         report.predicted(1)
@@ -265,10 +270,10 @@ def test_a_report_is_one_record_with_the_predictions_since_the_last():
     report.updated(
         helpers.update_record(np.array([0]), 0.0, 0.0, 0.0, divergence=measured[0], within=measured[1])
     )
-    (*first, _, _), second = queue.get(10).tolist()
-    assert first == [3, 2, 7, -1.0, 2.0, 0.5]
-    assert [*second[:6]] == [0, 1, 0, 0.0, 0.0, 0.0]
-    assert (tuple(second[6]), tuple(second[7])) == measured
+    first, second = queue.get(10).tolist()
+    assert first[:3] == (3, 2, 7) and first[3].tolist() == [-1.0, 2.0, 0.5]
+    assert second[:3] == (0, 1, 0) and not second[3].any()
+    assert (tuple(second[4]), tuple(second[5])) == measured
 
 
 # whole runs
@@ -354,7 +359,8 @@ def test_the_rates_of_an_agent_follow_the_steps_and_the_time_of_all_agents_and_s
     )
     session.memory.steps[:] = 100, 150
     training.system.start()
-    assert found == [(pytest.approx(rate, abs=0.05), 0.01)] * 2
+    assert [rates.beta for rates in found] == [0.01] * 2
+    assert [rates.learning_rate for rates in found] == [pytest.approx(rate, abs=0.05)] * 2
 
 
 def test_the_server_counts_the_predictions_of_its_agents_one_by_one(tmp_path):

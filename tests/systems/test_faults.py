@@ -27,6 +27,7 @@ from checks import (
     poisoned,
     run_counting,
     start_training,
+    update,
     wait_for_the_end_of,
 )
 from commands import ga3c_tf
@@ -401,14 +402,14 @@ def test_a_batch_that_is_not_finite_changes_nothing(bad, dual):
     states = np.ones((5, 4), np.float32)
     actions = np.zeros(5, np.int32)
     returns = np.ones(5, np.float32)
-    assert model.train(batch_of(states, actions, returns), 0.01, 0.01)[-2:] == (1, True)
+    assert update(model, batch_of(states, actions, returns), 0.01, 0.01)[-2:] == (1, True)
     before = weights_of(model)
-    result = model.train(
-        batch_of(states, actions, np.where(np.arange(5) == 3, np.float32(bad), returns)), 0.01, 0.01
+    result = update(
+        model, batch_of(states, actions, np.where(np.arange(5) == 3, np.float32(bad), returns)), 0.01, 0.01
     )
-    assert result[-2:] == (1, False) and not np.isfinite(result.value_loss)
+    assert result[-2:] == (1, False) and not np.isfinite(result.metrics["value_loss"])
     assert all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
-    assert model.train(batch_of(states, actions, returns), 0.01, 0.01)[-2:] == (2, True)
+    assert update(model, batch_of(states, actions, returns), 0.01, 0.01)[-2:] == (2, True)
     assert not all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
 
 
@@ -422,10 +423,13 @@ def test_a_gradient_that_is_not_finite_is_skipped_though_the_loss_is(tmp_path, m
     monkeypatch.syspath_prepend(tmp_path)
     model = Model(Config(network="mlp", loss="steep:loss"), (4,), np.float32, 2, seed=0)
     before = weights_of(model)
-    result = model.train(
-        batch_of(np.ones((5, 4), np.float32), np.zeros(5, np.int32), np.ones(5, np.float32)), 0.01, 0.01
+    result = update(
+        model,
+        batch_of(np.ones((5, 4), np.float32), np.zeros(5, np.int32), np.ones(5, np.float32)),
+        0.01,
+        0.01,
     )
-    assert np.isfinite(result.policy_loss + result.value_loss) and result[-2:] == (0, False)
+    assert np.isfinite([*result.metrics.values()]).all() and result[-2:] == (0, False)
     assert all(np.array_equal(one, other) for one, other in zip(before, weights_of(model), strict=True))
 
 

@@ -29,6 +29,7 @@ import ga3c_tf.host.scheduling
 import ga3c_tf.systems.ga3c.predictor
 import ga3c_tf.systems.ga3c.system
 from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.errors import Diverged
 from ga3c_tf.host.scheduling import IdleCores, scheduling_restored
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_rows
@@ -219,14 +220,14 @@ def test_each_budget_ends_the_run(tmp_path, monkeypatch, budget, why):
 @pytest.mark.parametrize("kind", [GA3C, SerialGA3C, A2C])
 def test_the_rates_are_those_of_the_agent_steps(tmp_path, monkeypatch, kind):
     used = []
-    before_updates(monkeypatch, lambda model, *rates: used.append(rates))
+    before_updates(monkeypatch, lambda model, rates: used.append(rates))
     settings = {"learning_rate": 1.0, "learning_rate_end": 0.0, "beta_end": 0.005, "anneal_steps": 2000}
     run_counting(tmp_path, monkeypatch, kind, **settings)
     if kind is not GA3C:  # several trainers may report out of turn
         assert used == sorted(used, reverse=True)
-    assert used[0][0] > 0.95 and used[-1] == (0.0, 0.005)
-    assert {round(rate, 1) for rate, _ in used} == {number / 10 for number in range(11)}
-    assert all(beta == pytest.approx(0.005 + 0.005 * rate) for rate, beta in used)
+    assert used[0][0] > 0.95 and used[-1] == Rates(0.0, 0.005)
+    assert {round(rates.learning_rate, 1) for rates in used} == {number / 10 for number in range(11)}
+    assert all(rates.beta == pytest.approx(0.005 + 0.005 * rates.learning_rate) for rates in used)
 
 
 def test_no_update_happens_while_a_checkpoint_is_written(tmp_path, monkeypatch):
@@ -262,7 +263,9 @@ def test_a_run_may_begin_with_more_threads_than_the_adjustment_goes_up_to(tmp_pa
 @pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 def test_a_loss_that_is_not_a_number_ends_the_run_and_saves_nothing_of_it(tmp_path, monkeypatch, kind):
     poisoned(monkeypatch, range(20, 10**6))
-    with pytest.raises(Diverged, match=r"update \d+: policy loss 0.0, value loss nan, \d+ states, returns"):
+    with pytest.raises(
+        Diverged, match=r"update \d+: policy loss 0.0, value loss nan, .*, \d+ states, returns"
+    ):
         run_counting(tmp_path, monkeypatch, kind, max_failures=3)
     assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["000000000000"]
 

@@ -118,7 +118,7 @@ class WithoutLag(A2C):
     """A2C as it is without the batches that wait."""
 
     def _train_on(self, batch):
-        self.session.updater.train_on(batch)
+        self.session.updater.train_on([batch])
 
 
 def weights_of(folder, system, lag):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.checkpoints import Checkpoints
@@ -72,7 +73,7 @@ def session_of(**settings):
 
 def counters(agent_steps, time_s=0.0, agents_started=0):
     """The counters of a checkpoint from which a session goes on."""
-    stats = Stats(rolling_episodes=1).state()
+    stats = Stats((), rolling_episodes=1).state()
     return {"agent_steps": agent_steps, "time_s": time_s, "agents_started": agents_started, "stats": stats}
 
 
@@ -92,9 +93,9 @@ def test_rates_that_follow_the_steps_go_on_after_a_resume_where_they_were(clock)
         learning_rate=1.0, learning_rate_end=0.0, beta=0.02, beta_end=0.01, anneal_steps=1000
     )
     session.restore(counters(agent_steps=500))
-    assert session.rates() == pytest.approx((0.5, 0.015))
+    assert session.rates() == pytest.approx(Rates(0.5, 0.015))
     session.memory.steps[:] = 100, 150
-    assert session.rates() == pytest.approx((0.25, 0.0125))
+    assert session.rates() == pytest.approx(Rates(0.25, 0.0125))
 
 
 def test_rates_that_follow_the_time_go_on_after_a_resume_where_they_were(clock):

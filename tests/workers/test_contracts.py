@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from checks import replica_of
+from checks import replica_of, update
 
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.errors import Diverged
 from ga3c_tf.experience.buffers import RolloutBuffers
 from ga3c_tf.experience.columns import Batch
@@ -15,7 +16,9 @@ from ga3c_tf.experience.queues import RecordQueue
 from ga3c_tf.experience.reply_pipes import ReplyPipes
 from ga3c_tf.experience.segments import FreeSlots
 from ga3c_tf.runs.stats import Stats
-from ga3c_tf.systems.a3c.process import UPDATE, UpdateReport
+from ga3c_tf.systems.a3c.process import UpdateReport, update_type
+from ga3c_tf.workers.minibatches import Minibatches
+from ga3c_tf.workers.updater import Updater
 
 CONFIG = Config(seed=1, num_agents=2, rmsprop_epsilon=1e-3)
 
@@ -65,30 +68,53 @@ def test_a_learner_makes_the_chosen_action_likelier_and_counts_its_updates(learn
     batch = batch_of(20)
     before = learner.predict(batch.states)
     for number in range(1, 6):
-        result = learner.train(batch, 0.01, 0.01)
+        result = update(learner, batch, 0.01, 0.01)
         assert (result.version, result.applied) == (number, True)
-        assert np.isfinite([result.policy_loss, result.value_loss, result.entropy]).all()
+        assert tuple(result.metrics) == learner.metrics
+        assert np.isfinite([*result.metrics.values()]).all()
     after = learner.predict(batch.states)
     assert after.version == 5
     assert (after.policy[:, 0] > before.policy[:, 0]).all()
     assert np.abs(after.value - 1).mean() < np.abs(before.value - 1).mean()
 
 
+def test_a_learner_makes_one_update_for_each_batch_of_a_call(learner):
+    results = learner.train([batch_of(20), batch_of(5, np.nan), batch_of(3)], Rates(0.01, 0.01))
+    assert [(result.version, result.applied) for result in results] == [(1, True), (1, False), (2, True)]
+
+
+def test_an_updater_calls_its_learner_as_seldom_as_it_allows():
+    calls = []
+
+    class Several:
+        metrics = ()
+        updates_per_call = 3
+
+        def train(self, batches, rates):
+            calls.append([len(batch) for batch in batches])
+            return [UpdateResult({}, UNKNOWN, 1, applied=True) for _ in batches]
+
+    observer = Stats(Several.metrics, 10)
+    updater = Updater(Several(), observer, Minibatches(CONFIG), lambda: Rates(0.01))
+    updater.train_on(batch_of(size) for size in range(1, 8))
+    assert calls == [[1, 2, 3], [4, 5, 6], [7]] and observer.updates == 7
+
+
 def test_a_learner_skips_an_update_that_is_not_finite(learner):
     weights = [weight.numpy() for weight in learner.network.weights]
-    result = learner.train(batch_of(5, np.nan), 0.01, 0.01)
+    result = update(learner, batch_of(5, np.nan), 0.01, 0.01)
     assert (result.version, result.applied) == (0, False)
     for weight, before in zip(learner.network.weights, weights, strict=True):
         np.testing.assert_array_equal(weight.numpy(), before)
 
 
 def stats():
-    observer = Stats(10, most_skipped=2)
+    observer = Stats(Model.metrics, 10, most_skipped=2)
     return observer, lambda: (observer.predictions, observer.trained_samples, observer.skips.count)
 
 
 def report():
-    queue = RecordQueue(UPDATE)
+    queue = RecordQueue(update_type(len(Model.metrics)))
 
     def counts():
         records = queue.get(100)
@@ -102,7 +128,7 @@ def test_an_observer_counts_what_it_is_told_and_ends_after_too_many_skipped_upda
     observer, counts = implementation()
     observer.predicted(3)
     observer.predicted(4)
-    result = UpdateResult(1.0, 2.0, 0.5, UNKNOWN, 1, applied=True)
+    result = UpdateResult(dict.fromkeys(Model.metrics, 0.5), UNKNOWN, 1, applied=True)
     observer.updated(UpdateRecord(np.full(5, 2), np.zeros(5, np.int64), result, NO_SEGMENTS))
     error = Diverged("too many")
     observer.skipped(error)

@@ -22,38 +22,33 @@ from ga3c_tf.model.networks import build_network
 from ga3c_tf.model.rmsprop import clip_by_average_norm
 from ga3c_tf.model.tensorflow import keras, tf
 
+METRICS = ("policy_loss", "value_loss", "entropy")
+"""Sums over the states of a batch: of -(objective + beta * entropy), of 0.5 * (R - V)^2, and of the policy's
+entropy in nats."""
+
 
 class Gradients(NamedTuple):
-    """Gradients and losses of one batch, before any update.
+    """Gradients and metrics of one batch, before any update.
 
     The graph packs all but the gradients into one tensor, because a copy from a device to Python costs time.
     """
 
     tensors: Sequence[tf.Tensor]  # clipped gradients, in the order of `ActorCritic.gradients_of`
-    policy_loss: float  # -(objective + beta * entropy), summed over the batch
-    value_loss: float  # 0.5 * (R - V)^2, summed over the batch
-    entropy: float  # entropy of the policy in nats, averaged over the batch
+    metrics: dict[str, float]  # see `METRICS`
     finite: bool  # whether losses and gradients are finite numbers
     log_pi: np.ndarray  # [B] float32, log-probability of each action taken
 
     @staticmethod
-    def packed(
-        policy_loss: tf.Tensor,
-        value_loss: tf.Tensor,
-        entropy: tf.Tensor,
-        finite: tf.Tensor,
-        log_pi: tf.Tensor,
-    ) -> tf.Tensor:
-        """Return all fields but the gradients in one float32 tensor [4 + B]."""
-        return tf.concat(
-            [tf.stack([policy_loss, value_loss, entropy, tf.cast(finite, tf.float32)]), log_pi], 0
-        )
+    def packed(metrics: Sequence[tf.Tensor], finite: tf.Tensor, log_pi: tf.Tensor) -> tf.Tensor:
+        """Return all fields but the gradients in one float32 tensor [M + 1 + B], for M metrics."""
+        return tf.concat([tf.stack([*metrics, tf.cast(finite, tf.float32)]), log_pi], 0)
 
     @classmethod
     def unpacked(cls, tensors: Sequence[tf.Tensor], numbers: np.ndarray) -> Gradients:
         """Return the fields from the gradients and what `packed` returned."""
-        policy_loss, value_loss, entropy, finite = numbers[:4].tolist()
-        return cls(tensors, policy_loss, value_loss, entropy, bool(finite), numbers[4:])
+        *metrics, finite = numbers[: len(METRICS) + 1].tolist()
+        by_name = dict(zip(METRICS, metrics, strict=True))
+        return cls(tensors, by_name, bool(finite), numbers[len(METRICS) + 1 :])
 
 
 class GraphOutputs(NamedTuple):
@@ -256,11 +251,9 @@ class ActorCritic:
             gradients.append(self._clipped(of_weights))
         # 3. All numbers that Python needs.
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(tensor)) for tensor in checked])
-        mean_entropy = entropy / tf.cast(tf.size(values), tf.float32)
         log_pi = self._log_taken(logits, batch.actions)
-        return GraphOutputs(
-            gradients, Gradients.packed(policy_loss, value_loss, mean_entropy, finite, log_pi)
-        )
+        metrics = [policy_loss, value_loss, entropy]
+        return GraphOutputs(gradients, Gradients.packed(metrics, finite, log_pi))
 
     def _log_taken(self, logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
         """Return log pi of the actions taken, [B]. Without `min_policy` this is a single operation."""

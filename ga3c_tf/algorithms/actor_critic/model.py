@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
+from ga3c_tf.algorithms.actor_critic.actor_critic import METRICS, ActorCritic
 from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import SCHEMA, Batch, Schema
 from ga3c_tf.experience.contracts import UpdateResult
 from ga3c_tf.experience.divergence import DivergenceSampler
@@ -40,11 +41,16 @@ class Model:
         dtype_policy: Keras's name of the dtype policy of the hidden layers.
         states: tf.TensorSpec of a batch of states.
         version: Scalar int64 variable, the number of updates done.
+        metrics: Names of the metrics of updates: sums over the states of a batch.
+        updates_per_call: 1.
         predict: Method of `ActorCritic`: policy [B, A], values [B] and version for a batch of states.
 
     Raises:
         UserError: The network cannot be built or does not fit the states, or the loss fails.
     """
+
+    metrics = METRICS
+    updates_per_call = 1
 
     def __init__(
         self,
@@ -76,31 +82,32 @@ class Model:
         # Where the weights are a copy, the model is the policy that chose the actions, not the updated one.
         self._divergence = DivergenceSampler(actor_critic.loss.bounds, is_behavior=store is not None)
 
-    def train(self, batch: Batch, learning_rate: float, beta: float) -> UpdateResult:
-        """Update the weights on one batch. Skip the update where its losses or gradients are not finite.
+    def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
+        """Update the weights on each batch. Skip an update whose losses or gradients are not finite.
 
         Args:
-            batch: training batch with states of the model's shape and type, and the columns that the loss
+            batches: training batches with states of the model's shape and type, and the columns that the loss
                 reads.
-            learning_rate: learning rate of this update.
-            beta: weight of the entropy in this update.
+            rates: learning rate, and weight of the entropy.
 
         Raises:
             ValueError: an error of `ActorCritic.gradients`.
         """
+        return [self._update(batch, rates) for batch in batches]
+
+    def _update(self, batch: Batch, rates: Rates) -> UpdateResult:
         actor_critic = self._actor_critic
         store = self._store
         if actor_critic.loss.reads_version:
             store.version()
-        gradients = actor_critic.gradients(batch, beta)
+        gradients = actor_critic.gradients(batch, rates.beta)
         divergence = self._divergence.sample(batch, gradients.log_pi)
         if gradients.finite:
-            version = store.push(gradients.tensors, learning_rate)
+            version = store.push(gradients.tensors, rates.learning_rate)
         else:
             version = store.version()
         store.pull()
-        losses = (gradients.policy_loss, gradients.value_loss, gradients.entropy)
-        return UpdateResult(*losses, divergence, version, gradients.finite)
+        return UpdateResult(gradients.metrics, divergence, version, gradients.finite)
 
     def standardize(self, mean: np.ndarray, variance: np.ndarray) -> None:
         """Set the mean and variance by which the network standardizes states.

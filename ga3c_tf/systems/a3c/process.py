@@ -14,6 +14,7 @@ import numpy as np
 
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
+from ga3c_tf.config.rates import Rates
 from ga3c_tf.environments.environment import make_environment
 from ga3c_tf.environments.random_streams import AGENTS, random_stream, seed_global_generators
 from ga3c_tf.errors import Diverged
@@ -33,27 +34,33 @@ from ga3c_tf.workers.minibatches import Minibatches
 from ga3c_tf.workers.supervisor import DIVERGED
 from ga3c_tf.workers.updater import Updater
 
-UPDATE = np.dtype(
-    [
-        ("predictions", np.int64),
-        ("states", np.int64),
-        ("lag", np.int64),
-        ("policy_loss", np.float64),
-        ("value_loss", np.float64),
-        ("entropy", np.float64),
-        ("divergence", np.float64, len(Divergence._fields)),
-        ("within", np.float64, len(SegmentLag._fields)),
-    ]
-)
-"""Record that an agent sends to the server for each update: the number of predictions since the last update,
-and the results of this one. A record with 0 states stands for a skipped update."""
+
+def update_type(metrics: int) -> np.dtype:
+    """Return the type of the record that an agent sends to the server for each update.
+
+    It holds the number of predictions since the last update, and the results of this one. A record with 0
+    states stands for a skipped update.
+
+    Args:
+        metrics: number of metrics of an update.
+    """
+    return np.dtype(
+        [
+            ("predictions", np.int64),
+            ("states", np.int64),
+            ("lag", np.int64),
+            ("metrics", np.float64, (metrics,)),
+            ("divergence", np.float64, len(Divergence._fields)),
+            ("within", np.float64, len(SegmentLag._fields)),
+        ]
+    )
 
 
 class UpdateReport:
-    """Observes the updates of one agent, and sends one UPDATE record of each to the server.
+    """Observes the updates of one agent, and sends one record of each to the server.
 
     Args:
-        update_queue: queue of the records.
+        update_queue: queue of the records, of type `update_type`.
         most_skipped: number of skipped updates within a minute that is tolerated.
     """
 
@@ -70,14 +77,14 @@ class UpdateReport:
         """Send an update's record. A segment's states have one lag: one replica chose all its actions."""
         result = update.result
         lags = update.lags
-        losses = (result.policy_loss, result.value_loss, result.entropy)
-        record = (self._predictions, len(lags), lags[0], *losses, result.divergence, update.within)
-        self._queue.put(np.array(record, UPDATE))
+        metrics = [*result.metrics.values()]
+        record = (self._predictions, len(lags), lags[0], metrics, result.divergence, update.within)
+        self._queue.put(np.array(record, self._queue.dtype))
         self._predictions = 0
 
     def skipped(self, error: Exception) -> None:
         """Send the record of a skipped update, and raise `error` if there have been too many."""
-        self._queue.put(np.zeros((), UPDATE))
+        self._queue.put(np.zeros((), self._queue.dtype))
         self._skips.add(error)
 
 
@@ -97,7 +104,7 @@ def play_and_train(
     number: int,
     shared: A3CShared,
     model: Model,
-    rates: Callable[[], tuple[float, float]],
+    rates: Callable[[], Rates],
     ended: Callable[[], bool],
 ) -> None:
     """Let agent `number` play, and train on each of its segments as soon as it is complete, until `ended`."""
@@ -117,7 +124,7 @@ def play_and_train(
     with closing(agent.run()) as requests:
         for request in requests:
             for batch in segments.waiting():
-                updater.train_on(batch)
+                updater.train_on([batch])
             if ended():
                 return
             if request is not None:

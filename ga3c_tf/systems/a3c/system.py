@@ -16,7 +16,7 @@ from ga3c_tf.experience.contracts import UpdateRecord, UpdateResult
 from ga3c_tf.experience.divergence import Divergence, SegmentLag
 from ga3c_tf.experience.queues import RecordQueue
 from ga3c_tf.host.memory import available_bytes
-from ga3c_tf.systems.a3c.process import UPDATE, A3CShared, run_agent
+from ga3c_tf.systems.a3c.process import A3CShared, run_agent, update_type
 from ga3c_tf.systems.a3c.shared_weights import SharedWeights
 from ga3c_tf.systems.session import Session
 from ga3c_tf.systems.system import Counts, System
@@ -25,7 +25,7 @@ from ga3c_tf.workers.supervisor import AgentSupervisor
 NO_AGENTS = np.empty(0, np.int64)
 POLL_SECONDS = 0.05
 UPDATE_BYTES = 2**20
-"""Size in bytes of the pipe for UPDATE records. It is read every POLL_SECONDS and so suffices for 200,000
+"""Size in bytes of the pipe for records of updates. It is read every POLL_SECONDS and so suffices for 200,000
 updates per second in all."""
 PROCESS_BYTES = 100 * 2**20
 """Estimated memory of an agent process beside the network. With 16 agents on Pong (small network) each had 62
@@ -60,7 +60,7 @@ class A3C(System):
             group: [tuple(variable.shape) for variable in variables] for group, variables in objects.items()
         }
         self._weights = SharedWeights(shapes, config.num_agents)
-        self._update_queue = RecordQueue(UPDATE, UPDATE_BYTES)
+        self._update_queue = RecordQueue(update_type(len(session.model.metrics)), UPDATE_BYTES)
         self._processes = AgentSupervisor(
             ["ga3c_tf.systems.a3c.process", *modules_used(config)],
             [config.env_id, config.network, config.loss],
@@ -143,15 +143,14 @@ class A3C(System):
         session = self.session
         while len(self._update_queue):
             for record in self._update_queue.get(1000).tolist():
-                predictions, states, lag, policy_loss, value_loss, entropy, moved, within = record
+                predictions, states, lag, metrics, moved, within = record
                 if not states:
                     session.stats.skips.count += 1  # the agent ends the run when there are too many
                     continue
                 for _ in range(predictions):
                     session.stats.predicted(1)
-                result = UpdateResult(
-                    policy_loss, value_loss, entropy, Divergence(*moved), version=0, applied=True
-                )
+                by_name = dict(zip(session.model.metrics, metrics, strict=True))
+                result = UpdateResult(by_name, Divergence(*moved), version=0, applied=True)
                 lags = np.full(states, lag)
                 session.stats.updated(UpdateRecord(lags, NO_AGENTS, result, SegmentLag(*within)))
 

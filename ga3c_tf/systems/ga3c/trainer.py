@@ -20,4 +20,4 @@ class Trainer(Worker):
             with self._experience.next() as batch:
                 if batch is None:
                     return
-                self._updater.train_on(batch)
+                self._updater.train_on([batch])
