@@ -1,12 +1,14 @@
 """The replay memory: nothing lost, repeated or mixed; its tree, returns and states against slow versions."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.experience.replay import room
+from ga3c_tf.experience.replay import files, room
 from ga3c_tf.experience.replay.intensity import TrainingIntensity
 from ga3c_tf.experience.replay.memory import CollectedSegment, ReplayMemory, Sampling
 from ga3c_tf.experience.replay.sum_tree import SumTree
@@ -126,10 +128,10 @@ class Player:
     def sampled_steps(self, lane_size, n_step):
         """The numbers of the steps that can be sampled."""
         known = len(self.steps)
-        if self.steps and self.steps[-1][4] == GOES_ON:
-            known -= n_step - 1
+        while len(self.steps) - known < n_step - 1 and known and self.steps[known - 1][4] == GOES_ON:
+            known -= 1
         oldest = self.position - lane_size + self._stacked
-        return {number for number in range(max(0, known)) if self.steps[number][3] >= oldest}
+        return {number for number in range(known) if self.steps[number][3] >= oldest}
 
     def check(self, number, state, after, reward, discount, n_step):
         """A sample is that step, with its state and its return."""
@@ -149,32 +151,104 @@ class Player:
         return np.stack(self._stack, axis=-1) if self._stacked > 1 else self._stack[0]
 
 
-@pytest.mark.parametrize("priority_exponent", [0.0, 0.6])
-@pytest.mark.parametrize(("stacked", "n_step"), [(1, 1), (4, 1), (4, 3), (1, 5), (2, 2)])
-def test_samples_are_the_agents_steps_and_states(stacked, n_step, priority_exponent):
-    random = np.random.default_rng(stacked + 10 * n_step)
-    agents, lane_size = 3, 40
+AGENTS = 3
+LANE_SIZE = 40
+
+
+def empty_memory(stacked, n_step, priority_exponent, random):
     shape = (2, 2, stacked) if stacked > 1 else (2, 2)
     sampling = Sampling(n_step, GAMMA, priority_exponent, importance_exponent=0.5)
-    memory = ReplayMemory(lane_size * agents + 2, agents, shape, "uint8", stacked, sampling, random)
-    players = [Player(agent, stacked, random) for agent in range(agents)]
-    for _ in range(150):
-        player = players[random.integers(agents)]
+    return ReplayMemory(LANE_SIZE * AGENTS + 2, AGENTS, shape, "uint8", stacked, sampling, random)
+
+
+def play(memory, players, segments, random):
+    """Adds segments of the players, one of whom begins anew now and then, and checks samples after each."""
+    for _ in range(segments):
+        player = players[random.integers(AGENTS)]
         if random.random() < 0.1:
             player.begin_anew()
         memory.add(player.segment(most=6))
         if not memory.can_sample:
             continue
-        batch = memory.sample(64)
+        batch = memory.sample(32)
         for row, agent in enumerate(batch.agents):
             columns = batch.states[row], batch.next_states[row], batch.returns[row], batch.discounts[row]
-            players[agent].check(batch.actions[row], *columns, n_step)
-        memory.set_errors(batch, random.normal(size=64))
+            players[agent].check(batch.actions[row], *columns, memory.n_step)
+        memory.set_errors(batch, random.normal(size=32))
+
+
+def check_what_can_be_sampled(memory, players):
+    """All steps that should, and no others."""
     for agent, player in enumerate(players):
-        expected = player.sampled_steps(lane_size, n_step)
-        places = np.arange(agent * lane_size, (agent + 1) * lane_size)
-        can_sample = memory._tree.priorities(places) > 0
-        assert set(memory.steps["actions"][places][can_sample].tolist()) == expected
+        expected = player.sampled_steps(LANE_SIZE, memory.n_step)
+        lane = slice(agent * LANE_SIZE, (agent + 1) * LANE_SIZE)
+        can_sample = memory.priorities(lane) > 0
+        assert set(memory.steps["actions"][lane][can_sample].tolist()) == expected
+
+
+@pytest.mark.parametrize("priority_exponent", [0.0, 0.6])
+@pytest.mark.parametrize(("stacked", "n_step"), [(1, 1), (4, 1), (4, 3), (1, 5), (2, 2)])
+def test_samples_are_the_agents_steps_and_states(stacked, n_step, priority_exponent):
+    random = np.random.default_rng(stacked + 10 * n_step)
+    memory = empty_memory(stacked, n_step, priority_exponent, random)
+    players = [Player(agent, stacked, random) for agent in range(AGENTS)]
+    play(memory, players, 150, random)
+    check_what_can_be_sampled(memory, players)
+
+
+@pytest.mark.parametrize("segments", [1, 8, 100])
+def test_a_saved_memory_is_continued_by_new_agents(tmp_path, monkeypatch, segments):
+    monkeypatch.setattr(files, "PART_BYTES", 100)
+    random = np.random.default_rng(segments)
+    saved = empty_memory(4, 3, 0.6, random)
+    players = [Player(agent, 4, random) for agent in range(AGENTS)]
+    play(saved, players, segments, random)
+    assert not files.has_replay(tmp_path)
+    files.save_replay(saved, tmp_path)
+    assert files.has_replay(tmp_path)
+
+    memory = empty_memory(4, 3, 0.6, random)
+    files.load_replay(memory, tmp_path)
+    everywhere = slice(0, AGENTS * LANE_SIZE)
+    np.testing.assert_array_equal(memory.priorities(everywhere), saved.priorities(everywhere))
+    assert (memory.collected, memory.highest) == (saved.collected, saved.highest)
+    for player in players:
+        player.begin_anew()
+        player.generation = 0
+        memory.add(player.segment(most=6))
+    play(memory, players, 30, random)
+    check_what_can_be_sampled(memory, players)
+    files.remove_replay(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def overwrite(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [cut_short, overwrite, Path.unlink])
+@pytest.mark.parametrize("name", ["replay.json", "replay-00000.npz"])
+def test_a_damaged_replay_memory_is_noticed(tmp_path, name, damage):
+    random = np.random.default_rng(0)
+    memory = empty_memory(1, 1, 0.0, random)
+    memory.add(Player(0, 1, random).segment(most=6))
+    files.save_replay(memory, tmp_path)
+    damage(tmp_path / name)
+    with pytest.raises(files.ReplayUnreadable, match="cannot be read"):
+        files.load_replay(empty_memory(1, 1, 0.0, random), tmp_path)
+
+
+def test_a_replay_memory_of_other_settings_is_not_loaded(tmp_path):
+    random = np.random.default_rng(0)
+    files.save_replay(empty_memory(1, 1, 0.0, random), tmp_path)
+    with pytest.raises(files.ReplayUnreadable, match="is of other settings"):
+        files.load_replay(empty_memory(1, 3, 0.0, random), tmp_path)
 
 
 def filled(steps=10, **sampling):
@@ -229,9 +303,9 @@ def test_errors_of_overwritten_steps_change_nothing():
     batch = memory.sample(10)
     for _ in range(2):
         memory.add(segment_of(10))
-    before = memory._tree.priorities(np.arange(20))
+    before = memory.priorities(slice(0, 20))
     memory.set_errors(batch, np.full(10, 100.0))
-    np.testing.assert_array_equal(memory._tree.priorities(np.arange(20)), before)
+    np.testing.assert_array_equal(memory.priorities(slice(0, 20)), before)
 
 
 def test_the_age_of_a_sample_is_the_number_of_steps_since():

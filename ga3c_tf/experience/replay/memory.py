@@ -86,6 +86,11 @@ class ReplayMemory:
 
     Attributes:
         collected: number of steps that were ever added.
+        highest: priority of steps that were never trained on.
+        stacked: number of frames that a state is a stack of.
+        lanes: the lane of each agent.
+        store: the frames.
+        steps: what is stored for each place besides, by the names of `STEP_COLUMNS`.
     """
 
     def __init__(
@@ -101,14 +106,19 @@ class ReplayMemory:
         self.collected = 0
         self._sampling = sampling
         self._random = random
-        self._stacked = stacked
+        self.stacked = stacked
         self._lane_size = size // agents
         size = self._lane_size * agents
         self.lanes = [Lane(agent * self._lane_size, self._lane_size) for agent in range(agents)]
         self.store = FrameStore(size, state_shape, state_dtype, stacked)
         self.steps = {name: np.zeros(size, dtype) for name, dtype in STEP_COLUMNS.items()}
         self._tree = SumTree(size)
-        self._highest = 1.0  # priority of steps that were never trained on
+        self.highest = 1.0
+
+    @property
+    def n_step(self) -> int:
+        """Most steps of a return."""
+        return self._sampling.n_step
 
     @property
     def can_sample(self) -> bool:
@@ -174,8 +184,16 @@ class ReplayMemory:
         is_there = (self.steps["numbers"][places] == batch.numbers) & (self._tree.priorities(places) > 0)
         if is_there.any():
             priorities = (np.abs(errors[is_there], dtype=np.float64) + SMALLEST_PRIORITY) ** exponent
-            self._highest = max(self._highest, float(priorities.max()))
+            self.highest = max(self.highest, float(priorities.max()))
             self._tree.set(places[is_there], priorities)
+
+    def priorities(self, part: slice) -> np.ndarray:
+        """Return the priorities of some places, float64; 0 where no step can be sampled."""
+        return self._tree.priorities(np.arange(part.start, part.stop))
+
+    def set_priorities(self, part: slice, priorities: np.ndarray) -> None:
+        """Set the priorities of some places."""
+        self._tree.set(np.arange(part.start, part.stop), priorities)
 
     def _begin_episode(self, lane: Lane, older: np.ndarray) -> None:
         """Write the older frames of an episode's first state."""
@@ -223,12 +241,12 @@ class ReplayMemory:
     def _make_ready(self, lane: Lane, end: int) -> None:
         """Let the steps before the position `end` be sampled."""
         if end > lane.ready:
-            self._tree.set(lane.places(lane.ready, end - lane.ready), self._highest)
+            self._tree.set(lane.places(lane.ready, end - lane.ready), self.highest)
             lane.ready = end
 
     def _forget(self, lane: Lane, count: int) -> None:
         """Let no step be sampled any more of whose state a frame will be in the next `count` places."""
-        count += self._stacked - 1
+        count += self.stacked - 1
         if lane.head + count > lane.size:
             self._tree.set(lane.places(lane.head, count), 0.0)
 
@@ -243,7 +261,7 @@ class ReplayMemory:
         return lanes * self._lane_size + (within + offsets) % self._lane_size
 
     def _states(self, places: np.ndarray) -> np.ndarray:
-        return self.store.states(self._behind(places, np.arange(1 - self._stacked, 1)))
+        return self.store.states(self._behind(places, np.arange(1 - self.stacked, 1)))
 
     def _weights(self, places: np.ndarray) -> np.ndarray:
         """Return the importance weight of each sample: 1 for the least likely one, float32 [B]."""
