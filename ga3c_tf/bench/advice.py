@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ga3c_tf.host.calibration import Calibration, agree
 
 MATTERS = 1.1
@@ -24,9 +26,9 @@ def advice(network: str, devices: Mapping[str, dict[str, Any]]) -> list[str]:
         devices: summaries of the benchmark by device: 'cpu', 'gpu' or both.
     """
     if len(devices) == 2:
-        return [compared(network, devices["cpu"], devices["gpu"]), with_gpu(devices["gpu"])]
+        return [compared(network, devices["cpu"], devices["gpu"]), *about_gpu(devices["gpu"])]
     if "gpu" in devices:
-        return [where_time_goes(devices["gpu"]), with_gpu(devices["gpu"])]
+        return [where_time_goes(devices["gpu"]), *about_gpu(devices["gpu"])]
     cpu = devices["cpu"]
     if cpu["step_shares"]["rest"] > MOSTLY_WAITING:
         return [waits(cpu)]
@@ -110,6 +112,23 @@ def larger_batches(cpu: dict) -> str:
     return (
         f" Without more hardware, training batches of {size} states allow up to {gain:.1f} times the speed."
     )
+
+
+def about_gpu(gpu: dict) -> list[str]:
+    """State what limits a system with a GPU, and what part of an update the batch does not change."""
+    return [with_gpu(gpu), fixed_part(gpu["components"]["update_ms"])]
+
+
+def fixed_part(update_ms: Mapping[int, float]) -> str:
+    """State which part of an update on a GPU does not depend on the number of states, by a straight line."""
+    size = min(update_ms)
+    whole_ms = update_ms[size]
+    a_state_ms = np.polyfit(list(update_ms), list(update_ms.values()), 1)[0]
+    fixed_ms = min(whole_ms, max(0.0, whole_ms - size * a_state_ms))
+    said = f"Of an update of {size} states, {fixed_ms:.1f} of {whole_ms:.1f} ms do not depend on the batch"
+    if fixed_ms < MOSTLY_WAITING * whole_ms:
+        return f"{said}; the GPU computes most of the time."
+    return f"{said}: the GPU waits for its kernels to be started. Larger batches take hardly longer."
 
 
 def with_gpu(gpu: dict) -> str:

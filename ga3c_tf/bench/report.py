@@ -40,7 +40,16 @@ def disturbance(devices: Sequence[dict]) -> list[str]:
 
 
 def heading(result: dict) -> str:
-    """Format the machine, the software and the settings in three lines."""
+    """Format the machine, the software, the settings and the numbers of measurements in three lines."""
+    return (
+        f"{machine_and_settings(result)}\n"
+        f"medians of {result['rounds']} rounds of the components, "
+        f"in turn with {result['windows']} windows of {result['window_s']:g} s of the whole system"
+    )
+
+
+def machine_and_settings(result: dict) -> str:
+    """Format the machine, the software and the settings in two lines."""
     machine = result["machine"]
     versions = result["versions"]
     settings = result["settings"]
@@ -55,9 +64,7 @@ def heading(result: dict) -> str:
         f"in {processes} process{'es' if processes > 1 else ''}, "
         f"{counted(settings['num_predictors'], 'predictor')}, "
         f"{counted(settings['num_trainers'], 'trainer')}, "
-        f"minimum training batch {settings['min_training_batch']}, t_max {settings['t_max']}\n"
-        f"medians of {result['rounds']} rounds of the components, "
-        f"in turn with {result['windows']} windows of {result['window_s']:g} s of the whole system"
+        f"minimum training batch {settings['min_training_batch']}, t_max {settings['t_max']}"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import rich_click as click
 
 from ga3c_tf.cli.options import FiniteRange, setting_options
@@ -40,13 +42,17 @@ BENCH_SETTINGS = (
     help="Seconds for which the whole system is measured. "
     "The benchmark takes about twice as long for each device.",
 )
+@click.option(
+    "--components",
+    is_flag=True,
+    help="Measure calls of the model alone, and GA3C with an environment that takes no time, instead of the "
+    "whole system.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -> None:
+def bench(env_id: str, device: str, seconds: float, components: bool, as_json: bool, **settings) -> None:
     """Measure the speed of each component and of the whole system, and compare it with the limit that they
     set.
     """
-    from ga3c_tf.bench.report import report
-    from ga3c_tf.bench.run import run_bench
     from ga3c_tf.environments.ids import in_words, resolve_env_id
 
     given = {name: value for name, value in settings.items() if value is not None}
@@ -55,8 +61,22 @@ def bench(env_id: str, device: str, seconds: float, as_json: bool, **settings) -
     if note:
         warn(f"{note}; now: {in_words(config)}")
     exit_on_signals()
-    result = run_bench(config, device.split(","), seconds, warn)
+    measure, report = _benchmark(components)
+    result = measure(config, device.split(","), seconds, warn)
     print(json_text(result) if as_json else report(result))
+
+
+def _benchmark(components: bool) -> tuple[Callable[..., dict], Callable[[dict], str]]:
+    """Return what measures and what reports: the components that the program adds, or the whole system."""
+    if components:
+        from ga3c_tf.bench.components import run_components
+        from ga3c_tf.bench.components_report import components_report
+
+        return run_components, components_report
+    from ga3c_tf.bench.report import report
+    from ga3c_tf.bench.run import run_bench
+
+    return run_bench, report
 
 
 @click.command()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ga3c_tf.bench import run as bench
-from ga3c_tf.bench.advice import advice, compared
+from ga3c_tf.bench.advice import advice, compared, fixed_part
 from ga3c_tf.bench.model_components import prediction_sizes, training_sizes
 from ga3c_tf.bench.physical import against_the_machine, machine_limits, mflop_per_state
 from ga3c_tf.bench.report import report
@@ -217,7 +217,7 @@ def advised(kind, environment, prediction, update, used=0.9, batches=None, rest=
     found = summary(kind)
     step_ms = {"environment": environment, "prediction": prediction, "update": update, "queue": 0.01}
     limits = bench.limits(environment, prediction, update, 2, kind == "gpu")
-    components = {**found["components"], "update_ms": batches or {5: 5 * update}}
+    components = {**found["components"], "update_ms": batches or {5: 5 * update, 25: 25 * update}}
     changes = {"step_ms": step_ms, "components": components, "cpu_utilization": used, **limits}
     changes["step_shares"] = {**found["step_shares"], "rest": rest}
     return " ".join(advice("small", {kind: {**found, **changes}}))
@@ -263,6 +263,16 @@ def test_no_hardware_is_advised_where_most_of_the_time_is_waiting():
     said = advised("cpu", 0.2, 0.1, 0.7, rest=0.6)
     assert said.startswith("Most of the time (60%) goes to waiting") and "A GPU may help" not in said
     assert "A GPU may help" in advised("cpu", 0.2, 0.1, 0.7, rest=0.5)
+
+
+def test_the_part_of_an_update_on_a_gpu_that_no_batch_changes():
+    said = fixed_part({5: 5.8, 25: 5.9, 128: 7.3})
+    assert said.startswith("Of an update of 5 states, 5.7 of 5.8 ms do not depend on the batch")
+    assert said.endswith("Larger batches take hardly longer.")
+    assert "1.0 of 6.0 ms do not" in (said := fixed_part({5: 6.0, 25: 26.0})) and said.endswith(
+        "most of the time."
+    )
+    assert "2.0 of 2.0 ms do not" in advised("gpu", 0.5, 0.1, 0.4, batches={5: 2.0, 25: 2.0})
 
 
 def test_larger_batches_are_named_where_they_would_help():

@@ -6,8 +6,11 @@ import time
 import pytest
 
 from ga3c_tf.bench.component_process import ComponentProcess
+from ga3c_tf.bench.components import INSTANT, run_components
+from ga3c_tf.bench.components_report import answer, components_report
 from ga3c_tf.bench.host_components import _bare_step, group_size, host_components
 from ga3c_tf.bench.model_components import model_components, prediction_sizes, training_sizes
+from ga3c_tf.bench.server_component import server_component
 from ga3c_tf.bench.timing import bind_to_one_core, ms_per_call
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
@@ -114,3 +117,30 @@ def test_predictions_and_updates_are_timed_by_batch():
     assert list(found["update_ms"]) == training_sizes(CARTPOLE)
     times = [*found["prediction_ms"].values(), *found["update_ms"].values()]
     assert all(0.005 < milliseconds < 500 for milliseconds in times)
+
+
+def test_a_server_whose_model_answers_at_once_serves_all_agents():
+    with ComponentProcess(server_component, CARTPOLE, "cpu", True) as server:
+        found = server.measure(0.5)
+    assert found["predictions_per_s"] > 100 and found["server_us"] > 0
+    # Segments have 5 states. Others may wait when the time begins or ends.
+    assert found["updates_per_s"] == pytest.approx(found["predictions_per_s"] / 5, rel=0.2, abs=20)
+
+
+@pytest.mark.slow  # 40 s
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "MinAtar/Breakout-v1"])
+def test_all_components_are_measured_and_reported(env_id):
+    result = run_components(CARTPOLE.replace(env_id=env_id), ["cpu"], 4.0, lambda line: None)
+    [device] = result["devices"].values()
+    assert INSTANT in device["servers"] and len(device["servers"]) == 1 + 2 * len(device["calls"])
+    assert all(rates["updates_per_s"] > 0 for rates in device["servers"].values())
+    text = components_report(result)
+    assert text.startswith("Everything but environment and arithmetic allows ")
+    assert "prediction of 128" in text and "the run's network, plain" in text
+
+
+def test_the_answer_names_the_best_model_and_the_share_of_its_calls():
+    rates = {INSTANT: 40_000, "network without arithmetic, plain": 10_000, "the run's network, plain": 900}
+    said = answer("cpu", {name: {"predictions_per_s": rate} for name, rate in rates.items()})
+    assert "allows 10,000 predictions/s on cpu (network without arithmetic, plain)" in said
+    assert "takes 75% of that time" in said
