@@ -82,5 +82,12 @@ def test_a_command_on_a_card_has_the_names_of_files_only(command, shown):
     assert without_places(command) == shown
 
 
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.parent.name)
+def test_an_agent_below_the_random_policy_is_said_to_be(card):
+    score = json.loads((card.parent / "score.json").read_text())
+    below = score["mean"] <= score["random_policy"]
+    assert ("**This agent is worse than the random policy.**" in card.read_text()) == below
+
+
 def test_all_but_pong_are_on_record():
     assert [card.parent.name for card in CARDS if not recorded(card)] == ["pong"]

@@ -24,6 +24,7 @@ from ga3c_tf.trained import weights
 from ga3c_tf.trained.policies import TrainedAgent
 from ga3c_tf.trained.pretrained import published_folder, published_names, weights_called
 from ga3c_tf.trained.publishing import publish
+from ga3c_tf.trained.publishing.markdown import number
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,10 @@ def test_the_card_says_how_they_were_trained_and_scored(published):
     [session] = session["sessions"]
     score = json.loads((published / "score.json").read_text())
     assert f"**{score['mean']:.2f}**" in card and f"{score['agent_steps']:,} agent steps" in card
+    worse = score["mean"] <= score["random_policy"]
+    assert f"random policy scores {number(score['random_policy'])} by the same" in card
+    assert ("**This agent is worse than the random policy.**" in card) == worse
+    assert "To use it: `ga3c-tf play pole " in card
     # Without the path of this machine.
     command = re.sub(r"(?<=--run-dir )\S+", "cartpole", session["command"])
     assert command != session["command"]

@@ -31,7 +31,7 @@ def card_of(
     Args:
         run: run folder of the agent.
         file: file of the weights.
-        score: the scores, and facts about the training under 'training'.
+        score: the scores, that of the random policy, and facts about the training, as `publish` returns them.
         curve: columns of curve.csv.
         sessions: the sessions of the run, as `session_rows` returns them.
         before: agent steps and minutes behind the weights that the run began with; None if these were random.

@@ -17,7 +17,7 @@ from ga3c_tf.runs.folder import check_no_links, read_config
 from ga3c_tf.runs.log import METRIC_COLUMNS, read_columns
 from ga3c_tf.trained.evaluation import evaluate, summary
 from ga3c_tf.trained.playback import record
-from ga3c_tf.trained.policies import TrainedAgent
+from ga3c_tf.trained.policies import RandomAgent, TrainedAgent
 from ga3c_tf.trained.publishing import hub
 from ga3c_tf.trained.publishing.card import card_of, session_rows
 from ga3c_tf.trained.video import VideoNotWritten
@@ -63,7 +63,8 @@ def publish(
             metadata in the card, a video, and metadata.json, which says how states are computed.
 
     Returns:
-        The scores from `evaluation.summary`, and facts about the training under 'training'.
+        The scores from `evaluation.summary`, the mean score of the random policy by the same protocol under
+        'random_policy', and facts about the training under 'training'.
 
     Raises:
         UserError: the run's meta.json, or the score of the weights that it began with, is missing or damaged;
@@ -79,6 +80,7 @@ def publish(
     config = read_config(run).replace(run_dir=None)
     # 2. Score the agent.
     score = summary(agent, evaluate(agent, episodes, seed), False, seed)
+    score["random_policy"] = float(np.mean(evaluate(RandomAgent(run, seed), episodes, seed).scores))
     score["training"] = {
         "seed": config.seed,
         "minutes": _minutes(run, score["agent_steps"]),
