@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from ga3c_tf.runs.curve import Columns
 
 
+RESULTS = click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Results folder.",
+)
+
+
 @click.command()
 @click.option(
     "--figure", "name", help="Table or figure of the paper, or a question of our own; --list names them."
@@ -113,13 +122,7 @@ def reproduce(
 
 
 @click.command()
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Results folder.",
-)
+@RESULTS
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 if a page is out of date.")
 def report(out: Path, check: bool) -> int:
     """Write the results page, and the generated part of the README.md beside the folder, from records and
@@ -135,6 +138,52 @@ def report(out: Path, check: bool) -> int:
         warn(f"{' and '.join(map(str, stale))} is stale: write it anew with ga3c-tf report --out {out}")
         return 1
     return 0
+
+
+@click.group()
+def runs() -> None:
+    """Pack the records of runs into archives, or unpack a run from them.
+
+    The records of a results folder are in `runs`, in one archive for each game, which tar also reads.
+    """
+
+
+@runs.command()
+@RESULTS
+def pack(out: Path) -> None:
+    """Put the records of all run folders of a results folder into its archives; the folders stay."""
+    from ga3c_tf.reproduce.results.folder import ResultsFolder
+    from ga3c_tf.reproduce.runs.packing import pack as packed
+
+    folder = ResultsFolder(out)
+    folder.paper()  # refuses a folder that is no results folder
+    with folder.held(warn):
+        written = packed(folder.runs)
+    for archive, count in written.items():
+        print(f"{archive}: {count} new")
+    if not written:
+        warn("the archives have the records of all run folders already")
+
+
+@runs.command()
+@click.argument("run_id")
+@RESULTS
+@click.option(
+    "--to",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Run folder to make [default: runs/RUN_ID].",
+)
+def unpack(run_id: str, out: Path, to: Path | None) -> None:
+    """Write the recorded run RUN_ID to a run folder, for `plot`.
+
+    Weights are not recorded. `evaluate` and `resume` need them, so they need the run made again.
+    """
+    from ga3c_tf.reproduce.runs.packing import unpack as unpacked
+
+    folder = to or Path("runs") / run_id
+    unpacked(out / "runs", run_id, folder)
+    warn("the record has no weights, which evaluate and resume need; its command.txt makes the run again")
+    print(folder)
 
 
 @click.command()

@@ -123,6 +123,7 @@ for command in (
     tools.bench,
     figures.reproduce,
     figures.report,
+    figures.runs,
     tools.games,
 ):
     cli.add_command(command)

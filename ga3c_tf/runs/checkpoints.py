@@ -143,8 +143,8 @@ class Checkpoints:
             ) from error
         if not steps:
             raise UserError(
-                f"{self._folder.parent} has no checkpoint: its training has just begun, "
-                "or the first could not be saved"
+                f"{self._folder.parent} has no checkpoint: its training has just begun, the first could not "
+                "be saved, or it is the record of a run, which has no weights"
             )
         for step in self._in_order(which, steps):
             try:

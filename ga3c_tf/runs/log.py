@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import csv
 import io
+import itertools
 import math
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
 from pathlib import Path
 
@@ -191,7 +193,9 @@ def read_rows(file: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
     It is meant for small files, since a row takes about a kilobyte of memory. `read_columns` takes 8 bytes
     per number.
     """
-    return [dict(zip(columns, cells, strict=True)) for _, cells in _lines(file, columns) if cells is not None]
+    with _opened(file) as lines:
+        rows = [cells for _, cells in _parsed(lines, columns) if cells is not None]
+    return [dict(zip(columns, cells, strict=True)) for cells in rows]
 
 
 def read_columns(file: Path, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -199,9 +203,15 @@ def read_columns(file: Path, columns: tuple[str, ...]) -> dict[str, np.ndarray]:
 
     Damaged lines are skipped, as in `read_rows`.
     """
+    with _opened(file) as lines:
+        return columns_of(lines, columns)
+
+
+def columns_of(lines: Iterable[str], columns: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Return the numeric columns of the lines of a run's CSV file, as `read_columns` does."""
     numbers = {name: array.array("d") for name in columns if name not in TEXTS}
     places = [(columns.index(name), values.append) for name, values in numbers.items()]
-    for _, cells in _lines(file, columns):
+    for _, cells in _parsed(lines, columns):
         if cells is not None:
             for place, append in places:
                 append(float(cells[place] or "nan"))
@@ -212,42 +222,49 @@ def read_last_rows(file: Path, columns: tuple[str, ...], count: int) -> list[dic
     """Read at most `count` rows from the end of a run's CSV file, as strings; skip damaged lines."""
     if not file.exists():
         return []
-    with file.open("rb") as stream:
-        place = stream.seek(0, os.SEEK_END)
+    with file.open("rb") as content:
+        place = content.seek(0, os.SEEK_END)
         end = b""
         while place and end.count(b"\n") <= count:
             size = min(BLOCK_BYTES, place)
-            place = stream.seek(place - size)
-            end = stream.read(size) + end
+            place = content.seek(place - size)
+            end = content.read(size) + end
     # Text after the last line break is an incomplete line.
     lines = end.decode(errors="replace").split("\n")[:-1]
-    missing = _missing_cells(file, columns)
+    with file.open(errors="replace", newline="\n") as stream:
+        missing = _missing_cells(stream.readline(), columns)
     # So may be the first line.
     rows = [_cells(line + missing, columns) for line in (lines[1:] if place else lines)]
     return [dict(zip(columns, cells, strict=True)) for cells in rows[-count:] if cells is not None]
 
 
-def _lines(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[str, list[str] | None]]:
+def _opened(file: Path) -> contextlib.AbstractContextManager[Iterable[str]]:
+    """Open a CSV file; one that does not exist has no lines."""
+    if not file.exists():
+        return contextlib.nullcontext(())
+    return file.open(errors="replace", newline="\n")
+
+
+def _parsed(lines: Iterable[str], columns: tuple[str, ...]) -> Iterator[tuple[str, list[str] | None]]:
     """Yield each line except the header, with its cells, or with None if the line is damaged.
 
     Lines of an older version, which had fewer columns, are padded with empty cells. Each line is parsed on
     its own, because a wrong quotation mark would otherwise swallow all lines after it.
     """
-    if not file.exists():
-        return
-    missing = _missing_cells(file, columns)
+    lines = iter(lines)
+    first = next(lines, "")
+    missing = _missing_cells(first, columns)
     header = ",".join(columns[: len(columns) - len(missing)]) + "\n"
-    with file.open(errors="replace", newline="\n") as stream:
-        for number, line in enumerate(stream):
-            if number or line != header:
-                filled = line.removesuffix("\n") + missing
-                yield filled + "\n", _cells(filled, columns) if line.endswith("\n") else None
+    if first and first != header:
+        lines = itertools.chain([first], lines)
+    for line in lines:
+        filled = line.removesuffix("\n") + missing
+        yield filled + "\n", _cells(filled, columns) if line.endswith("\n") else None
 
 
-def _missing_cells(file: Path, columns: tuple[str, ...]) -> str:
+def _missing_cells(header: str, columns: tuple[str, ...]) -> str:
     """Return the commas that each line of a file lacks if an older version wrote only the first columns."""
-    with file.open(errors="replace", newline="\n") as stream:
-        names = tuple(stream.readline().removesuffix("\n").split(","))
+    names = tuple(header.removesuffix("\n").split(","))
     return "," * (len(columns) - len(names)) if names == columns[: len(names)] else ""
 
 
@@ -271,9 +288,9 @@ def _drop_rows(
     """Rewrite `file` with its header and rows whose `counter` is at most `last`; warn about damaged rows."""
     damaged = 0
     place = columns.index(counter)
-    with atomic_write(file, newline="") as stream:
+    with _opened(file) as lines, atomic_write(file, newline="") as stream:
         stream.write(",".join(columns) + "\n")
-        for line, cells in _lines(file, columns):
+        for line, cells in _parsed(lines, columns):
             if cells is None:
                 damaged += 1
             elif float(cells[place] or "inf") <= last:

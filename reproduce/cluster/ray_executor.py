@@ -21,8 +21,9 @@ from ga3c_tf.remote.cluster import connect
 from ga3c_tf.reproduce.cluster.ray_task import MARKER, Job
 from ga3c_tf.reproduce.cluster.scheduler import RUNNING, WAITING, News, State, scheduler_of
 from ga3c_tf.reproduce.cluster.storage import Mirror, Storage
+from ga3c_tf.reproduce.runs.archive import RUN_FILE
 from ga3c_tf.reproduce.runs.executor import order
-from ga3c_tf.reproduce.runs.run import RUN_FILE, RecordedRun, has_ended
+from ga3c_tf.reproduce.runs.run import RecordedRun, has_ended
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
 LOCAL = "local"

@@ -17,7 +17,8 @@ from ga3c_tf.remote.cluster import NAMESPACE
 from ga3c_tf.reproduce.cluster import ray_task
 from ga3c_tf.reproduce.cluster.ray_task import Job, NotShared, Progress
 from ga3c_tf.reproduce.cluster.storage import Storage, TakenOver
-from ga3c_tf.reproduce.runs.run import INTERRUPTED, RUN_FILE
+from ga3c_tf.reproduce.runs.archive import RUN_FILE
+from ga3c_tf.reproduce.runs.run import INTERRUPTED
 
 TRIES = 3
 """Number of tries lost one after another, without a newer checkpoint, after which a run is given up."""

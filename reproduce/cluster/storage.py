@@ -15,7 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import atomic_write
-from ga3c_tf.reproduce.runs.run import RUN_FILE
+from ga3c_tf.reproduce.runs.archive import RUN_FILE
 from ga3c_tf.runs.checkpoint_folders import FOLDER, checkpoint_folders, steps_of
 
 Stamp = tuple[int, int]

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.drawing.canvas import COLORS, handles
+from ga3c_tf.runs.curve import read_curve
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, EPISODE_COLUMNS, METRIC_COLUMNS, read_columns
 
@@ -133,10 +134,14 @@ def _draw(axes, queue, run: Path, color: str) -> bool:
     if not len(metrics["time_s"]):
         raise UserError(f"{run} has no rows in metrics.csv yet")
     (time, steps), (pps, tps), (lag, batches), (distance, shares) = axes[:4]
-    dots = min(0.3, max(0.02, 1000 / max(1, len(episodes["score"]))))
-    for axis, x in ((time, episodes["time_s"] / 60), (steps, episodes["agent_steps"] / 1e6)):
-        axis.plot(x, episodes["score"], ".", color=color, alpha=dots, markersize=2, rasterized=True)
-        _line(axis, x, _rolling_mean(episodes["score"], rolling), color=color)
+    alpha = min(0.3, max(0.02, 1000 / max(1, len(episodes["score"]))))
+    points = {"color": color, "alpha": alpha, "markersize": 2, "rasterized": True}
+    curve = read_curve(run)  # a record of a run has no episodes
+    if len(episodes["score"]):
+        curve = {**episodes, "rolling_score": _rolling_mean(episodes["score"], rolling)}
+    for axis, name, unit in ((time, "time_s", 60), (steps, "agent_steps", 1e6)):
+        axis.plot(episodes[name] / unit, episodes["score"], ".", **points)
+        _line(axis, curve[name] / unit, curve["rolling_score"], color=color)
     minutes = metrics["time_s"] / 60
     _line(pps, minutes, metrics["pps"], color=color)
     _line(tps, minutes, metrics["tps"], color=color)
@@ -148,7 +153,7 @@ def _draw(axes, queue, run: Path, color: str) -> bool:
     if len(axes) > 4:
         workers, rates = axes[4]
         _draw_adjustment(workers, rates, metrics, _adjustment(run), color)
-    return len(episodes["score"]) > 0
+    return len(curve["rolling_score"]) > 0
 
 
 def _draw_adjustment(workers, rates, metrics, periods, color: str) -> None:

@@ -25,6 +25,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, read_paper
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import Record, read_records, write_records
 from ga3c_tf.reproduce.results import comparison
+from ga3c_tf.reproduce.runs.archive import forget, has_record
 from ga3c_tf.reproduce.runs.run import RecordedRun, remove_run
 from ga3c_tf.reproduce.runs.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
 
@@ -201,8 +202,10 @@ class ResultsFolder:
         """
         with self.held(say):  # another command may do the same
             falsified = self._superseded_specs(specs)
-            for spec in falsified:
-                remove_run(self.runs / spec.id)
+            ids = [spec.id for spec in falsified]
+            for folder in [self.runs / run_id for run_id in ids if (self.runs / run_id).exists()]:
+                remove_run(folder)
+            forget(self.runs, ids)
         if falsified:
             say(f"{len(falsified)} of the runs are superseded: removed, to be measured again")
 
@@ -365,7 +368,7 @@ class ResultsFolder:
         begun = {
             (spec.game, spec.seed)
             for spec in further
-            if spec.id not in added and (self.runs / spec.id).exists()
+            if spec.id not in added and has_record(self.runs / spec.id)
         }
         begun |= {
             (game, figure.first_seed + number)
@@ -378,7 +381,7 @@ class ResultsFolder:
         extra = [spec for spec in default if spec.is_added and (spec.game, spec.seed) not in begun]
         if changes:
             return list(dict.fromkeys(begun_specs))
-        if not any((self.runs / spec.id).exists() for spec in extra):
+        if not any(has_record(self.runs / spec.id) for spec in extra):
             extra = []
         return list(dict.fromkeys([*planned, *extra, *begun_specs]))
 

@@ -22,11 +22,11 @@ from ga3c_tf.host.gpu import gpu_id, gpu_utilization
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.processes import end_with_parent, process_group
 from ga3c_tf.host.signals import ENDING
+from ga3c_tf.reproduce.runs.archive import RUN_FILE
 from ga3c_tf.reproduce.runs.run import (
     FAILED,
     FINISHED,
     INTERRUPTED,
-    RUN_FILE,
     RecordedRun,
     read_run,
     remove_run,

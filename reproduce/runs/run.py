@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import itertools
 import json
 import shutil
@@ -18,20 +19,19 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.host.calibration import Calibration, agree
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import NOT_RUN
+from ga3c_tf.reproduce.runs.archive import RUN_FILE, read_record
 from ga3c_tf.reproduce.runs.specs import RunSpec
 from ga3c_tf.reproduce.runs.steady import steady_rates
 from ga3c_tf.runs import outcomes
-from ga3c_tf.runs.curve import Columns, read_curve
+from ga3c_tf.runs.curve import CURVE_COLUMNS, Columns
 from ga3c_tf.runs.folder import cores_of, has_checkpoint, machine_of
-from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, read_columns
+from ga3c_tf.runs.log import ADJUSTMENT_COLUMNS, METRIC_COLUMNS, columns_of
 
 FINISHED = "finished"
 FAILED = "failed"
 INTERRUPTED = "interrupted"
 NOT_FINISHED = "not finished"
 """Status of a run that was begun but has no run.json, such as one that was killed."""
-RUN_FILE = "run.json"
-"""The record of a run besides its curves: how it ended, its specification, settings, sessions and scores."""
 STARTING_S = 5.0
 """Seconds by which two runs may seem to overlap although one followed the other."""
 AT_ONE_TIME_S = 60.0
@@ -106,17 +106,21 @@ class RecordedRun:
     @functools.cached_property
     def metrics(self) -> Columns:
         """The columns of metrics.csv; not-a-number where a cell is empty."""
-        return read_columns(self.path / "metrics.csv", METRIC_COLUMNS)
+        return self._columns("metrics.csv", METRIC_COLUMNS)
 
     @functools.cached_property
     def curve(self) -> Columns:
         """The columns of curve.csv: the rolling score over time and agent steps."""
-        return read_curve(self.path)
+        return self._columns("curve.csv", CURVE_COLUMNS)
 
     @functools.cached_property
     def adjustment(self) -> Columns:
         """The columns of adjustment.csv except `why`."""
-        return read_columns(self.path / "adjustment.csv", ADJUSTMENT_COLUMNS)
+        return self._columns("adjustment.csv", ADJUSTMENT_COLUMNS)
+
+    def _columns(self, name: str, columns: tuple[str, ...]) -> Columns:
+        text = (read_record(self.path, name) or b"").decode(errors="replace")
+        return columns_of(io.StringIO(text, newline="\n"), columns)
 
     @property
     def hours(self) -> float:
@@ -214,7 +218,8 @@ class RecordedRun:
 
     def _total(self, name: str) -> float:
         """Return a total that the training printed at its end; for a killed one, the last logged value."""
-        return (self.result.get("training") or {}).get(name, _last(self.metrics[name]))
+        totals = self.result.get("training") or {}
+        return totals[name] if name in totals else _last(self.metrics[name])
 
     def steady(self, after_s: float) -> dict[str, float]:
         """Return rates and means without the start of each session, when processes start and queues fill.
@@ -290,7 +295,7 @@ def made_together(runs: Iterable[RecordedRun]) -> bool:
 
 
 def read_run(folder: Path) -> dict:
-    """Read the run.json of a run folder; return {} if there is none.
+    """Read the run.json of a run, from its folder or an archive beside it; return {} if there is none.
 
     Returns:
         A dict with 'status', 'reason', 'ended' (what ended the training, one of `ga3c_tf.runs.outcomes`, or
@@ -303,12 +308,15 @@ def read_run(folder: Path) -> dict:
     """
     file = folder / RUN_FILE
     try:
-        result = json.loads(file.read_text())
+        content = read_record(folder, RUN_FILE)
+        if content is None:
+            return {}
+        result = json.loads(content)
         if not {"status", "reason", "ended", "spec"} <= set(result):
             raise ValueError("it lacks status, reason, ended or spec")
         return result
-    except FileNotFoundError:
-        return {}
+    except UserError:
+        raise
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{file} is damaged: {error}; remove {folder} to run it again") from None
 

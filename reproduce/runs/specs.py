@@ -160,12 +160,17 @@ class RunSpec:
         return f"{self.slug}-s{self.seed}-{hashlib.sha256(self.to_json().encode()).hexdigest()[:8]}"
 
     @property
+    def game_slug(self) -> str:
+        """The game as the id of the run begins with it, which also names the archive of its records."""
+        return as_file_name(self.game.replace("_", "-"))
+
+    @property
     def slug(self) -> str:
         """Readable name that tells the run from other runs of its figure, apart from the seed."""
         given = dict(self.settings)
         used = {**UNLESS_GIVEN, **given, **dict(self.changes)}
         workers = ["num_agents", "num_predictors", "num_trainers"][: 3 if self.system == "ga3c" else 1]
-        parts = [self.game.replace("_", "-"), self.system, "x".join(str(used[name]) for name in workers)]
+        parts = [self.game_slug, self.system, "x".join(str(used[name]) for name in workers)]
         parts += [str(value) for _, value in self.changes]
         if "network" in given:
             parts.append(given["network"])
