@@ -10,6 +10,7 @@ import pytest
 import ga3c_tf
 from ga3c_tf.config import Config, migrations
 from ga3c_tf.config.migrations import SCHEMA, Removed, schema_version
+from ga3c_tf.reproduce.runs.archive import archived_ids
 from ga3c_tf.reproduce.runs.run import read_run
 from ga3c_tf.runs.folder import read_config
 from ga3c_tf.trained.pretrained import PUBLISHED, published_names
@@ -53,7 +54,7 @@ def test_the_settings_of_published_weights_are_read(name):
 
 
 def test_the_settings_of_every_recorded_run_are_read():
-    recorded = {folder.name: read_run(folder)["config"] for folder in RUNS.iterdir()}
+    recorded = {run_id: read_run(RUNS / run_id)["config"] for run_id in archived_ids(RUNS)}
     assert len(recorded) >= 1309
     for name, settings in recorded.items():
         assert read_as_it_was_recorded(Config.from_json(json.dumps(settings)), settings), name

@@ -17,6 +17,7 @@ from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.command import reproduce
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.results.folder import ResultsFolder
+from ga3c_tf.reproduce.runs.archive import archived_ids
 from ga3c_tf.reproduce.runs.executor import LocalExecutor
 from ga3c_tf.reproduce.runs.run import read_run
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
@@ -38,13 +39,11 @@ def planned_ids(figures=FIGURES):
 
 
 def recorded_ids(runs=RUNS):
-    """The id that each recorded specification has, by the id of its folder."""
-    return {
-        folder.name: RunSpec.from_values(read_run(folder)["spec"]).id for folder in sorted(runs.iterdir())
-    }
+    """The id that each recorded specification has, by the id of its record."""
+    return {run_id: RunSpec.from_values(read_run(runs / run_id)["spec"]).id for run_id in archived_ids(runs)}
 
 
-def test_every_recorded_run_has_the_id_of_its_folder():
+def test_every_recorded_run_has_the_id_of_its_record():
     ids = recorded_ids()
     assert len(ids) >= 1309 and all(id == name for name, id in ids.items())
 

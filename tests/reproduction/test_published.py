@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ga3c_tf.reproduce.runs.archive import archived
 from ga3c_tf.trained.publishing.card import without_places
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -34,10 +35,9 @@ def test_the_summary_fits_on_a_screen_and_each_section_in_40_lines():
 
 
 def recorded(card):
-    """Return the folder of the run that the weights come from, None where it is not on record."""
+    """Return the record of the run that the weights come from, by file; {} where there is none."""
     [name] = RUN_FOLDER.findall(card.read_text())
-    folder = RESULTS / "runs" / name
-    return folder if folder.exists() else None
+    return archived(RESULTS / "runs" / name)
 
 
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.parent.name)
@@ -56,8 +56,8 @@ def test_the_card_is_about_the_files_beside_it(card):
 def test_score_and_curve_are_those_of_the_recorded_run(card):
     run = recorded(card)
     score = json.loads((card.parent / "score.json").read_text())
-    assert score["scores"] == json.loads((run / "run.json").read_text())["evaluation"]["scores"]
-    assert (card.parent / "curve.csv").read_text() == (run / "curve.csv").read_text()
+    assert score["scores"] == json.loads(run["run.json"])["evaluation"]["scores"]
+    assert (card.parent / "curve.csv").read_bytes() == run["curve.csv"]
 
 
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.parent.name)
