@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.machine import usable_cores
-from ga3c_tf.host.processor import processor
-from ga3c_tf.model.tensorflow import ONEDNN, keras, tf
+from ga3c_tf.model.bfloat16 import bfloat16_is_faster
+from ga3c_tf.model.tensorflow import keras, tf
 
 
 def configure_device(
@@ -64,8 +64,7 @@ def configure_device(
 def resolve_dtype_policy(policy: str, device: str | None) -> str:
     """Return Keras's name of the dtype policy for a value of `Config.dtype_policy` on a device.
 
-    Two processors were measured (docs/performance.md). The one with instructions for bfloat16 trains faster
-    with it than with float32, and the one without them slower. GPUs were not measured.
+    'auto' measures which is faster on a CPU. It is float32 on a GPU, where the two were not compared.
 
     Args:
         policy: 'float32', 'mixed_bfloat16' or 'auto'.
@@ -74,8 +73,7 @@ def resolve_dtype_policy(policy: str, device: str | None) -> str:
     if policy != "auto":
         return policy
     on_cpu = device is None or "CPU" in device
-    has_instructions = "avx512_bf16" in processor()["flags"]
-    return "mixed_bfloat16" if on_cpu and has_instructions and ONEDNN != "off" else "float32"
+    return "mixed_bfloat16" if on_cpu and bfloat16_is_faster() else "float32"
 
 
 def gpu_names() -> list[str]:

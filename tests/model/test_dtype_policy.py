@@ -1,6 +1,7 @@
 """Hidden layers in bfloat16: what stays float32, how far gradients differ, and when 'auto' chooses it."""
 
 import json
+import time
 
 import keras
 import numpy as np
@@ -12,7 +13,7 @@ from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.config.rules import check_effects
 from ga3c_tf.errors import UserError
-from ga3c_tf.model import device
+from ga3c_tf.model import bfloat16, device
 from ga3c_tf.model.device import resolve_dtype_policy
 from ga3c_tf.model.networks import build_network
 
@@ -75,21 +76,33 @@ def test_updates_are_those_of_float32_within_the_rounding(name):
 
 
 @pytest.mark.parametrize(
-    ("policy", "flags", "where", "onednn", "resolved"),
+    ("policy", "where", "faster", "resolved"),
     [
-        ("auto", ["avx2", "avx512f", "avx512_bf16"], "/CPU:0", "on", "mixed_bfloat16"),
-        ("auto", ["avx512_bf16"], None, "as TensorFlow decides", "mixed_bfloat16"),
-        ("auto", ["avx512_bf16"], "/CPU:0", "off", "float32"),
-        ("auto", ["avx512_bf16"], "/GPU:0", "on", "float32"),
-        ("auto", ["avx2", "avx512f"], "/CPU:0", "on", "float32"),
-        ("mixed_bfloat16", [], "/CPU:0", "off", "mixed_bfloat16"),
-        ("float32", ["avx512_bf16"], "/CPU:0", "on", "float32"),
+        ("auto", "/CPU:0", True, "mixed_bfloat16"),
+        ("auto", None, True, "mixed_bfloat16"),
+        ("auto", "/CPU:0", False, "float32"),
+        ("auto", "/GPU:0", True, "float32"),
+        ("mixed_bfloat16", "/CPU:0", False, "mixed_bfloat16"),
+        ("float32", "/CPU:0", True, "float32"),
     ],
 )
-def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch, policy, flags, where, onednn, resolved):
-    monkeypatch.setattr(device, "processor", lambda: {"flags": flags})
-    monkeypatch.setattr(device, "ONEDNN", onednn)
+def test_auto_is_bfloat16_where_the_processor_is_faster_with_it(monkeypatch, policy, where, faster, resolved):
+    monkeypatch.setattr(device, "bfloat16_is_faster", lambda: faster)
     assert resolve_dtype_policy(policy, where) == resolved
+
+
+@pytest.mark.parametrize(("slowed", "faster"), [("float32", True), ("bfloat16", False)])
+def test_the_faster_of_two_computations_is_found(monkeypatch, slowed, faster):
+    """Both are computed, and one of them waits: more than any processor's speed tells them apart."""
+    computation = bfloat16._work
+
+    def waiting(dtype):
+        compute = computation(dtype)
+        return lambda: (time.sleep(0.5 if dtype.name == slowed else 0.0), compute())
+
+    monkeypatch.setattr(bfloat16, "_work", waiting)
+    monkeypatch.setattr(bfloat16, "CALLS", 2)
+    assert bfloat16.bfloat16_is_faster.__wrapped__() == faster
 
 
 @pytest.mark.parametrize("system", ["ga3c", "a2c"])

@@ -178,8 +178,8 @@ class BeyondPaperSettings:
         "float32",
         "advanced",
         "Keras's dtype policy of the hidden layers while training: 'float32', 'mixed_bfloat16' (they compute "
-        "in bfloat16; weights, policy and value stay float32), or 'auto' (mixed_bfloat16 on a CPU that has "
-        "instructions for it, else float32).",
+        "in bfloat16; weights, policy and value stay float32), or 'auto' (mixed_bfloat16 on a CPU that "
+        "computes faster with it, measured at the start, else float32).",
         choices=("float32", "mixed_bfloat16", "auto"),
         systems=ONE_MODEL,
     )
