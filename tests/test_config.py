@@ -222,6 +222,7 @@ FOR_A_WHOLE_RUN = (
     "optimizer",
     "dual_rmsprop",
     "system",
+    "algorithm",
     "seed",
     "rolling_episodes",
     "initial_weights",

@@ -1,11 +1,13 @@
-"""Makes the model of a run: the one place that knows the algorithms."""
+"""Makes the model of a run, by the name of its algorithm."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
+from ga3c_tf.config.declaration import ALGORITHM_MODELS
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.model.weight_store import Trainable, WeightStore
@@ -30,6 +32,8 @@ def new_model(
     Raises:
         UserError: the network cannot be built or does not fit the states, or the loss fails.
     """
-    return Model(
+    module, _, name = ALGORITHM_MODELS[config.algorithm].partition(":")
+    model = getattr(importlib.import_module(module), name)
+    return model(
         config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device, store=store
     )

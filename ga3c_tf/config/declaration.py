@@ -20,6 +20,11 @@ SYSTEM_CLASSES = {
 }
 """Class of each training system, as 'module:class'."""
 SYSTEMS = tuple(SYSTEM_CLASSES)
+ALGORITHM_MODELS = {"actor-critic": "ga3c_tf.algorithms.actor_critic.model:Model"}
+"""Class of each algorithm's model, as 'module:class'."""
+ALGORITHMS = tuple(ALGORITHM_MODELS)
+READERS = {"system": "systems", "algorithm": "algorithms"}
+"""The settings that decide which of the others are read, with the names of their lists in a declaration."""
 GROUPS = {
     "budget": "when a training ends",
     "environment": "what is played",
@@ -79,6 +84,7 @@ def declare(
     choices: tuple[str, ...] | None = None,
     option: str | None = None,
     systems: tuple[str, ...] = SYSTEMS,
+    algorithms: tuple[str, ...] = ALGORITHMS,
     refused_elsewhere: bool = False,
     environments: str | None = None,
     read_with: Sequence[Beside] = (),
@@ -100,8 +106,9 @@ def declare(
         choices: allowed values; None where they are not restricted to a list.
         option: command-line option (without dashes); None where it follows from the setting's name.
         systems: systems that read the setting.
-        refused_elsewhere: whether any value but the default conflicts with the other systems, where the
-            default holds.
+        algorithms: algorithms that read the setting.
+        refused_elsewhere: whether any value but the default conflicts with the other systems and algorithms,
+            where the default holds.
         environments: `ATARI_GAMES` or `SCREENS` where only these environments read the setting.
         read_with: relations that must all hold for the setting to have an effect.
         needs: relations that must all hold, else the setting conflicts with the others.

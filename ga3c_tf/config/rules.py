@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from ga3c_tf.config.declaration import (
     ATARI_GAMES,
     OWN,
+    READERS,
     SCREENS,
     SET,
-    SYSTEMS,
     Beside,
     option_name,
     plain_text,
@@ -110,16 +110,16 @@ def _conflicts_of(config: Settings, setting: dataclasses.Field) -> Iterator[Conf
     """Yield the rules of one setting that it breaks with its value."""
     name, rule, value = setting.name, setting.metadata, getattr(config, setting.name)
     option = spelled(name, value)
-    system = _given(config, "system")
-    if rule["refused_elsewhere"] and config.system not in rule["systems"]:
-        systems = _listed(rule["systems"], "or")
-        usual = spelled(name, setting.default)
-        yield Conflict((name,), f"{option} is for --system {systems}; {system} requires {usual}")
+    chooser = config.not_read_by(name)
+    if rule["refused_elsewhere"] and chooser:
+        readers = _listed(rule[READERS[chooser]], "or")
+        usual = f"{_given(config, chooser)} requires {spelled(name, setting.default)}"
+        yield Conflict((name,), f"{option} is for {spelled(chooser)} {readers}; {usual}")
     for needed in rule["needs"]:
         if _applies(needed, setting, value) and not _holds(config, needed):
             message = f"{option} needs {_in_words(needed)}"
-            if not any(has_effect(other, config.system) for other in needed.cases):
-                message += f", which {system} does not have"
+            if lacking := _lacking_all(config, needed):
+                message += f", which {_given(config, lacking)} does not have"
             elif any(needed.cases.values()):
                 message += "".join(f", not {_given(config, other)}" for other in needed.cases)
             yield Conflict((name, *needed.cases), _with_reason(message, needed))
@@ -161,10 +161,10 @@ def unread(config: Settings, name: str, own_loss_reads: bool = False) -> str | N
     setting = Settings.__dataclass_fields__[name]
     value = getattr(config, name)
     if setting.metadata["refused_elsewhere"] and value == setting.default:
-        return None  # it says what holds on every system
-    if not has_effect(name, config.system):
-        systems = _listed(setting.metadata["systems"], "and")
-        return f"{spelled(name)} has no effect with {_given(config, 'system')}; it is for {systems}"
+        return None  # it says what holds everywhere
+    if chooser := config.not_read_by(name):
+        readers = _listed(setting.metadata[READERS[chooser]], "and")
+        return f"{spelled(name)} has no effect with {_given(config, chooser)}; it is for {readers}"
     for wanted in setting.metadata["read_with"]:
         of_correction = ":" in config.loss and "correction" in wanted.cases
         is_read = own_loss_reads if of_correction else _holds(config, wanted)
@@ -207,12 +207,19 @@ def only_with(name: str) -> list[str]:
     """Return the options with which alone a setting has an effect, for the help; [] if it always has one."""
     rule = Settings.__dataclass_fields__[name].metadata
     options = []
-    if rule["systems"] != SYSTEMS:
-        options.append(f"--system {_listed(rule['systems'], 'or')}")
+    for chooser, readers in READERS.items():
+        if rule[readers] != Settings.__dataclass_fields__[chooser].metadata["choices"]:
+            options.append(f"{spelled(chooser)} {_listed(rule[readers], 'or')}")
     for wanted in rule["read_with"]:
         if not wanted.when or SET in wanted.when:
             options.append(_in_words(wanted))
     return options
+
+
+def _lacking_all(config: Settings, relation: Beside) -> str | None:
+    """Return what reads none of the relation's settings, 'system' or 'algorithm'; None if one is read."""
+    choosers = [config.not_read_by(name) for name in relation.cases]
+    return choosers[0] if all(choosers) else None
 
 
 def _applies(relation: Beside, setting: dataclasses.Field, value: Any) -> bool:

@@ -11,7 +11,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
-from ga3c_tf.config.declaration import ATARI_GAMES
+from ga3c_tf.config.declaration import ATARI_GAMES, READERS
 from ga3c_tf.config.declared.beyond import BeyondPaperSettings
 from ga3c_tf.config.declared.environment import EnvironmentSettings
 from ga3c_tf.config.declared.learning import LearningSettings
@@ -31,8 +31,16 @@ class Settings(RunSettings, BeyondPaperSettings, LearningSettings, WorkerSetting
     """The settings of one run, unchecked. Section and table numbers refer to the paper (ICLR 2017)."""
 
     def reads(self, name: str) -> bool:
-        """Return whether the system reads the setting `name`."""
-        return self.system in self.__dataclass_fields__[name].metadata["systems"]
+        """Return whether the system and the algorithm read the setting `name`."""
+        return self.not_read_by(name) is None
+
+    def not_read_by(self, name: str) -> str | None:
+        """Return what does not read the setting `name`, 'system' or 'algorithm'; None if both read it."""
+        rule = self.__dataclass_fields__[name].metadata
+        for chooser, readers in READERS.items():
+            if getattr(self, chooser) not in rule[readers]:
+                return chooser
+        return None
 
     @property
     def segments_per_agent(self) -> int:

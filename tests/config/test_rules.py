@@ -11,7 +11,17 @@ from ga3c_tf.cli import training as training_commands
 from ga3c_tf.cli.main import cli
 from ga3c_tf.config import Config, check_environment, config, setting_type, spelled
 from ga3c_tf.config.config import is_optional
-from ga3c_tf.config.declaration import ATARI_GAMES, GROUPS, OWN, SCREENS, SET, SYSTEMS, beside, checked
+from ga3c_tf.config.declaration import (
+    ALGORITHMS,
+    ATARI_GAMES,
+    GROUPS,
+    OWN,
+    SCREENS,
+    SET,
+    SYSTEMS,
+    beside,
+    checked,
+)
 from ga3c_tf.config.presets import BUDGETS, PRESETS, preset_beside
 from ga3c_tf.config.rules import check_effects, conflicts, only_with, unread
 from ga3c_tf.config.settings import Settings
@@ -31,6 +41,7 @@ def test_a_rule_names_what_there_is(setting):
     rule = setting.metadata
     assert rule["group"] in GROUPS and rule["environments"] in (None, ATARI_GAMES, SCREENS)
     assert rule["systems"] and set(rule["systems"]) <= set(SYSTEMS)
+    assert rule["algorithms"] and set(rule["algorithms"]) <= set(ALGORITHMS)
     for relation in (*rule["read_with"], *rule["needs"], *rule["excludes"]):
         assert all(is_allowed(setting.name, value) for value in relation.when)
         assert relation.cases and setting.name not in relation.cases
@@ -43,7 +54,7 @@ def test_the_defaults_have_no_conflict_and_each_setting_is_read_somewhere():
     for system in SYSTEMS:
         assert not list(conflicts(Settings(system=system)))
     for name, setting in FIELDS.items():
-        case = {"system": setting.metadata["systems"][0]}
+        case = {"system": setting.metadata["systems"][0], "algorithm": setting.metadata["algorithms"][0]}
         for relation in setting.metadata["read_with"]:
             for other, values in relation.cases.items():
                 case |= {other: values[0] if values else 1}
@@ -68,11 +79,16 @@ def test_options_are_spelled_as_they_are_typed():
 def test_help_and_refusal_name_the_same_condition():
     refused = 0
     for name, setting in FIELDS.items():
-        options = [option for option in only_with(name) if not option.startswith("--system")]
+        options = [option for option in only_with(name) if not option.startswith(("--system", "--algorithm"))]
         if not options or name == "clip_ratio":  # off where it is not set
             continue
         optimizer = "rmsprop" if name == "adam_epsilon" else "adam"
-        config = Settings(system=setting.metadata["systems"][0], log_softmax=True, optimizer=optimizer)
+        config = Settings(
+            system=setting.metadata["systems"][0],
+            algorithm=setting.metadata["algorithms"][0],
+            log_softmax=True,
+            optimizer=optimizer,
+        )
         with pytest.raises(UserError) as caught:
             check_effects(config, [name])
         assert str(caught.value) == f"{spelled(name)} does nothing without {options[0]}"
@@ -102,6 +118,7 @@ def test_a_relation_needs_one_of_its_settings():
 
 VALUES = {
     "system": SYSTEMS,
+    "algorithm": ALGORITHMS,
     "correction": FIELDS["correction"].metadata["choices"],
     "advantage": ("nstep", "gae"),
     "optimizer": ("rmsprop", "adam"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ga3c_tf.config.declaration import SET, beside, declare
+from ga3c_tf.config.declaration import ALGORITHMS, SET, beside, declare
 from ga3c_tf.config.declared.workers import MOST
 
 VARIABLES = "the checkpoint holds the variables that it gives"
@@ -21,6 +21,13 @@ DURATION = beside(
 class LearningSettings:
     """Network, loss and optimizer of the paper."""
 
+    algorithm: str = declare(
+        "actor-critic",
+        "algorithm",
+        "'actor-critic' (advantage actor-critic, the paper's).",
+        choices=ALGORITHMS,
+        fixed="the run's weights are of this algorithm",
+    )
     network: str = declare(
         "auto",
         "network",
