@@ -2,7 +2,7 @@
 
 from ga3c_tf.config.config import FIXED, Config, is_optional, setting_type
 from ga3c_tf.config.names import BUILT_IN, check_name, network_for, network_of_record
-from ga3c_tf.config.rules import check_environment, has_effect, spelled
+from ga3c_tf.config.rules import check_environment, has_effect, spelled, without_effect_on
 from ga3c_tf.config.settings import ATARI, MOST_EPISODE_STEPS, SMALLEST_SCREEN
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "network_of_record",
     "setting_type",
     "spelled",
+    "without_effect_on",
 ]

@@ -185,6 +185,20 @@ def check_effects(config: Settings, given: Iterable[str]) -> None:
             raise UserError(reason)
 
 
+def without_effect_on(env_id: str, is_screen: bool) -> dict[str, str]:
+    """Return the settings that have no effect on an environment, each with the environments that it is for.
+
+    Args:
+        env_id: current id of the environment.
+        is_screen: whether its states are screens.
+    """
+    here = {None: True, ATARI_GAMES: env_id.startswith("ALE/"), SCREENS: is_screen}
+    environments = {
+        setting.name: setting.metadata["environments"] for setting in dataclasses.fields(Settings)
+    }
+    return {name: needed for name, needed in environments.items() if not here[needed]}
+
+
 def check_environment(env_id: str, is_screen: bool, given: Iterable[str]) -> None:
     """Refuse settings that a user gave and that have no effect on the environment.
 
@@ -196,11 +210,10 @@ def check_environment(env_id: str, is_screen: bool, given: Iterable[str]) -> Non
     Raises:
         UserError: a given setting has no effect; the message names it.
     """
-    here = {None: True, ATARI_GAMES: env_id.startswith("ALE/"), SCREENS: is_screen}
+    unread = without_effect_on(env_id, is_screen)
     for name in given:
-        setting = Settings.__dataclass_fields__.get(name)
-        if setting and not here[environments := setting.metadata["environments"]]:
-            raise UserError(f"{spelled(name)} has no effect on {env_id}; it is for {environments}")
+        if name in unread:
+            raise UserError(f"{spelled(name)} has no effect on {env_id}; it is for {unread[name]}")
 
 
 def only_with(name: str) -> list[str]:

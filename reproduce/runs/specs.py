@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.config import Config, has_effect
+from ga3c_tf.config import Config, has_effect, without_effect_on
 from ga3c_tf.config.declaration import plain_text
 from ga3c_tf.config.declared.beyond import BEYOND_PAPER
 from ga3c_tf.config.migrations import Recorded, first_form, migrated, removed_names
@@ -210,12 +210,18 @@ class RunSpec:
     def train_command(self, folder: Path) -> list[str]:
         """Return the arguments of `ga3c-tf` that begin this run in `folder`.
 
+        A plan may give a setting without effect on its game, which `train` would refuse. It is left out here
+        and stays in the id.
+
         Raises:
             UserError: only an earlier version could make this run.
         """
         for line in self._migrated.unsupported("training"):
             raise UserError(f"{self.id} cannot be made any more: {line}")
-        return ["train", *self.config.replace(run_dir=str(folder)).arguments()]
+        may_be_screen = is_atari(self.game) or self.game not in GAMES
+        unread = without_effect_on(self.config.env_id, may_be_screen)
+        usual = {name: getattr(Config, name) for name in unread}
+        return ["train", *self.config.resolved(run_dir=str(folder), **usual).arguments()]
 
     def resume_command(self, folder: Path) -> list[str]:
         """Return the arguments of `ga3c-tf` that continue this run in `folder`."""

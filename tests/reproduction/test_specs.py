@@ -1,6 +1,7 @@
 """Specifications of runs: an identity that depends on what they say and on nothing else."""
 
 import dataclasses
+import functools
 import itertools
 import json
 import math
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 
 from ga3c_tf.cli.agents import evaluate
 from ga3c_tf.cli.training import train
-from ga3c_tf.config import Config, check_environment
+from ga3c_tf.config import Config, check_environment, network_for
 from ga3c_tf.config.rules import check_effects
+from ga3c_tf.environments.environment import describe_environment
 from ga3c_tf.errors import UserError
 from ga3c_tf.reproduce.figures.learning import ladder
 from ga3c_tf.reproduce.figures.registry import FIGURES, figures_with
@@ -67,23 +69,31 @@ def test_an_id_is_a_file_name(spec):
 
 
 def specs_of(figure):
-    """The runs of a figure's first seed at all budgets, also with environments that are not its own."""
+    """All planned runs of a figure at all budgets, and those of one seed with environments not its own."""
     for budget in figure.games:
-        yield from figure.all_specs(budget, 1)
+        yield from figure.all_specs(budget)
         for game in ("CartPole-v1", "MinAtar/Breakout-v1"):
             if figure.takes_games(budget, [game]):
                 yield from figure.all_specs(budget, 1, [game])
 
 
+@functools.cache
+def described(env_id, frame_stack):
+    return describe_environment(Config(env_id=env_id, frame_stack=frame_stack))
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_commands_of_every_figure_are_accepted(name, tmp_path):
     """A setting without effect, or options that do not go together, would fail a run, in part after hours."""
-    for spec in {*specs_of(FIGURES[name])}:
+    for spec in {dataclasses.replace(spec, seed=1): spec for spec in specs_of(FIGURES[name])}:
         words = spec.train_command(tmp_path)
         settings = train.make_context("train", words[1:]).params
-        given = {each for each, value in settings.items() if value is not None}
-        check_environment(settings["env_id"], True, given)
-        check_effects(spec.config, given & {*dataclasses.asdict(spec.config)} - {"env_id"})
+        given = {setting for setting, value in settings.items() if value is not None}
+        config = spec.config
+        environment = described(config.env_id, config.frame_stack)
+        check_environment(config.env_id, environment.is_screen, given)
+        check_effects(config, given & {*dataclasses.asdict(config)} - {"env_id"})
+        network_for(config.network, environment.state_shape)
         for scored in spec.evaluate_commands(tmp_path).values():
             options = evaluate.make_context("evaluate", scored[1:]).params
             assert not options["random"] or (options["checkpoint"] == "best" and options["sample"])
