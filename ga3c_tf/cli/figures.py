@@ -140,18 +140,13 @@ def report(out: Path, check: bool) -> int:
     return 0
 
 
-@click.group()
-def runs() -> None:
-    """Pack the records of runs into archives, or unpack a run from them.
-
-    The records of a results folder are in `runs`, in one archive for each game, which tar also reads.
-    """
-
-
-@runs.command()
+@click.command()
 @RESULTS
 def pack(out: Path) -> None:
-    """Put the records of all run folders of a results folder into its archives; the folders stay."""
+    """Put the records of all run folders of a results folder into its archives, one for each game.
+
+    The archives are beside the run folders, which stay.
+    """
     from ga3c_tf.reproduce.results.folder import ResultsFolder
     from ga3c_tf.reproduce.runs.packing import pack as packed
 
@@ -165,7 +160,7 @@ def pack(out: Path) -> None:
         warn("the archives have the records of all run folders already")
 
 
-@runs.command()
+@click.command()
 @click.argument("run_id")
 @RESULTS
 @click.option(

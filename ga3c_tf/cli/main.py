@@ -123,7 +123,8 @@ for command in (
     tools.bench,
     figures.reproduce,
     figures.report,
-    figures.runs,
+    figures.pack,
+    figures.unpack,
     tools.games,
 ):
     cli.add_command(command)

@@ -28,7 +28,7 @@ class Record:
         value: the number; None if the paper's cell could not be read, or if our run has no such number.
         status: for the paper's records, how the number was read; for ours, `MEASURED`, `NOT_RUN`, or what
             went wrong.
-        seed, run_id: seed and id of the run that gave the number; `ga3c-tf runs unpack` gives its folder.
+        seed, run_id: seed and id of the run that gave the number; `ga3c-tf unpack` gives its folder.
             These and the following fields are None in the paper's records.
         commit, dirty: commit of the source that the run used, and whether the source differed from it.
         hours, agent_steps: hours and agent steps of training. If the number was taken earlier, the agent

@@ -157,7 +157,7 @@ def test_a_damaged_archive_is_refused_by_name(runs, length):
 
 def test_a_run_is_unpacked_for_plot_and_refused_for_lack_of_weights(tmp_path):
     [run_id, *_] = archive.archived_ids(RESULTS / "runs")
-    unpacking = ["runs", "unpack", run_id, "--out", RESULTS]
+    unpacking = ["unpack", run_id, "--out", RESULTS]
     done = ga3c_tf(*unpacking, cwd=tmp_path)
     assert done.stdout == f"runs/{run_id}\n" and "no weights" in done.stderr
     folder = tmp_path / "runs" / run_id
@@ -206,9 +206,9 @@ def test_pandas_reads_the_records_as_the_documents_say(monkeypatch):
 
 def test_pack_says_what_it_has_written(folder):
     invent(folder.runs, POLE)
-    done = ga3c_tf("runs", "pack", "--out", folder.path)
+    done = ga3c_tf("pack", "--out", folder.path)
     assert done.stdout == f"{folder.runs}/cartpole.tar.xz: 1 new\n"
-    done = ga3c_tf("runs", "pack", "--out", folder.path)
+    done = ga3c_tf("pack", "--out", folder.path)
     assert done.stdout == "" and "already" in done.stderr
-    refused = ga3c_tf("runs", "pack", "--out", folder.path / "elsewhere")
+    refused = ga3c_tf("pack", "--out", folder.path / "elsewhere")
     assert refused.returncode == 2 and "no results folder" in refused.stderr
