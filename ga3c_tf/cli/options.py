@@ -17,7 +17,7 @@ from ga3c_tf.config.declared.beyond import BEYOND_PAPER
 from ga3c_tf.config.presets import PRESETS, USUAL_PRESET
 from ga3c_tf.config.rules import only_with
 
-FIRST = ("seed", "run_dir")
+FIRST = ("steps", "minutes", "episodes", "target_score", "seed", "run_dir")
 """Settings that most runs need, which the help shows in its first panel."""
 
 
