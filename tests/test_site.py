@@ -116,6 +116,12 @@ def test_what_is_meant_for_readers_of_the_repository_is_not_on_the_site(site):
     assert "make docs" not in texts["docs"] and "User guide" in texts["docs"]
 
 
+def test_pages_lead_to_the_next_one_and_to_the_repository(site, monkeypatch):
+    assert "md-footer__link--next" in (site / "docs" / "usage" / "index.html").read_text()
+    monkeypatch.setenv("GA3C_TF_REPOSITORY", "https://example.org/ga3c_tf")
+    assert load_config(str(ROOT / "mkdocs.yml")).repo_url == "https://example.org/ga3c_tf"
+
+
 def test_the_workflow_publishes_what_make_docs_builds():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "docs.yml").read_text())
     steps = workflow["jobs"]["publish"]["steps"]
@@ -174,7 +180,7 @@ def test_what_github_shows_by_itself_is_on_the_site_too(address, window):
     page.goto(f"{address}/docs/architecture/")
     assert "prediction queue" in page.locator(".diagram svg").text_content()
     page.goto(f"{address}/results/")
-    commands = page.locator("details").first
+    commands = page.locator("details", has=page.locator("pre")).first
     commands.locator("summary").click()
     assert commands.locator("pre").inner_text().startswith("python -m ga3c_tf train")
 

@@ -82,6 +82,12 @@ def test_a_command_on_a_card_has_the_names_of_files_only(command, shown):
     assert without_places(command) == shown
 
 
+def test_the_page_of_all_weights_names_and_shows_each():
+    text = (RESULTS / "weights" / "README.md").read_text()
+    for name in (card.parent.name for card in CARDS):
+        assert f"[![{name}]({name}/episode.gif)]({name})" in text and f"[{name}]({name})" in text
+
+
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.parent.name)
 def test_an_agent_below_the_random_policy_is_said_to_be(card):
     score = json.loads((card.parent / "score.json").read_text())
