@@ -114,12 +114,21 @@ def _text_of_source(match: re.Match, folder: str, files: Files) -> str:
 
 
 def _notebook(file: Path) -> str:
-    """Return the cells of a notebook as a page."""
+    """Return the cells of a notebook, with what they have shown, as a page."""
     parts = []
     for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
         text = "".join(cell["source"])
         parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        parts += [_output(output) for output in cell.get("outputs", [])]
     return "\n\n".join(parts)
+
+
+def _output(output: dict) -> str:
+    """Return what a cell has printed, or the picture that it has drawn."""
+    if output["output_type"] == "stream":
+        return f"```text\n{''.join(output['text'])}```"
+    picture = output["data"]["image/png"].strip()
+    return f'<img alt="the picture that this cell draws" src="data:image/png;base64,{picture}">'
 
 
 def _diagram(source: str) -> str:
