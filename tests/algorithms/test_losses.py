@@ -7,7 +7,7 @@ from reference import SEGMENTS
 
 from ga3c_tf.algorithms.actor_critic import losses
 from ga3c_tf.algorithms.actor_critic.advantages import Advantages, normalized
-from ga3c_tf.algorithms.actor_critic.corrections import Uncorrected, clipped_objective
+from ga3c_tf.algorithms.actor_critic.corrections import Uncorrected, clipped_objectives
 from ga3c_tf.config import Config
 from ga3c_tf.experience.columns import Batch
 
@@ -43,7 +43,8 @@ def tf_losses(batch, min_policy, log_epsilon):
         policy = losses.policy(logits, min_policy)
         log_policy = losses.log_policy(logits, min_policy, log_epsilon)
         given = Batch(logits=logits, values=values, actions=actions, returns=returns)
-        objective = Uncorrected(Advantages(), log_epsilon).estimate(given, log_policy).objective
+        objectives = Uncorrected(Advantages(), log_epsilon).estimate(given, log_policy).objectives
+        objective = tf.reduce_sum(objectives)
         entropy = losses.entropy(policy, log_policy)
         policy_loss = -(objective + BETA * entropy)
         value_loss = losses.value_loss(values, returns)
@@ -134,14 +135,9 @@ def test_losses_are_summed_over_the_batch(batch):
 
 @pytest.mark.parametrize("segment", SEGMENTS, ids=lambda segment: str(segment["seed"]))
 def test_the_clipped_objective_is_that_of_the_reference(segment):
-    def summed(steps):
-        columns = (tf.constant(segment[name][steps], tf.float32) for name in ("log_pi", "log_mu", "gae"))
-        return float(clipped_objective(*columns, segment["ppo_clip"]))
-
-    expected = segment["ppo_policy_losses"]
-    np.testing.assert_allclose(summed(slice(None)), -sum(expected), rtol=1e-5, atol=1e-4)
-    for step, loss in enumerate(expected):
-        np.testing.assert_allclose(summed(slice(step, step + 1)), -loss, rtol=1e-5, atol=1e-5)
+    columns = (tf.constant(segment[name], tf.float32) for name in ("log_pi", "log_mu", "gae"))
+    found = clipped_objectives(*columns, segment["ppo_clip"])
+    np.testing.assert_allclose(found, -np.array(segment["ppo_policy_losses"]), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -196,7 +192,7 @@ def test_the_policy_loss_and_its_gradient_with_the_options_are_the_slow_ones(
 def test_equal_advantages_become_zeros(size):
     """Rounding gives some of them a mean that differs from all of them."""
     constants = np.random.default_rng(size).normal(0, 3, 500).astype(np.float32)
-    as_graph = tf.function(normalized)
+    as_graph = tf.function(lambda advantages: normalized(advantages, Batch()))
     for constant in (*constants, np.float32(0), np.float32(1e30)):
         assert not as_graph(tf.fill([size], constant)).numpy().any()
 
@@ -204,15 +200,15 @@ def test_equal_advantages_become_zeros(size):
 @pytest.mark.parametrize("mean", [0, 1, -1e4])
 def test_advantages_that_differ_little_are_normalized_still(mean):
     advantages = (mean + np.array([-1, 0, 1, 2]) * max(1e-5, 1e-4 * abs(mean))).astype(np.float32)
-    found = normalized(tf.constant(advantages)).numpy()
+    found = normalized(tf.constant(advantages), Batch()).numpy()
     np.testing.assert_allclose([found.mean(), found.std()], [0, 1], atol=5e-3)
 
 
 def test_a_single_advantage_stays_as_it_is():
     """Minus the mean it would be 0, and the policy would never be trained."""
-    assert normalized(tf.constant([-0.7])).numpy() == np.float32(-0.7)
+    assert normalized(tf.constant([-0.7]), Batch()).numpy() == np.float32(-0.7)
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_advantages_that_are_not_finite_stay_so(wrong):
-    assert not np.isfinite(normalized(tf.constant([1, wrong, 2], tf.float32))).any()
+    assert not np.isfinite(normalized(tf.constant([1, wrong, 2], tf.float32), Batch())).any()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ga3c_tf.algorithms.actor_critic.reductions import mean, size
 from ga3c_tf.experience.columns import Batch
 from ga3c_tf.model.tensorflow import tf
 
@@ -36,16 +37,16 @@ class Advantages:
     def of(self, batch: Batch) -> tf.Tensor:
         """Return the advantages of a batch, [B] float32."""
         advantages = batch.returns - tf.stop_gradient(getattr(batch, self.baseline))
-        return normalized(advantages) if self.normalize else advantages
+        return normalized(advantages, batch) if self.normalize else advantages
 
 
-def normalized(advantages: tf.Tensor) -> tf.Tensor:
-    """Return the advantages [B], shifted and scaled to mean 0 and standard deviation 1.
+def normalized(advantages: tf.Tensor, batch: Batch) -> tf.Tensor:
+    """Return the advantages [B] of a batch, shifted and scaled to mean 0 and standard deviation 1.
 
     Equal advantages become zeros. A single advantage is returned as it is, since minus the mean it would
     always be 0.
     """
-    mean = tf.reduce_mean(advantages)
-    deviation = tf.math.reduce_std(advantages)
-    scale = tf.where(deviation > ROUNDING * tf.abs(mean), deviation + NORMALIZATION_EPSILON, float("inf"))
-    return tf.where(tf.size(advantages) > 1, (advantages - mean) / scale, advantages)
+    center = mean(batch, advantages)
+    deviation = tf.sqrt(mean(batch, tf.square(advantages - center)))
+    scale = tf.where(deviation > ROUNDING * tf.abs(center), deviation + NORMALIZATION_EPSILON, float("inf"))
+    return tf.where(size(batch, advantages) > 1, (advantages - center) / scale, advantages)

@@ -27,7 +27,7 @@ from ga3c_tf.model.tensorflow import tf
 class Estimate(NamedTuple):
     """What a correction makes of a batch."""
 
-    objective: tf.Tensor  # scalar float32 to be maximized, summed over the batch, without the entropy
+    objectives: tf.Tensor  # [B] float32, to be maximized in sum, without the entropy
     targets: tf.Tensor  # [B] float32, targets of the values
 
 
@@ -81,7 +81,7 @@ class Uncorrected(Correction):
 
     def estimate(self, batch: Batch, logarithms: tf.Tensor) -> Estimate:
         log_pi = log_taken(logarithms, batch.actions)
-        return Estimate(tf.reduce_sum(log_pi * self.advantages.of(batch)), batch.returns)
+        return Estimate(log_pi * self.advantages.of(batch), batch.returns)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class ImportanceSampling(Correction):
         log_pi = log_taken(logarithms, batch.actions)
         weights = importance_ratios(log_pi, batch.mu_log_probabilities, self.most)
         weighted = weights * self.advantages.of(batch)
-        return Estimate(tf.reduce_sum(log_pi * weighted), batch.returns)
+        return Estimate(log_pi * weighted, batch.returns)
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,9 @@ class VTrace(Correction):
         log_pi = log_taken(logarithms, batch.actions)
         ratios = importance_ratios(log_pi, batch.mu_log_probabilities, float("inf"))
         returns = v_trace(batch, ratios, self.gamma, self.rho_bar, self.c_bar, self.t_max)
-        advantages = normalized(returns.advantages) if self.normalize else returns.advantages
+        advantages = normalized(returns.advantages, batch) if self.normalize else returns.advantages
         weighted = tf.minimum(ratios, self.rho_bar) * advantages
-        return Estimate(tf.reduce_sum(log_pi * weighted), returns.targets)
+        return Estimate(log_pi * weighted, returns.targets)
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ class ClippedSurrogate(Correction):
         # Without the floor, which would make the ratio of a rare action wrong and stop its gradient.
         log_pi = log_taken(log_policy(batch.logits, self.min_policy, None), batch.actions)
         advantages = self.advantages.of(batch)
-        objective = clipped_objective(log_pi, batch.mu_log_probabilities, advantages, self.clip_ratio)
-        return Estimate(objective, batch.returns)
+        objectives = clipped_objectives(log_pi, batch.mu_log_probabilities, advantages, self.clip_ratio)
+        return Estimate(objectives, batch.returns)
 
 
 CORRECTIONS: dict[str, Callable[[Config], Correction]] = {
@@ -225,12 +225,12 @@ def importance_ratios(log_pi: tf.Tensor, log_mu: tf.Tensor, most: float) -> tf.T
     return tf.minimum(tf.exp(tf.stop_gradient(log_pi) - log_mu), most)
 
 
-def clipped_objective(
+def clipped_objectives(
     log_pi: tf.Tensor, log_mu: tf.Tensor, advantages: tf.Tensor, clip_ratio: float
 ) -> tf.Tensor:
-    """Compute the sum over the batch of PPO's objective (Schulman et al. 2017, arXiv 1707.06347, equation 7).
+    """Compute PPO's objective of each action (Schulman et al. 2017, arXiv 1707.06347, equation 7).
 
-    For each action it is the smaller of ratio * advantage and clipped ratio * advantage. The ratio is
+    It is the smaller of ratio * advantage and clipped ratio * advantage. The ratio is
     pi(action) / mu(action), and it is clipped to 1 +- `clip_ratio`. A policy change beyond the clip range
     therefore does not increase the objective.
 
@@ -241,8 +241,8 @@ def clipped_objective(
         clip_ratio: half the width of the clip range around 1.
 
     Returns:
-        Scalar float32, to be maximized.
+        [B] float32, to be maximized in sum.
     """
     ratio = tf.exp(log_pi - log_mu)
     clipped = tf.clip_by_value(ratio, 1 - clip_ratio, 1 + clip_ratio)
-    return tf.reduce_sum(tf.minimum(ratio * advantages, clipped * advantages))
+    return tf.minimum(ratio * advantages, clipped * advantages)

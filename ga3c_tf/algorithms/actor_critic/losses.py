@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ga3c_tf.algorithms.actor_critic.corrections import Correction, correction_of
 from ga3c_tf.algorithms.actor_critic.probabilities import entropy, log_policy, log_taken, policy
+from ga3c_tf.algorithms.actor_critic.reductions import total
 from ga3c_tf.config import Config, check_name
 from ga3c_tf.errors import UserError
 from ga3c_tf.experience.columns import Batch, Schema
@@ -102,10 +103,10 @@ def actor_critic(batch: Batch, config: Config) -> Losses:
 
 def _actor_critic(batch: Batch, correction: Correction, min_policy: float) -> Losses:
     logarithms = log_policy(batch.logits, min_policy, correction.floor)
-    spread = entropy(policy(batch.logits, min_policy), logarithms)
+    spread = -total(batch, policy(batch.logits, min_policy) * logarithms)
     estimate = correction.estimate(batch, logarithms)
-    objective = estimate.objective + batch.beta * spread
-    return Losses(-objective, value_loss(batch.values, estimate.targets), spread)
+    objective = total(batch, estimate.objectives) + batch.beta * spread
+    return Losses(-objective, total(batch, _squared_errors(batch.values, estimate.targets)), spread)
 
 
 def value_loss(values: tf.Tensor, returns: tf.Tensor) -> tf.Tensor:
@@ -118,7 +119,11 @@ def value_loss(values: tf.Tensor, returns: tf.Tensor) -> tf.Tensor:
     Returns:
         Scalar float32.
     """
-    return 0.5 * tf.reduce_sum(tf.square(returns - values))
+    return tf.reduce_sum(_squared_errors(values, returns))
+
+
+def _squared_errors(values: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    return 0.5 * tf.square(targets - values)
 
 
 def _probed(name: str, function: Callable[[Batch], Any], num_actions: int, schema: Schema) -> Loss:

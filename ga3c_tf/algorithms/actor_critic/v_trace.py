@@ -38,7 +38,8 @@ def v_trace(
     """
     values = tf.stop_gradient(batch.values)
     last = tf.cumsum(batch.lengths) - 1  # the last step of each segment
-    is_last = tf.scatter_nd(last[:, None], tf.ones_like(last, tf.float32), tf.shape(values))
+    ones = tf.ones_like(batch.bootstrap_values)
+    is_last = tf.tensor_scatter_nd_update(tf.zeros_like(values), last[:, None], ones)
 
     def following(of_steps, after_segments):
         """Return for each step the value of the next; for a segment's last step, the value given after it."""
