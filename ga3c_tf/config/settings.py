@@ -75,6 +75,14 @@ class Settings(RunSettings, BeyondPaperSettings, LearningSettings, WorkerSetting
         """Whether updates use shuffled steps of a training batch instead of its whole segments."""
         return self.reads("minibatch_size") and (self.epochs > 1 or self.minibatch_size > 0)
 
+    def minibatches_of(self, states: int) -> int:
+        """Return the number of minibatches into which an epoch cuts a batch of so many states.
+
+        It is the batch size divided by `minibatch_size`, rounded, but at least 1; without a `minibatch_size`
+        it is 1.
+        """
+        return max(1, round(states / self.minibatch_size)) if self.minibatch_size else 1
+
     @property
     def states_per_update(self) -> int:
         """Minimum number of states in a training batch."""

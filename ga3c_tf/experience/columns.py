@@ -157,6 +157,16 @@ class Batch:
     def __len__(self) -> int:
         return len(self.actions)
 
+    @property
+    def whole(self) -> Batch:
+        """The batch to which its steps belong: itself, or that of a minibatch."""
+        return self
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Indices of its steps in `whole`, int64 [B]."""
+        return np.arange(len(self))
+
     def minibatch(self, steps: np.ndarray) -> Batch:
         """Return a batch of only some steps. It has no segment columns, because its segments are not
         complete.
@@ -164,6 +174,33 @@ class Batch:
         Args:
             steps: int64 [n], indices of the steps.
         """
-        of_segments = {column.name for column in self.schema.along("segment")}
-        parts = {name: values[steps] for name, values in vars(self).items() if name not in of_segments}
-        return Batch(self.schema, **parts)
+        return _Minibatch(self, steps)
+
+
+class _Minibatch(Batch):
+    """Some steps of a batch. A column is copied when it is first read."""
+
+    __slots__ = ("_steps", "_whole")
+
+    def __init__(self, whole: Batch, steps: np.ndarray):
+        super().__init__(whole.schema)
+        self._whole = whole
+        self._steps = steps
+
+    @property
+    def whole(self) -> Batch:
+        return self._whole
+
+    @property
+    def steps(self) -> np.ndarray:
+        return self._steps
+
+    def __getattr__(self, name: str) -> Any:
+        columns = vars(self._whole)
+        if name not in columns or any(name == column.name for column in self.schema.along("segment")):
+            return super().__getattr__(name)
+        vars(self)[name] = columns[name][self.steps]
+        return vars(self)[name]
+
+    def __len__(self) -> int:
+        return len(self.steps)

@@ -14,7 +14,7 @@ class Minibatches:
     """Splits batches into minibatches, one for each update. Thread-safe.
 
     Args:
-        config: settings, of which `seed`, `epochs`, `minibatch_size` and `has_minibatches` are used.
+        config: settings of the run; the seed and those of epochs and minibatches are used.
     """
 
     def __init__(self, config: Config):
@@ -28,17 +28,16 @@ class Minibatches:
 
     def of(self, batch: Batch) -> Iterator[Batch]:
         """Yield the minibatches of a batch: in each epoch its steps are shuffled and split into nearly equal
-        parts.
+        parts, of which `Settings.minibatches_of` gives the number.
 
-        The number of parts is the batch size divided by `minibatch_size`, rounded, but at least 1; it is 1 if
-        `minibatch_size` is 0. Without minibatches the batch itself is yielded once.
+        Without minibatches the batch itself is yielded once.
         """
         config = self._config
         if not config.has_minibatches:
             yield batch
             return
         size = len(batch)
-        parts = max(1, round(size / config.minibatch_size)) if config.minibatch_size else 1
+        parts = config.minibatches_of(size)
         for _ in range(config.epochs):
             for steps in np.array_split(self._random.permutation(size), parts):
                 yield batch.minibatch(steps)

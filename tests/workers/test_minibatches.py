@@ -30,7 +30,7 @@ def test_every_epoch_has_each_step_once_in_parts_of_nearly_equal_size(size, mini
     assert not np.array_equal(*orders)
     for part in parts:
         np.testing.assert_array_equal(part.states, np.stack([part.actions, -part.actions], axis=1))
-        assert "lengths" not in vars(part)
+        assert not hasattr(part, "lengths")
 
 
 def test_the_seed_decides_the_order():
