@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.actor_critic import METRICS, ActorCritic
+from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
+from ga3c_tf.algorithms.actor_critic.gradients import METRICS
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import SCHEMA, Batch, Schema
-from ga3c_tf.experience.contracts import UpdateResult
+from ga3c_tf.experience.contracts import Prediction, UpdateResult
 from ga3c_tf.experience.divergence import DivergenceSampler
 from ga3c_tf.model.device_weights import DeviceWeights
 from ga3c_tf.model.tensorflow import keras, tf
@@ -43,7 +44,6 @@ class Model:
         version: Scalar int64 variable, the number of updates done.
         metrics: Names of the metrics of updates: sums over the states of a batch.
         updates_per_call: 1.
-        predict: Method of `ActorCritic`: policy [B, A], values [B] and version for a batch of states.
 
     Raises:
         UserError: The network cannot be built or does not fit the states, or the loss fails.
@@ -73,7 +73,6 @@ class Model:
         self.network = actor_critic.network
         self.dtype_policy = actor_critic.dtype_policy
         self.states = actor_critic.states
-        self.predict = actor_critic.predict
         self._store: WeightStore
         if store is None:
             self._store = DeviceWeights(config, actor_critic, self.version, device)
@@ -81,6 +80,31 @@ class Model:
             self._store = store(actor_critic, self.version)
         # Where the weights are a copy, the model is the policy that chose the actions, not the updated one.
         self._divergence = DivergenceSampler(actor_critic.loss.bounds, is_behavior=store is not None)
+
+    @property
+    def updates(self) -> int:
+        """Number of updates done."""
+        return int(self.version.numpy())
+
+    def load(self) -> None:
+        """Take the weights, statistics and version over that the variables of `checkpoint_objects` have.
+
+        Called before a training begins, and after these variables were assigned to.
+        """
+
+    def store(self) -> None:
+        """Bring the variables of `checkpoint_objects` up to date. Called before they are read."""
+
+    def predict(self, states: np.ndarray) -> Prediction:
+        """Return policy [B, A] float32, values [B] float32 and version for states [B, *state_shape].
+
+        The weights used include every update up to this version. An update still running in another thread
+        may be included in some of them.
+
+        Raises:
+            ValueError: the states have another shape or type than those of the network.
+        """
+        return self._actor_critic.predict(states)
 
     def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
         """Update the weights on each batch. Skip an update whose losses or gradients are not finite.

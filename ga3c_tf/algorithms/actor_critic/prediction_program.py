@@ -1,0 +1,62 @@
+"""The prediction of a compiled model: one upload of states, one row of numbers back.
+
+B is the number of states, A the number of actions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ga3c_tf.algorithms.actor_critic.probabilities import policy
+from ga3c_tf.algorithms.actor_critic.stateless import StatelessNetwork
+from ga3c_tf.experience.contracts import Prediction
+from ga3c_tf.model.compiled.program import Program
+from ga3c_tf.model.compiled.upload import Field, Upload, packed
+from ga3c_tf.model.compiled.weights import VectorWeights
+from ga3c_tf.model.tensorflow import tf
+
+
+class PredictionProgram:
+    """Predicts for up to `size` states. Thread-safe.
+
+    Args:
+        network: the network.
+        weights: its weights.
+        min_policy: as in `probabilities.policy`.
+        size: number of states.
+        device: TensorFlow device; None leaves the choice to TensorFlow.
+
+    Attributes:
+        program: the compiled function.
+    """
+
+    def __init__(
+        self,
+        network: StatelessNetwork,
+        weights: VectorWeights,
+        min_policy: float,
+        size: int,
+        device: str | None,
+    ):
+        self._network = network
+        self._weights = weights
+        self._min_policy = min_policy
+        self._size = size
+        upload = Upload([Field("states", (size, *network.state_shape), network.state_dtype)])
+        self.program = Program(self._graph, upload, device)
+
+    def predict(self, states: np.ndarray) -> Prediction:
+        """Return the prediction for states [B, *state_shape]. The padding is what the buffer had before."""
+        count = len(states)
+        with self.program.upload.buffer() as buffer:
+            buffer.arrays["states"][:count] = states
+            numbers = self.program(buffer.tensor()).numpy()
+        version = int(numbers[:2].view(np.int64)[0])
+        outputs = numbers[2:].view(np.float32).reshape(self._size, -1)[:count]
+        return Prediction(outputs[:, 1:], outputs[:, 0], version)
+
+    def _graph(self, arrays: dict[str, tf.Tensor]) -> tf.Tensor:
+        state = self._weights.read()
+        logits, values = self._network(self._weights.parts(state.weights), arrays["states"])
+        outputs = tf.concat([values[:, None], policy(logits, self._min_policy)], 1)
+        return packed(state.version, outputs)

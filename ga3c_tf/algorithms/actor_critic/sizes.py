@@ -1,0 +1,82 @@
+"""Sizes for which programs are compiled. Smaller batches are padded: each size compiles for seconds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ga3c_tf.config import Config
+
+SMALLEST_PREDICTION = 8
+UPDATES_PER_CALL = 8
+"""Largest number of batches on which one call makes updates."""
+
+
+class UpdateSize(NamedTuple):
+    """What one call of an update program has room for."""
+
+    steps: int  # in all batches together
+    updates: int
+    rows: int  # steps of one update
+    by_index: bool  # whether updates have indices of their rows, as with minibatches
+
+
+def _padded(size: int, smallest: int, factor: int = 2) -> int:
+    """Return the smallest of `smallest`, `smallest * factor`, `smallest * factor^2`, ... with room for
+    `size`.
+    """
+    room = smallest
+    while room < size:
+        room *= factor
+    return room
+
+
+def prediction_size(states: int) -> int:
+    """Return the size of the program that predicts for so many states: 8, 32, 128, ..."""
+    return _padded(states, SMALLEST_PREDICTION, 4)
+
+
+class UpdateSizes:
+    """The sizes of the updates of a run.
+
+    Args:
+        config: settings of the run.
+
+    Attributes:
+        updates_per_call: number of updates that one call should have at most.
+    """
+
+    def __init__(self, config: Config):
+        self._has_minibatches = config.has_minibatches
+        smallest = config.states_per_update
+        batches = range(smallest, smallest + config.t_max)  # which the settings produce
+        self._steps = max(batches)
+        self._rows = max(-(-states // config.minibatches_of(states)) for states in batches)
+        self._most_states = config.most_agents + config.remote_agents  # of one prediction
+        if config.reads("max_prediction_batch"):
+            self._most_states = min(self._most_states, config.max_prediction_batch)
+        self.updates_per_call = UPDATES_PER_CALL
+        if self._has_minibatches:
+            self.updates_per_call = config.epochs * max(map(config.minibatches_of, batches))
+
+    def of(self, steps: int, updates: int, rows: int) -> UpdateSize:
+        """Return the size of the program for so many updates, on so many steps in all and at most in one."""
+        rows = _padded(rows, self._rows)
+        if self._has_minibatches:
+            updates = _padded(updates, self.updates_per_call)
+            return UpdateSize(_padded(steps, self._steps), updates, rows, by_index=True)
+        updates = _padded(updates, 1)
+        return UpdateSize(updates * rows, updates, rows, by_index=False)
+
+    def usual_predictions(self) -> list[int]:
+        """Return the sizes that predictions have."""
+        sizes = [SMALLEST_PREDICTION]
+        while sizes[-1] < self._most_states:
+            sizes.append(prediction_size(sizes[-1] + 1))
+        return sizes
+
+    def usual(self) -> list[UpdateSize]:
+        """Return the sizes that most updates have."""
+        if self._has_minibatches:
+            return [self.of(self._steps, self.updates_per_call, self._rows)]
+        calls = [1, 2, 4, UPDATES_PER_CALL]
+        return [self.of(updates * self._rows, updates, self._rows) for updates in calls]

@@ -1,0 +1,1 @@
+"""What only a compiled model computes with: vectors of weights, packed uploads, and programs of XLA."""

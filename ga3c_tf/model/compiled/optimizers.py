@@ -1,0 +1,46 @@
+"""RMSProp and Adam on a vector of all weights: the steps of `ga3c_tf/model/rmsprop.py` and `adam.py`.
+
+P is the number of weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ga3c_tf.config import Config
+from ga3c_tf.model.adam import BETA_1, BETA_2
+from ga3c_tf.model.tensorflow import tf
+
+Step = Callable[..., Sequence[tf.Tensor]]
+"""From both statistics [P], a gradient [P], the learning rate, and the number of the update, from 1, to what
+is subtracted from the weights [P], and both statistics after the step."""
+
+
+def step_of(config: Config) -> Step:
+    """Return the step of the optimizer that the settings choose."""
+    return adam(config) if config.optimizer == "adam" else rmsprop(config)
+
+
+def rmsprop(config: Config) -> Step:
+    """Return RMSProp's step. The statistics are the mean square, and the momentum."""
+    decay, momentum, epsilon = config.rmsprop_decay, config.rmsprop_momentum, config.rmsprop_epsilon
+
+    def step(square, moved, gradient, learning_rate, number):
+        square += (1 - decay) * (tf.square(gradient) - square)
+        moved = momentum * moved + learning_rate * gradient * tf.math.rsqrt(square + epsilon)
+        return moved, square, moved
+
+    return step
+
+
+def adam(config: Config) -> Step:
+    """Return Adam's step. The statistics are the first and the second moment."""
+
+    def step(first, second, gradient, learning_rate, number):
+        first += (1 - BETA_1) * (gradient - first)
+        second += (1 - BETA_2) * (tf.square(gradient) - second)
+        count = tf.cast(number, tf.float32)
+        rate = learning_rate * tf.sqrt(1 - tf.pow(BETA_2, count)) / (1 - tf.pow(BETA_1, count))
+        return rate * first / (tf.sqrt(second) + config.adam_epsilon), first, second
+
+    return step

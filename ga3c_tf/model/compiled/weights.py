@@ -1,0 +1,143 @@
+"""The weights of a network as one vector, with the statistics of its optimizers.
+
+Each variable that a program reads costs its call some 0.002 ms, and each one that it changes a kernel.
+P is the number of trained weights.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ga3c_tf.config import Config
+from ga3c_tf.model.compiled.optimizers import step_of
+from ga3c_tf.model.tensorflow import tf
+
+
+class State(NamedTuple):
+    """What an update changes."""
+
+    weights: tf.Tensor  # [P] float32
+    statistics: tuple[tf.Tensor, ...]  # [P] float32 each, two of each optimizer
+    version: tf.Tensor  # scalar int64, the number of updates done
+
+
+class VectorWeights:
+    """Weights, statistics and version on a device, and the optimizers' step on them.
+
+    Args:
+        config: settings of the run; those for the optimizer are used.
+        variables: the trained variables of the network, which give the weights their shapes.
+        slots: the optimizers' variables, by group, for each variable of the network.
+        version: scalar int64 variable, the number of updates done.
+        device: TensorFlow device; None leaves the choice to TensorFlow.
+
+    Attributes:
+        changing: held while an update is called. XLA's programs read all variables first and write them last,
+            so that of two updates at once one would be lost.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        variables: Sequence[tf.Variable],
+        slots: dict[str, list[tf.Variable]],
+        version: tf.Variable,
+        device: str | None,
+    ):
+        self.changing = threading.Lock()
+        self._variables = variables
+        self._groups = [*slots.values()]
+        self._version = version
+        self._step = step_of(config)
+        self._shapes = [variable.shape for variable in variables]
+        self._sizes = [variable.shape.num_elements() for variable in variables]
+        with tf.device(device):
+            self._state = _each(lambda value: tf.Variable(value, trainable=False), self._values())
+
+    # between this state and the variables, from which checkpoints are written
+
+    def load(self) -> None:
+        """Take the state from the variables."""
+        self.write(self._values())
+
+    def store(self) -> None:
+        """Write the state to the variables."""
+        weights, statistics, version = _each(lambda variable: variable.numpy(), self._state)
+        for variables, row in zip([self._variables, *self._groups], [weights, *statistics], strict=True):
+            parts = np.split(row, np.cumsum(self._sizes)[:-1])
+            for variable, part in zip(variables, parts, strict=True):
+                variable.assign(part.reshape(variable.shape))
+        self._version.assign(version)
+
+    # in the graph of a program
+
+    def read(self) -> State:
+        """Return the state."""
+        return _each(lambda variable: variable.read_value(), self._state)
+
+    def write(self, state: State) -> None:
+        """Replace the state."""
+        _each(lambda variable, value: variable.assign(value), self._state, state)
+
+    def parts(self, weights: tf.Tensor) -> list[tf.Tensor]:
+        """Return the weights of each variable of the network, of its shape, from the vector of all."""
+        parts = tf.split(weights, self._sizes)
+        return [tf.reshape(part, shape) for part, shape in zip(parts, self._shapes, strict=True)]
+
+    def chosen(self, condition: tf.Tensor, state: State, other: State) -> State:
+        """Return one state where a condition holds, scalar bool, or else the other."""
+        return _each(lambda new, old: tf.where(condition, new, old), state, other)
+
+    def stepped(
+        self, state: State, gradients: Sequence[Sequence[tf.Tensor | None]], learning_rate: tf.Tensor
+    ) -> State:
+        """Return the state after one update.
+
+        Args:
+            state: the state before.
+            gradients: by optimizer and variable, the gradient; a variable without one does not change.
+            learning_rate: learning rate of the update, scalar float32.
+        """
+        number = state.version + 1
+        weights = state.weights
+        statistics: list[tf.Tensor] = []
+        for by_variable in gradients:
+            before = state.statistics[len(statistics) :][:2]
+            step = self._step(*before, self._joined(by_variable), learning_rate, number)
+            if any(gradient is None for gradient in by_variable):
+                has_gradient = self._has_gradient(by_variable)
+                unchanged = (tf.zeros_like(weights), *before)
+                step = [tf.where(has_gradient, new, old) for new, old in zip(step, unchanged, strict=True)]
+            change, *after = step
+            weights -= change
+            statistics += after
+        return State(weights, tuple(statistics), number)
+
+    def _values(self) -> State:
+        """Return the state that the variables have, as arrays."""
+        weights, *statistics = (_joined(variables) for variables in [self._variables, *self._groups])
+        return State(weights, tuple(statistics), self._version.numpy())
+
+    def _joined(self, gradients: Sequence[tf.Tensor | None]) -> tf.Tensor:
+        """Return gradients as one vector, with zeros for a variable without one."""
+        parts = []
+        for gradient, size in zip(gradients, self._sizes, strict=True):
+            parts.append(tf.zeros(size) if gradient is None else tf.reshape(gradient, (size,)))
+        return tf.concat(parts, 0)
+
+    def _has_gradient(self, gradients: Sequence[tf.Tensor | None]) -> np.ndarray:
+        """Return for each weight whether its variable has a gradient, bool [P]."""
+        return np.repeat([gradient is not None for gradient in gradients], self._sizes)
+
+
+def _joined(variables: Sequence[tf.Variable]) -> np.ndarray:
+    return np.concatenate([variable.numpy().ravel() for variable in variables])
+
+
+def _each(function: Callable[..., Any], *states: State) -> State:
+    """Return a state of what a function returns for each part of the states."""
+    return tf.nest.map_structure(function, *states)
