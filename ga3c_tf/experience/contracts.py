@@ -103,10 +103,10 @@ class Learner(Protocol):
 class Experience(Protocol):
     """Where the batches of trainers come from: the training queue."""
 
-    def next(self) -> AbstractContextManager[Batch | None]:
+    def next(self) -> AbstractContextManager[list[Batch]]:
         """Wait for a batch and for the permission to train on it, which lasts as long as the block.
 
-        The batch is None if this trainer should end.
+        Other batches that wait already may be given with it. There is none if this trainer should end.
         """
 
     def close(self) -> None:

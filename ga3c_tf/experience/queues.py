@@ -121,6 +121,10 @@ class IndexQueue(RecordQueue):
         self._reader.ends = len(messages) > 0
         return messages
 
+    def end_later(self) -> None:
+        """Let the next `get` of this reader return none, after a `get` that did and was not for that time."""
+        self._reader.ends = True
+
     def set_readers(self, readers: int) -> None:
         """Note that so many threads read this queue. If there were more, as many as are too many end."""
         self._end(self.readers - readers)

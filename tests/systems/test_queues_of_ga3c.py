@@ -26,7 +26,7 @@ def memory_of(config=CONFIG):
     return RolloutBuffers(config, helpers.SHAPE, "uint8", helpers.NUM_ACTIONS)
 
 
-def batches_of(*slots, permits=9, config=CONFIG):
+def batches_of(*slots, permits=9, config=CONFIG, most=1):
     """Batches of one segment each, of these slots, and the errors of their updates."""
     memory = memory_of(config)
     memory.lengths[:] = 1
@@ -35,7 +35,7 @@ def batches_of(*slots, permits=9, config=CONFIG):
     messages.put(list(slots))
     errors = WorkerErrors(RecordQueue(INDEX))
     segments = Segments(messages, FreeSlots(memory), BatchBuilder(memory, config.min_training_batch))
-    return BatchQueue(config, segments, permits, errors), errors
+    return BatchQueue(config, segments, permits, errors, most), errors
 
 
 def test_at_the_end_only_batches_that_were_overtaken_are_trained_on():
@@ -53,8 +53,8 @@ def test_at_the_end_only_batches_that_were_overtaken_are_trained_on():
             return begun(batch_number)
 
         batches._begin = begin_late
-        with batches.next() as batch:
-            order.append((number, batch is not None))
+        with batches.next() as given:
+            order.append((number, bool(given)))
         batches._begin = begun
 
     threads = []
@@ -72,6 +72,29 @@ def test_at_the_end_only_batches_that_were_overtaken_are_trained_on():
     assert order == [(3, True), (4, False), (1, True), (2, True)]
 
 
+def test_a_trainer_gets_the_batches_that_wait_in_order_and_never_waits_for_more():
+    batches, _ = batches_of(*range(11), most=8)
+    sizes = []
+    agents = []
+    for _ in range(2):
+        with batches.next() as given:
+            sizes.append(len(given))
+            agents += [int(batch.agents[0]) for batch in given]
+    assert sizes == [8, 3]
+    slots_per_agent = memory_of().slots_per_agent
+    assert agents == [slot // slots_per_agent for slot in range(11)]
+
+
+def test_a_trainer_that_should_end_first_trains_on_the_batches_before():
+    batches, _ = batches_of(0, 1, most=8)
+    batches._segments.messages.set_readers(0)
+    sizes = []
+    for _ in range(2):
+        with batches.next() as given:
+            sizes.append(len(given))
+    assert sizes == [2, 0]
+
+
 def test_a_pause_that_is_interrupted_is_over(monkeypatch):
     batches, _ = batches_of(0)
 
@@ -82,8 +105,8 @@ def test_a_pause_that_is_interrupted_is_over(monkeypatch):
         patched.setattr(batches._changed, "wait_for", interrupted)
         with batches.paused():
             pass
-    with batches.next() as batch:
-        assert batch is not None
+    with batches.next() as given:
+        assert len(given) == 1
 
 
 def test_an_update_that_fails_is_known_before_anyone_can_save_its_weights():

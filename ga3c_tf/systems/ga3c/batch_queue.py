@@ -15,7 +15,7 @@ from ga3c_tf.workers.thread import WorkerErrors
 class BatchQueue:
     """Gives batches to all trainers, and owns the order, the number and the end of their updates.
 
-    Trainers take turns to gather a batch, so that a batch stays whole even if a trainer is removed meanwhile.
+    Trainers take turns to gather batches, so that a batch stays whole even if a trainer is removed meanwhile.
     They train simultaneously, as far as `permits` allows. Nobody trains while the queue is `paused`.
 
     Args:
@@ -23,18 +23,20 @@ class BatchQueue:
         segments: segments that wait for training.
         permits: number of simultaneous updates allowed at first.
         errors: is told of an update that fails.
+        most: number of batches that a trainer gets at most.
 
     Attributes:
         permits: number of simultaneous updates allowed now.
         num_agents: number of agents that send segments, from which `is_behind` knows the size of the queue.
     """
 
-    def __init__(self, config: Config, segments: Segments, permits: int, errors: WorkerErrors):
+    def __init__(self, config: Config, segments: Segments, permits: int, errors: WorkerErrors, most: int = 1):
         self.permits = permits
         self.num_agents = config.num_agents
         self._config = config
         self._segments = segments
         self._errors = errors
+        self._most = most
         self._gathering = threading.Lock()
         self._changed = threading.Condition()
         self._gathered = self._begun = 0  # numbers of the newest batch gathered, and of the newest trained on
@@ -42,19 +44,20 @@ class BatchQueue:
         self._closed = False
 
     @contextmanager
-    def next(self) -> Iterator[Batch | None]:
+    def next(self) -> Iterator[list[Batch]]:
         """Wait for a batch and for the permission to train on it, which lasts as long as the block.
 
-        The batch is None if this trainer should end.
+        With it come those that already wait, in order, up to the number that one call of the model takes.
+        There is none if this trainer should end.
         """
         with self._gathering:
-            batch = self._gather()
+            batches = self._gather()
             number = self._gathered
-        if batch is None or not self._begin(number):
-            yield None
+        if not batches or not self._begin(number):
+            yield []
             return
         try:
-            yield batch
+            yield batches
         except BaseException as error:
             self._errors.add(error)  # before the update ends: no periodic checkpoint is written until then
             raise
@@ -113,19 +116,27 @@ class BatchQueue:
         most = self._config.waiting_segments
         return most is not None and len(self) >= most and not self._closed
 
-    def _gather(self) -> Batch | None:
-        """Return the next batch, or None if the trainer that calls should end."""
-        while (batch := self._segments.due()) is None:
-            message = self._segments.messages.get(1)
-            if not len(message):
-                return None
-            if not self._closed:  # else it only reads up to the end: nobody could write it to a full queue
+    def _gather(self) -> list[Batch]:
+        """Return the next batches; none if the trainer that calls should end. It waits for the first only."""
+        batches: list[Batch] = []
+        messages = self._segments.messages
+        while len(batches) < self._most:
+            batch = self._segments.due()
+            if batch is not None:
+                batches.append(batch)
+            elif batches and not len(messages):
+                break
+            elif not len(message := messages.get(1)):
+                if batches:
+                    messages.end_later()
+                break
+            elif not self._closed:  # else it only reads up to the end: nobody could write it to a full queue
                 self._segments.add(message)
-        self._gathered += 1
-        return batch
+        self._gathered += len(batches)
+        return batches
 
     def _begin(self, number: int) -> bool:
-        """Wait until an update on the batch of this number may begin; False if it may not, after the end."""
+        """Wait until updates on batches up to this number may begin; False if they may not, after the end."""
         with self._changed:
             self._changed.wait_for(lambda: not self._pauses and self._running < self.permits)
             if self._closed and number > self._begun:

@@ -17,7 +17,7 @@ class Trainer(Worker):
 
     def work(self) -> None:
         while True:
-            with self._experience.next() as batch:
-                if batch is None:
+            with self._experience.next() as batches:
+                if not batches:
                     return
-                self._updater.train_on([batch])
+                self._updater.train_on(batches)
