@@ -366,6 +366,16 @@ class CheckingModel:
             self.batches.append(rows)
             return update_result(self._version)
 
+    @property
+    def updates(self):
+        return self._version
+
+    def load(self):
+        pass
+
+    def store(self):
+        pass
+
     def checkpoint_objects(self):
         return {}
 

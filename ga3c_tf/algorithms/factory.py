@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 
+from ga3c_tf.algorithms.actor_critic.compiled import CompiledModel
 from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.config import Config
 from ga3c_tf.config.declaration import ALGORITHM_MODELS
 from ga3c_tf.experience.spec import EnvironmentSpec
+from ga3c_tf.model.compiled.compilation import CannotCompile
 from ga3c_tf.model.tensorflow import tf
 from ga3c_tf.model.weight_store import Trainable, WeightStore
 
@@ -19,6 +21,7 @@ def new_model(
     seed: int,
     device: str | None,
     store: Callable[[Trainable, tf.Variable], WeightStore] | None = None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Model:
     """Return a new model for an environment.
 
@@ -28,12 +31,43 @@ def new_model(
         seed: seed of the initial weights.
         device: TensorFlow device, as `configure_device` returns it; None leaves the choice to TensorFlow.
         store: as in `Model`.
+        say: called with one line while the model is compiled, and with one if it cannot be.
 
     Raises:
         UserError: the network cannot be built or does not fit the states, or the loss fails.
     """
     module, _, name = ALGORITHM_MODELS[config.algorithm].partition(":")
-    model = getattr(importlib.import_module(module), name)
-    return model(
+    kind = getattr(importlib.import_module(module), name)
+    if store is None and _is_compiled(config, device):
+        try:
+            return _compiled(kind, config, spec, seed, device, say)
+        except CannotCompile as error:
+            say(f"the model is not compiled: {error}")
+    return kind(
         config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device, store=store
     )
+
+
+def _is_compiled(config: Config, device: str | None) -> bool:
+    """Return whether the settings ask for a compiled model on a device."""
+    return config.compile == "on" or (config.compile == "auto" and device is not None and "GPU" in device)
+
+
+def _compiled(
+    kind: type[Model],
+    config: Config,
+    spec: EnvironmentSpec,
+    seed: int,
+    device: str | None,
+    say: Callable[[str], None],
+) -> Model:
+    """Return the compiled model in place of one of this kind.
+
+    Raises:
+        CannotCompile: there is none, or it cannot be compiled.
+    """
+    if kind is not Model:
+        raise CannotCompile(f"{kind.__name__} has only a plain form")
+    model = CompiledModel(config, spec.state_shape, spec.state_dtype, spec.num_actions, seed, device=device)
+    model.compile(say)
+    return model

@@ -14,7 +14,6 @@ from ga3c_tf.experience.columns import Batch
 from ga3c_tf.experience.queues import MESSAGE, IndexQueue
 from ga3c_tf.experience.reply_pipes import ReplyPipes, assigned_processes
 from ga3c_tf.experience.segments import Segments
-from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.memory import available_bytes
 from ga3c_tf.host.scheduling import schedule_as
 from ga3c_tf.systems.session import Session
@@ -48,7 +47,7 @@ class A2C(System):
             ["ga3c_tf.workers.fresh_agents", *modules_used(config)], [config.env_id]
         )
         self._prediction_queue = IndexQueue()
-        self._num_processes = config.processes(usable_cores())
+        self._num_processes = config.processes(session.agent_cores)
         self._answers = ReplyPipes(session.memory, assigned_processes(config, self._num_processes))
         round_steps = config.num_agents * config.t_max
         source = session.new_source(round_steps - 1)
@@ -67,7 +66,7 @@ class A2C(System):
     def start(self) -> None:
         session = self.session
         config = session.config
-        schedule_as(config.scheduling)
+        schedule_as(session.server_scheduling)
         queues = AgentQueues(
             self._prediction_queue, session.training_queue, session.episode_queue, self._processes.errors
         )

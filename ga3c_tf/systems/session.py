@@ -15,6 +15,7 @@ from ga3c_tf.experience.contracts import BatchSource
 from ga3c_tf.experience.lag_limit import LagLimit
 from ga3c_tf.experience.queues import EPISODE, INDEX, IndexQueue, RecordQueue
 from ga3c_tf.experience.spec import EnvironmentSpec
+from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.runs import outcomes
 from ga3c_tf.runs.failures import FailureBudget
 from ga3c_tf.runs.log import RunLog
@@ -23,6 +24,9 @@ from ga3c_tf.workers.inference import Inference
 from ga3c_tf.workers.minibatches import Minibatches
 from ga3c_tf.workers.thread import WorkerErrors
 from ga3c_tf.workers.updater import Updater
+
+SERVER_CORES = 2
+"""Cores that predictors and trainers keep busy while they feed a GPU."""
 
 
 class Session:
@@ -63,7 +67,7 @@ class Session:
         self.config = config
         self.device = device
         self.warn = warn
-        self.model = new_model(config, spec, config.seed, device)
+        self.model = new_model(config, spec, config.seed, device, say=warn)
         self.memory = RolloutBuffers(config, spec.state_shape, spec.state_dtype, spec.num_actions)
         self.stats = Stats(
             self.model.metrics, config.rolling_episodes, config.remote_agents > 0, config.max_failures
@@ -73,7 +77,7 @@ class Session:
         self._minibatches = Minibatches(config)
         self.inference = Inference(self.model, self.memory, self.stats)
         self.updater = Updater(self.model, self.stats, self._minibatches, self.rates)
-        self.lag_limit = LagLimit(config.max_policy_lag, self.memory, lambda: int(self.model.version.numpy()))
+        self.lag_limit = LagLimit(config.max_policy_lag, self.memory, lambda: self.model.updates)
         self.training_queue = IndexQueue()
         self.episode_queue = RecordQueue(EPISODE)
         self.wake = RecordQueue(INDEX)
@@ -84,6 +88,22 @@ class Session:
         self._agents_started = 0
         self._stop_reason: str | None = None
         self._start: float | None = None
+
+    # the server and its device
+
+    @property
+    def agent_cores(self) -> int:
+        """Number of cores for the processes of agents: all, or with a GPU all but `SERVER_CORES`."""
+        return max(1, usable_cores() - SERVER_CORES) if "GPU" in self.device else usable_cores()
+
+    @property
+    def server_scheduling(self) -> str:
+        """How the threads of this process are scheduled, as `schedule_as` takes it.
+
+        A GPU idles until they have taken its results and given it the next work, so that they interrupt
+        agents there.
+        """
+        return "plain" if "GPU" in self.device else self.config.scheduling
 
     # where the run stands
 

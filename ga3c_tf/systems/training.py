@@ -119,6 +119,7 @@ class Training:
         """Train as `run` describes, without experiment trackers."""
         session = self.session
         stats = session.stats
+        session.model.load()
         session.begin()
         before = {
             "agent_steps": session.agent_steps,
@@ -268,6 +269,7 @@ class Training:
         agent_steps = counters["agent_steps"]
         try:
             session.log.flush()  # otherwise a resumed run could find rows missing
+            session.model.store()
             return self._checkpoints.save(agent_steps, counters, session.stats.settled_score)
         except OSError as error:
             raise NotSaved(f"no checkpoint at {agent_steps} agent steps: {error.strerror or error}") from None

@@ -61,8 +61,8 @@ class TrainedAgent:
         )
         spec = describe_environment(self.config)
         # The same scores and exports on every processor.
-        in_float32 = self.config.replace(dtype_policy="float32")
-        self.model = new_model(in_float32, spec, seed, device)
+        plain = self.config.resolved(dtype_policy="float32", compile="off")
+        self.model = new_model(plain, spec, seed, device)
         self.agent_steps: int
         self.checkpoint: str
         if weights.file_of(self.folder):

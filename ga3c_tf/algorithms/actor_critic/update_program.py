@@ -16,7 +16,7 @@ from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch, Column
 from ga3c_tf.model.compiled.program import Program
 from ga3c_tf.model.compiled.upload import Field, Upload, packed
-from ga3c_tf.model.compiled.weights import State, VectorWeights
+from ga3c_tf.model.compiled.weights import VectorState, VectorWeights
 from ga3c_tf.model.tensorflow import tf
 
 INT = np.dtype(np.int32)
@@ -129,7 +129,7 @@ class UpdateProgram:
         self._weights.write(state)
         return rows
 
-    def _loop(self, state: State, arrays: dict[str, tf.Tensor]) -> tuple[State, tf.Tensor]:
+    def _loop(self, state: VectorState, arrays: dict[str, tf.Tensor]) -> tuple[VectorState, tf.Tensor]:
         """Return the state after all updates, and a row of numbers of each."""
         rows = tf.TensorArray(tf.uint32, self._size.updates)
 
@@ -141,8 +141,8 @@ class UpdateProgram:
         return state, rows.stack()
 
     def _updated(
-        self, state: State, arrays: dict[str, tf.Tensor], number: int | tf.Tensor
-    ) -> tuple[State, tf.Tensor]:
+        self, state: VectorState, arrays: dict[str, tf.Tensor], number: int | tf.Tensor
+    ) -> tuple[VectorState, tf.Tensor]:
         """Return the state after one update, and its numbers.
 
         It is skipped if it is not finite, or has no steps, as in the call that compiles the program.

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from ga3c_tf.config.declaration import OWN, SCREENS, SET, beside, declare
 from ga3c_tf.config.declared.learning import VARIABLES
+from ga3c_tf.config.declared.workers import ONE_MODEL
 
-ONE_MODEL = ("ga3c", "a2c", "serial")
-"""Systems that train one model, on batches of several segments."""
 FROM_THE_START = "the run's weights began with it"
 OWN_NETWORK = beside(network=OWN, because="it has its own")
 RATIOS = ("clipped-is", "one-step", "v-trace")

@@ -11,6 +11,8 @@ MOST = 10**6
 GA3C = ("ga3c",)
 QUEUED = ("ga3c", "serial")
 """Systems in which segments wait in a training queue."""
+ONE_MODEL = ("ga3c", "a2c", "serial")
+"""Systems that train one model, on batches of several segments."""
 WITH_PROCESSES = ("ga3c", "a2c")
 """Systems whose agents share processes."""
 ADJUSTMENTS = ("fast", "paper", "nvlabs")
@@ -98,6 +100,16 @@ class WorkerSettings:
         "SCHED_BATCH; and agents share one process per core. 'plain': none of these, as in the paper.",
         choices=("tuned", "plain"),
         systems=WITH_PROCESSES,
+    )
+    compile: str = declare(
+        "auto",
+        "run",
+        "Compile predictions and updates with XLA: 'auto' (on a GPU), 'on' or 'off'. The results are the "
+        "same; on a CPU they take longer. A trainer then makes up to 8 updates in one call, on batches that "
+        "already wait. What cannot be compiled, such as your own loss, runs as with 'off', and a line says "
+        "why.",
+        choices=("auto", "on", "off"),
+        systems=ONE_MODEL,
     )
     num_trainers: int = declare(
         2, "workers", "Number of trainer threads (N_T).", low=1, high=256, option="trainers", systems=GA3C

@@ -17,7 +17,7 @@ from ga3c_tf.model.compiled.optimizers import step_of
 from ga3c_tf.model.tensorflow import tf
 
 
-class State(NamedTuple):
+class VectorState(NamedTuple):
     """What an update changes."""
 
     weights: tf.Tensor  # [P] float32
@@ -75,11 +75,11 @@ class VectorWeights:
 
     # in the graph of a program
 
-    def read(self) -> State:
+    def read(self) -> VectorState:
         """Return the state."""
         return _each(lambda variable: variable.read_value(), self._state)
 
-    def write(self, state: State) -> None:
+    def write(self, state: VectorState) -> None:
         """Replace the state."""
         _each(lambda variable, value: variable.assign(value), self._state, state)
 
@@ -88,13 +88,13 @@ class VectorWeights:
         parts = tf.split(weights, self._sizes)
         return [tf.reshape(part, shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
-    def chosen(self, condition: tf.Tensor, state: State, other: State) -> State:
+    def chosen(self, condition: tf.Tensor, state: VectorState, other: VectorState) -> VectorState:
         """Return one state where a condition holds, scalar bool, or else the other."""
         return _each(lambda new, old: tf.where(condition, new, old), state, other)
 
     def stepped(
-        self, state: State, gradients: Sequence[Sequence[tf.Tensor | None]], learning_rate: tf.Tensor
-    ) -> State:
+        self, state: VectorState, gradients: Sequence[Sequence[tf.Tensor | None]], learning_rate: tf.Tensor
+    ) -> VectorState:
         """Return the state after one update.
 
         Args:
@@ -115,12 +115,12 @@ class VectorWeights:
             change, *after = step
             weights -= change
             statistics += after
-        return State(weights, tuple(statistics), number)
+        return VectorState(weights, tuple(statistics), number)
 
-    def _values(self) -> State:
+    def _values(self) -> VectorState:
         """Return the state that the variables have, as arrays."""
         weights, *statistics = (_joined(variables) for variables in [self._variables, *self._groups])
-        return State(weights, tuple(statistics), self._version.numpy())
+        return VectorState(weights, tuple(statistics), self._version.numpy())
 
     def _joined(self, gradients: Sequence[tf.Tensor | None]) -> tf.Tensor:
         """Return gradients as one vector, with zeros for a variable without one."""
@@ -138,6 +138,6 @@ def _joined(variables: Sequence[tf.Variable]) -> np.ndarray:
     return np.concatenate([variable.numpy().ravel() for variable in variables])
 
 
-def _each(function: Callable[..., Any], *states: State) -> State:
+def _each(function: Callable[..., Any], *states: VectorState) -> VectorState:
     """Return a state of what a function returns for each part of the states."""
     return tf.nest.map_structure(function, *states)

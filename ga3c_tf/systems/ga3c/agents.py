@@ -8,7 +8,6 @@ import time
 from ga3c_tf.environments.environment import modules_used
 from ga3c_tf.experience.queues import IndexQueue, Sender
 from ga3c_tf.experience.reply_pipes import ReplyPipes, assigned_processes
-from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.remote.bridge import run_bridge
 from ga3c_tf.systems.session import Session
 from ga3c_tf.workers.agent import TrainingAgent
@@ -40,7 +39,7 @@ class AgentProcesses:
             ["ga3c_tf.workers.agent_process", *modules_used(config)], [config.env_id]
         )
         # Computed only once: the usable cores may change during the run, but the process of an agent may not.
-        self._local_processes = config.processes(usable_cores())
+        self._local_processes = config.processes(session.agent_cores)
         self.replies = ReplyPipes(session.memory, assigned_processes(config, self._local_processes))
         self._stopped = False
         self._starting = threading.Lock()

@@ -65,7 +65,8 @@ class GA3C(System):
             permits = updates_at_once(session.device, usable_cores())
         source = session.new_source(config.min_training_batch)
         segments = Segments(session.training_queue, self.agents.replies, source, session.lag_limit)
-        self._batches = BatchQueue(config, segments, permits, session.errors)
+        most = 1 if config.has_minibatches else session.model.updates_per_call
+        self._batches = BatchQueue(config, segments, permits, session.errors, most)
         self._requests = RequestQueue(config, self.agents.prediction_queue, self._batches)
         self._idle = IdleCores()
         self._behind = False
@@ -76,7 +77,7 @@ class GA3C(System):
 
     def start(self) -> None:
         config = self.session.config
-        schedule_as(config.scheduling)
+        schedule_as(self.session.server_scheduling)
         counts_before = self.session.workers_before if config.adjustment != "off" else None
         start = WorkerCounts(
             *counts_before or (config.num_agents, config.num_predictors, config.num_trainers)
