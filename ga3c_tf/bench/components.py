@@ -16,7 +16,7 @@ from ga3c_tf.bench.server_component import server_component
 from ga3c_tf.config import Config
 from ga3c_tf.host.machine import machine, package_versions, source_version
 
-MODELS: dict[str, dict[str, str]] = {"plain": {}}
+MODELS: dict[str, dict[str, str]] = {"plain": {"compile": "off"}, "compiled": {"compile": "on"}}
 """The ways to compute the model, by the settings that choose them."""
 NO_ARITHMETIC = "ga3c_tf.bench.stand_ins:network_without_arithmetic"
 INSTANT = "model that answers at once"

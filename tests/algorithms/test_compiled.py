@@ -69,7 +69,7 @@ def in_calls(updates, count, sizes=CALLS):
 
 
 def models(settings, shape=VECTOR[0], dtype=VECTOR[1]):
-    config = Config(seed=1, min_training_batch=6, **settings)
+    config = Config(**{"seed": 1, "min_training_batch": 6, "network": "mlp", **settings})
     made = [kind(config, shape, dtype, ACTIONS, 1) for kind in (Model, CompiledModel)]
     if config.normalize_observations:
         for model in made:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
 
 import numpy as np
 
 from ga3c_tf.algorithms.actor_critic.model import Model
-from ga3c_tf.algorithms.actor_critic.prediction_program import PredictionProgram
-from ga3c_tf.algorithms.actor_critic.sizes import UpdateSize, UpdateSizes, prediction_size
-from ga3c_tf.algorithms.actor_critic.stateless import StatelessNetwork
-from ga3c_tf.algorithms.actor_critic.update_program import UpdateProgram
+from ga3c_tf.algorithms.actor_critic.programs import Programs
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import Batch
@@ -21,8 +15,6 @@ from ga3c_tf.experience.contracts import Prediction, UpdateResult
 from ga3c_tf.model.compiled.compilation import CannotCompile, compile_all
 from ga3c_tf.model.compiled.weights import VectorWeights
 from ga3c_tf.model.tensorflow import keras
-
-Made = TypeVar("Made")
 
 
 class CompiledModel(Model):
@@ -52,16 +44,12 @@ class CompiledModel(Model):
         super().__init__(config, state_shape, state_dtype, num_actions, seed, network, device)
         if ":" in config.loss:
             raise CannotCompile("the loss is your own, and rows of padding would count in it")
-        self._config = config
-        self._device = device
-        self._sizes = UpdateSizes(config)
-        self.updates_per_call = self._sizes.updates_per_call
-        self._network = StatelessNetwork(self.network, self.states)
-        variables = self._actor_critic.variables
-        self._weights = VectorWeights(config, variables, self._store.slots(), self.version, device)
+        actor_critic = self._actor_critic
+        slots = self._store.slots()
+        self._weights = VectorWeights(config, actor_critic.variables, slots, self.version, device)
+        self._programs = Programs(config, actor_critic, self._weights, device)
+        self.updates_per_call = self._programs.sizes.updates_per_call
         self._updates = 0
-        self._programs: dict[Any, Any] = {}
-        self._making = threading.Lock()
 
     @property
     def updates(self) -> int:
@@ -77,15 +65,8 @@ class CompiledModel(Model):
         Raises:
             CannotCompile: XLA cannot compile one of them.
         """
-        updates = self._sizes.usual()
-        predictions = self._sizes.usual_predictions()
-        say(f"compiling {len(updates) + len(predictions)} programs of XLA, which takes some seconds")
-        compile_all(
-            itertools.chain(
-                (self._update_program(size).program for size in updates),
-                (self._prediction_program(size).program for size in predictions),
-            )
-        )
+        say("compiling the model, which takes some seconds")
+        compile_all(self._programs.usual())
 
     def load(self) -> None:
         self._weights.load()
@@ -96,41 +77,17 @@ class CompiledModel(Model):
 
     def predict(self, states: np.ndarray) -> Prediction:
         self._actor_critic.check_states(states)
-        return self._prediction_program(prediction_size(len(states))).predict(states)
+        return self._programs.prediction(len(states)).predict(states)
 
     def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
         wholes = {id(batch.whole): batch.whole for batch in batches}.values()
         for whole in wholes:
             self._actor_critic.check(whole)
-        size = self._sizes.of(sum(map(len, wholes)), len(batches), max(map(len, batches)))
-        updates = self._update_program(size).update(batches, rates)
+        size = self._programs.sizes.of(sum(map(len, wholes)), len(batches), max(map(len, batches)))
+        updates = self._programs.update(size).update(batches, rates)
         results = []
         for batch, (update, version) in zip(batches, updates, strict=True):
             divergence = self._divergence.sample(batch, update.log_pi)
             results.append(UpdateResult(update.metrics, divergence, version, update.finite))
         self._updates = max(self._updates, results[-1].version)
         return results
-
-    def _update_program(self, size: UpdateSize) -> UpdateProgram:
-        actor_critic = self._actor_critic
-        return self._made(
-            size,
-            lambda: UpdateProgram(
-                self._network, actor_critic.objective, actor_critic.columns, self._weights, size, self._device
-            ),
-        )
-
-    def _prediction_program(self, size: int) -> PredictionProgram:
-        return self._made(
-            size,
-            lambda: PredictionProgram(
-                self._network, self._weights, self._config.min_policy, size, self._device
-            ),
-        )
-
-    def _made(self, size: Any, make: Callable[[], Made]) -> Made:
-        """Return the program of a size, which is made where it is needed first."""
-        with self._making:
-            if size not in self._programs:
-                self._programs[size] = make()
-            return self._programs[size]

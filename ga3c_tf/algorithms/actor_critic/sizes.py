@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ga3c_tf.algorithms.actor_critic.batch_upload import UpdateSize
 from ga3c_tf.config import Config
 
 SMALLEST_PREDICTION = 8
 UPDATES_PER_CALL = 8
 """Largest number of batches on which one call makes updates."""
-
-
-class UpdateSize(NamedTuple):
-    """What one call of an update program has room for."""
-
-    steps: int  # in all batches together
-    updates: int
-    rows: int  # steps of one update
-    by_index: bool  # whether updates have indices of their rows, as with minibatches
 
 
 def _padded(size: int, smallest: int, factor: int = 2) -> int:
@@ -42,11 +32,12 @@ class UpdateSizes:
         config: settings of the run.
 
     Attributes:
+        has_minibatches: whether updates are on minibatches.
         updates_per_call: number of updates that one call should have at most.
     """
 
     def __init__(self, config: Config):
-        self._has_minibatches = config.has_minibatches
+        self.has_minibatches = config.has_minibatches
         smallest = config.states_per_update
         batches = range(smallest, smallest + config.t_max)  # which the settings produce
         self._steps = max(batches)
@@ -55,17 +46,17 @@ class UpdateSizes:
         if config.reads("max_prediction_batch"):
             self._most_states = min(self._most_states, config.max_prediction_batch)
         self.updates_per_call = UPDATES_PER_CALL
-        if self._has_minibatches:
+        if self.has_minibatches:
             self.updates_per_call = config.epochs * max(map(config.minibatches_of, batches))
 
     def of(self, steps: int, updates: int, rows: int) -> UpdateSize:
         """Return the size of the program for so many updates, on so many steps in all and at most in one."""
         rows = _padded(rows, self._rows)
-        if self._has_minibatches:
+        if self.has_minibatches:
             updates = _padded(updates, self.updates_per_call)
-            return UpdateSize(_padded(steps, self._steps), updates, rows, by_index=True)
+            return UpdateSize(_padded(steps, self._steps), updates, rows)
         updates = _padded(updates, 1)
-        return UpdateSize(updates * rows, updates, rows, by_index=False)
+        return UpdateSize(updates * rows, updates, rows)
 
     def usual_predictions(self) -> list[int]:
         """Return the sizes that predictions have."""
@@ -76,7 +67,7 @@ class UpdateSizes:
 
     def usual(self) -> list[UpdateSize]:
         """Return the sizes that most updates have."""
-        if self._has_minibatches:
+        if self.has_minibatches:
             return [self.of(self._steps, self.updates_per_call, self._rows)]
         calls = [1, 2, 4, UPDATES_PER_CALL]
         return [self.of(updates * self._rows, updates, self._rows) for updates in calls]

@@ -1,7 +1,4 @@
-"""The updates of a compiled model: one upload of batches, all their updates in order, one result back.
-
-B is the number of rows of an update, some of which may be padding.
-"""
+"""The updates of a compiled model: one upload of batches, all their updates in order, one result back."""
 
 from __future__ import annotations
 
@@ -9,31 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ga3c_tf.algorithms.actor_critic.batch_upload import FLOAT, BatchUpload, UpdateSize
 from ga3c_tf.algorithms.actor_critic.gradients import Gradients, Objective
-from ga3c_tf.algorithms.actor_critic.sizes import UpdateSize
 from ga3c_tf.algorithms.actor_critic.stateless import StatelessNetwork
 from ga3c_tf.config.rates import Rates
-from ga3c_tf.experience.columns import Batch, Column
+from ga3c_tf.experience.columns import Batch
 from ga3c_tf.model.compiled.program import Program
-from ga3c_tf.model.compiled.upload import Field, Upload, packed
+from ga3c_tf.model.compiled.upload import Upload, packed
 from ga3c_tf.model.compiled.weights import VectorState, VectorWeights
 from ga3c_tf.model.tensorflow import tf
-
-INT = np.dtype(np.int32)
-FLOAT = np.dtype(np.float32)
 
 
 class UpdateProgram:
     """Makes up to `size.updates` updates in one call. Thread-safe.
 
-    The rows of an update lie one after another. Where updates are on minibatches, there is one copy of their
-    batch instead, and each update has the indices of its rows. Rows of padding are masked, and repeat the
-    update's first step, so that they are finite numbers where the others are.
-
     Args:
         network: the network.
         objective: what updates minimize.
-        columns: columns of the trajectory that an update reads.
+        batches: how batches lie in the upload.
         weights: the weights that are trained.
         size: what a call has room for.
         device: TensorFlow device; None leaves the choice to TensorFlow.
@@ -46,27 +36,17 @@ class UpdateProgram:
         self,
         network: StatelessNetwork,
         objective: Objective,
-        columns: Sequence[Column],
+        batches: BatchUpload,
         weights: VectorWeights,
         size: UpdateSize,
         device: str | None,
     ):
         self._network = network
         self._objective = objective
-        self._of_steps = [column.name for column in columns if column.axis == "step"] + ["states"]
-        self._of_segments = [column.name for column in columns if column.axis == "segment"]
+        self._batches = batches
         self._weights = weights
         self._size = size
-        steps, updates, rows, _ = size
-        fields = [Field("count", (), INT), Field("learning_rate", (), FLOAT), Field("beta", (), FLOAT)]
-        fields.append(Field("sizes", (updates,), INT))
-        if size.by_index:
-            fields.append(Field("rows", (updates, rows), INT))
-        for column in columns:
-            room = (steps,) if column.axis == "step" else (updates, rows)
-            fields.append(Field(column.name, (*room, *column.shape), np.dtype(column.dtype)))
-        fields.append(Field("states", (steps, *network.state_shape), network.state_dtype))
-        self.program = Program(self._graph, Upload(fields), device)
+        self.program = Program(self._graph, Upload(batches.fields), device)
 
     # in Python
 
@@ -74,7 +54,7 @@ class UpdateProgram:
         """Make one update on each batch, in this order.
 
         Args:
-            batches: batches, or minibatches of one batch, for which `size` has room.
+            batches: batches, or minibatches of batches, for which `size` has room.
             rates: rates of all updates.
 
         Returns:
@@ -82,40 +62,21 @@ class UpdateProgram:
             the number of updates done after it.
         """
         with self.program.upload.buffer() as buffer:
-            self._fill(buffer.arrays, batches, rates)
+            self._batches.fill(buffer.arrays, batches, rates)
             with self._weights.changing:
                 result = self.program(buffer.tensor())
             rows = result.numpy()
-        return [_unpacked(row, len(batch)) for row, batch in zip(rows, batches, strict=False)]
+        return self._unpacked(rows, batches)
 
-    def _fill(self, arrays: dict[str, np.ndarray], batches: Sequence[Batch], rates: Rates) -> None:
-        arrays["count"][...] = len(batches)
-        arrays["learning_rate"][...] = rates.learning_rate
-        arrays["beta"][...] = rates.beta
-        arrays["sizes"][: len(batches)] = [len(batch) for batch in batches]
-        if self._size.by_index:
-            self._fill_by_index(arrays, batches)
-            return
-        rows = self._size.rows
-        for number, batch in enumerate(batches):
-            for name in self._of_steps:
-                _pad(arrays[name][number * rows : (number + 1) * rows], getattr(batch, name), 0)
-            for name in self._of_segments:
-                _pad(arrays[name][number], getattr(batch, name), -1)
-                if name == "lengths":
-                    arrays[name][number, len(batch.lengths) :] = 0
-
-    def _fill_by_index(self, arrays: dict[str, np.ndarray], batches: Sequence[Batch]) -> None:
-        starts: dict[int, int] = {}
-        end = 0
-        for number, batch in enumerate(batches):
-            whole = batch.whole
-            if id(whole) not in starts:
-                starts[id(whole)] = end
-                for name in self._of_steps:
-                    arrays[name][end : end + len(whole)] = getattr(whole, name)
-                end += len(whole)
-            _pad(arrays["rows"][number], starts[id(whole)] + batch.steps, 0)
+    def _unpacked(self, rows: np.ndarray, batches: Sequence[Batch]) -> list[tuple[Gradients, int]]:
+        """Return what the rows of the result say of each update. Those of its padding are left out."""
+        versions = rows[:, :2].copy().view(np.int64)[:, 0].tolist()
+        numbers = rows[:, 2:].view(FLOAT)
+        summary = numbers.shape[1] - self._size.rows
+        return [
+            (Gradients.unpacked((), row[: summary + len(batch)]), version)
+            for row, version, batch in zip(numbers, versions, batches, strict=False)
+        ]
 
     # in the graph
 
@@ -147,34 +108,13 @@ class UpdateProgram:
 
         It is skipped if it is not finite, or has no steps, as in the call that compiles the program.
         """
-        size = arrays["sizes"][number]
-        columns = {name: self._rows(arrays, name, number) for name in self._of_steps}
-        columns |= {name: arrays[name][number] for name in self._of_segments}
-        mask = tf.range(self._size.rows) < size
-        batch = Batch(beta=arrays["beta"], version=state.version, mask=mask, **columns)
+        columns = self._batches.columns_of(arrays, number)
+        batch = Batch(beta=arrays["beta"], version=state.version, **columns)
         weights = self._weights.parts(state.weights)
         outputs = self._objective.gradients(
             lambda: self._network(weights, batch.states, training=True), weights, batch
         )
         after = self._weights.stepped(state, outputs.gradients, arrays["learning_rate"])
-        state = self._weights.chosen(outputs.finite & (size > 0), after, state)
+        has_steps = arrays["sizes"][number] > 0
+        state = self._weights.chosen(outputs.finite & has_steps, after, state)
         return state, packed(state.version, outputs.numbers)
-
-    def _rows(self, arrays: dict[str, tf.Tensor], name: str, number: int | tf.Tensor) -> tf.Tensor:
-        """Return the rows that an update has of a column of steps."""
-        column = arrays[name]
-        if self._size.by_index:
-            return tf.gather(column, arrays["rows"][number])
-        return tf.reshape(column, (self._size.updates, self._size.rows, *column.shape[1:]))[number]
-
-
-def _pad(room: np.ndarray, values: np.ndarray, repeated: int) -> None:
-    """Write values, and repeat one of them to the end of the room."""
-    room[: len(values)] = values
-    room[len(values) :] = values[repeated]
-
-
-def _unpacked(row: np.ndarray, states: int) -> tuple[Gradients, int]:
-    """Return what a row of the result says of an update on so many states."""
-    gradients = Gradients.unpacked((), row[2:].view(FLOAT))
-    return gradients._replace(log_pi=gradients.log_pi[:states]), int(row[:2].view(np.int64)[0])
