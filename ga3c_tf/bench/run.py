@@ -197,7 +197,7 @@ def summarize(
         "step_shares": shares(step_ms, system["pps"], cores, kind == "gpu"),
         "cpu_utilization": median_of([phase["cpu_utilization"] for phase in phases]),
         "others_utilization": max(phase["others_utilization"] for phase in phases),
-        "gpu_utilization": median_of(busy),
+        "gpu_utilization": statistics.mean(busy) if busy else None,
         "memory": phases[-1]["memory"],
         "windows": windows,
         "rounds": list(rounds),

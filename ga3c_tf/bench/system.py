@@ -16,7 +16,7 @@ from typing import Any
 
 from ga3c_tf.config import Config
 from ga3c_tf.errors import UserError
-from ga3c_tf.host.gpu import gpu_utilization
+from ga3c_tf.host.gpu import gpu_samples
 from ga3c_tf.host.machine import usable_cores
 from ga3c_tf.host.memory import proportional_mib
 from ga3c_tf.host.processes import end_with_parent, process_group
@@ -117,12 +117,14 @@ class TrainingProcess:
         all_before = busy_seconds()
         start = time.monotonic()
         deadline = start + 5 * count * self._window_s + START_SECONDS
-        self._signal(signal.SIGCONT)
         gpu_busy: list[float] = []
+        if gpu is not None:
+            gpu_samples(gpu)  # those of the time before
+        self._signal(signal.SIGCONT)
         while len(windows := windows_of(self._rows()[first:], self._window_s)) < count:
             self._wait(deadline, f"only {len(windows)} of {count} windows were logged")
             if gpu is not None:
-                gpu_busy += gpu_utilization(gpu)
+                gpu_busy += gpu_samples(gpu)
         cores_s = (time.monotonic() - start) * usable_cores()
         self._signal(signal.SIGSTOP)
         training_s = self._cpu_seconds() - own_before

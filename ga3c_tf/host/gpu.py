@@ -32,6 +32,30 @@ def gpu_utilization(gpu: str) -> list[float]:
     return []
 
 
+_newest: dict[str, int] = {}
+"""Time of the newest sample read of each GPU, in the driver's microseconds."""
+
+
+def gpu_samples(gpu: str) -> list[float]:
+    """Return the shares, 0 to 1, of all short periods that the driver has sampled since the last call.
+
+    Unlike the rate of `gpu_utilization`, which is that of one period, samples cover all of the time between
+    two calls. The first call returns what the driver still holds. Where it keeps no samples, the rate is
+    returned instead.
+
+    Args:
+        gpu: index or UUID of the GPU, as `gpu_id` returns it.
+    """
+    with contextlib.suppress(pynvml.NVMLError):
+        handle = _handle(gpu)
+        if handle is not None:
+            before = _newest.get(gpu, 0)
+            _, samples = pynvml.nvmlDeviceGetSamples(handle, pynvml.NVML_GPU_UTILIZATION_SAMPLES, before)
+            _newest[gpu] = max([before, *(sample.timeStamp for sample in samples)])
+            return [sample.sampleValue.uiVal / 100 for sample in samples if sample.timeStamp > before]
+    return gpu_utilization(gpu)
+
+
 @functools.cache
 def _handle(gpu: str) -> Any:
     """Return NVML's handle of a GPU, or None where there is no such GPU or no driver.

@@ -12,9 +12,11 @@ class FakeLibrary:
     """Two GPUs, of which the second does not tell how busy it is."""
 
     NVMLError = pynvml.NVMLError
+    NVML_GPU_UTILIZATION_SAMPLES = pynvml.NVML_GPU_UTILIZATION_SAMPLES
 
     def __init__(self, driver=True):
         self.driver, self.busy, self.opened = driver, 0, 0
+        self.samples = []
 
     def nvmlInit(self):
         self.opened += 1
@@ -35,6 +37,12 @@ class FakeLibrary:
         if handle != "handle 0":
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         return SimpleNamespace(gpu=self.busy, memory=99)
+
+    def nvmlDeviceGetSamples(self, handle, kind, since):
+        newer = [sample for sample in self.samples if sample.timeStamp > since]
+        if handle != "handle 0" or not newer:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return pynvml.NVML_VALUE_TYPE_UNSIGNED_INT, newer
 
 
 @pytest.fixture
@@ -71,6 +79,19 @@ def test_each_question_is_answered_anew_by_a_library_that_is_opened_once(library
 def test_a_gpu_that_does_not_tell_or_is_not_there_gives_nothing(library, name):
     library()
     assert gpu.gpu_utilization(name) == gpu.gpu_utilization(name) == []
+
+
+def test_every_sample_is_read_once_and_without_samples_the_rate_is_given(library, monkeypatch):
+    monkeypatch.setattr(gpu, "_newest", {})
+    fake = library()
+    for time, share in ((5, 10), (6, 90), (8, 40)):
+        fake.samples.append(SimpleNamespace(timeStamp=time, sampleValue=SimpleNamespace(uiVal=share)))
+    assert gpu.gpu_samples("0") == [0.1, 0.9, 0.4]
+    fake.samples.append(SimpleNamespace(timeStamp=9, sampleValue=SimpleNamespace(uiVal=70)))
+    assert gpu.gpu_samples("0") == [0.7]
+    fake.busy = 37
+    assert gpu.gpu_samples("0") == [0.37]
+    assert gpu.gpu_samples("1") == gpu.gpu_samples("2") == []
 
 
 def test_without_a_driver_it_is_looked_for_once_and_nothing_is_said(library, capfd):
