@@ -64,7 +64,10 @@ def _measure(config: Config, device: str, seconds: float, say: Callable[[str], N
         say(f"{device}: calls, {name}")
         with ComponentProcess(model_components, settings, device) as component:
             facts = component.facts
-            calls[name] = component.measure(share)
+            calls[name] = {
+                **component.measure(share),
+                "updates_per_call": facts["updates_per_call"],
+            }
     rates = {}
     for name, settings in servers.items():
         say(f"{device}: server, {name}")

@@ -40,6 +40,8 @@ def calls_table(device: str, calls: Mapping[str, dict]) -> list[str]:
         for size in next(iter(calls.values()))[kind]:
             times = [measured[kind][size] for measured in calls.values()]
             lines.append(_row(f"{word} of {size}", [f"{ms:.3f} ({1000 / ms:,.0f})" for ms in times]))
+    full = [(measured["updates_per_call"], measured["full_call_ms"]) for measured in calls.values()]
+    lines.append(_row("updates of t_max in one call", [f"{count} in {ms:.3f}" for count, ms in full]))
     return lines
 
 

@@ -20,13 +20,16 @@ TRAINING_SIZES = (5, 25, 45, 85, 128)
 
 
 def model_components(config: Config, device: str) -> tuple[dict, Callable[[float], dict]]:
-    """Build the benchmark of the model on `device`, which measures 'prediction_ms' and 'update_ms' by batch
-    size.
+    """Build the benchmark of the model on `device`.
+
+    It measures 'prediction_ms' and 'update_ms' by batch size, and 'full_call_ms', a call with as many updates
+    of t_max states as the model makes in one.
 
     On a GPU the times are those that a caller waits, including transfers.
 
     Returns:
-        The facts 'device', 'gpus', 'onednn', 'network' and 'mflop', and the function that measures.
+        The facts 'device', 'gpus', 'onednn', 'network', 'updates_per_call' and 'mflop', and the function that
+        measures.
     """
     spec = describe_environment(config)
     if spec.is_screen:
@@ -48,14 +51,16 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
     def predict(size: int) -> None:
         model.predict(states[:size])
 
-    def train(size: int) -> None:
+    def train(size: int, count: int = 1) -> None:
         # Columns the loss reads.
         batch = Batch(states=states[:size], actions=actions[:size], returns=returns[:size])
-        model.train([batch], Rates(1e-6, config.beta))
+        model.train([batch] * count, Rates(1e-6, config.beta))
 
     def measure(seconds: float) -> dict:
-        seconds_per_size = seconds / (len(predictions) + len(updates))
+        seconds_per_size = seconds / (len(predictions) + len(updates) + 1)
+        most = model.updates_per_call
         return {
+            "full_call_ms": ms_per_call(partial(train, config.t_max, most), seconds_per_size),
             "prediction_ms": {
                 size: ms_per_call(partial(predict, size), seconds_per_size) for size in predictions
             },
@@ -67,6 +72,7 @@ def model_components(config: Config, device: str) -> tuple[dict, Callable[[float
         "gpus": gpu_names(),
         "onednn": ONEDNN,
         "network": model.network.name,
+        "updates_per_call": model.updates_per_call,
         "mflop": mflop_per_state(model.network, spec.state_shape, spec.state_dtype),
     }
     return facts, measure

@@ -115,7 +115,7 @@ def test_predictions_and_updates_are_timed_by_batch():
     assert (model.facts["device"], model.facts["network"]) == ("cpu", "mlp-two-trunks")
     assert list(found["prediction_ms"]) == prediction_sizes(CARTPOLE)
     assert list(found["update_ms"]) == training_sizes(CARTPOLE)
-    times = [*found["prediction_ms"].values(), *found["update_ms"].values()]
+    times = [*found["prediction_ms"].values(), *found["update_ms"].values(), found["full_call_ms"]]
     assert all(0.005 < milliseconds < 500 for milliseconds in times)
 
 
@@ -136,7 +136,8 @@ def test_all_components_are_measured_and_reported(env_id):
     assert all(rates["updates_per_s"] > 0 for rates in device["servers"].values())
     text = components_report(result)
     assert text.startswith("Everything but environment and arithmetic allows ")
-    assert "prediction of 128" in text and "the run's network, plain" in text
+    assert "prediction of 128" in text and "the run's network, compiled" in text
+    assert [calls["updates_per_call"] for calls in device["calls"].values()] == [1, 8]
 
 
 def test_the_answer_names_the_best_model_and_the_share_of_its_calls():
