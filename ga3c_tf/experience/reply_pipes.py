@@ -106,7 +106,7 @@ class ReplyPipes:
                 homes = homes[valid]
                 prediction = prediction.of(valid)
             self._memory.write_predictions(agents, prediction)
-            self._write(homes, agents)
+            self._write_to_each(homes, agents)
 
     def released(self, slot: int, generation: int) -> None:
         """Hand a slot back to its agent, unless the process was replaced: its successor has all slots."""
@@ -126,12 +126,15 @@ class ReplyPipes:
 
     def _send(self, agent: int, record: int) -> None:
         """Send a record to an agent's process; the caller holds the lock."""
-        self._write(self._homes[[agent]], np.array([record], INDEX))
+        self._write(int(self._homes[agent]), np.array(record, INDEX))
 
-    def _write(self, homes: np.ndarray, records: np.ndarray) -> None:
+    def _write_to_each(self, homes: np.ndarray, records: np.ndarray) -> None:
         """Write each record to the pipe of its process; the caller holds the lock."""
         for process in set(homes.tolist()):
-            if process in self._writers:
-                # the system notices by itself when a process has ended
-                with contextlib.suppress(BrokenPipeError):
-                    os.write(self._writers[process].fileno(), records[homes == process].tobytes())
+            self._write(process, records[homes == process])
+
+    def _write(self, process: int, records: np.ndarray) -> None:
+        if process in self._writers:
+            # the system notices by itself when a process has ended
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._writers[process].fileno(), records.tobytes())
