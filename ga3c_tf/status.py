@@ -12,6 +12,9 @@ from ga3c_tf.config import Config, spelled
 from ga3c_tf.config.presets import BUDGETS
 from ga3c_tf.console import counted, say, write_errors_ignored
 
+SHOWN_METRICS = {"entropy", "q_value"}
+"""The metric of each algorithm that the panel shows."""
+
 
 def line(row: dict) -> str:
     """Format a row of metrics as a line, with the fields of the authors' code, agent steps and policy lag."""
@@ -130,6 +133,7 @@ class LiveStatus:
         from rich.table import Table
 
         table = Table.grid(padding=(0, 2))
+        [metric] = row.keys() & SHOWN_METRICS
         lags = [_number(row[f"policy_lag_{name}"]) for name in ("mean", "p95", "max")]
         for cells in (
             ("time", _duration(row["time_s"]), "agent steps", f"{row['agent_steps']:,}"),
@@ -144,8 +148,8 @@ class LiveStatus:
             (
                 "N_A, N_P, N_T",
                 f"{row['agents']}, {row['predictors']}, {row['trainers']}",
-                "entropy",
-                _number(row["entropy"]),
+                metric.replace("_", " "),
+                _number(row[metric]),
             ),
             ("policy lag", lags[0], "95 %, maximum", f"{lags[1]}, {lags[2]}"),
         ):

@@ -417,6 +417,7 @@ def test_a_given_setting_without_effect_is_refused_and_one_of_a_preset_is_not():
         check_effects(Config(system="a3c"), ["agent_processes"])
     check_effects(Config(system="a2c"), ["agent_processes", "learning_rate"])
     unused = {"lag", "gae_lambda", "adam_epsilon", "importance_clip", "rho_bar", "c_bar"}
+    unused |= {"epsilon", "epsilon_end", "epsilon_steps"}
     unused |= {"max_agents", "adjustment_seconds", "agents_per_actor"}
     check_effects(Config(), {setting.name for setting in dataclasses.fields(Config)} - unused)
     check_effects(Config(system="a2c"), ["lag"])
@@ -630,7 +631,7 @@ def test_a_damaged_text_is_refused(text):
 
 def test_presets_are_valid_and_differ():
     configs = [Config.from_values(values) for values in PRESETS.values()]
-    assert len({config.to_json() for config in configs}) == len(PRESETS) == 7
+    assert len({config.to_json() for config in configs}) == len(PRESETS) == 8
 
 
 def test_rates_go_linearly_to_their_ends_and_stay_there():

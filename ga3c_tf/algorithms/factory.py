@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ga3c_tf.algorithms.actor_critic.compiled import CompiledModel
 from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.config.declaration import ALGORITHM_MODELS
 from ga3c_tf.experience.spec import EnvironmentSpec
@@ -22,7 +23,7 @@ def new_model(
     device: str | None,
     store: Callable[[Trainable, tf.Variable], WeightStore] | None = None,
     say: Callable[[str], None] = lambda line: None,
-) -> Model:
+) -> NetworkModel:
     """Return a new model for an environment.
 
     Args:
@@ -30,8 +31,8 @@ def new_model(
         spec: shape and type of states, and number of actions.
         seed: seed of the initial weights.
         device: TensorFlow device, as `configure_device` returns it; None leaves the choice to TensorFlow.
-        store: as in `Model`.
         say: called with one line while the model is compiled, and with one if it cannot be.
+        store: makes the store of the weights; None for the network's own variables on the device.
 
     Raises:
         UserError: the network cannot be built or does not fit the states, or the loss fails.
@@ -54,7 +55,7 @@ def _is_compiled(config: Config, device: str | None) -> bool:
 
 
 def _compiled(
-    kind: type[Model],
+    kind: type[NetworkModel],
     config: Config,
     spec: EnvironmentSpec,
     seed: int,

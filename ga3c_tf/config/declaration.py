@@ -20,9 +20,14 @@ SYSTEM_CLASSES = {
 }
 """Class of each training system, as 'module:class'."""
 SYSTEMS = tuple(SYSTEM_CLASSES)
-ALGORITHM_MODELS = {"actor-critic": "ga3c_tf.algorithms.actor_critic.model:Model"}
+ALGORITHM_MODELS = {
+    "actor-critic": "ga3c_tf.algorithms.actor_critic.model:Model",
+    "pqn": "ga3c_tf.algorithms.q_learning.pqn:PQN",
+}
 """Class of each algorithm's model, as 'module:class'."""
 ALGORITHMS = tuple(ALGORITHM_MODELS)
+ACTOR_CRITIC = ("actor-critic",)
+Q_LEARNING = ("pqn",)
 READERS = {"system": "systems", "algorithm": "algorithms"}
 """The settings that decide which of the others are read, with the names of their lists in a declaration."""
 GROUPS = {

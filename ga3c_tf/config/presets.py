@@ -80,6 +80,27 @@ PRESETS: dict[str, dict[str, Any]] = {
         "beta": 0.0,
         "steps": 300_000,
     },
+    # Q-learning without a replay memory, for vectors. The values are between those of the authors of PQN.
+    "pqn": {
+        "algorithm": "pqn",
+        "num_agents": 32,
+        "num_predictors": 1,
+        "num_trainers": 1,
+        "t_max": 32,
+        "min_training_batch": 1023,
+        "minibatch_size": 128,
+        "epochs": 4,
+        "gae_lambda": 0.95,
+        "epsilon_steps": 100_000,
+        "optimizer": "adam",
+        "learning_rate": 1e-3,
+        "learning_rate_end": 0.0,
+        "anneal_fraction": 1.0,
+        "grad_clip_global": 10.0,
+        "loss_reduction": "mean",
+        "initialization": "orthogonal",
+        "steps": 500_000,
+    },
     # Takes seconds on a laptop. Shows that everything runs, not that it learns.
     "smoke": {
         "num_agents": 4,

@@ -71,6 +71,12 @@ class Settings(RunSettings, BeyondPaperSettings, LearningSettings, WorkerSetting
         return "none" if self.log_softmax else "epsilon"
 
     @property
+    def return_lambda(self) -> float | None:
+        """Lambda of the returns that are trained on; None for n-step returns."""
+        is_used = self.algorithm == "pqn" or self.advantage == "gae"
+        return self.gae_lambda if is_used else None
+
+    @property
     def has_minibatches(self) -> bool:
         """Whether updates use shuffled steps of a training batch instead of its whole segments."""
         return self.reads("minibatch_size") and (self.epochs > 1 or self.minibatch_size > 0)
@@ -151,7 +157,11 @@ class Settings(RunSettings, BeyondPaperSettings, LearningSettings, WorkerSetting
         def at(start, end):
             return start if end is None else start + (end - start) * done
 
-        return Rates(at(self.learning_rate, self.learning_rate_end), at(self.beta, self.beta_end))
+        epsilon = 0.0
+        if self.reads("epsilon"):
+            explored = min(1.0, agent_steps / self.epsilon_steps)
+            epsilon = self.epsilon + (self.epsilon_end - self.epsilon) * explored
+        return Rates(at(self.learning_rate, self.learning_rate_end), at(self.beta, self.beta_end), epsilon)
 
 
 ATARI = tuple(

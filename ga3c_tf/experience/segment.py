@@ -53,13 +53,13 @@ class Segment:
         """Write how the segment ends, and its returns, which bootstrap from the value in `end`."""
         memory = self._memory
         slot = self.slot
-        if config.advantage == "gae":
+        if config.return_lambda is None:
+            returns = nstep_returns(self._rewards, end.bootstrap_values, config.gamma)
+        else:
             values = memory.mu_values[slot, : self.length].tolist()
             returns = lambda_returns(
-                self._rewards, values, end.bootstrap_values, config.gamma, config.gae_lambda
+                self._rewards, values, end.bootstrap_values, config.gamma, config.return_lambda
             )
-        else:
-            returns = nstep_returns(self._rewards, end.bootstrap_values, config.gamma)
         memory.returns[slot, : self.length] = returns
         memory.lengths[slot] = self.length
         for column, value in zip(memory.of_end, end, strict=True):

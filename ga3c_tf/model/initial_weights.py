@@ -20,14 +20,14 @@ def initialize(network: keras.Model, seed: int, initialization: str) -> None:
     """Draw the weights of a built-in network.
 
     Args:
-        network: network whose layers each have a kernel and a bias, or no trainable weights.
+        network: network whose layers have a kernel and a bias, or keep the weights that they have.
         seed: seed of the draws.
         initialization: 'fan-in', 'orthogonal' or 'he', as in `Config.initialization`.
     """
     draw = _INITIALIZERS[initialization]
     rng = np.random.default_rng(seed)
     for layer in network.layers:
-        if layer.trainable_weights:
+        if hasattr(layer, "kernel"):
             for weight, value in zip((layer.kernel, layer.bias), draw(rng, layer), strict=True):
                 weight.assign(value.astype(np.float32))
 

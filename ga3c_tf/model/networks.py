@@ -17,6 +17,7 @@ from ga3c_tf.config import SMALLEST_SCREEN, check_name, network_of_record
 from ga3c_tf.errors import UserError
 from ga3c_tf.host.random_states import global_generators_kept
 from ga3c_tf.model.initial_weights import initialize
+from ga3c_tf.model.layer_norm import with_layer_norm
 from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.plugins import users_errors, users_function
 
@@ -77,6 +78,7 @@ def build_network(
     normalize_images: bool = False,
     normalize_observations: bool = False,
     dtype_policy: str = "float32",
+    layer_norm: bool = False,
 ) -> keras.Model:
     """Build the network called `name`, with initial weights.
 
@@ -96,6 +98,7 @@ def build_network(
         dtype_policy: Keras's dtype policy of the hidden layers, 'float32' or 'mixed_bfloat16'. The scaling of
             inputs, the logits and the values are float32 with either. While a user-defined function runs, it
             is Keras's global policy.
+        layer_norm: Whether the hidden layers of a built-in network have layer normalization.
 
     Returns:
         A model from states [B, *state_shape] to (logits [B, A] float32, values [B] float32).
@@ -118,6 +121,8 @@ def build_network(
         scaling = "standardized"
     with keras_settings(dtype_policy):
         network = _BUILDERS[name](shape, dtype, num_actions, scaling)
+        if layer_norm:
+            network = with_layer_norm(network)
     initialize(network, seed, initialization)
     return network
 

@@ -51,6 +51,8 @@ METRIC_COLUMNS = (
     "version_spread",
     "bootstrap_lag",
     "dropped_steps",
+    "q_loss",
+    "q_value",
 )
 ADJUSTMENT_COLUMNS = ("time_s", "agents", "predictors", "trainers", "rate", "noise", "accepted", "why")
 EVENT_COLUMNS = ("time_s", "agent_steps", "event", "why")
@@ -119,8 +121,11 @@ class RunLog:
         )
 
     def metrics(self, row: dict[str, float]) -> None:
-        """Add one row to metrics.csv; further values in `row` go to TensorBoard only."""
-        self._write(self._metrics, METRIC_COLUMNS, row)
+        """Add one row to metrics.csv; further values in `row` go to TensorBoard only.
+
+        Columns of other algorithms stay empty.
+        """
+        self._write(self._metrics, METRIC_COLUMNS, dict.fromkeys(METRIC_COLUMNS, math.nan) | row)
         self._summary(
             row["agent_steps"],
             {

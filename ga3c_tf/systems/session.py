@@ -75,7 +75,8 @@ class Session:
         # a machine that dies ends all actors on it
         self.lost = FailureBudget(config.max_failures + len(config.remote_actors))
         self._minibatches = Minibatches(config)
-        self.inference = Inference(self.model, self.memory, self.stats)
+        explores = self.rates if config.reads("epsilon") else None
+        self.inference = Inference(self.model, self.memory, self.stats, explores)
         self.updater = Updater(self.model, self.stats, self._minibatches, self.rates)
         self.lag_limit = LagLimit(config.max_policy_lag, self.memory, lambda: self.model.updates)
         self.training_queue = IndexQueue()

@@ -2,7 +2,7 @@
 Keras.
 
 In all three formats the input is `states` [B, *state_shape]. The outputs are `policy` float32 [B, A] and
-`value` float32 [B], the same as those of `Model.predict`.
+`value` float32 [B], the same as those of `NetworkModel.predict`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.errors import UserError
 from ga3c_tf.files import json_text
 from ga3c_tf.model.networks import MOST_DEVIATIONS, Standardize, keras_settings
@@ -22,7 +22,9 @@ from ga3c_tf.model.tensorflow import keras, plain_path, tf
 from ga3c_tf.plugins import one_line
 
 
-def write_network(model: Model, min_policy: float, file: Path, form: str, metadata: dict[str, Any]) -> None:
+def write_network(
+    model: NetworkModel, min_policy: float, file: Path, form: str, metadata: dict[str, Any]
+) -> None:
     """Write the network of a model, with its weights, to a file.
 
     Args:
@@ -60,12 +62,25 @@ def _exported(network: keras.Model, spec: tf.TensorSpec, min_policy: float) -> k
     The probabilities are (softmax + m) / (1 + m * A), with m = `min_policy`.
     """
     states = keras.Input(spec.shape[1:], dtype=spec.dtype.name, name="states")
-    logits, value = network(states)
+    outputs = network(states)
+    if isinstance(outputs, keras.KerasTensor):
+        return keras.Model(states, _of_q_values(outputs), name="agent")
+    logits, value = outputs
     scale = 1 / (1 + min_policy * logits.shape[-1])
     policy = keras.layers.Rescaling(scale, min_policy * scale, name="policy")(keras.layers.Softmax()(logits))
     return keras.Model(
         states, {"policy": policy, "value": keras.layers.Identity(name="value")(value)}, name="agent"
     )
+
+
+def _of_q_values(q_values: keras.KerasTensor) -> dict[str, keras.KerasTensor]:
+    """Return the outputs of Q-learning's network: the greedy policy, the highest Q, and Q itself."""
+    greedy = keras.ops.one_hot(keras.ops.argmax(q_values, axis=-1), q_values.shape[-1])
+    return {
+        "policy": keras.layers.Identity(name="policy")(greedy),
+        "value": keras.layers.Identity(name="value")(keras.ops.max(q_values, axis=-1)),
+        "q_values": keras.layers.Identity(name="q_values")(q_values),
+    }
 
 
 def _in_built_in_layers(network: keras.Model) -> keras.Model:

@@ -26,7 +26,7 @@ from ga3c_tf.plugins import one_line
 from ga3c_tf.runs.folder import read_config
 
 if TYPE_CHECKING:  # TensorFlow takes seconds to start, and names and pages of weights do not need it
-    from ga3c_tf.algorithms.actor_critic.model import Model
+    from ga3c_tf.algorithms.network_model import NetworkModel
     from ga3c_tf.config import Config
 
 MOST_BYTES = 5 * 10**6
@@ -85,7 +85,7 @@ def check_free(folder: Path) -> None:
         raise UserError(f"{folder} has something else in it; name a new folder for the weights")
 
 
-def packed_weights(model: Model, name: str = FILE) -> bytes:
+def packed_weights(model: NetworkModel, name: str = FILE) -> bytes:
     """Return the content of a file of weights.
 
     Args:
@@ -145,7 +145,7 @@ def check_same_scaling(folder: Path, config: Config) -> None:
             raise UserError(f"{folder} was trained with {wanted}, and this run has {given}; give {wanted}")
 
 
-def load_weights(folder: Path, model: Model) -> int:
+def load_weights(folder: Path, model: NetworkModel) -> int:
     """Load the weights of a folder into a model; return the agent steps that they were trained for.
 
     Raises:
@@ -192,7 +192,7 @@ def _safetensors() -> types.ModuleType:
     return safetensors.numpy
 
 
-def _archive_of(model: Model) -> bytes:
+def _archive_of(model: NetworkModel) -> bytes:
     """Return the weights as a compressed NumPy archive, each named by its number.
 
     Raises:
@@ -209,7 +209,7 @@ def _archive_of(model: Model) -> bytes:
     return archive.getvalue()
 
 
-def _safetensors_of(model: Model) -> bytes:
+def _safetensors_of(model: NetworkModel) -> bytes:
     """Return the weights as a safetensors file, each named by number and layer, such as '0.conv11.kernel'."""
     arrays = {
         f"{number}.{variable.path.replace('/', '.')}": np.ascontiguousarray(variable.numpy(), np.float32)

@@ -94,9 +94,10 @@ def test_help_and_refusal_name_the_same_condition():
         assert str(caught.value) == f"{spelled(name)} does nothing without {options[0]}"
         refused += 1
     assert refused >= 10
-    assert only_with("importance_clip") == ["--correction clipped-is"]
+    assert only_with("importance_clip") == ["--algorithm actor-critic", "--correction clipped-is"]
     assert only_with("max_agents") == ["--system ga3c", "--adjustment fast or paper or nvlabs"]
-    assert only_with("gamma") == only_with("correction") == []
+    assert only_with("correction") == ["--algorithm actor-critic"]
+    assert only_with("epsilon") == ["--algorithm pqn"] and only_with("gamma") == []
 
 
 def test_a_setting_for_some_environments_is_refused_for_others():
@@ -171,9 +172,13 @@ def test_a_preset_leaves_out_exactly_what_does_not_fit_beside_what_is_given(pres
 @given(st.sampled_from([*PRESETS]), GIVEN)
 @settings(max_examples=200, deadline=None)
 def test_no_preset_makes_what_is_given_invalid(preset, chosen):
-    """What is valid beside the defaults is so beside a preset, but for a3c's fewer agents and own budgets."""
+    """What is valid beside the defaults is so beside a preset, but for a3c's fewer agents and own budgets.
+
+    The algorithm is the preset's.
+    """
+    algorithm = {"algorithm": PRESETS[preset].get("algorithm", "actor-critic")}
     try:
-        alone = Config(**chosen)
+        alone = Config(**algorithm | chosen)
         check_effects(alone, chosen)
     except UserError:
         return

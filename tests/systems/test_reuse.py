@@ -25,9 +25,15 @@ EPOCHS = 3
 REUSE = {"epochs": EPOCHS, "clip_ratio": 0.2, "minibatch_size": 15, "t_max": 8, "min_training_batch": 30}
 
 
+GREEDY = {"algorithm": "pqn", "epsilon": 0.0, "epsilon_end": 0.0}
+"""PQN whose agents follow the policy of the checking model."""
+
+
+@pytest.mark.parametrize("algorithm", [{"clip_ratio": 0.2}, GREEDY], ids=["ppo", "pqn"])
 @pytest.mark.parametrize(("kind", "system"), [(GA3C, "ga3c"), (SerialGA3C, "ga3c"), (A2C, "a2c")])
-def test_every_step_is_trained_on_once_an_epoch(tmp_path, monkeypatch, kind, system):
-    model, training, summary = run_counting(tmp_path, monkeypatch, kind, system=system, **REUSE)
+def test_every_step_is_trained_on_once_an_epoch(tmp_path, monkeypatch, kind, system, algorithm):
+    settings = {"epochs": EPOCHS, "minibatch_size": 15, "t_max": 8, "min_training_batch": 30, **algorithm}
+    model, training, summary = run_counting(tmp_path, monkeypatch, kind, system=system, **settings)
     rows = [row for batch in model.batches for row in batch]
     assert set(collections.Counter(place for place, _, _ in rows).values()) == {EPOCHS}
     check_nothing_lost_or_repeated(sorted(set(rows)), agents=6)
@@ -36,9 +42,10 @@ def test_every_step_is_trained_on_once_an_epoch(tmp_path, monkeypatch, kind, sys
     assert summary["trained_steps"] == len(rows)
 
 
+@pytest.mark.parametrize("algorithm", [{"advantage": "gae"}, GREEDY], ids=["gae", "pqn"])
 @pytest.mark.parametrize(("kind", "system"), [(GA3C, "ga3c"), (SerialGA3C, "ga3c"), (A2C, "a2c")])
-def test_with_gae_the_returns_are_lambda_returns(tmp_path, monkeypatch, kind, system):
-    settings = {"system": system, "advantage": "gae", "gae_lambda": 0.5, "t_max": 8}
+def test_the_returns_are_lambda_returns(tmp_path, monkeypatch, kind, system, algorithm):
+    settings = {"system": system, "gae_lambda": 0.5, "t_max": 8, **algorithm}
     model, _, _ = run_counting(tmp_path, monkeypatch, kind, model=KeepingModel, steps=1000, **settings)
     for batch, _ in model.whole:
         starts = np.cumsum(batch.lengths) - batch.lengths

@@ -12,6 +12,7 @@ import numpy as np
 
 from ga3c_tf.algorithms.actor_critic.actor_critic import ActorCritic
 from ga3c_tf.algorithms.actor_critic.gradients import METRICS
+from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.experience.columns import SCHEMA, Batch, Schema
@@ -22,7 +23,7 @@ from ga3c_tf.model.tensorflow import keras, tf
 from ga3c_tf.model.weight_store import Trainable, WeightStore
 
 
-class Model:
+class Model(NetworkModel):
     """The network and the weights that it trains: policy and learner at once.
 
     Args:
@@ -50,7 +51,6 @@ class Model:
     """
 
     metrics = METRICS
-    updates_per_call = 1
 
     def __init__(
         self,
@@ -64,8 +64,7 @@ class Model:
         schema: Schema = SCHEMA,
         store: Callable[[Trainable, tf.Variable], WeightStore] | None = None,
     ):
-        with tf.device("/CPU:0"):  # where the kernel that counts updates (ResourceCountUpTo) runs
-            self.version = tf.Variable(0, dtype=tf.int64, trainable=False, name="version")
+        super().__init__()
         actor_critic = ActorCritic(
             config, state_shape, state_dtype, num_actions, seed, self.version, network, device, schema
         )
@@ -73,27 +72,12 @@ class Model:
         self.network = actor_critic.network
         self.dtype_policy = actor_critic.dtype_policy
         self.states = actor_critic.states
-        self._store: WeightStore
         if store is None:
             self._store = DeviceWeights(config, actor_critic, self.version, device)
         else:
             self._store = store(actor_critic, self.version)
         # Where the weights are a copy, the model is the policy that chose the actions, not the updated one.
         self._divergence = DivergenceSampler(actor_critic.loss.bounds, is_behavior=store is not None)
-
-    @property
-    def updates(self) -> int:
-        """Number of updates done."""
-        return int(self.version.numpy())
-
-    def load(self) -> None:
-        """Take the weights, statistics and version over that the variables of `checkpoint_objects` have.
-
-        Called before a training begins, and after these variables were assigned to.
-        """
-
-    def store(self) -> None:
-        """Bring the variables of `checkpoint_objects` up to date. Called before they are read."""
 
     def predict(self, states: np.ndarray) -> Prediction:
         """Return policy [B, A] float32, values [B] float32 and version for states [B, *state_shape].
@@ -132,25 +116,3 @@ class Model:
             version = store.version()
         store.pull()
         return UpdateResult(gradients.metrics, divergence, version, gradients.finite)
-
-    def standardize(self, mean: np.ndarray, variance: np.ndarray) -> None:
-        """Set the mean and variance by which the network standardizes states.
-
-        Args:
-            mean: mean of each element of a state, float32 [*state_shape].
-            variance: variance of each element of a state, float32 [*state_shape].
-
-        Raises:
-            ValueError: the network was not built with `normalize_observations`.
-        """
-        self.network.get_layer("standardize").measured(mean, variance)
-
-    def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
-        """Return the content of a checkpoint, for tf.train.Checkpoint(**objects): weights, optimizer slots
-        and version.
-
-        Variables are identified by position. Their names are not stable, because Keras names unnamed layers
-        by what the process has built before.
-        """
-        weights = [variable.value for variable in self.network.weights]
-        return {"weights": weights, "version": [self.version], **self._store.slots()}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from ga3c_tf.config.declaration import OWN, SCREENS, SET, beside, declare
+from ga3c_tf.config.declaration import ACTOR_CRITIC, OWN, SCREENS, SET, beside, declare
 from ga3c_tf.config.declared.learning import VARIABLES
+from ga3c_tf.config.declared.q_learning import QLearningSettings
 from ga3c_tf.config.declared.workers import ONE_MODEL
 
 FROM_THE_START = "the run's weights began with it"
@@ -16,7 +17,7 @@ RATIOS = ("clipped-is", "one-step", "v-trace")
 
 
 @dataclass(frozen=True)
-class BeyondPaperSettings:
+class BeyondPaperSettings(QLearningSettings):
     """What the paper does not use."""
 
     advantage: str = declare(
@@ -25,20 +26,22 @@ class BeyondPaperSettings:
         "'nstep' (n-step return minus value), or 'gae' (generalized advantage estimation, Schulman et al. "
         "2016, from the values that the actions were chosen with; the value learns the lambda-return).",
         choices=("nstep", "gae"),
+        algorithms=ACTOR_CRITIC,
     )
     gae_lambda: float = declare(
         0.95,
         "algorithm",
-        "Lambda of generalized advantage estimation.",
+        "Lambda of generalized advantage estimation, or of PQN's Q(lambda).",
         low=0,
         high=1,
-        read_with=[beside(advantage="gae")],
+        read_with=[beside(advantage="gae", algorithm="pqn")],
     )
     normalize_advantages: bool = declare(
         False,
         "algorithm",
         "Shift and scale the advantages of every update to mean 0 and standard deviation 1. The advantage of "
         "an update on a single state stays as it is.",
+        algorithms=ACTOR_CRITIC,
     )
     clip_ratio: float = declare(
         0.0,
@@ -50,6 +53,7 @@ class BeyondPaperSettings:
         systems=ONE_MODEL,
         read_with=[beside(correction="ppo", when=[SET])],
         needs=[beside(correction="ppo")],
+        algorithms=ACTOR_CRITIC,
     )
     correction: str | None = declare(
         None,
@@ -73,6 +77,7 @@ class BeyondPaperSettings:
             beside(advantage="nstep", when=["v-trace"], because="it estimates advantages itself"),
             beside(minibatch_size=0, when=["v-trace"], because="it needs whole segments"),
         ],
+        algorithms=ACTOR_CRITIC,
     )
     importance_clip: float = declare(
         10.0,
@@ -80,6 +85,7 @@ class BeyondPaperSettings:
         "Upper bound of the importance ratio.",
         above=0,
         read_with=[beside(correction="clipped-is")],
+        algorithms=ACTOR_CRITIC,
     )
     rho_bar: float = declare(
         1.0,
@@ -88,6 +94,7 @@ class BeyondPaperSettings:
         "or V-trace's one-step errors.",
         above=0,
         read_with=[beside(correction=("one-step", "v-trace"))],
+        algorithms=ACTOR_CRITIC,
     )
     c_bar: float = declare(
         1.0,
@@ -95,6 +102,7 @@ class BeyondPaperSettings:
         "Upper bound of the importance ratio in V-trace's trace coefficients.",
         above=0,
         read_with=[beside(correction="v-trace")],
+        algorithms=ACTOR_CRITIC,
     )
     epochs: int = declare(
         1,
@@ -103,7 +111,11 @@ class BeyondPaperSettings:
         low=1,
         high=100,
         systems=ONE_MODEL,
-        needs=[beside(clip_ratio=SET, because="without it a batch can be trained on only once")],
+        needs=[
+            beside(
+                clip_ratio=SET, algorithm="pqn", because="without them a batch can be trained on only once"
+            )
+        ],
     )
     minibatch_size: int = declare(
         0,
@@ -119,6 +131,7 @@ class BeyondPaperSettings:
         "algorithm",
         "Weight of the value loss, which is 0.5 * (R - V)^2 for each state.",
         low=0,
+        algorithms=ACTOR_CRITIC,
     )
     loss_reduction: str = declare(
         "sum",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ga3c_tf.config.declaration import ALGORITHMS, SET, beside, declare
-from ga3c_tf.config.declared.workers import MOST
+from ga3c_tf.config.declaration import ACTOR_CRITIC, ALGORITHMS, Q_LEARNING, SET, beside, declare
+from ga3c_tf.config.declared.workers import MOST, ONE_MODEL
 
 VARIABLES = "the checkpoint holds the variables that it gives"
 WITH_RMSPROP = beside(optimizer="rmsprop")
@@ -24,8 +24,10 @@ class LearningSettings:
     algorithm: str = declare(
         "actor-critic",
         "algorithm",
-        "'actor-critic' (advantage actor-critic, the paper's).",
+        "'actor-critic' (advantage actor-critic, the paper's) or 'pqn' (Q(lambda) without a replay memory, "
+        "Gallici et al. 2024; its networks have layer normalization).",
         choices=ALGORITHMS,
+        needs=[beside(system=ONE_MODEL, when=Q_LEARNING)],
         fixed="the run's weights are of this algorithm",
     )
     network: str = declare(
@@ -43,6 +45,7 @@ class LearningSettings:
         "algorithm",
         "'paper', or 'module:function' returning (policy loss, value loss, entropy), "
         "each summed over the batch.",
+        algorithms=ACTOR_CRITIC,
     )
     initial_weights: str | None = declare(
         None,
@@ -60,13 +63,20 @@ class LearningSettings:
         low=0,
         needs=[DURATION],
     )
-    beta: float = declare(0.01, "algorithm", "Initial coefficient of the entropy bonus.", low=0)
+    beta: float = declare(
+        0.01,
+        "algorithm",
+        "Initial coefficient of the entropy bonus.",
+        low=0,
+        algorithms=ACTOR_CRITIC,
+    )
     beta_end: float | None = declare(
         None,
         "algorithm",
         "Coefficient of the entropy bonus after --anneal-steps or --anneal-fraction (default: constant).",
         low=0,
         needs=[DURATION],
+        algorithms=ACTOR_CRITIC,
     )
     anneal_steps: int | None = declare(
         None,
@@ -94,12 +104,21 @@ class LearningSettings:
         "Floor of a probability inside a logarithm.",
         above=0,
         read_with=[beside(correction=("epsilon", "ppo")), beside(log_softmax=False)],
+        algorithms=ACTOR_CRITIC,
     )
     log_softmax: bool = declare(
-        False, "advanced", "Compute log-probabilities by log-softmax, without the floor --log-epsilon."
+        False,
+        "advanced",
+        "Compute log-probabilities by log-softmax, without the floor --log-epsilon.",
+        algorithms=ACTOR_CRITIC,
     )
     min_policy: float = declare(
-        0.0, "advanced", "Added to every action's probability before renormalizing.", low=0, high=1
+        0.0,
+        "advanced",
+        "Added to every action's probability before renormalizing.",
+        low=0,
+        high=1,
+        algorithms=ACTOR_CRITIC,
     )
     grad_clip_norm: float | None = declare(
         None,
@@ -108,6 +127,7 @@ class LearningSettings:
         "--dual-rmsprop, maximum norm ||g|| (default: off).",
         above=0,
         excludes=[beside(grad_clip_global=SET)],
+        algorithms=ACTOR_CRITIC,
     )
     rmsprop_decay: float = declare(
         0.99, "advanced", "RMSProp: decay of the mean square.", low=0, high=1, read_with=[WITH_RMSPROP]
@@ -129,4 +149,5 @@ class LearningSettings:
         needs=[WITH_RMSPROP],
         excludes=[beside(grad_clip_global=SET)],
         fixed=VARIABLES,
+        algorithms=ACTOR_CRITIC,
     )

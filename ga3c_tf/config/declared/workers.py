@@ -15,6 +15,8 @@ ONE_MODEL = ("ga3c", "a2c", "serial")
 """Systems that train one model, on batches of several segments."""
 WITH_PROCESSES = ("ga3c", "a2c")
 """Systems whose agents share processes."""
+ONE_MODEL = ("ga3c", "a2c", "serial")
+"""Systems that train one model, on batches of several segments."""
 ADJUSTMENTS = ("fast", "paper", "nvlabs")
 """Rules of dynamic adjustment."""
 WITH_ADJUSTMENT = beside(adjustment=ADJUSTMENTS)

@@ -12,7 +12,7 @@ from multiprocessing import connection
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.model import Model
+from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.config.rates import Rates
 from ga3c_tf.environments.environment import make_environment
@@ -103,7 +103,7 @@ def play_and_train(
     config: Config,
     number: int,
     shared: A3CShared,
-    model: Model,
+    model: NetworkModel,
     rates: Callable[[], Rates],
     ended: Callable[[], bool],
 ) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ga3c_tf.algorithms.actor_critic.model import Model
 from ga3c_tf.algorithms.factory import new_model
+from ga3c_tf.algorithms.network_model import NetworkModel
 from ga3c_tf.config import Config
 from ga3c_tf.experience.spec import EnvironmentSpec
 from ga3c_tf.model.tensorflow import tf
@@ -98,7 +98,7 @@ def replica(
     num_actions: int,
     shared: SharedWeights,
     agent: int,
-) -> Model:
+) -> NetworkModel:
     """Return the model of an A3C agent, which only that agent uses.
 
     Each replica has its own seed for the noise that a user's network draws during training.

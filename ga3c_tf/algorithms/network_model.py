@@ -1,0 +1,80 @@
+"""What the models of all algorithms are: a network that predicts, and that a weight store trains."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from ga3c_tf.config.rates import Rates
+from ga3c_tf.experience.columns import Batch
+from ga3c_tf.experience.contracts import Prediction, UpdateResult
+from ga3c_tf.model.tensorflow import keras, tf
+from ga3c_tf.model.weight_store import WeightStore
+
+
+class NetworkModel(ABC):
+    """A `Policy` and `Learner` with one network.
+
+    Attributes:
+        network: Keras network; its input is a batch of states [B, *state_shape].
+        dtype_policy: Keras's name of the dtype policy of the hidden layers.
+        states: tf.TensorSpec of a batch of states.
+        version: scalar int64 variable, the number of updates done.
+    """
+
+    metrics: tuple[str, ...]
+    updates_per_call = 1
+    network: keras.Model
+    dtype_policy: str
+    states: tf.TensorSpec
+    _store: WeightStore
+
+    def __init__(self):
+        with tf.device("/CPU:0"):  # where the kernel that counts updates (ResourceCountUpTo) runs
+            self.version = tf.Variable(0, dtype=tf.int64, trainable=False, name="version")
+
+    @property
+    def updates(self) -> int:
+        """Number of updates done."""
+        return int(self.version.numpy())
+
+    def load(self) -> None:  # noqa: B027, most models have nothing to take over
+        """Take the weights, statistics and version over that the variables of `checkpoint_objects` have.
+
+        Called before a training begins, and after these variables were assigned to.
+        """
+
+    def store(self) -> None:  # noqa: B027
+        """Bring the variables of `checkpoint_objects` up to date. Called before they are read."""
+
+    @abstractmethod
+    def predict(self, states: np.ndarray) -> Prediction:
+        """Return policy [B, A], values [B] and version for states [B, *state_shape]."""
+
+    @abstractmethod
+    def train(self, batches: Sequence[Batch], rates: Rates) -> list[UpdateResult]:
+        """Update the weights on each batch. Skip an update whose losses or gradients are not finite."""
+
+    def standardize(self, mean: np.ndarray, variance: np.ndarray) -> None:
+        """Set the mean and variance by which the network standardizes states.
+
+        Args:
+            mean: mean of each element of a state, float32 [*state_shape].
+            variance: variance of each element of a state, float32 [*state_shape].
+
+        Raises:
+            ValueError: the network was not built with `normalize_observations`.
+        """
+        self.network.get_layer("standardize").measured(mean, variance)
+
+    def checkpoint_objects(self) -> dict[str, list[tf.Variable]]:
+        """Return the content of a checkpoint, for tf.train.Checkpoint(**objects): weights, optimizer slots
+        and version.
+
+        Variables are identified by position. Their names are not stable, because Keras names unnamed layers
+        by what the process has built before.
+        """
+        weights = [variable.value for variable in self.network.weights]
+        return {"weights": weights, "version": [self.version], **self._store.slots()}

@@ -1,0 +1,1 @@
+"""Q-learning: networks whose outputs are the values of actions."""
