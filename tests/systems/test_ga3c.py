@@ -108,6 +108,25 @@ def test_each_state_is_trained_with_the_lag_of_its_own_prediction(tmp_path, monk
     assert max(lag.max() for lag in lags) > 0
 
 
+def test_trainers_that_take_the_batches_that_wait_lose_none_and_count_the_lag_of_each(tmp_path, monkeypatch):
+    class Several(helpers.CheckingModel):
+        updates_per_call = 4
+        calls = []
+
+        def train(self, batches, rates):
+            self.calls.append(len(batches))
+            time.sleep(0.002)  # so that batches wait
+            return super().train(batches, rates)
+
+    lags = []
+    monkeypatch.setattr("ga3c_tf.runs.stats.Stats.updated", lambda self, update: lags.append(update.lags))
+    model, _, _ = run_counting(tmp_path, monkeypatch, model=Several, num_trainers=1)
+    check_nothing_lost_or_repeated([row for rows in model.batches for row in rows], agents=6)
+    assert sum(model.calls) == len(model.batches) and {1, 4} <= {*model.calls} <= {1, 2, 3, 4}
+    for update, (rows, lag) in enumerate(zip(model.batches, lags, strict=True)):
+        assert [update - model.chosen[place] for place, _, _ in rows] == lag.tolist()
+
+
 @pytest.mark.parametrize("minimum", [0, 20])
 def test_workers_come_and_go_without_a_segment_lost_or_mixed(tmp_path, monkeypatch, minimum):
     class Changing(GA3C):

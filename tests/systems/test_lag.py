@@ -1,8 +1,5 @@
 """Policy lag that is set: A2C on batches of some rounds ago, and GA3C with a bound."""
 
-from types import SimpleNamespace
-
-import helpers
 import numpy as np
 import pytest
 from checks import check_nothing_lost_or_repeated, check_segment, run_counting
@@ -44,18 +41,10 @@ def test_a2c_refuses_a_lag_that_there_is_no_memory_for(tmp_path, monkeypatch):
         run_counting(tmp_path, monkeypatch, A2C, lag=100)
 
 
-class Versioned(helpers.CheckingModel):
-    """Has its version as the model has it."""
-
-    @property
-    def version(self):
-        return SimpleNamespace(numpy=lambda: self._version)
-
-
 @pytest.mark.parametrize("kind", [GA3C, SerialGA3C])
 def test_segments_beyond_the_limit_are_dropped_and_counted(tmp_path, monkeypatch, lags, kind):
     model, _, summary = run_counting(
-        tmp_path, monkeypatch, kind, model=Versioned, max_policy_lag=2, num_trainers=1, max_training_queue=60
+        tmp_path, monkeypatch, kind, max_policy_lag=2, num_trainers=1, max_training_queue=60
     )
     largest = max(lag.max() for lag in lags)
     assert largest <= 2
@@ -70,9 +59,7 @@ def test_segments_beyond_the_limit_are_dropped_and_counted(tmp_path, monkeypatch
 
 
 def test_with_a_limit_of_zero_segments_of_the_newest_weights_are_trained_on(tmp_path, monkeypatch, lags):
-    model, _, summary = run_counting(
-        tmp_path, monkeypatch, SerialGA3C, model=Versioned, max_policy_lag=0, steps=600
-    )
+    model, _, summary = run_counting(tmp_path, monkeypatch, SerialGA3C, max_policy_lag=0, steps=600)
     assert len(model.batches) == len(lags) > 20 and not np.concatenate(lags).any()
     assert summary["dropped_steps"] > 0
 

@@ -55,7 +55,7 @@ def named_call(concrete: Any) -> Callable[[tf.Tensor], list[tf.Tensor]]:
 
     The function's name is an operation with the attribute that XLA has to compile it. `direct_call`, through
     StatefulPartitionedCall, would silently leave that out. It takes a tenth of the time of a ConcreteFunction
-    in Python.
+    in Python. XLA does not move variables, so that the call is made on their device.
     """
     captured = concrete.captured_inputs
     name = concrete.name.decode()
@@ -63,7 +63,11 @@ def named_call(concrete: Any) -> Callable[[tf.Tensor], list[tf.Tensor]]:
     attributes = {"executor_type": "", "config_proto": tf.compat.v1.ConfigProto().SerializeToString()}
     flat = tuple(itertools.chain.from_iterable(attributes.items()))
 
+    context = eager_context.context()
+    device = captured[0].device
+
     def call(tensor, function=concrete):  # the function is deleted with the last reference to it
-        return eager_execute.quick_execute(name, outputs, [tensor, *captured], flat, eager_context.context())
+        with context.device(device):
+            return eager_execute.quick_execute(name, outputs, [tensor, *captured], flat, context)
 
     return call
