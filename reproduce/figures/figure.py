@@ -1,33 +1,33 @@
-"""Tables and figures: the parts of each."""
+"""What a table or figure consists of: a grid of runs, metrics, claims, tables and a picture.
+
+A figure is a module in a folder beside this one, with a `FIGURE`; the registry finds it. It declares
+
+- `specs`: its runs at a budget, for one game and seed;
+- `dimensions`: what tells the runs apart, as columns of the tidy table (`Measurements`);
+- `measures`: the numbers of a finished run, which are the rows of that table;
+- `claims`: tests of estimates over the table, with reasons to decide nothing (`Claim`); `judged` gives the
+  verdicts, which are data, and corrects the p values of the whole family;
+- `tables` and `plot`: what is shown of the table.
+
+`figures/lag/batch_size.py` is the shortest example. Words of the pages are in pages/templates/<name>.md.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ga3c_tf.errors import UserError
+from ga3c_tf.reproduce.figures.measurements import Dimensions, Measurements, label
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import MEASURED, Record, read_records
-from ga3c_tf.reproduce.measures.text import lines_of
-from ga3c_tf.reproduce.measures.verdicts import (
-    BUSY_MACHINE,
-    FEW_AGENTS,
-    HOLDS,
-    RUNS_MISSING,
-    SEVERAL_MACHINES,
-    Claim,
-    Finding,
-)
-from ga3c_tf.reproduce.runs.run import (
-    RecordedRun,
-    a3c_has_few_agents,
-    a3c_lacked_processor,
-    seeds_have_one_machine,
-)
+from ga3c_tf.reproduce.measures.text import mean_ci
+from ga3c_tf.reproduce.measures.verdicts import Claim, judged, observed
+from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import GAMES, NINE_GAMES, RunSpec, as_file_name, run_spec
 
 Item = TypeVar("Item")
@@ -46,9 +46,58 @@ class Measure(NamedTuple):
     agent_steps: int | None = None  # at which the number was taken; None: at the end of the run
 
 
+Cell = Callable[[Measurements], str]
+"""Returns the text of a cell for the part of the table that its row is about."""
+
+
+class Table(NamedTuple):
+    """A table of the results: a row for each combination of dimensions, a column for each cell.
+
+    Attributes:
+        by: the dimensions of the rows.
+        columns: the cells, by heading.
+        title: what the table shows; empty for the only one.
+        where: the runs that are shown, as in `Measurements.select`.
+    """
+
+    by: Sequence[str]
+    columns: Mapping[str, Cell]
+    title: str = ""
+    where: Mapping[str, Any] = {}
+
+    @property
+    def header(self) -> list[str]:
+        """The headings."""
+        return [*(name.replace("_", " ") for name in self.by), *self.columns]
+
+    def rows(self, table: Measurements) -> list[list[str]]:
+        """Return the cells of each row of which a run has begun."""
+        rows = []
+        for key, part in table.select(**self.where).parts(*self.by):
+            if any(run.result for run in part.runs):
+                names = key if len(self.by) > 1 else (key,)
+                rows.append([*map(str, names), *(cell(part) for cell in self.columns.values())])
+        return rows
+
+
+def mean_of(metric: str, **where: Any) -> Cell:
+    """Return a cell with the mean of a metric, its interval and the number of seeds."""
+    return lambda part: mean_ci(part.select(**where).list(metric))
+
+
+def unfinished(part: Measurements) -> str:
+    """Return a cell with the runs that are not finished."""
+    return part.unfinished
+
+
+def minutes(part: Measurements) -> str:
+    """Return a cell with the mean minutes of training."""
+    return mean_ci([60 * run.hours for run in part.finished])
+
+
 @dataclass(frozen=True)
 class Figure:
-    """One table or figure of the paper.
+    """One table or figure of the paper, or one of our own.
 
     Attributes:
         name: name in `--figure`.
@@ -62,17 +111,19 @@ class Figure:
         specs: returns the runs at a budget of one game and seed.
         measures: returns the numbers of a finished run.
         main: metric and unit of the only record of an unfinished run.
-        details: returns lines of Markdown: tables, and how to read them.
+        dimensions: returns what tells a run apart, by name.
+        scores: metrics in which a run that diverged counts as the random policy.
+        tables: tables of the results.
         plot: draws the results into <stem>.svg and <stem>.png.
-        claims: returns the claims that the runs decide, with their findings; none if the figure only
-            describes.
-        by_game: whether claims, details and plot are made for each game separately. If there are several
+        claims: returns the claims that the runs decide; none if the figure only describes.
+        by_game: whether claims, tables and plot are made for each game separately. If there are several
             games, those without a run are left out.
         first_seed: lowest seed of the runs.
         answer: returns what the summary says besides the number of findings; otherwise an empty text.
         added_games: games at `quick` of which seeds were added to undecided findings.
         added: returns the runs of added seeds for one of these games, which belong to the default runs.
         beside: name of a figure whose records at the same budget are shown beside the results.
+        words: values that the template of the figure's page uses.
     """
 
     name: str
@@ -85,16 +136,19 @@ class Figure:
     specs: Callable[[str, str, int], list[RunSpec]]
     measures: Callable[[RecordedRun], list[Measure]]
     main: tuple[str, str]
-    details: Callable[[Results], list[str]]
-    plot: Callable[[Results, Path], None]
-    claims: Callable[[Results], list[Claim]] = lambda results: []
+    plot: Callable[[Measurements, Path], None]
+    tables: Sequence[Table] = ()
+    dimensions: Dimensions = label
+    scores: Sequence[str] = ()
+    claims: Callable[[Measurements], list[Claim]] = lambda table: []
     by_game: bool = False
     first_seed: int = 1
     tuned_headline: str = ""
-    answer: Callable[[Results], str] = lambda results: ""
+    answer: Callable[[Measurements], str] = lambda table: ""
     added_games: Sequence[str] = ()
     added: Callable[[str], list[RunSpec]] = lambda game: []
     beside: str = ""
+    words: Mapping[str, Any] = field(default_factory=dict)
 
     def all_specs(self, budget: str, seeds: int | None = None, games: Sequence[str] = ()) -> list[RunSpec]:
         """Return the runs at a budget, seed by seed, and those of a seed by their turns.
@@ -120,9 +174,8 @@ class Figure:
                     of_seed += self.specs(budget, game, self.first_seed + number)
             chosen += sorted(of_seed, key=lambda spec: spec.turn)
         if seeds is None and budget == "quick":
-            chosen += [
-                spec.as_added() for game in asked if game in self.added_games for spec in self.added(game)
-            ]
+            added = [spec for game in asked if game in self.added_games for spec in self.added(game)]
+            chosen += [spec.as_added() for spec in added]
         return list(dict.fromkeys(chosen))
 
     def changed_specs(
@@ -172,32 +225,31 @@ class Figure:
             values.setdefault(spec.game, set()).add(spec.given.get(name))
         return any(len(distinct) > 1 for distinct in values.values())
 
-    def section(self, results: Results) -> list[str]:
-        """Return the claims and details as lines of Markdown."""
-        return lines_of("section.md", claims=self.claims(results), details=self.details(results))
+    def table(self, results: Results) -> Measurements:
+        """Return the tidy table of results."""
+        return Measurements.of(results, self.dimensions, self.scores)
 
-    def all_claims(self, results: Results) -> list[Claim]:
-        """Return the claims of all games. If they are made for several games, each text names its game."""
-        games = {run.spec.game for run in results.runs} if self.by_game else {}
-        return [
-            claim._replace(text=f"{game}: {claim.text}", game=game) if len(games) > 1 else claim
-            for game, part in self.parts(results).items()
-            for claim in self.claims(part)
-        ]
+    def parts(self, results: Results) -> dict[str, Measurements]:
+        """Return the tables for claims, tables and plot, by game; under '' if not made by game."""
+        table = self.table(results)
+        if not self.by_game:
+            return {"": table}
+        parts = dict(table.parts("game"))
+        return {game: part for game, part in parts.items() if len(parts) == 1 or results.of_game(game).begun}
 
-    def sections(self, results: Results) -> list[str]:
-        """Return the claims and details of all games as lines of Markdown."""
-        games = dict.fromkeys(run.spec.game for run in results.runs) if self.by_game else {}
-        parts = self.parts(results)
-        lines = []
-        for game, part in parts.items():
-            if len(games) > 1:
-                lines += [f"**{game}**", ""]
-            lines += [*self.section(part), ""]
-        without = [game for game in games if game not in parts]
-        if without:
-            lines += [f"Not run: {', '.join(without)}.", ""]
-        return lines
+    def verdicts(self, results: Results) -> list[Claim]:
+        """Return the claims of all games with their verdicts.
+
+        Each family is that of a game, if claims are made by game. If there are several games, each text names
+        its game. Claims whose tests a review has rejected are observations.
+        """
+        claims = []
+        for game, part in self.parts(results).items():
+            several = len({run.spec.game for run in results.runs}) > 1
+            for claim in observed(judged(self.claims(part)), results.reviews):
+                name = f"{game}: {claim.text}" if game and several else claim.text
+                claims.append(dataclasses.replace(claim, text=name, game=claim.game or game * several))
+        return claims
 
     def plots(self, results: Results, stem: Path) -> None:
         """Draw the picture of the figure, or one of each game if the figure is made by game."""
@@ -207,14 +259,6 @@ class Figure:
                 path = stem.with_name(f"{stem.name}-{as_file_name(game).replace('_', '-')}")
             self.plot(part, path)
 
-    def parts(self, results: Results) -> dict[str, Results]:
-        """Return the results for claims, details and plot, by game; under '' if not made by game."""
-        if not self.by_game:
-            return {"": results}
-        games = dict.fromkeys(run.spec.game for run in results.runs)
-        parts = {game: results.of_game(game) for game in games}
-        return {game: part for game, part in parts.items() if part.begun or len(parts) == 1}
-
     def records(self, runs: Sequence[RecordedRun]) -> list[Record]:
         """Return the records of these runs. A run that is not finished has one record, with the reason."""
         return [record for run in runs for record in self._records_of(run)]
@@ -223,7 +267,7 @@ class Figure:
         if run.finished:
             return [self._record(run, measure) for measure in self.measures(run)]
         metric, unit = self.main
-        return [self._record(run, Measure(metric, float("nan"), unit, "", run.status_text))]
+        return [self._record(run, Measure(metric, math.nan, unit, "", run.status_text))]
 
     def _record(self, run: RecordedRun, measure: Measure) -> Record:
         spec = run.spec
@@ -259,43 +303,6 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
-
-
-def planned(groups: Mapping[Key, list[RecordedRun]]) -> dict[Key, list[RecordedRun]]:
-    """Return the groups without those of added seeds."""
-    return {key: runs for key, runs in groups.items() if not any(run.spec.is_added for run in runs)}
-
-
-def once_ended(finding: Finding, runs: Iterable[RecordedRun]) -> Finding:
-    """Return the finding, or 'runs missing' with the same numbers if one of the runs has not ended."""
-    if all(run.ended for run in runs):
-        return finding
-    return Finding(RUNS_MISSING, finding.because)
-
-
-def on_one_machine(finding: Finding, runs: Iterable[RecordedRun]) -> Finding:
-    """Return the finding, or 'several machines' with its numbers if a seed has runs on several machines."""
-    if seeds_have_one_machine(runs):
-        return finding
-    return Finding(SEVERAL_MACHINES, finding.because)
-
-
-def fair_to_a3c(finding: Finding, runs: Sequence[RecordedRun]) -> Finding:
-    """Return the finding, or undecided if it favors GA3C and a run of A3C could not use all cores.
-
-    That is so if it had fewer agents than the machine has cores, or if other processes used the machine.
-
-    Args:
-        finding: a finding that is supported if GA3C is better in the same time.
-        runs: runs of both systems.
-    """
-    if finding.verdict != HOLDS:
-        return finding
-    if a3c_has_few_agents(runs):
-        return Finding(FEW_AGENTS, finding.because)
-    if a3c_lacked_processor(runs):
-        return Finding(BUSY_MACHINE, finding.because)
-    return finding
 
 
 def seeds_by_budget(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN, Record
 from ga3c_tf.reproduce.runs.run import RecordedRun
@@ -23,6 +23,7 @@ class Results:
         runs: all runs of the figure, finished or not, in the order of their specifications.
         records: our own records of these runs.
         beside: our own records of the figure that is shown beside this one, if any.
+        reviews: why a review has rejected the test of a claim, by key of the claim.
     """
 
     budget: str
@@ -31,6 +32,7 @@ class Results:
     runs: list[RecordedRun]
     records: list[Record]
     beside: Sequence[Record] = ()
+    reviews: Mapping[str, str] = field(default_factory=dict)
 
     @functools.cached_property
     def _by_run(self) -> dict[tuple[str, str], Record]:

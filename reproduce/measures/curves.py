@@ -11,6 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 Curve = Mapping[str, np.ndarray]
+COLLAPSED = 0.5
+"""Share of its gain that a run must lose to count as collapsed."""
 
 
 def first_reaching(curve: Curve, score: float, against: str, window: int) -> float:
@@ -78,3 +80,37 @@ def score_at_start(curve: Curve, window: int) -> float:
     """Return the first rolling score over a full window of episodes; not-a-number if fewer have ended."""
     whole = curve["episodes"] >= window
     return float(curve["rolling_score"][whole][0]) if whole.any() else math.nan
+
+
+def share_lost(curve: Curve, gain: float) -> float:
+    """Return the share of the agent steps in which a run had lost more than half of its gain.
+
+    The gain is the best score so far minus the first score.
+
+    Args:
+        curve: curve of one run.
+        gain: gain above which a run counts as having learned; any dip would be a multiple of a smaller gain.
+
+    Returns:
+        The share; not-a-number for a run that never learned.
+    """
+    places, drops = _drops(curve["rolling_score"], gain)
+    if not len(drops):
+        return math.nan
+    lengths = np.diff(curve["agent_steps"].astype(float), prepend=curve["agent_steps"][0])
+    return float(lengths[places][drops > COLLAPSED].sum() / lengths.sum())
+
+
+def collapsed(curve: Curve, gain: float) -> float:
+    """Return 1.0 if a run has lost more than half of its gain at the end, else 0.0; see `share_lost`."""
+    _, drops = _drops(curve["rolling_score"], gain)
+    return float(drops[-1] > COLLAPSED) if len(drops) else math.nan
+
+
+def _drops(scores: np.ndarray, gain: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the drawdowns after a run has learned: their places, and sizes as shares of the gain so far."""
+    if not len(scores) or np.isnan(scores).any():
+        return np.empty(0, int), np.empty(0)
+    best = np.maximum.accumulate(scores)
+    places = np.flatnonzero(best - scores[0] > gain)
+    return places, (best - scores)[places] / (best - scores[0])[places]

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from ga3c_tf.reproduce.measures.verdicts import CHANCE, LEAST_SEEDS
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
+from ga3c_tf.reproduce.measures.verdicts import LEVEL
 
 
 class RandomPolicy(NamedTuple):
@@ -58,5 +59,5 @@ def has_left_random(seeds: Sequence[float], episodes: int, random: RandomPolicy 
     if random is None or len(seeds) < LEAST_SEEDS:
         return True
     error = random.deviation * math.sqrt(1 / episodes + 1 / random.episodes)
-    limit = random.mean + float(norm.ppf(1 - CHANCE)) * error
+    limit = random.mean + float(norm.ppf(1 - LEVEL)) * error
     return all(seed > limit for seed in seeds)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.reproduce.measures.verdicts import LEAST_SEEDS
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS
 from ga3c_tf.trained.intervals import mean_interval
 from ga3c_tf.trained.publishing import markdown
 from ga3c_tf.trained.publishing.markdown import number, table
@@ -40,7 +40,7 @@ def mean_ci(values: Sequence[float], of: str = "seed", confidence: float = 0.95)
         of: what one value belongs to, such as 'seed'.
         confidence: confidence level of the interval.
     """
-    if not values:
+    if not len(values):
         return "-"
     count = f"{len(values)} {of}{'s' if len(values) > 1 else ''}"
     return f"{mean_and_interval(values, confidence)} ({count})"

@@ -1,89 +1,269 @@
-"""The rules for the verdicts on the results page; pages/templates/rules.md states each for readers."""
+"""Verdicts as data, and the rules that give them; pages/templates/rules.md states the rules for readers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
 
-import numpy as np
-
-from ga3c_tf.reproduce.measures.planning import OpenTest
-from ga3c_tf.trained.intervals import mean_interval
+from ga3c_tf.reproduce.measures import sentences
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, NOTHING, Estimate, equality
 
 HOLDS = "supported"
 FAILS = "not supported"
-LEAST_SEEDS = 3
+ALIKE = "no difference"
+"""Kind of a verdict that two groups differ by less than a margin."""
+INCONCLUSIVE = "undecided"
+OBSERVED = "observation"
+"""Kind of a verdict that a review has taken back: its numbers stand, and its rule does not decide."""
+LEVEL = 0.05
+TWO_LOOKS = 0.029
+"""Level of each of two planned looks at growing data, by Pocock's method: 5 % together."""
 MARGIN = 0.05
 """Relative difference of speeds up to which they count as equal. The value is a choice."""
 WIDE_MARGIN = 0.1
 """The same for scores, and how the effects of more workers differ between games. The value is a choice."""
-EQUAL = f"no difference larger than {MARGIN:.0%}"
-EQUAL_WIDE = f"no difference larger than {WIDE_MARGIN:.0%}"
-INCONCLUSIVE = "undecided"
-"""Verdict if the runs cannot decide; a colon and the reason follow."""
-FEW_SEEDS = f"{INCONCLUSIVE}: fewer than {LEAST_SEEDS} seeds"
-NO_DIFFERENCE = f"{INCONCLUSIVE}: no significant difference"
-RUNS_MISSING = f"{INCONCLUSIVE}: runs missing"
-SEVERAL_MACHINES = f"{INCONCLUSIVE}: several machines"
-NEEDS_GPU = f"{INCONCLUSIVE}: needs a GPU"
-FEW_AGENTS = f"{INCONCLUSIVE}: A3C has fewer agents than cores"
-BUSY_MACHINE = f"{INCONCLUSIVE}: other processes used the machine"
-SPEED_CHANGED = f"{INCONCLUSIVE}: calibrations differ"
-FEW_PERIODS = f"{INCONCLUSIVE}: too short for the search"
-NOT_TRIED = f"{INCONCLUSIVE}: not tried"
-TOO_SHORT = f"{INCONCLUSIVE}: too short to learn"
-COLLAPSED = 0.5
-CHANCE = 0.05
-SCORE_MARGIN = 0.05
-"""Share of the distance from the random policy's score to the paper's by which a score may be below that."""
-
-Scores = Sequence[float] | np.ndarray
+FEW_SEEDS = f"fewer than {LEAST_SEEDS} seeds"
+NO_DIFFERENCE = "no significant difference"
+RUNS_MISSING = "runs missing"
+SEVERAL_MACHINES = "several machines"
+NEEDS_GPU = "needs a GPU"
+FEW_AGENTS = "A3C has fewer agents than cores"
+BUSY_MACHINE = "other processes used the machine"
+SPEED_CHANGED = "calibrations differ"
+FEW_PERIODS = "too short for the search"
+NOT_TRIED = "not tried"
+TOO_SHORT = "too short to learn"
 
 
-class Finding(NamedTuple):
-    """The verdict on a claim, and the numbers that it is based on.
+@dataclass(frozen=True)
+class Verdict:
+    """What the runs say about a claim.
 
     Attributes:
-        verdict: the verdict, with the reason if it is undecided.
-        because: the numbers, in words.
-        test: the t test that found no significant difference; None if another rule decides, or if more seeds
-            would not make the test surer.
+        kind: `HOLDS`, `FAILS`, `ALIKE`, `INCONCLUSIVE` or `OBSERVED`.
+        reason: why nothing is decided; empty if something is.
+        estimate: the numbers that decide.
+        p: p value of the estimate, corrected for all claims of the family; not-a-number if an interval
+            decides.
+        level: significance level that Holm's method leaves for a repetition of an undecided test.
+        margin: relative difference that counts as none, of the kind `ALIKE`.
+        second: a further estimate with its p value, if two decide together.
     """
 
-    verdict: str
-    because: str
-    test: OpenTest | None = None
+    kind: str
+    reason: str = ""
+    estimate: Estimate = NOTHING
+    p: float = math.nan
+    level: float = math.nan
+    margin: float = 0.0
+    second: tuple[Estimate, float] | None = None
+
+    def undecided(self, reason: str) -> Verdict:
+        """Return the same numbers, which decide nothing for this reason."""
+        return replace(self, kind=INCONCLUSIVE, reason=reason)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the runs decide the claim."""
+        return self.kind in (HOLDS, FAILS, ALIKE)
+
+    @property
+    def word(self) -> str:
+        """The verdict in words, without its reason."""
+        return f"{ALIKE} larger than {self.margin:.0%}" if self.kind == ALIKE else self.kind
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words, with its reason."""
+        return f"{self.word}: {self.reason}" if self.reason else self.word
+
+    @property
+    def because(self) -> str:
+        """The numbers, in words."""
+        numbers = sentences.described(self.estimate, self.p)
+        if self.second:
+            numbers += f" and {sentences.described(*self.second)}"
+        return numbers
 
     def __str__(self) -> str:
         return f"**{self.verdict}** - {self.because}"
 
-    @property
-    def word(self) -> str:
-        """The verdict without its reason."""
-        return self.verdict.partition(": ")[0]
+
+class Test(Protocol):
+    """A test of a claim. The p values of all tests of a family are corrected together."""
 
     @property
-    def reason(self) -> str:
-        """Reason why the finding is undecided; empty if it is decided."""
-        return self.verdict.partition(": ")[2]
+    def p_values(self) -> Sequence[float]:
+        """The p values; not-a-number for one that is unknown, which counts too."""
+
+    def judged(self, corrected: Sequence[float], level: float) -> Verdict:
+        """Return the verdict.
+
+        Args:
+            corrected: the corrected p values.
+            level: significance level that is left for the tests that are not significant.
+        """
 
 
-class Claim(NamedTuple):
-    """A claim that the runs of a figure are to decide, and the finding about it.
+class Above(NamedTuple):
+    """Whether an effect is above its limit; or below it, if that is what the claim says.
 
     Attributes:
+        estimate: the effect.
+        below: whether the claim is that it is below.
+        like: the same effect as a ratio, if a difference smaller than `margin` is a verdict too.
+        margin: relative difference that counts as none.
+    """
+
+    estimate: Estimate
+    below: bool = False
+    like: Estimate | None = None
+    margin: float = WIDE_MARGIN
+
+    @property
+    def p_values(self) -> list[float]:
+        if self.like is None:
+            return [self.estimate.p]
+        return [self.estimate.p, equality(self.like, math.log(1 + self.margin))]
+
+    def judged(self, corrected: Sequence[float], level: float) -> Verdict:
+        verdict = Verdict(_kind(self.estimate, corrected[0], self.below), "", self.estimate, corrected[0])
+        if verdict.kind != INCONCLUSIVE:
+            return verdict
+        if self.like and corrected[1] < LEVEL:
+            return Verdict(ALIKE, "", self.like, corrected[1], margin=self.margin)
+        return replace(verdict, reason=_reason(self.estimate), level=level)
+
+
+class AllAbove(NamedTuple):
+    """Whether all effects are above their limits. The least favorable one decides.
+
+    Attributes:
+        estimates: the effects.
+        margin: relative difference that counts as none, if that is a verdict too; 0 if it is not.
+    """
+
+    estimates: Sequence[Estimate]
+    margin: float = 0.0
+
+    @property
+    def p_values(self) -> list[float]:
+        equal = [equality(estimate, math.log(1 + self.margin)) for estimate in self.estimates]
+        return [estimate.p for estimate in self.estimates] + (equal if self.margin else [])
+
+    def judged(self, corrected: Sequence[float], level: float) -> Verdict:
+        if not self.estimates:
+            return Verdict(INCONCLUSIVE, RUNS_MISSING)
+        pairs = zip(self.estimates, corrected, strict=False)  # the p values of equality come after these
+        alone = [Above(estimate).judged([p], level) for estimate, p in pairs]
+        order = (FAILS, FEW_SEEDS, RUNS_MISSING, NO_DIFFERENCE, HOLDS)
+        first = min(order.index(verdict.reason or verdict.kind) for verdict in alone)
+        deciding = [verdict for verdict in alone if (verdict.reason or verdict.kind) == order[first]]
+        if order[first] == NO_DIFFERENCE and self.margin:
+            equal = corrected[len(alone) :]
+            alike = [
+                replace(verdict, kind=ALIKE, reason="", p=p, margin=self.margin)
+                for verdict, p in zip(alone, equal, strict=True)
+                if verdict in deciding and p < LEVEL
+            ]
+            deciding = alike or deciding
+        return min(deciding, key=lambda verdict: verdict.estimate.effect)
+
+
+class Between(NamedTuple):
+    """Whether an interval, whose confidence the figure has chosen, is above a limit; or below it.
+
+    Attributes:
+        estimate: the effect and its interval.
+        below: whether the claim is that it is below.
+        counts: whether the claim takes a part of the error of the family, which the tests of p values share.
+    """
+
+    estimate: Estimate
+    below: bool = False
+    counts: bool = False
+
+    @property
+    def p_values(self) -> list[float]:
+        return [math.nan] if self.counts else []
+
+    def judged(self, corrected: Sequence[float], level: float) -> Verdict:
+        estimate = self.estimate
+        if math.isnan(estimate.low):
+            return Verdict(INCONCLUSIVE, _reason(estimate), estimate)
+        if estimate.low > estimate.limit:
+            return Verdict(FAILS if self.below else HOLDS, "", estimate)
+        if estimate.high < estimate.limit:
+            return Verdict(HOLDS if self.below else FAILS, "", estimate)
+        return Verdict(INCONCLUSIVE, NO_DIFFERENCE, estimate)
+
+
+class Settled(NamedTuple):
+    """A verdict without a test, such as on runs that failed.
+
+    Attributes:
+        kind: the verdict.
+        estimate: its numbers.
+        counts: whether the p value of the estimate counts in the family.
+    """
+
+    kind: str
+    estimate: Estimate
+    counts: bool = True
+
+    @property
+    def p_values(self) -> list[float]:
+        return [self.estimate.p] if self.counts else []
+
+    def judged(self, corrected: Sequence[float], level: float) -> Verdict:
+        return Verdict(self.kind, "", self.estimate)
+
+
+class Guard(NamedTuple):
+    """A reason to decide nothing.
+
+    Attributes:
+        reason: the reason.
+        applies: whether there is this reason.
+        kinds: the verdicts that it takes back; empty for all.
+    """
+
+    reason: str
+    applies: bool
+    kinds: tuple[str, ...] = ()
+
+    def stops(self, verdict: Verdict) -> bool:
+        """Return whether it takes back this verdict."""
+        return self.applies and (not self.kinds or verdict.kind in self.kinds)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim that the runs of a figure are to decide, and the verdict.
+
+    Attributes:
+        key: name of the claim, unique in its figure and game.
         text: the claim, as the pages state it.
-        finding: what the runs found.
+        test: its test.
+        guards: reasons to decide nothing; the first that applies counts.
         rule: how the claim is judged, in a few words; empty if the text says enough.
         is_question: whether the claim is a question of our own in a figure of the paper.
         game: the only game that the claim is about; empty if it is about all games of the figure.
+        shown: whether it is among the claims of the figure, or only counts in the family.
+        finding: the verdict, from `judged`.
     """
 
+    key: str
     text: str
-    finding: Finding
+    test: Test
+    guards: Sequence[Guard] = ()
     rule: str = ""
     is_question: bool = False
     game: str = ""
+    shown: bool = True
+    finding: Verdict = field(default=Verdict(INCONCLUSIVE, RUNS_MISSING), compare=False)
 
     @property
     def stated(self) -> str:
@@ -91,88 +271,59 @@ class Claim(NamedTuple):
         return f"{self.text} (not a claim of the paper)" if self.is_question else self.text
 
 
-def holds_if(condition: bool) -> str:
-    """Return the verdict on a condition that the runs can decide."""
-    return HOLDS if condition else FAILS
+def judged(claims: Sequence[Claim]) -> list[Claim]:
+    """Return the shown claims of one family with their verdicts, whose p values are corrected by Holm's
+    method.
+    """
+    corrected = holm([p for claim in claims for p in claim.test.p_values])
+    level = LEVEL / max(1, sum(not p < LEVEL for p in corrected))
+    decided = []
+    place = 0
+    for claim in claims:
+        count = len(claim.test.p_values)
+        verdict = claim.test.judged(corrected[place : place + count], level)
+        place += count
+        stops = [guard.reason for guard in claim.guards if guard.stops(verdict)]
+        decided.append(replace(claim, finding=verdict.undecided(stops[0]) if stops else verdict))
+    return [claim for claim in decided if claim.shown]
 
 
-def interval_verdict(low: float, high: float, limit: float) -> str:
-    """Return an interval's verdict: supported above `limit`, not supported below it, undecided around it."""
-    if low > limit:
-        return HOLDS
-    if high < limit:
-        return FAILS
-    return NO_DIFFERENCE
-
-
-def score_verdict(
-    seeds: Sequence[float], paper: float | None, random: float | None, confidence: float = 1 - CHANCE
-) -> str:
-    """Return the verdict on a score: whether it reaches the paper's score, less a margin of `SCORE_MARGIN`.
+def observed(claims: Sequence[Claim], reasons: Mapping[str, str]) -> list[Claim]:
+    """Return the claims, of which those with a reason are observations: a review has rejected their tests.
 
     Args:
-        seeds: score of each seed.
-        paper: the paper's score; None if it could not be read.
-        random: score of the random policy; None if it is unknown, and then there is no margin.
-        confidence: confidence level of the interval of the mean.
+        claims: the claims.
+        reasons: reasons by key of the claim.
     """
-    if not seeds:
-        return "not run"
-    mean = float(np.mean(seeds))
-    if paper is None or np.isnan(mean):
-        return "nothing to compare with"
-    way = 0.0 if random is None else max(0.0, paper - random)
-    limit = paper - SCORE_MARGIN * way
-    if random is None or not way:
-        short = "short, random policy unknown"
-    elif mean < random:
-        short = "short, below the random policy"
-    else:
-        short = f"short by {100 * (paper - mean) / way:.0f} %"
-    if len(seeds) < LEAST_SEEDS:
-        return f"{'reached' if mean >= limit else short}, n = {len(seeds)}"
-    low, high = mean_interval(seeds, confidence)
-    if low >= limit:
-        return "reproduced"
-    if high < limit:
-        return short
-    return NO_DIFFERENCE
+    return [
+        replace(claim, finding=replace(claim.finding, kind=OBSERVED, reason=reasons[claim.key]))
+        if claim.key in reasons and claim.finding.decided
+        else claim
+        for claim in claims
+    ]
 
 
-def share_lost(scores: Scores, steps: Scores, gain: float) -> float:
-    """Return the share of a run during which it had lost more than half of its gain.
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct p values for multiple comparisons by Holm's method; not-a-number stays not-a-number.
 
-    The gain is the best score so far minus the first score.
-
-    Args:
-        scores: rolling scores.
-        steps: agent steps at each score.
-        gain: gain above which a run counts as having learned; any dip would be a multiple of a smaller gain.
-
-    Returns:
-        The share of the agent steps; not-a-number for a run that never learned or has a score that is.
+    Unknown p values count too, so that a verdict does not change because other runs are added.
     """
-    places, drops = _drops(scores, gain)
-    if not len(drops):
-        return float("nan")
-    lengths = np.diff(np.asarray(steps, float), prepend=steps[0])
-    return float(lengths[places][drops > COLLAPSED].sum() / lengths.sum())
+    known = [place for place, p in enumerate(p_values) if not math.isnan(p)]
+    corrected = [math.nan] * len(p_values)
+    largest = 0.0
+    for rank, place in enumerate(sorted(known, key=lambda place: p_values[place])):
+        largest = max(largest, min(1.0, p_values[place] * (len(p_values) - rank)))
+        corrected[place] = largest
+    return corrected
 
 
-def collapsed(scores: Scores, gain: float) -> float:
-    """Return 1.0 if a run has lost more than half of its gain at the end, else 0.0.
-
-    The gain is defined as for `share_lost`, and so is what is not-a-number.
-    """
-    _, drops = _drops(scores, gain)
-    return float(drops[-1] > COLLAPSED) if len(drops) else float("nan")
+def _kind(estimate: Estimate, corrected: float, below: bool = False) -> str:
+    if estimate.n < LEAST_SEEDS or not corrected < LEVEL:
+        return INCONCLUSIVE
+    return HOLDS if (estimate.effect > estimate.limit) != below else FAILS
 
 
-def _drops(scores: Scores, gain: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the drawdowns after a run has learned: their places, and sizes as shares of the gain so far."""
-    values = np.asarray(scores, float)
-    if not len(values) or np.isnan(values).any():
-        return np.empty(0, int), np.empty(0)
-    best = np.maximum.accumulate(values)
-    places = np.flatnonzero(best - values[0] > gain)
-    return places, (best - values)[places] / (best - values[0])[places]
+def _reason(estimate: Estimate) -> str:
+    if not estimate.n:
+        return RUNS_MISSING
+    return FEW_SEEDS if estimate.n < LEAST_SEEDS else NO_DIFFERENCE

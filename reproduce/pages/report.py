@@ -21,10 +21,10 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import papers_algorithm, scores
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import MEASURED
-from ga3c_tf.reproduce.measures.text import lines_of, number
-from ga3c_tf.reproduce.measures.verdicts import EQUAL, EQUAL_WIDE, FAILS, HOLDS, INCONCLUSIVE
+from ga3c_tf.reproduce.measures.text import lines_of, number, table
+from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, OBSERVED
 from ga3c_tf.reproduce.pages import front_page
-from ga3c_tf.reproduce.pages.summary import NOTHING, Chapter, Summary, counted, outcomes, summarize
+from ga3c_tf.reproduce.pages.summary import EQUAL, NOTHING, Chapter, Summary, counted, outcomes, summarize
 from ga3c_tf.reproduce.results import comparison, pretrained
 from ga3c_tf.reproduce.results.folder import ResultsFolder
 from ga3c_tf.reproduce.runs.run import comparable
@@ -126,7 +126,7 @@ def _texts(folder: ResultsFolder) -> dict[Path, str]:
 def _by_word(summary: Summary) -> list[str]:
     """Return a table row: numbers of findings and games of Table 3 by verdict, and the share undecided."""
     findings = summary.verdicts + summary.own_verdicts
-    equal = findings[EQUAL] + findings[EQUAL_WIDE]
+    equal = sum(findings[word] for word in EQUAL)
     decided = [
         findings[HOLDS],
         findings[FAILS],
@@ -134,7 +134,7 @@ def _by_word(summary: Summary) -> list[str]:
         summary.scores[scores.REACHED],
         summary.scores[scores.SHORT],
     ]
-    undecided = findings[INCONCLUSIVE] + summary.scores[INCONCLUSIVE]
+    undecided = findings[INCONCLUSIVE] + findings[OBSERVED] + summary.scores[INCONCLUSIVE]
     total = sum(decided) + undecided
     return [
         *map(str, [*decided, undecided, total]),
@@ -245,12 +245,23 @@ def _block(
         "superseded": folder.superseded_notes(run.spec for run in results.runs),
         "hardware": sorted({str(record.hardware) for record in records}),
         "sources": sorted(sources),
-        "section": figure.sections(results),
+        "section": _sections(figure, results),
         "calibrated": _calibrated(figure, results),
         "agree": comparable(run for run in results.runs if run.finished),
         "pictures": [stem.as_posix() for stem in pictures],
         "commands": _commands(results),
     }
+
+
+def _sections(figure: Figure, results: Results) -> list[str]:
+    """Return the claims and tables of all games as lines of Markdown."""
+    lines = lines_of("section.md", claims=figure.verdicts(results))
+    for game, part in figure.parts(results).items():
+        for shown in figure.tables:
+            rows = shown.rows(part)
+            if rows:
+                lines += ["", ": ".join(filter(None, (game, shown.title))), "", *table(shown.header, rows)]
+    return lines
 
 
 def _commands(results: Results) -> list[str]:

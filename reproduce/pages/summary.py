@@ -11,25 +11,26 @@ from ga3c_tf.reproduce.figures.figure import Figure
 from ga3c_tf.reproduce.figures.learning import scores
 from ga3c_tf.reproduce.figures.registry import FIGURES
 from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.planning import MOST
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, MOST
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
 from ga3c_tf.reproduce.measures.records import MEASURED, NOT_RUN
 from ga3c_tf.reproduce.measures.text import duration
 from ga3c_tf.reproduce.measures.verdicts import (
-    EQUAL,
-    EQUAL_WIDE,
+    ALIKE,
     FAILS,
     FEW_SEEDS,
     HOLDS,
     INCONCLUSIVE,
-    LEAST_SEEDS,
+    MARGIN,
     NO_DIFFERENCE,
+    OBSERVED,
     RUNS_MISSING,
+    WIDE_MARGIN,
     Claim,
-    Finding,
+    Verdict,
 )
-from ga3c_tf.reproduce.pages import frozen
 from ga3c_tf.reproduce.results.folder import ResultsFolder
+from ga3c_tf.reproduce.results.history import History, named
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import BUDGETS, is_atari
 
@@ -37,7 +38,8 @@ NOTHING = "not run"
 BEYOND = "not in the paper"
 LEARNING = ("points", "1/min")
 """Units of the main number of a figure that is about learning."""
-VERDICTS = (HOLDS, FAILS, EQUAL, EQUAL_WIDE, INCONCLUSIVE)
+EQUAL = tuple(f"{ALIKE} larger than {margin:.0%}" for margin in (MARGIN, WIDE_MARGIN))
+VERDICTS = (HOLDS, FAILS, *EQUAL, OBSERVED, INCONCLUSIVE)
 
 
 class Chapter(NamedTuple):
@@ -50,7 +52,7 @@ class Chapter(NamedTuple):
     @property
     def name(self) -> str:
         """The figure's name, with the budget unless it is `quick`."""
-        return frozen.named(self.figure.name, self.budget)
+        return named(self.figure.name, self.budget)
 
 
 class Decided(NamedTuple):
@@ -139,23 +141,23 @@ def summarize(folder: ResultsFolder) -> Summary:
     summary = Summary()
     for figure in FIGURES.values():
         for budget in _budgets_shown(folder, figure):
-            _add(summary, Chapter(figure, budget, folder.results(figure, budget)), folder.published)
+            _add(summary, Chapter(figure, budget, folder.results(figure, budget)), folder.history)
     return summary
 
 
-def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
+def _add(summary: Summary, chapter: Chapter, history: History) -> None:
     """Add the findings of one chapter to the summary.
 
     Args:
         summary: the summary.
         chapter: the chapter.
-        published: whether its runs are the published ones, whose verdicts the changes of rules have altered.
+        history: the history of the folder's rules.
     """
     summary.chapters.append(chapter)
     figure, budget, results = chapter
     name = chapter.name
-    claims = figure.all_claims(results) if results.begun else []
-    changes = frozen.changes(name, claims, results.runs) if published else []
+    claims = figure.verdicts(results) if results.begun else []
+    changes = history.changes_of(name, claims)
     decided_by_change = [claim.text for claim, change in changes if change.was_undecided]
     of_paper = not figure.paper.startswith(BEYOND)
     summary.verdicts += Counter(claim.finding.word for claim in claims if of_paper and not claim.is_question)
@@ -177,7 +179,7 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
             longest_s=max((3600 * run.hours for run in results.runs if run.finished), default=0.0),
         )
         for claim in claims
-        if claim.finding.word != INCONCLUSIVE
+        if claim.finding.decided
     ]
     summary.undecided += [
         Undecided(
@@ -187,11 +189,11 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
             needed=_needed(results.of_game(claim.game) if claim.game else results, claim.finding),
         )
         for claim in claims
-        if claim.finding.word == INCONCLUSIVE
+        if not claim.finding.decided
     ]
-    answer = _answer(results, claims, figure.answer(results))
+    answer = _answer(results, claims, figure.answer(figure.table(results)))
     summary.hardware |= {run.hardware for run in results.runs if run.finished}
-    rule = frozen.row(figure.name, budget, results.runs)
+    rule = history.row(name, results.runs)
     if rule:
         summary.rules.append(rule)
     summary.changes += [
@@ -205,10 +207,11 @@ def _add(summary: Summary, chapter: Chapter, published: bool) -> None:
     summary.left += _left(chapter)
     asked = figure.tuned_headline if budget == "tuned" and figure.tuned_headline else figure.headline
     if figure is scores.FIGURE:
-        summary.scores += scores.verdicts(results)
-        summary.random |= scores.random_policies(results) | summary.random
+        table = figure.table(results)
+        summary.scores += scores.counted(table)
+        summary.random |= scores.random_policies(table) | summary.random
     summary.figures.append(
-        [frozen.named(link, budget), figure.paper, asked, answer, f"{hours:.1f}" if hours else "-"]
+        [named(link, budget), figure.paper, asked, answer, f"{hours:.1f}" if hours else "-"]
     )
 
 
@@ -221,23 +224,24 @@ def _left(chapter: Chapter) -> list[str]:
     return [f"{runs} of `{chapter.name}` (planned for {duration(sum(_seconds(run) for run in missing))})"]
 
 
-def _needed(results: Results, finding: Finding) -> str:
+def _needed(results: Results, finding: Verdict) -> str:
     """Describe the runs that would decide an undecided finding, and how long they train one after another.
 
     Args:
         results: results of the games that the finding is about.
         finding: the undecided finding.
     """
-    if finding.verdict in (RUNS_MISSING, FEW_SEEDS):
+    if finding.reason in (RUNS_MISSING, FEW_SEEDS):
         return _more_seeds(results)
-    if finding.verdict != NO_DIFFERENCE:
+    if finding.reason != NO_DIFFERENCE:
         return "-"
-    if finding.test is None:
+    if math.isnan(finding.level) or math.isnan(finding.estimate.freedom):
         return "not estimated"
     planned = [run for run in results.runs if not run.spec.is_added]
     seeds = len({run.spec.seed for run in planned})
-    counted = finding.test.seeds or seeds
-    times = finding.test.times_the_runs()
+    estimate = finding.estimate
+    counted = estimate.n if estimate.looks > 1 else seeds
+    times = estimate.times_the_runs(finding.level)
     if math.isinf(times):
         return f"more than {MOST * counted:.0f} new seeds"
     needed = math.ceil(times * counted)

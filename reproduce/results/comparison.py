@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, grouped, on_one_machine, once_ended
+import pandas as pd
+
+from ga3c_tf.reproduce.figures.figure import Figure, grouped
+from ga3c_tf.reproduce.figures.measurements import measured_alike
 from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.effects import Effect, paired_effect, welch_effect
-from ga3c_tf.reproduce.measures.judging import judged
+from ga3c_tf.reproduce.measures.estimates import Estimate, paired, welch
 from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.runs.run import RecordedRun, comparable
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, SEVERAL_MACHINES, Above, Claim, Guard, judged
+from ga3c_tf.reproduce.runs.run import RecordedRun, seeds_have_one_machine
 from ga3c_tf.reproduce.runs.specs import RunSpec, described
+
+PAPERS = "the paper's method"
 
 
 def by_setting(runs: Iterable[RecordedRun]) -> dict[RunSpec, list[RecordedRun]]:
@@ -30,60 +35,46 @@ def section(figure: Figure, paper: Results, changed: Results) -> list[str]:
     """
     metric, unit = figure.main
     papers = by_setting(run for run in paper.runs if not run.spec.is_added)
-    values = {
-        setting: (_values(changed, figure, runs), _values(paper, figure, papers.get(setting, [])))
-        for setting, runs in by_setting(changed.runs).items()
-    }
-    effects = {
-        setting: _effect(setting, *values[setting], _changed_speed([*runs, *papers.get(setting, [])]))
-        for setting, runs in by_setting(changed.runs).items()
-    }
-    findings = judged(effects)
-    names = _names(values)
-    rows = []
-    for setting, runs in by_setting(changed.runs).items():
-        changed_values, paper_values = ([*by_seed.values()] for by_seed in values[setting])
-        effect = effects[setting]
-        numbers = [
-            mean_ci(paper_values),
-            mean_ci(changed_values),
-            number(effect.mean if effect.seeds else None),
-        ]
+    changed_runs = by_setting(changed.runs)
+    names = _names(changed_runs)
+    claims = []
+    for setting, runs in changed_runs.items():
         compared = [*runs, *papers.get(setting, [])]
-        finding = findings[setting]
-        if _is_timed(setting):
-            finding = on_one_machine(finding, compared)
-        finding = once_ended(finding, compared)
-        rows.append([names[setting], *numbers, finding.verdict, changed.unfinished(runs)])
+        several = setting.config.minutes is not None and not seeds_have_one_machine(compared)
+        values = _values(changed, figure, runs), _values(paper, figure, papers.get(setting, []))
+        test = Above(_effect(setting, *values, compared))
+        guards = [
+            Guard(RUNS_MISSING, not all(run.ended for run in compared)),
+            Guard(SEVERAL_MACHINES, several),
+        ]
+        claims.append(Claim(names[setting], names[setting], test, guards))
+    rows = []
+    for claim, (setting, runs) in zip(judged(claims), changed_runs.items(), strict=True):
+        groups = _values(paper, figure, papers.get(setting, [])), _values(changed, figure, runs)
+        estimate = claim.finding.estimate
+        effect = number(estimate.effect if estimate.n else None)
+        rows.append(
+            [claim.text, *map(mean_ci, groups), effect, claim.finding.verdict, changed.unfinished(runs)]
+        )
     method = described(changed.runs[0].spec.changes)
     return [*lines_of("comparison.md", metric=metric, unit=unit, method=method, rows=rows), ""]
 
 
-def _is_timed(setting: RunSpec) -> bool:
-    """Return whether runs of this setting have a limit in minutes, so the machine decides what they reach."""
-    return setting.config.minutes is not None
-
-
 def _effect(
-    setting: RunSpec, changed: Mapping[int, float], paper: Mapping[int, float], without: set[int]
-) -> Effect:
+    setting: RunSpec, changed: pd.Series, paper: pd.Series, compared: Iterable[RecordedRun]
+) -> Estimate:
     """Compare the numbers of both methods: by pairs of one seed if the runs have a limit in minutes, else by
     groups.
 
     Args:
         setting: the setting of the runs.
         changed, paper: numbers by seed of the user's method and of the paper's.
-        without: seeds that make no pair.
+        compared: the runs of both.
     """
-    if _is_timed(setting):
-        return paired_effect({seed: value for seed, value in changed.items() if seed not in without}, paper)
-    return welch_effect([*changed.values()], [*paper.values()])
-
-
-def _changed_speed(runs: Iterable[RecordedRun]) -> set[int]:
-    """Return the seeds between whose runs the speed of the machine changed, by their calibrations."""
-    seeds = grouped((run for run in runs if run.finished), lambda run: run.spec.seed)
-    return {seed for seed, group in seeds.items() if not comparable(group)}
+    if setting.config.minutes is None:
+        return welch(changed, paper)
+    seeds = grouped(compared, lambda run: run.spec.seed)
+    return paired(changed[[measured_alike(seeds[seed]) for seed in changed.index]], paper)
 
 
 def _names(settings: Iterable[RunSpec]) -> dict[RunSpec, str]:
@@ -99,12 +90,12 @@ def _names(settings: Iterable[RunSpec]) -> dict[RunSpec, str]:
     return names
 
 
-def _values(results: Results, figure: Figure, runs: Iterable[RecordedRun]) -> dict[int, float]:
+def _values(results: Results, figure: Figure, runs: Iterable[RecordedRun]) -> pd.Series:
     """Return the main number of each seed; if it is a score, a diverged run scores as the random policy."""
     metric, unit = figure.main
     number_of = results.score if unit == "points" else results.value
-    by_seed = {run.spec.seed: number_of(run, metric) for run in runs}
-    return {seed: value for seed, value in by_seed.items() if value is not None}
+    values = {run.spec.seed: number_of(run, metric) for run in runs}
+    return pd.Series(values, dtype=float).dropna()
 
 
 def plot(paper: Results, changed: Results, stem: Path) -> None:
@@ -112,16 +103,17 @@ def plot(paper: Results, changed: Results, stem: Path) -> None:
     from ga3c_tf.reproduce.drawing import score_plots
 
     papers = by_setting(run for run in paper.runs if not run.spec.is_added)
-    names = _names(by_setting(changed.runs))
+    changed_runs = by_setting(changed.runs)
+    names = _names(changed_runs)
     titles = {
         setting: "\n".join(textwrap.wrap(name.replace("-", " "), 24)) for setting, name in names.items()
     }
     goals = {titles[setting]: goal for setting in titles if (goal := setting.config.target_score) is not None}
     rows = {
         titles[setting]: {
-            "the paper's method": [run.curve for run in papers.get(setting, []) if run.finished],
+            PAPERS: [run.curve for run in papers.get(setting, []) if run.finished],
             described(runs[0].spec.changes): [run.curve for run in runs if run.finished],
         }
-        for setting, runs in by_setting(changed.runs).items()
+        for setting, runs in changed_runs.items()
     }
     score_plots.score_curves(rows, stem, goals=goals)

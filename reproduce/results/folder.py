@@ -25,6 +25,7 @@ from ga3c_tf.reproduce.figures.figure import Figure, read_paper
 from ga3c_tf.reproduce.figures.results import Results
 from ga3c_tf.reproduce.measures.records import Record, read_records, write_records
 from ga3c_tf.reproduce.results import comparison
+from ga3c_tf.reproduce.results.history import History, named
 from ga3c_tf.reproduce.runs.archive import forget, has_record
 from ga3c_tf.reproduce.runs.run import RecordedRun, remove_run
 from ga3c_tf.reproduce.runs.specs import BUDGETS, SYSTEMS, RunSpec, as_file_name
@@ -69,6 +70,11 @@ class ResultsFolder:
     def published(self) -> bool:
         """Whether the folder has the published results, and with them the differences from the paper."""
         return (self.path / DIFFERENCES).exists()
+
+    @property
+    def history(self) -> History:
+        """The history of the folder's rules."""
+        return History.of(self.path)
 
     def prepare(self, budget: str) -> None:
         """Make the folder, with the paper's records, for runs at this budget.
@@ -282,7 +288,9 @@ class ResultsFolder:
         ids = {run.spec.id for run in runs if run.path.parent == self.runs}
         records = [record for record in recorded if record.run_id in ids]
         beside = self._records(figure.beside, budget) if figure.beside else []
-        return Results(budget, _command(figure, budget, specs, changes), self.paper(), runs, records, beside)
+        reviews = {} if changes else self.history.reviews.get(named(figure.name, budget), {})
+        command = _command(figure, budget, specs, changes)
+        return Results(budget, command, self.paper(), runs, records, beside, reviews)
 
     def update(
         self, figure: Figure, budget: str, games: Sequence[str], seeds: int, say: Callable[[str], None]

@@ -7,11 +7,12 @@ lag. Without lag, all corrections have the same gradient, so A2C without lag is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, once_ended, seeds_by_budget, smoke_spec
+import pandas as pd
+
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, mean_of, seeds_by_budget, smoke_spec
 from ga3c_tf.reproduce.figures.lag.divergences import (
     BOOTSTRAP,
     CLIPPED,
@@ -24,22 +25,15 @@ from ga3c_tf.reproduce.figures.lag.divergences import (
     TOTAL_VARIATION,
     lag_measures,
 )
-from ga3c_tf.reproduce.figures.results import Results
+from ga3c_tf.reproduce.figures.measurements import Measurements, words_of
+from ga3c_tf.reproduce.figures.training import END, SCORE, START, final_score, first_score, score_of_run
 from ga3c_tf.reproduce.measures.aggregates import probability_of_improvement, stratified_interquartile_mean
-from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end, score_at_start
-from ga3c_tf.reproduce.measures.effects import welch_effect
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Estimate
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
-from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import (
-    FEW_SEEDS,
-    LEAST_SEEDS,
-    RUNS_MISSING,
-    Claim,
-    Finding,
-    interval_verdict,
-)
+from ga3c_tf.reproduce.measures.text import number
+from ga3c_tf.reproduce.measures.verdicts import RUNS_MISSING, Between, Claim, Guard
 from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
+from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 from ga3c_tf.trained.intervals import student_interval
 
 CORRECTIONS = ("none", "epsilon", "clipped-is", "one-step", "v-trace", "ppo")
@@ -51,9 +45,6 @@ STEPS = 400_000
 RATE = 4e-3
 CLIP_RATIO = 0.2
 BATCH = 160
-SCORE = "mean score of the run"
-END = "score at the end"
-START = "score at the start"
 SHOWN = (LAG, LAG_STATES, SPREAD, BOOTSTRAP, KL, TOTAL_VARIATION, SAMPLE_SIZE, END)
 """Metrics of the runs without a correction that the second table shows."""
 JUDGED = ("lag 16", "lag 256", AS_IT_RUNS)
@@ -77,9 +68,9 @@ SEEDS = 5
 EXTENDED = "minatar_breakout"
 """The game with added seeds, at `quick`."""
 ADDED_SEEDS = (6, 7, 8, 9, 10, 11)
-"""Seeds of the two settings that `off_policy_fails` compares, added as it was undecided after five seeds."""
+"""Seeds of the two settings of the last claim, added as it was undecided after five seeds."""
 CLAIM_CONFIDENCE = 0.962
-"""Confidence of the interval of `off_policy_fails` over the planned seeds."""
+"""Confidence of the interval of the last claim over the planned seeds."""
 SECOND_CONFIDENCE = 0.99
 """The same over planned and added seeds.
 
@@ -90,7 +81,6 @@ MOST_LOST = 0.5
 """Training counts as failed if it loses more than this share of the gain without lag."""
 GAIN = 1.0
 """A run counts as having learned if it scores more than this many points above its first score."""
-ByCondition = dict[tuple[str, str], list[float]]
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -127,206 +117,85 @@ def added(game: str) -> list[RunSpec]:
 
 def measures(run: RecordedRun) -> list[Measure]:
     """Return the scores over the run, at its end and at its start, and the measures of policy lag."""
-    config = run.spec.config
-    protocol = f"mean of {config.rolling_episodes} episodes of training"
-    whole = mean_score(run.curve, low=config.lag * BATCH)
-    end = score_at_end(run.curve)
-    start = score_at_start(run.curve, config.rolling_episodes)
-    return [
-        Measure(
-            SCORE,
-            whole,
-            "points",
-            f"{protocol}, over the agent steps from the first update",
-            "no episode ended",
-        ),
-        Measure(END, end, "points", f"{protocol}, over the last tenth of the steps", "no episode ended"),
-        Measure(START, start, "points", f"{protocol}, of the first", "fewer episodes ended"),
-        *lag_measures(run),
-    ]
+    score = score_of_run(run, "over the agent steps from the first update", run.spec.config.lag * BATCH)
+    return [score, final_score(run), first_score(run), *lag_measures(run)]
 
 
-def values(results: Results, metric: str) -> ByCondition:
-    """Return the values by correction and lag, without those of added seeds.
-
-    A run that diverged scores as the random policy.
-    """
-    by_condition: ByCondition = {}
-    for run in [run for run in results.runs if not run.spec.is_added]:
-        value = results.score(run, metric) if metric in (SCORE, END) else results.value(run, metric)
-        if value is not None:
-            by_condition.setdefault((run.spec.label[0], run.spec.label[1]), []).append(value)
-    return by_condition
-
-
-def findings(results: Results) -> list[tuple[str, str, Finding]]:
-    """Judge each of `PAIRS` by the probability that a run with the first scores more, over `JUDGED`."""
-    return [(first, second, _finding(results, first, second)) for first, second in PAIRS]
-
-
-def claims(results: Results) -> list[Claim]:
+def claims(table: Measurements) -> list[Claim]:
     """Return a claim for each of `PAIRS`, and the claim of tensorpack's A3C example."""
-    compared = [
-        Claim(f"{first} scores more than {second}", finding) for first, second, finding in findings(results)
+    again = table.game == EXTENDED and table.facts["seed"].max() > SEEDS
+    confidence = SECOND_CONFIDENCE if again else CLAIM_CONFIDENCE
+    return [
+        *(_compared(table.select(added=False), first, second) for first, second in PAIRS),
+        Claim(
+            "off-policy",
+            "without a correction, GA3C on a CPU loses more than half of A2C's gain (the README of "
+            "tensorpack's A3C example suspects bad scores from off-policy data)",
+            Between(lost(table, confidence)),
+            [table.missing],
+            "the share of A2C's gain without lag that GA3C loses without a correction, both above their "
+            f"first scores; supported if the {100 * confidence:g} % interval is above {MOST_LOST:.0%}, not "
+            "supported if it is below",
+        ),
     ]
-    confidence = _confidence(results)
-    off_policy = Claim(
-        "without a correction, GA3C on a CPU loses more than half of A2C's gain (the README of tensorpack's "
-        "A3C example suspects bad scores from off-policy data)",
-        off_policy_fails(results),
-        "the share of A2C's gain without lag that GA3C loses without a correction, both above their first "
-        f"scores; supported if the {100 * confidence:g} % interval is above {MOST_LOST:.0%}, not supported "
-        "if it is below",
-    )
-    return [*compared, off_policy]
 
 
-def _finding(results: Results, first: str, second: str) -> Finding:
-    scores = values(results, SCORE)
-    first_scores = [scores.get((first, setting), []) for setting in JUDGED]
-    second_scores = [scores.get((second, setting), []) for setting in JUDGED]
-    if not all(first_scores + second_scores):
-        return Finding(RUNS_MISSING, "not run at every lag")
-    chance, low, high = probability_of_improvement(first_scores, second_scores, CONFIDENCE)
-    because = f"probability {chance:.2f} [{low:.2f}, {high:.2f}]"
-    runs = [run for run in results.runs if not run.spec.is_added]
-    return once_ended(Finding(interval_verdict(low, high, 0.5), because), runs)
-
-
-def off_policy_fails(results: Results) -> Finding:
-    """Judge the claim of tensorpack's A3C example that training on a CPU fails because its data are
-    off-policy.
-
-    It is judged by the share of A2C's gain without lag that GA3C loses without a correction.
-    """
-    asynchronous = _learned(results, AS_IT_RUNS)
-    synchronous = _learned(results, WITHOUT_LAG)
-    shares = [
-        1 - asynchronous[seed] / gain
-        for seed, gain in synchronous.items()
-        if gain > GAIN and seed in asynchronous
+def _compared(table: Measurements, first: str, second: str) -> Claim:
+    """Return the claim that a run with the first correction probably scores more, over `JUDGED`."""
+    scores = [
+        [table.select(correction=name, lag=lag).list(SCORE) for lag in JUDGED] for name in (first, second)
     ]
-    finding = judged_share(shares, _confidence(results))
-    if finding.verdict == FEW_SEEDS:
-        return finding
-    return once_ended(finding, results.runs)
+    test = Between(probability_of_improvement(*scores, CONFIDENCE))
+    missing = Guard(RUNS_MISSING, not all(map(len, scores[0] + scores[1])))
+    return Claim(f"{first}-{second}", f"{first} scores more than {second}", test, [missing, table.missing])
 
 
-def _confidence(results: Results) -> float:
-    """Return the confidence of the interval of `off_policy_fails`."""
-    again = any(run.spec.game == EXTENDED and run.spec.seed > SEEDS for run in results.runs)
-    return SECOND_CONFIDENCE if again else CLAIM_CONFIDENCE
-
-
-def judged_share(lost: Sequence[float], confidence: float) -> Finding:
-    """Judge whether more than the share `MOST_LOST` of the gain is lost.
+def lost(table: Measurements, confidence: float) -> Estimate:
+    """Return the share of A2C's gain without lag that GA3C loses without a correction.
 
     Args:
-        lost: for each seed, the share of the gain without lag that is lost.
+        table: the runs.
         confidence: that of the interval.
     """
-    if len(lost) < LEAST_SEEDS:
-        return Finding(FEW_SEEDS, mean_ci(lost))
-    low, high = student_interval(lost, confidence)
-    because = f"{number(sum(lost) / len(lost))} [{number(low)}, {number(high)}] ({len(lost)} seeds)"
-    return Finding(interval_verdict(low, high, MOST_LOST), because)
-
-
-def _learned(results: Results, setting: str) -> dict[int, float]:
-    """Return the gains of runs without a correction above their first scores, by seed; 0 if it diverged."""
-    gains = {}
-    for run in results.runs:
-        score, start = results.value(run, SCORE), results.value(run, START)
-        if run.spec.label not in (("none", setting), (f"none{ADDED}", setting)):
-            continue
-        if run.diverged:
-            gains[run.spec.seed] = 0.0
-        elif score is not None and start is not None:
-            gains[run.spec.seed] = score - start
-    return gains
-
-
-def details(results: Results) -> list[str]:
-    """Return the tables of scores, of policy lag, of differences and of what the corrections change."""
-    scores = values(results, SCORE)
-    rows = []
-    for correction in CORRECTIONS:
-        cells = [mean_ci(scores.get((correction, setting), [])) for setting in SETTINGS]
-        rows.append([correction, *cells, _interquartile(scores, correction)])
-    lags = [
-        [setting, *(_mean(values(results, metric), "none", setting) for metric in SHOWN)]
-        for setting in SETTINGS
-    ]
-    changed = {**values(results, CLIPPED), **values(results, FLOORED)}
-    clipped = [
-        [correction, *(_mean(changed, correction, setting) for setting in SETTINGS[1:])]
-        for correction in CORRECTIONS[1:]
-    ]
-    return lines_of(
-        "corrections.md",
-        differences=_differences(scores),
-        settings=list(SETTINGS),
-        judged_settings=list(JUDGED),
-        judged=f"{', '.join(JUDGED[:-1])} and {JUDGED[-1]}",
-        rows=rows,
-        shown=list(SHOWN),
-        lags=lags,
-        clipped=clipped,
-        added=any(run.spec.is_added for run in results.runs),
-        confidence=f"{100 * CONFIDENCE:.2f}",
-        steps=f"{STEPS:,}",
-        rate=f"{RATE:g}",
+    asynchronous, synchronous = (_gains(table, lag) for lag in (AS_IT_RUNS, WITHOUT_LAG))
+    shares = (1 - asynchronous / synchronous[synchronous > GAIN]).dropna()
+    estimate = Estimate(float(shares.mean()), n=len(shares), limit=MOST_LOST)
+    if len(shares) < LEAST_SEEDS:
+        return estimate
+    return Estimate(
+        float(shares.mean()), *student_interval(shares, confidence), n=len(shares), limit=MOST_LOST
     )
 
 
-def _differences(scores: ByCondition) -> list[list[str]]:
-    """Return rows of the mean differences of scores at each setting in `JUDGED`, with 95 % intervals.
-
-    The first row compares A2C without lag with no correction, the others compare each of `PAIRS`.
-    """
-
-    def cell(first: tuple[str, str], second: tuple[str, str]) -> str:
-        effect = welch_effect(scores.get(first, []), scores.get(second, []))
-        if not effect.seeds:
-            return "-"
-        if effect.seeds < LEAST_SEEDS:
-            return f"{effect.mean:+.2f}"
-        return f"{effect.mean:+.2f} [{effect.low:.2f}, {effect.high:.2f}]"
-
-    without = [cell(("none", WITHOUT_LAG), ("none", setting)) for setting in JUDGED]
-    pairs = [
-        [f"{first} minus {second}", *(cell((first, setting), (second, setting)) for setting in JUDGED)]
-        for first, second in PAIRS
-    ]
-    return [["A2C without lag minus none", *without], *pairs]
+def _gains(table: Measurements, lag: str) -> pd.Series:
+    """Return the gains of runs without a correction above their first scores, by seed; 0 if it diverged."""
+    part = table.select(correction="none", lag=lag)
+    gains = part.series(SCORE) - part.series(START)
+    diverged = {run.spec.seed: 0.0 for run in part.runs if run.diverged}
+    return pd.concat([gains.drop(diverged, errors="ignore"), pd.Series(diverged, dtype=float)])
 
 
-def _interquartile(scores: ByCondition, correction: str) -> str:
-    strata = [scores.get((correction, setting), []) for setting in JUDGED]
+def interquartile(part: Measurements) -> str:
+    """Return a cell with the mean of the interquartile means over `JUDGED`."""
+    strata = [part.select(lag=lag).list(SCORE) for lag in JUDGED]
     if not all(strata):
         return "-"
     mean, low, high = stratified_interquartile_mean(strata)
     return f"{number(mean)} [{number(low)}, {number(high)}]"
 
 
-def _mean(by_condition: ByCondition, correction: str, setting: str) -> str:
-    """Write the mean over the seeds of a correction at a setting, or '-' without values."""
-    measured = by_condition.get((correction, setting), [])
-    return number(round(sum(measured) / len(measured), 6) + 0.0) if measured else "-"
-
-
-def plot(results: Results, stem: Path) -> None:
+def plot(table: Measurements, stem: Path) -> None:
     """Draw the score against the lag, with a different mark for each correction."""
     from ga3c_tf.reproduce.drawing import lag_plots
 
-    scores = values(results, SCORE)
     lines = {
-        correction: {setting: scores.get((correction, setting), []) for setting in SETTINGS}
-        for correction in CORRECTIONS
+        name: {lag: part.select(lag=lag, added=False).list(SCORE) for lag in SETTINGS}
+        for name, part in table.parts("correction")
     }
-    lag_plots.scores_by_lag(lines, RANDOM_SCORES.get(results.runs[0].spec.game), stem)
+    lag_plots.scores_by_lag(lines, RANDOM_SCORES.get(table.game), stem)
 
 
+PLANNED = {"added": False}
 FIGURE = Figure(
     name="corrections",
     place=14,
@@ -336,12 +205,42 @@ FIGURE = Figure(
     games={"smoke": ("cartpole",), "quick": ("minatar_breakout",)},
     seeds=seeds_by_budget(quick=SEEDS),
     specs=specs,
+    dimensions=words_of("correction", "lag"),
     measures=measures,
     main=(SCORE, "points"),
+    scores=(SCORE, END),
     claims=claims,
-    details=details,
+    tables=[
+        Table(
+            ("correction",),
+            {
+                **{lag: mean_of(SCORE, lag=lag) for lag in SETTINGS},
+                "interquartile mean": interquartile,
+            },
+            title="mean score of the run",
+            where=PLANNED,
+        ),
+        Table(
+            ("lag",),
+            {metric: mean_of(metric) for metric in SHOWN},
+            title="lag and divergence without a correction",
+            where={"correction": "none", **PLANNED},
+        ),
+        Table(
+            ("correction",),
+            {lag: lambda part, lag=lag: number(_mean(part.select(lag=lag))) for lag in SETTINGS[1:]},
+            title="share of the importance ratios that are clipped (epsilon: of the logarithms at its floor)",
+            where={"correction": CORRECTIONS[1:], **PLANNED},
+        ),
+    ],
     plot=plot,
     by_game=True,
     added_games=(EXTENDED,),
     added=added,
+    words={"judged": JUDGED, "confidence": CONFIDENCE, "steps": STEPS, "rate": RATE},
 )
+
+
+def _mean(part: Measurements) -> float | None:
+    values = [*part.list(CLIPPED), *part.list(FLOORED)]
+    return sum(values) / len(values) if values else None

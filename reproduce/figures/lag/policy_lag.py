@@ -8,11 +8,12 @@ first comparison only.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, planned, smoke_spec
+import numpy as np
+
+from ga3c_tf.reproduce.figures.figure import Cell, Figure, Measure, Table, mean_of, smoke_spec, unfinished
 from ga3c_tf.reproduce.figures.lag.divergences import (
     BOOTSTRAP,
     KL,
@@ -22,74 +23,123 @@ from ga3c_tf.reproduce.figures.lag.divergences import (
     TOTAL_VARIATION,
     lag_measures,
 )
-from ga3c_tf.reproduce.figures.lag.minimum_batch import (
-    COLLAPSED,
-    CONTROL,
-    END,
-    EQUAL_STEPS,
-    EXTENDED_GAME,
-    GOOD,
-    LARGEST,
-    LOST,
-    NO_MINIMUM,
-    PPS,
-    RATES,
-    SCORE,
-    SCORE_AT_STEPS,
-    SHORT,
-    Label,
-    claims,
-    failed_to_learn,
-    groups,
-    values,
-)
-from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.curves import mean_score
+from ga3c_tf.reproduce.figures.measurements import Measurements, speed_changed
+from ga3c_tf.reproduce.figures.training import END
+from ga3c_tf.reproduce.measures.curves import collapsed, mean_score, share_lost
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Estimate, paired, paired_ratio, welch
 from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
-from ga3c_tf.reproduce.measures.text import lines_of, mean_and_interval, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import EQUAL_WIDE, collapsed, share_lost
+from ga3c_tf.reproduce.measures.records import NOT_RUN
+from ga3c_tf.reproduce.measures.verdicts import (
+    FAILS,
+    FEW_SEEDS,
+    HOLDS,
+    RUNS_MISSING,
+    TOO_SHORT,
+    Above,
+    Claim,
+    Guard,
+    Settled,
+)
 from ga3c_tf.reproduce.runs.run import RecordedRun
-from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
+from ga3c_tf.reproduce.runs.specs import ADDED, RunSpec, run_spec
 
-MINIMA = (0, 20, 40, 160)
+RATES = {"normal": 1e-3, "large": 4e-3}
+NO_MINIMUM = "minimum 0"
+GOOD = ("minimum 20", "minimum 40")
+"""The minimum batches that the paper recommends."""
+LARGEST = "minimum 160"
+CONTROL = "A2C"
 THIRTY_TWO: dict[str, Any] = {"num_agents": 32, "num_predictors": 2, "num_trainers": 2}
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
-    **{f"minimum {size}": ("ga3c", {**THIRTY_TWO, "min_training_batch": size}) for size in MINIMA},
+    **{f"minimum {size}": ("ga3c", {**THIRTY_TWO, "min_training_batch": size}) for size in (0, 20, 40, 160)},
     CONTROL: ("a2c", {"num_agents": 32}),
 }
 """Five ways to make batches, each as a system and its settings. A2C is the control: its policy lag is 0."""
-ADDED_SEEDS = (6, 7, 8, 9)
-"""Seeds of the settings in `EXTENDED_SETTINGS` of the game `EXTENDED_GAME`, at `quick`."""
-EXTENDED_SETTINGS = (
-    *(Label(setting, "normal") for setting in (LARGEST, CONTROL)),
-    *(Label(setting, "large") for setting in (NO_MINIMUM, *GOOD)),
-)
-"""Settings that two findings compare to which seeds were added, because five left them undecided."""
-SHORT_SEEDS = {"normal": range(10, 16), "large": range(10, 20)}
-"""Seeds without a minimum and with `GOOD`'s, added to two findings about equal steps, by learning rate."""
-SHORT_STEPS = EQUAL_STEPS + 10_000
-"""Agent steps of the runs of these seeds."""
 MINUTES = {"quick": 4.0, "paper": 24 * 60.0}
 LOG_SECONDS = {"quick": 5.0, "paper": 60.0}
+EQUAL_STEPS = 500_000
+"""Agent steps over which `SCORE_AT_STEPS` and `LOST` are measured."""
 GAIN = 2.0
 """A run counts as having learned if it scores more than this many points above its first score."""
-LEARNING_COLUMNS = {
-    "lag in updates": LAG,
-    "in states": LAG_STATES,
-    "PPS": PPS,
-    "mean score, equal time": SCORE,
-    "mean score, equal steps": SCORE_AT_STEPS,
-    "score at the end": END,
-    "time lost": LOST,
+SCORE = "mean score over equal time"
+SCORE_AT_STEPS = "mean score over equal steps"
+LOST = "time lost"
+COLLAPSED = "collapsed"
+PPS = "pps"
+OF_TIME = (SCORE, PPS)
+"""Metrics that depend on the speed of the machine."""
+LARGE_RATE_HARMS = {"pong": False, "breakout": True}
+"""Whether the paper finds that runs of the game fail to learn at a large learning rate."""
+EXTENDED_GAME = "minatar_breakout"
+"""The game in which claims were undecided after `SEEDS` seeds, so that seeds were added to them."""
+SEEDS = 5
+ADDED_SEEDS = (6, 7, 8, 9)
+EXTENDED_SETTINGS = {"normal": (LARGEST, CONTROL), "large": (NO_MINIMUM, *GOOD)}
+"""Settings of the seeds `ADDED_SEEDS`, by learning rate."""
+SHORT_SEEDS = {"normal": range(10, 16), "large": range(10, 20)}
+"""Seeds without a minimum and with `GOOD`'s, added to two claims about equal steps, by learning rate."""
+SHORT_STEPS = EQUAL_STEPS + 10_000
+"""Agent steps of the runs of these seeds."""
+SHORT = f", {EQUAL_STEPS:,} steps"
+"""Suffix of the settings of runs that end after the steps that are compared."""
+
+
+class Comparison(NamedTuple):
+    """What two groups of settings are compared by.
+
+    Attributes:
+        text: the claim.
+        metric: metric of the runs.
+        first, second: the settings of both groups.
+        own: whether the claim is not the paper's, which has no A2C and compares after equal time.
+        added: kind of the added seeds that count, by learning rate: 'whole' runs or 'short' ones.
+    """
+
+    text: str
+    metric: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    own: bool = False
+    added: dict[str, str] = {}
+
+
+LOWERS_LAG = Comparison(
+    "a minimum batch lowers the policy lag in states", LAG_STATES, (NO_MINIMUM,), ("minimum 40",), own=True
+)
+RAISES_SPEED = Comparison("a minimum batch of 20 to 40 raises throughput", PPS, GOOD, (NO_MINIMUM,), own=True)
+STABILIZES = Comparison(
+    "a minimum batch of 20 to 40 stabilizes", LOST, (NO_MINIMUM,), GOOD, added={"large": "whole"}
+)
+AT_BOTH_RATES = {
+    "faster": Comparison(
+        'equal time: a minimum of 20 to 40 scores more than a minimum of 0 ("generally faster")',
+        SCORE,
+        GOOD,
+        (NO_MINIMUM,),
+    ),
+    "better-steps": Comparison(
+        "equal steps: a minimum of 20 to 40 scores more than a minimum of 0",
+        SCORE_AT_STEPS,
+        GOOD,
+        (NO_MINIMUM,),
+        own=True,
+        added={"normal": "short", "large": "short"},
+    ),
+    "larger-is-slower": Comparison(
+        'equal time: a minimum of 20 to 40 scores more than a minimum of 160 ("slower")',
+        SCORE,
+        GOOD,
+        (LARGEST,),
+    ),
+    "without-lag": Comparison(
+        "equal steps: A2C, which has no lag, scores more than a minimum of 160, whose updates are as large",
+        SCORE_AT_STEPS,
+        (CONTROL,),
+        (LARGEST,),
+        own=True,
+        added={"normal": "whole"},
+    ),
 }
-"""Columns of the first table, which has a row for each way to make batches: metric by heading."""
-LAG_COLUMNS = {
-    "versions within a segment": SPREAD,
-    "lag of the bootstrap value": BOOTSTRAP,
-    "KL divergence": KL,
-    "total variation": TOTAL_VARIATION,
-}
-"""Columns of the second table: metric by heading."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -100,22 +150,24 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
             smoke_spec(game, seed).called("minimum 20", "normal"),
             smoke_spec(game, seed, "a2c").called("A2C", "normal"),
         ]
-    labels = [Label(setting, rate) for rate in RATES for setting in WAYS]
-    return [_spec(budget, game, seed, label, minutes=MINUTES[budget]).called(*label) for label in labels]
+    limit = {"minutes": MINUTES[budget]}
+    return [
+        _spec(budget, game, seed, setting, rate, **limit).called(setting, rate)
+        for rate in RATES
+        for setting in WAYS
+    ]
 
 
-def _spec(budget: str, game: str, seed: int, label: Label, **limit: Any) -> RunSpec:
+def _spec(budget: str, game: str, seed: int, setting: str, rate: str, **limit: Any) -> RunSpec:
     """Return a run with a limit in minutes or agent steps."""
-    system, settings = WAYS[label.setting]
-    rate = RATES[label.rate]
-    seconds = LOG_SECONDS[budget]
+    system, settings = WAYS[setting]
     return run_spec(
         game,
         seed,
         system,
         **settings,
-        learning_rate=rate,
-        log_seconds=seconds,
+        learning_rate=RATES[rate],
+        log_seconds=LOG_SECONDS[budget],
         checkpoint_minutes=30.0,
         **limit,
     )
@@ -124,9 +176,9 @@ def _spec(budget: str, game: str, seed: int, label: Label, **limit: Any) -> RunS
 def added(game: str) -> list[RunSpec]:
     """Return the runs of the added seeds."""
     runs = [spec for seed in ADDED_SEEDS for spec in specs("quick", game, seed)]
-    whole = [spec for spec in runs if Label(*spec.label) in EXTENDED_SETTINGS]
+    whole = [spec for spec in runs if spec.label[0] in EXTENDED_SETTINGS[spec.label[1]]]
     short = [
-        _spec("quick", game, seed, Label(setting, rate), steps=SHORT_STEPS).called(f"{setting}{SHORT}", rate)
+        _spec("quick", game, seed, setting, rate, steps=SHORT_STEPS).called(f"{setting}{SHORT}", rate)
         for rate, seeds in SHORT_SEEDS.items()
         for seed in seeds
         for setting in (NO_MINIMUM, *GOOD)
@@ -140,7 +192,15 @@ def seeds(budget: str, game: str) -> int:
     At `quick` it is five on MinAtar, where minutes are enough to learn, and one on Atari, where more would
     take days.
     """
-    return {"smoke": 1, "quick": 5 if game.startswith("minatar") else 1, "paper": 3}[budget]
+    return {"smoke": 1, "quick": SEEDS if game.startswith("minatar") else 1, "paper": 3}[budget]
+
+
+def dimensions(spec: RunSpec) -> dict[str, object]:
+    """Return how batches are made, the learning rate by name, and the kind of added seed: '' for planned."""
+    setting, rate = spec.label
+    name = setting.removesuffix(ADDED)
+    kind = "short" if name.endswith(SHORT) else "whole"
+    return {"batches": name.removesuffix(SHORT), "rate": rate, "added": kind * spec.is_added}
 
 
 def measures(run: RecordedRun) -> list[Measure]:
@@ -148,99 +208,188 @@ def measures(run: RecordedRun) -> list[Measure]:
     curve = run.curve
     rolling = run.spec.config.rolling_episodes
     settled = {name: column[curve["episodes"] >= rolling] for name, column in curve.items()}
-    steps = settled["agent_steps"]
-    early = steps <= EQUAL_STEPS
+    early = {name: column[settled["agent_steps"] <= EQUAL_STEPS] for name, column in settled.items()}
     reached = run.agent_steps >= EQUAL_STEPS
+    at_steps = mean_score(early) if reached else math.nan
+    lost = share_lost(early, GAIN) if reached else math.nan
     protocol = f"rolling score (training, {rolling} episodes)"
+    mean = f"mean of the {protocol} over"
+    steps = f"the first {EQUAL_STEPS:,} agent steps"
     pps = run.steady(0.1 * 3600 * run.hours)["pps"]
     return [
-        Measure(
-            SCORE,
-            mean_score(settled, "time_s"),
-            "points",
-            f"mean of the {protocol} over time",
-            "no such score",
-        ),
-        Measure(
-            SCORE_AT_STEPS,
-            mean_score(settled, high=EQUAL_STEPS) if reached else math.nan,
-            "points",
-            f"mean of the {protocol} over the first {EQUAL_STEPS:,} agent steps",
-            "the run ended before",
-        ),
-        Measure(
-            END, run.final_score, "points", f"mean of the {protocol} over the last tenth", "no episode ended"
-        ),
-        Measure(
-            LOST,
-            share_lost(settled["rolling_score"][early], steps[early], GAIN) if reached else math.nan,
-            "share",
-            f"of the first {EQUAL_STEPS:,} agent steps",
-            "nothing learned in that time",
-        ),
-        Measure(COLLAPSED, collapsed(settled["rolling_score"], GAIN), "0 or 1", protocol, "nothing learned"),
+        Measure(SCORE, mean_score(settled, "time_s"), "points", f"{mean} time", "no such score"),
+        Measure(SCORE_AT_STEPS, at_steps, "points", f"{mean} {steps}", "the run ended before"),
+        Measure(END, run.final_score, "points", f"{mean} the last tenth", "no episode ended"),
+        Measure(LOST, lost, "share", f"of {steps}", "nothing learned in that time"),
+        Measure(COLLAPSED, collapsed(settled, GAIN), "0 or 1", protocol, "nothing learned"),
         *lag_measures(run),
         Measure(PPS, pps, "predictions/s", "after the first tenth"),
     ]
 
 
-def details(results: Results) -> list[str]:
-    """Return the tables of learning and of policy lag, for one game."""
-    runs = groups(results)
-    learning: list[list[str]] = []
-    added: list[list[str]] = []
-    lags = []
-    for label, group in runs.items():
-        ended = sum(run.ended for run in group)
-        reasons = Counter(results.status(run) for run in group if not run.finished)
-        failed = f"{failed_to_learn(results, group)} of {ended}"
-        cells = _cells(results, runs, label, LEARNING_COLUMNS, ended)
-        rows = added if group[0].spec.is_added else learning
-        rows.append([*label, str(ended), *cells, failed, _counted(reasons) or "-"])
-        lags.append([*label, *_cells(results, runs, label, LAG_COLUMNS, ended)])
-    return lines_of(
-        "policy-lag.md",
-        learning_columns=list(LEARNING_COLUMNS),
-        learning=learning,
-        lag_columns=list(LAG_COLUMNS),
-        lags=lags,
-        rate_of={name: f"{value:g}" for name, value in RATES.items()},
-        added=added,
-        equal_steps=f"{EQUAL_STEPS:,}",
-        equal=EQUAL_WIDE,
-        gain=number(GAIN),
+def claims(table: Measurements) -> list[Claim]:
+    """Return the paper's claims about the minimum batch and our own questions, for one game."""
+    rates = {name: f"learning rate {value:g}" for name, value in RATES.items()}
+    listed = [
+        _claim(
+            table,
+            "lowers-lag",
+            LOWERS_LAG,
+            "normal",
+            rule=f"mean lag in states at minimum 0, minus that at 40, {rates['normal']}",
+        ),
+        _claim(
+            table,
+            "raises-speed",
+            RAISES_SPEED,
+            "normal",
+            rule=f"PPS, mean of 20 and 40, over that at minimum 0, {rates['normal']}",
+        ),
+        _claim(
+            table,
+            "stabilizes",
+            STABILIZES,
+            "large",
+            rule=f"time lost at minimum 0, minus the mean of 20 and 40, {rates['large']}",
+        ),
+    ]
+    for rate, words in rates.items():
+        listed += [
+            _claim(table, f"{key}-{rate}", comparison, rate, f"{words}, ")
+            for key, comparison in AT_BOTH_RATES.items()
+        ]
+    if table.game in LARGE_RATE_HARMS:
+        listed.append(_large_rate(table, LARGE_RATE_HARMS[table.game]))
+    return listed
+
+
+def _claim(
+    table: Measurements, key: str, comparison: Comparison, rate: str, before: str = "", rule: str = ""
+) -> Claim:
+    """Return the claim of a comparison at a learning rate. Added seeds count where they were added."""
+    text, metric, first, second, own, added = comparison
+    kinds = ("", added.get(rate, ""))
+    first_where, second_where = (
+        {"batches": settings, "rate": rate, "added": kinds} for settings in (first, second)
     )
+    if metric in OF_TIME:
+        least = (len(first), len(second))
+        pairs = table.pairs(metric, first_where, second_where, least=least)
+        compare = paired_ratio if metric == PPS else paired
+        test = Above(compare(pairs.first, pairs.second))
+        guards = [table.missing, table.select(added="").several_machines, speed_changed(pairs)]
+        return Claim(key, before + text, test, guards, rule, own)
+    groups = [_values(table.select(**first_where), metric, len(first))]
+    groups.append(_values(table.select(**second_where), metric, len(second)))
+    return Claim(key, before + text, _compared(table, groups, metric, any(kinds)), [table.missing], rule, own)
 
 
-def _cells(
-    results: Results, runs: dict[Label, list[RecordedRun]], label: Label, metrics: dict[str, str], ended: int
-) -> list[str]:
-    """Write the mean of each metric over seeds, with the number of seeds if not `ended`, that of the row."""
-    cells = []
-    for metric in metrics.values():
-        measured = list(values(results, runs, metric, label.setting, rate=label.rate).values())
-        complete = measured and len(measured) == ended
-        cells.append(mean_and_interval(measured) if complete else mean_ci(measured))
-    return cells
+def _values(part: Measurements, metric: str, settings: int) -> list[float]:
+    """Return the mean of a metric over settings, for each seed that has all of these settings.
+
+    A run that diverged or learned nothing counts as 1 in `LOST`.
+    """
+    values = part.values[part.values["metric"] == metric][["seed", "id", "value"]]
+    rows = list(values.itertuples(index=False, name=None))
+    measured = set(values["id"])
+    if metric == LOST:
+        rows += [
+            (run.spec.seed, id, 1.0)
+            for id, run in part.facts["run"].items()
+            if id not in measured and _learned_nothing(run)
+        ]
+    by_seed: dict[int, list[float]] = {}
+    for seed, _, value in rows:
+        by_seed.setdefault(seed, []).append(value)
+    return [float(np.mean(seed_values)) for seed_values in by_seed.values() if len(seed_values) == settings]
 
 
-def _counted(reasons: Counter[str]) -> str:
-    """Write how often there is each reason, such as '4 not run'."""
-    return "; ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+def _learned_nothing(run: RecordedRun) -> bool:
+    """Return whether a run without a value of `LOST` diverged, or learned nothing within `EQUAL_STEPS`."""
+    return run.diverged or (run.finished and run.agent_steps >= EQUAL_STEPS)
 
 
-def plot(results: Results, stem: Path) -> None:
+def _compared(table: Measurements, groups: list[list[float]], metric: str, further: bool) -> Above:
+    """Compare two groups by Welch's test, and scores over equal steps by their ratio too.
+
+    Seeds that were added after a first judgement double the p values.
+    """
+    again = further and table.game == EXTENDED_GAME and max(map(len, groups)) > SEEDS
+    looks = 2 if again else 1
+    estimate = welch(*groups)
+    if metric != SCORE_AT_STEPS:
+        return Above(estimate.looked(looks))
+    ratio = Estimate(ratio=True)
+    if min([*groups[0], *groups[1]], default=0.0) > 0:
+        ratio = welch(*(np.log(group) for group in groups), ratio=True, what="ratio of the scores")
+    return Above(estimate.looked(looks), like=ratio.looked(looks))
+
+
+def failed_to_learn(part: Measurements) -> int:
+    """Count the runs that collapsed, diverged or never improved."""
+    begun = [run for run in part.runs if part.results.status(run) != NOT_RUN]
+    return sum(run.diverged or (run.finished and part.results.value(run, COLLAPSED) != 0) for run in begun)
+
+
+def _large_rate(table: Measurements, harms: bool) -> Claim:
+    """Return the paper's claim that runs without a minimum batch fail to learn at a large learning rate, or
+    that they do not.
+
+    If the time is too short to learn at all, a failure says nothing about the learning rate.
+
+    Args:
+        table: the runs of the game.
+        harms: whether the paper finds that such runs fail to learn.
+    """
+    harmed = table.select(batches=NO_MINIMUM, rate="large", added="")
+    reference = table.select(batches="minimum 20", rate="normal", added="")
+    ended = [run for run in harmed.runs if run.ended]
+    lost = failed_to_learn(harmed)
+    words, some = ("can fail to learn", "some") if harms else ("is hardly affected, even", "no")
+    rule = (
+        f"{some} run collapsed, diverged or never learned at minimum 0, learning rate {RATES['large']:g}; "
+        f"takes {LEAST_SEEDS} seeds, and that all at minimum 20, learning rate {RATES['normal']:g}, learn in "
+        "that time"
+    )
+    guards = [
+        Guard(FEW_SEEDS, len(ended) < LEAST_SEEDS),
+        Guard(RUNS_MISSING, not reference.finished or harmed.missing.applies or reference.missing.applies),
+        Guard(TOO_SHORT, failed_to_learn(reference) > 0),
+    ]
+    kind = HOLDS if (lost > 0) == harms else FAILS
+    test = Settled(kind, Estimate(note=f"{lost} of {len(ended)}"), counts=False)
+    return Claim("large-rate", f"{table.game.upper()} {words} at a large learning rate", test, guards, rule)
+
+
+def failed(part: Measurements) -> str:
+    """Return a cell with the number of runs that failed to learn."""
+    return f"{failed_to_learn(part)} of {sum(run.ended for run in part.runs)}"
+
+
+def plot(table: Measurements, stem: Path) -> None:
     """Draw learning curves at both rates, and the distribution of the measured lag, without added seeds."""
     from ga3c_tf.reproduce.drawing import lag_plots
 
-    rates: dict[str, dict[str, list[RecordedRun]]] = {}
-    for label, runs in planned(groups(results)).items():
-        rates.setdefault(f"{label.rate} learning rate", {})[label.setting] = [
-            run for run in runs if run.finished
-        ]
-    lag_plots.lag_picture(rates, RANDOM_SCORES.get(results.runs[0].spec.game), stem)
+    rates = {
+        f"{rate} learning rate": {name: runs.finished for name, runs in part.parts("batches")}
+        for rate, part in table.select(added="").parts("rate")
+    }
+    lag_plots.lag_picture(rates, RANDOM_SCORES.get(table.game), stem)
 
 
+LEARNING: dict[str, Cell] = {
+    "lag in updates": mean_of(LAG),
+    "in states": mean_of(LAG_STATES),
+    "PPS": mean_of(PPS),
+    "mean score, equal time": mean_of(SCORE),
+    "mean score, equal steps": mean_of(SCORE_AT_STEPS),
+    END: mean_of(END),
+    LOST: mean_of(LOST),
+    "failed to learn": failed,
+    "not finished": unfinished,
+}
+LAGS: dict[str, Cell] = {name: mean_of(name) for name in (SPREAD, BOOTSTRAP, KL, TOTAL_VARIATION)}
+ROWS = ("batches", "rate")
 FIGURE = Figure(
     name="policy-lag",
     place=9,
@@ -254,12 +403,19 @@ FIGURE = Figure(
     },
     seeds=seeds,
     specs=specs,
+    dimensions=dimensions,
     measures=measures,
     main=(SCORE, "points"),
+    scores=(SCORE, SCORE_AT_STEPS, END),
     claims=claims,
-    details=details,
+    tables=[
+        Table(ROWS, LEARNING, where={"added": ""}),
+        Table((*ROWS, "added"), LEARNING, "added seeds", {"added": ("whole", "short")}),
+        Table(ROWS, LAGS, "lag within a segment, and lag as a divergence", {"added": ""}),
+    ],
     plot=plot,
     by_game=True,
     added_games=(EXTENDED_GAME,),
     added=added,
+    words={"rate_of": RATES, "equal_steps": EQUAL_STEPS, "gain": GAIN},
 )

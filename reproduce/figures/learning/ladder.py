@@ -9,19 +9,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, grouped, smoke_spec
+from ga3c_tf.reproduce.figures import pictures
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, mean_of, minutes, smoke_spec, unfinished
 from ga3c_tf.reproduce.figures.learning.learning_curves import FINAL
-from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.curves import mean_score, score_at_end
-from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
-from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
+from ga3c_tf.reproduce.figures.measurements import Measurements, label
+from ga3c_tf.reproduce.figures.training import SCORE, final_score, score_of_run
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, run_spec
 
-MEAN = "mean score of the run"
 FIRST_SEED = 101
 SEEDS = {"pong": 3, "minatar_breakout": 1, "minatar_asterix": 1}
 """Number of seeds of the last rung by game; the other rungs have one."""
@@ -121,86 +117,25 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     ]
 
 
+def dimensions(spec: RunSpec) -> dict[str, object]:
+    """Return the rung and its learning rate."""
+    return {**label(spec), "rung": spec.label[0], "rate": spec.config.learning_rate}
+
+
 def measures(run: RecordedRun) -> list[Measure]:
     """Return the score over the last tenth of steps, and over the whole run, to tell how soon it learned."""
-    final = score_at_end(run.curve)
-    whole = mean_score(run.curve)
-    protocol = f"mean of {run.spec.config.rolling_episodes} episodes of training"
-    return [
-        Measure(FINAL, final, "points", f"{protocol}, over the last tenth", "no episode ended"),
-        Measure(MEAN, whole, "points", f"{protocol}, over all agent steps", "no episode ended"),
-    ]
+    return [final_score(run, FINAL, "over the last tenth"), score_of_run(run, "over all agent steps")]
 
 
-def groups(results: Results) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Group the runs by game, then by rung and learning rate."""
-    games = grouped(results.runs, lambda run: run.spec.game)
-    return {game: grouped(runs, lambda run: ", ".join(run.spec.label)) for game, runs in games.items()}
-
-
-def best_rates(by_name: dict[str, list[RecordedRun]], results: Results) -> dict[str, list[RecordedRun]]:
-    """Return for each rung of a game the runs at the learning rate with the highest mean score of the run.
-
-    Args:
-        by_name: runs by rung and learning rate, as `groups` returns them.
-        results: results that have these runs.
-    """
-    at_rates: dict[str, list[list[RecordedRun]]] = {}
-    for runs in by_name.values():
-        at_rates.setdefault(runs[0].spec.label[0], []).append(runs)
-    return {
-        rung: max(alternatives, key=lambda runs: float(np.mean(results.values(MEAN, runs) or [-np.inf])))
-        for rung, alternatives in at_rates.items()
-    }
-
-
-def details(results: Results) -> list[str]:
-    """Return a table of both scores of each rung at its best learning rate, and folded that at all rates."""
-    games = groups(results)
-    best = {game: best_rates(by_name, results) for game, by_name in games.items()}
-    return lines_of("ladder.md", best=_rows(best, results), rows=_rows(games, results))
-
-
-def _rows(games: dict[str, dict[str, list[RecordedRun]]], results: Results) -> list[list[str]]:
-    """Return a row of the table for each group of runs of which one has begun."""
-    return [
-        [
-            game.replace("_", " "),
-            runs[0].spec.label[0],
-            f"{runs[0].spec.config.learning_rate:g}",
-            mean_ci(results.values(FINAL, runs)),
-            mean_ci(results.values(MEAN, runs)),
-            _minutes(runs),
-            results.unfinished(runs),
-        ]
-        for game, by_name in games.items()
-        for runs in by_name.values()
-        if any(run.result for run in runs)
-    ]
-
-
-def _minutes(runs: list[RecordedRun]) -> str:
-    minutes = [60 * run.hours for run in runs if run.finished]
-    return f"{np.mean(minutes):.0f}" if minutes else "-"
-
-
-def plot(results: Results, stem: Path) -> None:
+def plot(table: Measurements, stem: Path) -> None:
     """Draw for each rung the runs at the learning rate with the highest mean score over all steps."""
-    from ga3c_tf.reproduce.drawing import score_plots
-
-    games = groups(results)
-    finished = {run.spec.game for run in results.runs if run.finished}
-    begun = {game: by_name for game, by_name in games.items() if game in finished}
-    curves = {
-        game.replace("_", " "): {
-            rung: [run.curve for run in runs if run.finished]
-            for rung, runs in best_rates(by_name, results).items()
-        }
-        for game, by_name in (begun or games).items()
-    }
-    score_plots.score_curves(
-        curves, stem, {game.replace("_", " "): RANDOM_SCORES.get(game) for game in games}
-    )
+    begun = [game for game, part in table.parts("game") if part.finished]
+    ids = []
+    for _, part in table.select(game=tuple(begun)).parts("game", "rung"):
+        best = part.series(SCORE, ["rate"])
+        if len(best):
+            ids += list(part.select(rate=best.idxmax()).facts.index)
+    pictures.draw(pictures.curves(table.select(id=tuple(ids)), "rung"), stem)
 
 
 FIGURE = Figure(
@@ -212,9 +147,20 @@ FIGURE = Figure(
     games={"smoke": ("cartpole",), "tuned": tuple(STEPS)},
     seeds=lambda budget, game: 1 if budget == "smoke" else SEEDS.get(game, 1),
     specs=specs,
+    dimensions=dimensions,
     measures=measures,
     main=(FINAL, "points"),
-    details=details,
+    tables=[
+        Table(
+            ("game", "rung", "rate"),
+            {
+                FINAL: mean_of(FINAL),
+                SCORE: mean_of(SCORE),
+                "minutes": minutes,
+                "not finished": unfinished,
+            },
+        )
+    ],
     plot=plot,
     first_seed=FIRST_SEED,
 )

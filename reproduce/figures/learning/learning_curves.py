@@ -7,27 +7,28 @@ learning rates, with three runs each. At the quick budget both systems have one 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ga3c_tf.reproduce.figures import pictures
 from ga3c_tf.reproduce.figures.figure import (
     Figure,
     Measure,
-    fair_to_a3c,
-    grouped,
-    on_one_machine,
-    once_ended,
+    Table,
+    mean_of,
     seeds_by_budget,
     smoke_spec,
+    unfinished,
 )
 from ga3c_tf.reproduce.figures.learning import scores
-from ga3c_tf.reproduce.figures.results import Results
+from ga3c_tf.reproduce.figures.measurements import Measurements, speed_changed
 from ga3c_tf.reproduce.figures.throughput import pps
-from ga3c_tf.reproduce.measures.effects import paired_effect
-from ga3c_tf.reproduce.measures.judging import judged
+from ga3c_tf.reproduce.measures.estimates import paired
 from ga3c_tf.reproduce.measures.random_policy import RandomPolicy, has_left_random, random_policy_of
-from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Claim, Finding
+from ga3c_tf.reproduce.measures.text import number
+from ga3c_tf.reproduce.measures.verdicts import TOO_SHORT, Above, Claim, Guard
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, network_of, run_spec
 
@@ -80,127 +81,75 @@ def measures(run: RecordedRun) -> list[Measure]:
     rolling = run.curve["rolling_score"]
     whole = rolling[run.curve["episodes"] >= window]
     protocol = f"mean score of the last {window} episodes of training"
-    final = float(rolling[-1]) if len(rolling) else float("nan")
-    best = float(whole.max()) if len(whole) else float("nan")
+    final = float(rolling[-1]) if len(rolling) else math.nan
+    best = float(whole.max()) if len(whole) else math.nan
     return [
         Measure(FINAL, final, "points", f"{protocol}, of all if fewer", "no episode ended"),
         Measure(BEST, best, "points", protocol, f"fewer than {window} episodes ended"),
     ]
 
 
-def groups(results: Results) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Group the runs by game, then by system and learning rate in words."""
-    games = grouped(results.runs, lambda run: run.spec.game)
-    return {game: grouped(runs, lambda run: run.spec.label[0]) for game, runs in games.items()}
+def random_of(runs: Sequence[RecordedRun]) -> RandomPolicy | None:
+    """Return the scores of the random policy if one of the runs of a game measured them, or None."""
+    played = (run.result["random"]["scores"] for run in runs if "random" in run.result)
+    measured = next(played, None)
+    return None if measured is None else random_policy_of(measured)
 
 
-def random_of(rates: dict[str, list[RecordedRun]]) -> RandomPolicy | None:
-    """Return the scores of the random policy if one of the runs of a game measured them, or None.
-
-    Args:
-        rates: runs of the game by system and learning rate.
-    """
-    played = (
-        run.result["random"]["scores"] for runs in rates.values() for run in runs if "random" in run.result
-    )
-    scores = next(played, None)
-    return None if scores is None else random_policy_of(scores)
-
-
-def random_score(rates: dict[str, list[RecordedRun]]) -> float | None:
-    """Return the mean score of the random policy, or None."""
-    random = random_of(rates)
-    return None if random is None else random.mean
-
-
-def fewest_episodes(runs: list[RecordedRun]) -> int:
+def fewest_episodes(runs: Sequence[RecordedRun]) -> int:
     """Return the fewest episodes that the final rolling score of one of these runs is the mean of."""
     ended = [int(run.curve["episodes"][-1]) for run in runs if len(run.curve["episodes"])]
     return max(1, min([*ended, *(run.spec.config.rolling_episodes for run in runs)]))
 
 
-def findings(results: Results) -> dict[str, Finding]:
-    """Compare GA3C with A3C for each game, each system at its first learning rate.
-
-    Runs of the same seed are compared as a pair. If those of any seed are on different machines, nothing is
-    decided.
-    """
-    ends = {
-        game: [_ends(results, rates, system) for system in ("ga3c", "a3c")]
-        for game, rates in groups(results).items()
-    }
-    by_game = judged({game: paired_effect(ga3c, a3c) for game, (ga3c, a3c) in ends.items()})
-    for game, rates in groups(results).items():
-        all_runs = [run for runs in rates.values() for run in runs]
-        episodes = fewest_episodes(all_runs)
-        random = random_of(rates)
-        if not any(has_left_random([*scores.values()], episodes, random) for scores in ends[game]):
-            by_game[game] = Finding(TOO_SHORT, by_game[game].because)
-        by_game[game] = fair_to_a3c(once_ended(on_one_machine(by_game[game], all_runs), all_runs), all_runs)
-    return by_game
+def claims(table: Measurements) -> list[Claim]:
+    """Return for each game the claim that GA3C scores more than A3C, each at its first learning rate."""
+    return [_claim(game, part) for game, part in table.parts("game")]
 
 
-def claims(results: Results) -> list[Claim]:
-    """Return for each game the claim that GA3C scores more than A3C."""
-    return [
-        Claim(
-            f"{game.replace('_', ' ')}: GA3C scores more than A3C after the same time",
-            finding,
-            "final rolling score at the first learning rate listed, "
-            "as differences of runs of one seed on one machine",
-            is_question=True,
-            game=game,
-        )
-        for game, finding in findings(results).items()
-    ]
-
-
-def _ends(results: Results, rates: dict[str, list[RecordedRun]], system: str) -> dict[int, float]:
-    """Return the final scores of a system at its first learning rate, by seed.
-
-    A run that diverged scores as the random policy.
-    """
-    runs = next((runs for runs in rates.values() if runs[0].spec.system == system), [])
-    scores = {run.spec.seed: results.score(run, FINAL, random_score(rates)) for run in runs if run.ended}
-    return {seed: score for seed, score in scores.items() if score is not None}
-
-
-def details(results: Results) -> list[str]:
-    """Return the table of final and best rolling scores by game, system and learning rate."""
-    rows = [
+def _claim(game: str, part: Measurements) -> Claim:
+    ga3c, a3c = ({"label": part.select(system=name).names("label")[0]} for name in ("GA3C", "A3C"))
+    pairs = part.pairs(FINAL, ga3c, a3c)
+    random, episodes = random_of(part.runs), fewest_episodes(part.runs)
+    groups = [part.select(**where).list(FINAL) for where in (ga3c, a3c)]
+    learned = any(has_left_random(group, episodes, random) for group in groups)
+    return Claim(
+        game,
+        f"{game.replace('_', ' ')}: GA3C scores more than A3C after the same time",
+        Above(paired(pairs.first, pairs.second)),
         [
-            game.replace("_", " "),
-            rate,
-            number(random_score(rates)),
-            mean_ci(results.values(FINAL, runs)),
-            mean_ci(results.values(BEST, runs)),
-            results.unfinished(runs),
-        ]
-        for game, rates in groups(results).items()
-        for rate, runs in rates.items()
-    ]
-    return lines_of("learning-curves.md", rows=rows, quick=results.budget == "quick")
+            part.missing,
+            part.several_machines,
+            Guard(TOO_SHORT, not learned),
+            speed_changed(pairs),
+            *part.unfair_to_a3c,
+        ],
+        "final rolling score at the first learning rate listed, as differences of runs of one seed on one "
+        "machine",
+        is_question=True,
+        game=game,
+    )
 
 
-def plot(results: Results, stem: Path) -> None:
-    """Draw the score against time and against agent steps, a row for each game."""
-    from ga3c_tf.reproduce.drawing import score_plots
+def random_score(part: Measurements) -> float | None:
+    """Return the mean score of the random policy, or None."""
+    random = random_of(part.runs)
+    return None if random is None else random.mean
 
-    finished = {}
+
+def plot(table: Measurements, stem: Path) -> None:
+    """Draw the score against time and against agent steps, a row for each game.
+
+    The axis shows at least a quarter of the way from the random policy to the paper's score.
+    """
     random = {}
     least = {}
-    for game, rates in groups(results).items():
+    for game, part in table.parts("game"):
         title = game.replace("_", " ")
-        finished[title] = {rate: [run.curve for run in runs if run.finished] for rate, runs in rates.items()}
-        random[title] = random_score(rates)
-        least[title] = _least_shown(results, game, random[title])
-    score_plots.score_curves(finished, stem, random, least)
-
-
-def _least_shown(results: Results, game: str, random: float | None) -> float | None:
-    """Return the score the axis shows at least: a quarter of the way from random policy to the paper's."""
-    paper = scores.papers_scores(results, game)[scores.PAPERS]
-    return None if random is None or paper is None else random + (paper - random) / 4
+        score, paper = random_score(part), scores.papers_score(table, game)
+        random[title] = score
+        least[title] = None if score is None or paper is None else score + (paper - score) / 4
+    pictures.draw(pictures.curves(table, "label"), stem, random=random, reach=least)
 
 
 FIGURE = Figure(
@@ -214,7 +163,18 @@ FIGURE = Figure(
     specs=specs,
     measures=measures,
     main=(FINAL, "points"),
+    scores=(FINAL,),
     claims=claims,
-    details=details,
+    tables=[
+        Table(
+            ("game", "label"),
+            {
+                "random policy": lambda part: number(random_score(part)),
+                FINAL: mean_of(FINAL),
+                BEST: mean_of(BEST),
+                "not finished": unfinished,
+            },
+        )
+    ],
     plot=plot,
 )

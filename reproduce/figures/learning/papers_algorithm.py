@@ -12,22 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.figure import Figure, grouped, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.figures.learning import environments, scores
-from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.effects import signed_rank_test
-from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import (
-    CHANCE,
-    FEW_SEEDS,
-    LEAST_SEEDS,
-    NO_DIFFERENCE,
-    RUNS_MISSING,
-    Claim,
-    Finding,
-    holds_if,
-)
-from ga3c_tf.reproduce.runs.run import RecordedRun
+from ga3c_tf.reproduce.figures import pictures
+from ga3c_tf.reproduce.figures.figure import Cell, Figure, Table, seeds_by_budget, smoke_spec, unfinished
+from ga3c_tf.reproduce.figures.learning import scores
+from ga3c_tf.reproduce.figures.measurements import Measurements
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Estimate, signed_rank
+from ga3c_tf.reproduce.measures.text import mean_ci, number
+from ga3c_tf.reproduce.measures.verdicts import FEW_SEEDS, RUNS_MISSING, Above, Claim, Guard
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, SYSTEMS, RunSpec, network_of, run_spec
 from ga3c_tf.reproduce.runs.tuned import EVALUATION_EPISODES
 
@@ -59,147 +50,97 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
 
 def _training(game: str, seed: int, name: str, turn: int) -> RunSpec:
     """Return the run of `scores` at `quick`, but with the steps, saving and evaluation of the tuned runs."""
-    return (
-        run_spec(
-            game,
-            seed,
-            evaluation_episodes=EVALUATION_EPISODES,
-            random_play=(name, seed) == (AUTHORS, 1),  # the same episodes for every run
-            checkpoint="latest",
-            num_agents=32,
-            num_predictors=2,
-            num_trainers=2,
-            min_training_batch=20,
-            **network_of(game),
-            optimizer="rmsprop",
-            learning_rate=LEARNING_RATE,
-            rmsprop_epsilon=EPSILONS[name],
-            steps=scores.TUNED_STEPS,
-            log_seconds=30.0,
-            checkpoint_minutes=15.0,
-        )
-        .in_turn(turn)
-        .called(name)
+    spec = run_spec(
+        game,
+        seed,
+        evaluation_episodes=EVALUATION_EPISODES,
+        random_play=(name, seed) == (AUTHORS, 1),  # the same episodes for every run
+        checkpoint="latest",
+        num_agents=32,
+        num_predictors=2,
+        num_trainers=2,
+        min_training_batch=20,
+        **network_of(game),
+        optimizer="rmsprop",
+        learning_rate=LEARNING_RATE,
+        rmsprop_epsilon=EPSILONS[name],
+        steps=scores.TUNED_STEPS,
+        log_seconds=30.0,
+        checkpoint_minutes=15.0,
     )
+    return spec.in_turn(turn).called(name)
 
 
-def groups(results: Results) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Group the runs by game, then by epsilon in words."""
-    games = grouped(results.runs, lambda run: run.spec.game)
-    return {game: grouped(runs, lambda run: run.spec.label[0]) for game, runs in games.items()}
-
-
-def finding(results: Results) -> Finding:
-    """Judge whether the smaller epsilon scores more than the authors', by a signed-rank test over the games.
+def claims(table: Measurements) -> list[Claim]:
+    """Return the claim that the smaller epsilon scores more, by a signed-rank test over the games.
 
     The difference of a game is that of the mean normalized scores over the seeds, where 0 is the random
-    policy and 100 the paper's GA3C. A run that diverged scores as the random policy. Nothing is judged before
-    all runs have ended.
+    policy and 100 the paper's GA3C. A run that diverged scores as the random policy.
     """
-    differences = _differences(results)
-    if not differences:
-        return Finding(RUNS_MISSING, "nothing measured")
-    rank_sum, chance = signed_rank_test(list(differences.values()))
-    median = np.median(list(differences.values()))
-    higher = sum(difference > 0 for difference in differences.values())
-    listed = ", ".join(f"{game} ({difference:+.3g})" for game, difference in differences.items())
-    because = (
-        f"{SMALLER} scores more in {higher} of {len(differences)} games; the median difference is "
-        f"{median:+.3g} points of the normalized score, p = {chance:.2g}: {listed}"
-    )
-    if not results.ended or len(differences) < len(groups(results)):
-        return Finding(RUNS_MISSING, because)
-    fewest = min(len(runs) for of_game in groups(results).values() for runs in of_game.values())
-    if fewest < LEAST_SEEDS:
-        return Finding(FEW_SEEDS, because)
-    return Finding(holds_if(rank_sum > 0) if chance < CHANCE else NO_DIFFERENCE, because)
+    differences = {game: difference(part) for game, part in table.parts("game")}
+    measured = {game: value for game, value in differences.items() if value is not None}
+    higher = sum(value > 0 for value in measured.values())
+    listed = ", ".join(f"{game} {value:+.3g}" for game, value in measured.items())
+    note = f"it scores more in {higher} of {len(measured)} games, in points of the normalized score: {listed}"
+    estimate = signed_rank(list(measured.values()), of="game", note=note) if measured else Estimate()
+    fewest = min(len(part.runs) for _, part in table.parts("game", "label"))
+    missing = not measured or len(measured) < len(differences) or table.missing.applies
+    return [
+        Claim(
+            "smaller-epsilon",
+            f"RMSProp's {SMALLER} scores more than the authors' {AUTHORS} over the nine games after 4 "
+            "million agent steps",
+            Above(estimate),
+            [Guard(RUNS_MISSING, missing), Guard(FEW_SEEDS, fewest < LEAST_SEEDS)],
+            "differences of the mean normalized scores of the final weights by game, where 0 is the random "
+            "policy and 100 the paper's GA3C; Wilcoxon's signed-rank test over the games, two-sided",
+        )
+    ]
 
 
-def claims(results: Results) -> list[Claim]:
-    """Return the claim that the smaller epsilon scores more."""
-    rule = (
-        "differences of the mean normalized scores of the final weights by game, where 0 is the random "
-        "policy and 100 the paper's GA3C; Wilcoxon's signed-rank test over the games, two-sided"
-    )
-    text = (
-        f"RMSProp's {SMALLER} scores more than the authors' {AUTHORS} over the nine games after 4 million "
-        "agent steps"
-    )
-    return [Claim(text, finding(results), rule)]
+def difference(part: Measurements) -> float | None:
+    """Return the normalized score of the smaller epsilon minus that of the authors', of a game with both."""
+    random, paper = random_score(part), scores.papers_score(part, part.game)
+    authors, smaller = (_scores(part.select(label=name), random) for name in EPSILONS)
+    if not authors or not smaller or random is None or paper is None:
+        return None
+    return 100 * float(np.mean(smaller) - np.mean(authors)) / (paper - random)
 
 
-def _differences(results: Results) -> dict[str, float]:
-    """Return the normalized score of the smaller epsilon minus that of the authors', by game with both."""
-    differences = {}
-    for game, by_epsilon in groups(results).items():
-        random = _random_score(results, game)
-        paper = scores.papers_scores(results, game)[scores.PAPERS]
-        authors, smaller = (results.scores(scores.SCORE, by_epsilon[name], random) for name in EPSILONS)
-        if authors and smaller and random is not None and paper is not None:
-            difference = float(np.mean(smaller) - np.mean(authors))
-            differences[game] = 100 * difference / (paper - random)
-    return differences
+def _scores(part: Measurements, random: float | None) -> list[float]:
+    """Return the scores of runs; one that diverged scores as the random policy."""
+    return part.results.scores(scores.SCORE, part.runs, random)
 
 
-def details(results: Results) -> list[str]:
-    """Return the table of the scores by game, beside those of the tuned agents and of the paper's GA3C."""
-    rows = []
-    for game, by_epsilon in groups(results).items():
-        random = _random_score(results, game)
-        row = [game, number(random)]
-        for name in EPSILONS:
-            runs = by_epsilon[name]
-            row.append(scores.with_interval(results.scores(scores.SCORE, runs, random), runs))
-        tuned = mean_ci(_beside(results, game, scores.SCORE))
-        paper = number(scores.papers_scores(results, game)[scores.PAPERS])
-        steps = scores.millions([run for runs in by_epsilon.values() for run in runs])
-        rows.append([*row, tuned, steps, paper, environments.unfinished(results, by_epsilon)])
-    return lines_of(
-        "papers-algorithm.md",
-        epsilons=list(EPSILONS),
-        rows=rows,
-        papers_steps=scores.PAPERS_STEPS,
-        learning_rate=number(LEARNING_RATE),
-        chance=f"{CHANCE:.0%}".replace("%", " %"),
-    )
-
-
-def _random_score(results: Results, game: str) -> float | None:
+def random_score(part: Measurements) -> float | None:
     """Return the random policy's score on a game: that of these runs or the tuned ones, else the paper's."""
     measured = [
-        *results.values(scores.RANDOM, scores.runs_of(results, game)),
-        *_beside(results, game, scores.RANDOM),
+        *part.results.values(scores.RANDOM, [run for run in part.results.runs if run.spec.game == part.game]),
+        *_beside(part, scores.RANDOM),
     ]
-    return measured[0] if measured else scores.random_score(results, game)
+    return measured[0] if measured else scores.papers_score(part, part.game, "random")
 
 
-def _beside(results: Results, game: str, metric: str) -> list[float]:
+def _beside(part: Measurements, metric: str) -> list[float]:
     """Return a metric's values of the tuned agents of `scores`, without those of the user's own methods."""
-    values = []
-    for record in results.beside:
-        of_metric = (record.game, record.metric) == (game, metric) and record.method in (
-            SYSTEMS["ga3c"],
-            "random",
-        )
-        if of_metric and record.value is not None:
-            values.append(record.value)
-    return values
+    return [
+        record.value
+        for record in part.results.beside
+        if (record.game, record.metric) == (part.game, metric)
+        and record.method in (SYSTEMS["ga3c"], "random")
+        and record.value is not None
+    ]
 
 
-def plot(results: Results, stem: Path) -> None:
+def score_with(name: str) -> Cell:
+    """Return a cell with the score of the runs with an epsilon."""
+    return lambda part: mean_ci(_scores(part.select(label=name), random_score(part)))
+
+
+def plot(table: Measurements, stem: Path) -> None:
     """Draw the score against time and against agent steps, a row for each game."""
-    from ga3c_tf.reproduce.drawing import score_plots
-
-    curves = {}
-    random = {}
-    for game, by_epsilon in groups(results).items():
-        finished = {name: [run.curve for run in runs if run.finished] for name, runs in by_epsilon.items()}
-        if any(finished.values()):
-            title = game.replace("_", " ")
-            curves[title] = finished
-            random[title] = _random_score(results, game)
-    if curves:
-        score_plots.score_curves(curves, stem, random)
+    random = {game.replace("_", " "): random_score(part) for game, part in table.parts("game")}
+    pictures.draw(pictures.curves(table, "label"), stem, random=random)
 
 
 FIGURE = Figure(
@@ -216,7 +157,20 @@ FIGURE = Figure(
     measures=scores.measures,
     main=(scores.SCORE, "points"),
     claims=claims,
-    details=details,
+    tables=[
+        Table(
+            ("game",),
+            {
+                "random policy": lambda part: number(random_score(part)),
+                **{name: score_with(name) for name in EPSILONS},
+                "tuned": lambda part: mean_ci(_beside(part, scores.SCORE)),
+                "million steps": scores.millions,
+                "GA3C, 1 day on a GPU (paper)": scores.printed(scores.PAPERS),
+                "not finished": unfinished,
+            },
+        )
+    ],
     plot=plot,
     beside=scores.FIGURE.name,
+    words={"papers_steps": scores.PAPERS_STEPS, "learning_rate": LEARNING_RATE},
 )

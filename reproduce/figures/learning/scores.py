@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.effects import LOOKS
-from ga3c_tf.reproduce.measures.records import NOT_RUN
-from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import CHANCE, INCONCLUSIVE, LEAST_SEEDS, RUNS_MISSING, score_verdict
+from ga3c_tf.reproduce.figures.figure import Cell, Figure, Measure, Table, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.measurements import Measurements
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Estimate
+from ga3c_tf.reproduce.measures.text import mean_ci, number
+from ga3c_tf.reproduce.measures.verdicts import INCONCLUSIVE, LEVEL, NO_DIFFERENCE, RUNS_MISSING
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import NINE_GAMES, RunSpec, network_of, run_spec
 from ga3c_tf.reproduce.runs.tuned import tuned_spec
+from ga3c_tf.trained.intervals import mean_interval
 
 LEARNING_RATES = {"normal": 1e-3, "lower": 3e-4}
 TUNED_STEPS = 4_000_000
@@ -35,15 +35,16 @@ PUBLISHED = ("A2C with GAE, SLM-Lab", "PPO, SLM-Lab")
 EXTENDED = "pong"
 """The game that was undecided after three seeds at the tuned budget, so that two more were planned.
 
-It was first judged at a level of 5 %, before the extension was planned, and then at 5 % divided by `LOOKS`.
-In simulations at the limit, 4 % are wrongly reproduced, and 7 % have any verdict.
+It was first judged at a level of 5 %, before the extension was planned, and then at 2.5 %. In simulations at
+the limit, 4 % are wrongly reproduced, and 7 % have any verdict.
 """
 EXTENDED_SEEDS = 5
+SCORE_MARGIN = 0.05
+"""Share of the distance from the random policy's score to the paper's by which a score may be below that."""
 SWAPPED = ("name_this_game", "ms_pacman")
+REPRODUCED = "reproduced"
 REACHED = "reached"
 SHORT = "short"
-WORDS = {"reached": REACHED, "reproduced": REACHED, "short": SHORT, INCONCLUSIVE: INCONCLUSIVE}
-"""What a verdict begins with, and the word that it is counted under."""
 SCORE = "score"
 RANDOM = "score of the random policy"
 
@@ -72,9 +73,11 @@ def training(budget: str, game: str, seed: int, learning_rate: float = LEARNING_
     )
 
 
-def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
-    """Return the only run of a game and seed."""
-    return [training(budget, game, seed)]
+def seeds(budget: str, game: str) -> int:
+    """Return the default number of seeds. At the tuned budget a game takes hours, so only one has several."""
+    if budget == "tuned":
+        return EXTENDED_SEEDS if game == EXTENDED else 1
+    return seeds_by_budget()(budget, game)
 
 
 def measures(run: RecordedRun) -> list[Measure]:
@@ -94,233 +97,179 @@ def measures(run: RecordedRun) -> list[Measure]:
     ]
 
 
-def papers_scores(results: Results, game: str) -> dict[str, float | None]:
-    """Return the paper's score of each method, or None for a method without one."""
-    records = {method: results.papers("scores", game=game, method=method) for method in METHODS}
-    return {method: record.value if record else None for method, record in records.items()}
+class ScoreVerdict(NamedTuple):
+    """Whether a score reaches the paper's, less a margin of `SCORE_MARGIN`.
+
+    Attributes:
+        kind: `REPRODUCED` by an interval, `REACHED` by a mean, `SHORT`, `INCONCLUSIVE`, or 'not run'.
+        estimate: mean score and its interval, against the limit that it must reach.
+        share: normalized score, 0 for the random policy and 1 for the paper's GA3C; None where unknown.
+        planned: number of planned seeds.
+        reason: why nothing is decided.
+    """
+
+    kind: str
+    estimate: Estimate = Estimate()
+    share: float | None = None
+    planned: int = 0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if not self.estimate.n:
+            return self.kind
+        text = f"{self.kind}: {self.reason}" if self.reason else self.kind
+        if self.kind == SHORT:
+            text = f"short by {100 * (1 - self.share):.0f} %" if self.share is not None else "short"
+            if self.share is not None and self.share < 0:
+                text = "short, below the random policy"
+        if self.estimate.n < LEAST_SEEDS or self.estimate.n < self.planned:
+            text += f", n = {self.estimate.n}"
+        return text + (f" of {self.planned}" if self.estimate.n < self.planned else "")
 
 
-def random_score(results: Results, game: str) -> float | None:
-    """Return the score of the random policy on a game: ours, or the paper's if ours was not measured."""
-    measured = _mean(results.values(RANDOM, runs_of(results, game)))
-    if measured is None:
-        return papers_scores(results, game)["random"]
-    return measured
+def verdict(table: Measurements, game: str) -> ScoreVerdict:
+    """Judge our scores of a game by the paper's.
+
+    With fewer than `LEAST_SEEDS` seeds only the mean is compared.
+    """
+    part = table.select(game=game)
+    scores = part.list(SCORE)
+    random, paper = random_score(table, game), papers_score(table, game)
+    if not scores or paper is None:
+        return ScoreVerdict("not run" if not scores else "nothing to compare with")
+    way = 0.0 if random is None else max(0.0, paper - random)
+    limit = paper - SCORE_MARGIN * way
+    looks = 2 if table.results.budget == "tuned" and game == EXTENDED else 1
+    mean = float(np.mean(scores))
+    estimate = Estimate(mean, n=len(scores), limit=limit, looks=looks)
+    share = (mean - random) / way if random is not None and way else None
+    if len(scores) >= LEAST_SEEDS:
+        low, high = mean_interval(scores, 1 - LEVEL / looks)
+        estimate = Estimate(mean, low, high, n=len(scores), limit=limit, looks=looks)
+    missing = looks > 1 and LEAST_SEEDS <= len(scores) < len(part.runs)
+    kind, reason = (INCONCLUSIVE, RUNS_MISSING) if missing else _kind(estimate)
+    return ScoreVerdict(kind, estimate, share, len(part.runs), reason)
 
 
-def random_policies(results: Results) -> dict[str, float]:
-    """Return our mean score of the random policy by game, of the games where it was measured."""
-    games = dict.fromkeys(run.spec.game for run in results.runs)
-    means = {game: _mean(results.values(RANDOM, runs_of(results, game))) for game in games}
-    return {game: mean for game, mean in means.items() if mean is not None}
+def _kind(estimate: Estimate) -> tuple[str, str]:
+    """Return the kind of the verdict on a score, and the reason if it is undecided."""
+    if estimate.n < LEAST_SEEDS:
+        return (REACHED if estimate.effect >= estimate.limit else SHORT), ""
+    if estimate.low >= estimate.limit:
+        return REPRODUCED, ""
+    return (SHORT, "") if estimate.high < estimate.limit else (INCONCLUSIVE, NO_DIFFERENCE)
 
 
-def scored(results: Results, game: str) -> list[float]:
-    """Return the scores of our runs of a game; a run that diverged scores as the random policy."""
-    return results.scores(SCORE, runs_of(results, game), random_score(results, game))
+def verdicts(table: Measurements) -> dict[str, ScoreVerdict]:
+    """Return the verdicts on the games of Table 3 with a score."""
+    games = [game for game in NINE_GAMES if game in table.names("game")]
+    every = {game: verdict(table, game) for game in games}
+    return {game: judged for game, judged in every.items() if judged.estimate.n}
 
 
-def verdict(results: Results, game: str) -> str:
-    """Judge our scores of a game by the paper's; name the number of planned seeds if some have no score."""
-    scores = scored(results, game)
-    planned = len(runs_of(results, game))
-    looks = LOOKS if results.budget == "tuned" and game == EXTENDED else 1
-    if looks > 1 and LEAST_SEEDS <= len(scores) < planned:
-        return f"{RUNS_MISSING}, n = {len(scores)} of {planned}"
-    judged = score_verdict(
-        scores,
-        papers_scores(results, game)[PAPERS],
-        random_score(results, game),
-        confidence=1 - CHANCE / looks,
-    )
-    if not scores or len(scores) >= planned:
-        return judged
-    if len(scores) < LEAST_SEEDS:
-        return f"{judged} of {planned}"
-    return f"{judged}, n = {len(scores)} of {planned}"
+def counted(table: Measurements) -> Counter[str]:
+    """Count the games with a score by verdict: `REACHED` (also `REPRODUCED`), `SHORT` or `INCONCLUSIVE`."""
+    return Counter(judged.kind.replace(REPRODUCED, REACHED) for judged in verdicts(table).values())
 
 
-def verdicts(results: Results) -> Counter[str]:
-    """Count the games of Table 3 with a score by verdict: `REACHED`, `SHORT` or `INCONCLUSIVE`."""
-    texts = [verdict(results, game) for game in NINE_GAMES if scored(results, game)]
-    return Counter(word for text in texts for start, word in WORDS.items() if text.startswith(start))
-
-
-def details(results: Results) -> list[str]:
-    """Return the table, with a verdict for each game, and remarks on runs."""
-    rows = []
-    repeated = []
-    for game in dict.fromkeys([*NINE_GAMES, *(run.spec.game for run in results.runs)]):
-        runs = runs_of(results, game)
-        scores = scored(results, game)
-        random = _mean(results.values(RANDOM, runs))
-        compared = _normalized(results, game), verdict(results, game)
-        rows.append(
-            [
-                game,
-                *_printed(results, game),
-                number(random),
-                with_interval(scores, runs),
-                millions(runs),
-                *compared,
-            ]
-        )
-        if len(scores) == 1:
-            repeated += _repeated(game, episodes(runs))
-    measured = [record for record in results.records if record.metric == SCORE]
-    return lines_of(
-        "scores.md",
-        papers=[f"{words} (paper)" for words in METHODS.values()],
-        rows=rows,
-        protocols=sorted({record.protocol for record in measured if record.protocol}),
-        hours=_range([record.hours for record in measured if record.hours]),
-        failed=_failed(results),
-        tuned=results.budget == "tuned",
-        papers_steps=PAPERS_STEPS,
-        others=list(PUBLISHED),
-        published=_published(results) if results.budget == "tuned" else [],
-        repeated=repeated,
-    )
-
-
-def _published(results: Results) -> list[list[str]]:
-    """Return the table of our scores and the published ones, for each game with a score of ours."""
-    rows = []
-    for game in NINE_GAMES:
-        scores = scored(results, game)
-        if scores:
-            records = [results.papers("published", game=game, method=method) for method in PUBLISHED]
-            published = [number(record.value if record else None) for record in records]
-            rows.append([game, with_interval(scores, runs_of(results, game)), *published])
-    return rows
-
-
-def answer(results: Results) -> str:
+def answer(table: Measurements) -> str:
     """Write in which games our score reaches the paper's, and the range of the normalized scores."""
-    games = [game for game in NINE_GAMES if scored(results, game)]
-    if not games:
+    judged = verdicts(table)
+    if not judged:
         return ""
-    reached = [game for game in games if verdict(results, game).startswith(("reached", "reproduced"))]
-    alone = [game for game in reached if len(scored(results, game)) == 1]
+    reached = [game for game, verdict in judged.items() if verdict.kind in (REACHED, REPRODUCED)]
+    alone = [game for game in reached if judged[game].estimate.n == 1]
     several = [game for game in reached if game not in alone]
-    lists = []
-    if several:
-        lists.append(", ".join(several))
-    if alone:
-        lists.append(f"{', '.join(alone)}, one seed each")
-    text = f"{len(reached)} of {len(games)} games reach a normalized score of 95 %"
-    if lists:
-        text += f" ({'; '.join(lists)})"
-    undecided = [game for game in games if verdict(results, game).startswith(INCONCLUSIVE)]
+    lists = [", ".join(several)] if several else []
+    lists += [f"{', '.join(alone)}, one seed each"] if alone else []
+    text = f"{len(reached)} of {len(judged)} games reach a normalized score of 95 %"
+    text += f" ({'; '.join(lists)})" if lists else ""
+    undecided = [game for game, verdict in judged.items() if verdict.kind == INCONCLUSIVE]
     if undecided:
         text += f", {len(undecided)} undecided ({', '.join(undecided)})"
-    shares = [_share(results, game) for game in games]
-    measured = [share for share in shares if share is not None]
-    if measured:
-        ends = dict.fromkeys(f"{100 * share:.0f}" for share in (min(measured), max(measured)))
+    shares = [verdict.share for verdict in judged.values() if verdict.share is not None]
+    if shares:
+        ends = dict.fromkeys(f"{100 * share:.0f}" for share in (min(shares), max(shares)))
         text += f"; range {' to '.join(ends)} %"
     return text
 
 
-def _normalized(results: Results, game: str) -> str:
-    """Write the normalized score, such as '42 %': 0 % is the random policy, 100 % is the paper's GA3C."""
-    share = _share(results, game)
+def papers_score(table: Measurements, game: str, method: str = PAPERS) -> float | None:
+    """Return the paper's score of a method, or None."""
+    record = table.results.papers("scores", game=game, method=method)
+    return record.value if record else None
+
+
+def random_score(table: Measurements, game: str) -> float | None:
+    """Return the score of the random policy on a game: ours, or the paper's if ours was not measured."""
+    measured = table.select(game=game).list(RANDOM)
+    return float(np.mean(measured)) if measured else papers_score(table, game, "random")
+
+
+def random_policies(table: Measurements) -> dict[str, float]:
+    """Return our mean score of the random policy by game, of the games where it was measured."""
+    return table.series(RANDOM, ["game"]).to_dict()
+
+
+def episodes(part: Measurements) -> list[float]:
+    """Return the scores of the episodes of the first run that was evaluated, or an empty list."""
+    played = (run.result["evaluation"]["scores"] for run in part.finished if "evaluation" in run.result)
+    return next(played, [])
+
+
+def with_interval(part: Measurements) -> str:
+    """Return a cell with the mean and interval over the seeds, or over the episodes of a single seed."""
+    scores = part.list(SCORE)
+    if len(scores) == 1 and episodes(part):
+        return f"{mean_ci(episodes(part), 'episode')}, 1 seed"
+    return mean_ci(scores)
+
+
+def millions(part: Measurements) -> str:
+    """Return a cell with the mean number of agent steps behind the evaluated checkpoints, in millions."""
+    steps = [
+        run.result["evaluation"]["agent_steps"] / 1e6 for run in part.runs if run.result.get("evaluation")
+    ]
+    return number(float(np.mean(steps)) if steps else None)
+
+
+def printed(method: str) -> Cell:
+    """Return a cell with the paper's score, and a star at the random policy's scores that look swapped."""
+
+    def cell(part: Measurements) -> str:
+        star = "*" if method == "random" and part.game in SWAPPED else ""
+        return number(papers_score(part, part.game, method)) + star
+
+    return cell
+
+
+def published(method: str) -> Cell:
+    """Return a cell with the published score of another system."""
+
+    def cell(part: Measurements) -> str:
+        record = part.results.papers("published", game=part.game, method=method)
+        return number(record.value if record else None)
+
+    return cell
+
+
+def normalized(part: Measurements) -> str:
+    """Return a cell with the normalized score, such as '42 %'."""
+    share = verdict(part, part.game).share
     return "-" if share is None else f"{100 * share:.0f} %"
 
 
-def _share(results: Results, game: str) -> float | None:
-    """Return the normalized score, 0 for the random policy, 1 for the paper's GA3C; None where unknown."""
-    scores = scored(results, game)
-    random = random_score(results, game)
-    paper = papers_scores(results, game)[PAPERS]
-    if paper is None or random is None or not scores or paper <= random:
-        return None
-    return (float(np.mean(scores)) - random) / (paper - random)
-
-
-def runs_of(results: Results, game: str) -> list[RecordedRun]:
-    """Return the runs of a game."""
-    return [run for run in results.runs if run.spec.game == game]
-
-
-def episodes(runs: list[RecordedRun]) -> list[float]:
-    """Return the scores of the episodes of the first run that was evaluated, or an empty list."""
-    return next(
-        (run.result["evaluation"]["scores"] for run in runs if run.finished and "evaluation" in run.result),
-        [],
-    )
-
-
-def _failed(results: Results) -> list[tuple[str, int, str]]:
-    """Return game, seed and status of the runs that were begun but have no score."""
-    begun = [run for run in results.runs if results.status(run) != NOT_RUN]
-    without = [run for run in begun if results.value(run, SCORE) is None]
-    return [(run.spec.game, run.spec.seed, results.status(run)) for run in without]
-
-
-def _printed(results: Results, game: str) -> list[str]:
-    """Return the paper's scores as text, with a star at the random policy's scores that look swapped."""
-    return [
-        f"{number(value)}{'*' if method == 'random' and game in SWAPPED else ''}"
-        for method, value in papers_scores(results, game).items()
-    ]
-
-
-def _repeated(game: str, scores: list[float]) -> list[tuple[str, int, int, str]]:
-    """Return the score that at least half of the episodes have, if any, and in how many of them it occurs.
-
-    A policy with such a score repeats itself, or the score is the lowest possible one.
-
-    Returns:
-        At most one entry: game, episodes with the score, all episodes, and the score.
-    """
-    return [
-        (game, count, len(scores), number(most))
-        for most, count in Counter(scores).most_common(1)
-        if 2 * count >= len(scores)
-    ]
-
-
-def with_interval(seeds: list[float], runs: list[RecordedRun]) -> str:
-    """Write the mean and interval over the seeds, or over the episodes of a single seed."""
-    played = episodes(runs)
-    if len(seeds) == 1 and played:
-        return f"{mean_ci(played, 'episode')}, 1 seed"
-    return mean_ci(seeds)
-
-
-def millions(runs: list[RecordedRun]) -> str:
-    """Write the mean number of agent steps behind the evaluated checkpoints, in millions."""
-    steps = [run.result["evaluation"]["agent_steps"] / 1e6 for run in runs if run.result.get("evaluation")]
-    return number(_mean(steps))
-
-
-def _mean(values: list[float]) -> float | None:
-    return float(np.mean(values)) if values else None
-
-
-def _range(values: list[float]) -> str:
-    return " to ".join(dict.fromkeys(f"{limit(values):.2g}" for limit in (min, max))) if values else ""
-
-
-def seeds(budget: str, game: str) -> int:
-    """Return the default number of seeds. At the tuned budget a game takes hours, so only one has several."""
-    if budget == "tuned":
-        return EXTENDED_SEEDS if game == EXTENDED else 1
-    return seeds_by_budget()(budget, game)
-
-
-def plot(results: Results, stem: Path) -> None:
+def plot(table: Measurements, stem: Path) -> None:
     """Draw a panel per game: the paper's methods as marks, ours with an interval over seeds or episodes."""
     from ga3c_tf.reproduce.drawing import score_plots
 
     panels = []
     for game in NINE_GAMES:
-        runs = runs_of(results, game)
-        random = results.values(RANDOM, runs)
-        scores = scored(results, game)
-        sample = scores if len(scores) > 1 else episodes(runs)
-        panels.append((game.replace("_", " "), papers_scores(results, game), random, scores, sample))
+        part = table.select(game=game)
+        papers = {method: papers_score(table, game, method) for method in METHODS}
+        scores = part.list(SCORE)
+        sample = scores if len(scores) > 1 else episodes(part)
+        panels.append((game.replace("_", " "), papers, part.list(RANDOM), scores, sample))
     score_plots.score_panels(panels, stem)
 
 
@@ -334,10 +283,29 @@ FIGURE = Figure(
     f"paper's GA3C after {PAPERS_STEPS}?",
     games={"smoke": ("pong",), "quick": NINE_GAMES, "tuned": NINE_GAMES, "paper": NINE_GAMES},
     seeds=seeds,
-    specs=specs,
+    specs=lambda budget, game, seed: [training(budget, game, seed)],
     measures=measures,
     main=(SCORE, "points"),
-    details=details,
+    scores=(SCORE,),
+    tables=[
+        Table(
+            ("game",),
+            {
+                **{f"{words} (paper)": printed(method) for method, words in METHODS.items()},
+                "random policy (ours)": lambda part: mean_ci(part.list(RANDOM)),
+                "ours": with_interval,
+                "million steps (ours)": millions,
+                "normalized score": normalized,
+                "verdict": lambda part: str(verdict(part, part.game)),
+            },
+        ),
+        Table(
+            ("game",),
+            {"ours": with_interval, **{method: published(method) for method in PUBLISHED}},
+            title="published training scores of other systems",
+        ),
+    ],
     plot=plot,
     answer=answer,
+    words={"papers_steps": PAPERS_STEPS},
 )

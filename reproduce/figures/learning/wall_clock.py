@@ -7,38 +7,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from ga3c_tf.errors import UserError
-from ga3c_tf.reproduce.figures.figure import (
-    Figure,
-    Measure,
-    fair_to_a3c,
-    grouped,
-    seeds_by_budget,
-    smoke_spec,
-)
-from ga3c_tf.reproduce.figures.results import Results
+from ga3c_tf.reproduce.figures import pictures
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, mean_of, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.measurements import Measurements, speed_changed
 from ga3c_tf.reproduce.figures.throughput import pps
 from ga3c_tf.reproduce.measures.curves import first_reaching
-from ga3c_tf.reproduce.measures.effects import paired_ratio
-from ga3c_tf.reproduce.measures.judging import finding_of, holm, open_level
-from ga3c_tf.reproduce.measures.random_policy import RANDOM_SCORES
-from ga3c_tf.reproduce.measures.text import lines_of, mean_ci, number
-from ga3c_tf.reproduce.measures.verdicts import (
-    FAILS,
-    FEW_SEEDS,
-    HOLDS,
-    LEAST_SEEDS,
-    RUNS_MISSING,
-    SEVERAL_MACHINES,
-    SPEED_CHANGED,
-    TOO_SHORT,
-    Claim,
-    Finding,
-)
-from ga3c_tf.reproduce.measures.wording import described_ratio
-from ga3c_tf.reproduce.runs.run import RecordedRun, make_a_pair, seeds_have_one_machine
-from ga3c_tf.reproduce.runs.specs import SYSTEMS, RunSpec, is_atari, run_spec
+from ga3c_tf.reproduce.measures.estimates import paired_ratio
+from ga3c_tf.reproduce.measures.text import number
+from ga3c_tf.reproduce.measures.verdicts import FAILS, HOLDS, INCONCLUSIVE, TOO_SHORT, Above, Claim, Guard
+from ga3c_tf.reproduce.runs.run import RecordedRun
+from ga3c_tf.reproduce.runs.specs import RunSpec, is_atari, run_spec
 from ga3c_tf.runs.curve import Columns
 
 
@@ -59,8 +40,11 @@ TIME = "time to the score"
 STEPS = "agent steps to the score"
 SPEED = "speed of learning"
 NOT_REACHED = "not reached"
-BOUNDS = {"a3c": ("at least ", HOLDS), "ga3c": ("at most ", FAILS)}
-"""Runs of a system that do not reach the score bound the ratio, and allow only this verdict."""
+BOUNDS = {
+    "A3C": ("A3C did not always reach the score, so this is a lower bound", (FAILS, INCONCLUSIVE)),
+    "GA3C": ("GA3C did not always reach the score, so this is an upper bound", (HOLDS, INCONCLUSIVE)),
+}
+"""What runs of a system that do not reach the score say about the ratio, and which verdicts they rule out."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -98,96 +82,71 @@ def measures(run: RecordedRun) -> list[Measure]:
 
     The time of each session counts from the end of its first episode.
     """
-    curve = run.curve
     window = run.spec.config.rolling_episodes
     goal = GOALS[run.spec.game].score
     protocol = f"until the mean of {window} episodes of training is {goal:g}"
-    reached = first_reaching(curve, goal, "time_s", window)
+    reached = first_reaching(run.curve, goal, "time_s", window)
     seconds = math.nan if math.isnan(reached) else reached - _starting_s(run, reached)
-    steps = first_reaching(curve, goal, "agent_steps", window)
+    steps = first_reaching(run.curve, goal, "agent_steps", window)
+    speed = 0.0 if math.isnan(seconds) else 60 / seconds
     return [
         Measure(TIME, seconds, "s", f"{protocol}, from the end of the first episode", NOT_REACHED),
         Measure(STEPS, steps, "steps", protocol, NOT_REACHED),
-        Measure(
-            SPEED,
-            0.0 if math.isnan(seconds) else 60 / seconds,
-            "1/min",
-            f"60 / the {TIME}; 0 if it is {NOT_REACHED}",
-        ),
+        Measure(SPEED, speed, "1/min", f"60 / the {TIME}; 0 if it is {NOT_REACHED}"),
     ]
 
 
-def groups(results: Results) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Group the runs by game and system."""
-    games = grouped(results.runs, lambda run: run.spec.game)
-    return {game: grouped(runs, lambda run: run.spec.system) for game, runs in games.items()}
+def claims(table: Measurements) -> list[Claim]:
+    """Return for each game with runs the claim that GA3C reaches the score sooner.
+
+    The claim is the paper's for Atari only. P values are corrected for the games with runs only, because a
+    user who runs one game asks one question.
+    """
+    parts = dict(table.parts("game"))
+    begun = {game: part for game, part in parts.items() if any(run.ended for run in part.runs)}
+    return [_claim(game, part) for game, part in (begun or parts).items()]
 
 
-def findings(results: Results) -> dict[str, Finding]:
-    """Judge for each game with runs whether GA3C reaches the score sooner, by the ratio of times of the same
-    seed.
-
-    P values are corrected for the games with runs only, because a user who runs one game asks one question.
+def _claim(game: str, part: Measurements) -> Claim:
+    """Return the claim of a game, by the ratio of times of the same seed.
 
     A run that does not reach the score counts as reaching it at its end, which favors its system. The verdict
     is then given only if it is against that system.
-
-    Pairs on a machine whose speed changed between them are left out. If fewer than `LEAST_SEEDS` are left,
-    nothing is decided, and the finding has the numbers of all pairs.
     """
-    steady = {game: _steady_seeds(of) for game, of in groups(results).items()}
-    times = {
-        game: {system: _times(results, of[system], steady[game]) for system in COMPARED}
-        for game, of in groups(results).items()
-    }
-    times = {game: of for game, of in times.items() if any(of.values())} or times
-    effects = {game: paired_ratio(by_system["a3c"], by_system["ga3c"]) for game, by_system in times.items()}
-    corrected = holm([effect.chance for effect in effects.values()])
-    by_game = {}
-    for (game, effect), chance in zip(effects.items(), corrected, strict=True):
-        missed = _missed(results, game)
-        bound = BOUNDS[missed[0]][0] if effect.seeds and len(missed) == 1 else ""
-        finding = finding_of(effect, chance, open_level(corrected), bound + described_ratio(effect, chance))
-        runs = [run for run in results.runs if run.spec.game == game]
-        verdict = _verdict(runs, missed, finding.verdict, steady[game])
-        finding = finding if verdict == finding.verdict else Finding(verdict, finding.because)
-        by_game[game] = fair_to_a3c(finding, runs)
-    return by_game
-
-
-def claims(results: Results) -> list[Claim]:
-    """Return by game the claim that GA3C reaches the score sooner, which is the paper's for Atari only."""
-    return [
-        Claim(
-            f"{game}: GA3C reaches a score of {number(GOALS[game].score)} sooner than A3C",
-            finding,
-            is_question=not is_atari(game),
-            game=game,
-        )
-        for game, finding in findings(results).items()
+    pairs = part.pairs(_times, {"system": "A3C"}, {"system": "GA3C"})
+    missed = [system for system in BOUNDS if _missed(part.select(system=system))]
+    seconds = [
+        f"{name} {number(times.mean())} s" for name, times in zip(("A3C", "GA3C"), pairs, strict=False)
     ]
+    bounds = [BOUNDS[system][0] for system in missed]
+    note = "; ".join([", ".join(seconds), *bounds])
+    return Claim(
+        game,
+        f"{game}: GA3C reaches a score of {number(GOALS[game].score)} sooner than A3C",
+        Above(paired_ratio(pairs.first, pairs.second, note=note)),
+        [
+            part.missing,
+            *(Guard(TOO_SHORT, True, BOUNDS[system][1]) for system in missed),
+            part.several_machines,
+            speed_changed(pairs),
+            *part.unfair_to_a3c,
+        ],
+        is_question=not is_atari(game),
+        game=game,
+    )
 
 
-def _steady_seeds(by_system: dict[str, list[RecordedRun]]) -> list[int]:
-    """Return the seeds of a game whose two runs are not known to differ in the speed of the machine."""
-    first, second = ({run.spec.seed: run for run in by_system.get(system, [])} for system in COMPARED)
-    pairs = {seed: (run, second[seed]) for seed, run in first.items() if seed in second}
-    return [
-        seed for seed, pair in pairs.items() if not all(run.finished for run in pair) or make_a_pair(*pair)
-    ]
+def _times(part: Measurements) -> pd.Series:
+    """Return the seconds to the score by seed, or the length of the run if it does not reach the score."""
+    times = part.series(TIME)
+    return pd.Series(
+        {run.spec.seed: times.get(run.spec.seed, _length(run)) for run in part.runs if run.ended}, dtype=float
+    )
 
 
-def _times(results: Results, runs: list[RecordedRun], steady: list[int]) -> dict[int, float]:
-    """Return the seconds to the score by seed, or the length of the run if it does not reach the score.
-
-    Args:
-        results: results that have these runs.
-        runs: runs of one game and system.
-        steady: the only seeds that count, unless they are too few to decide.
-    """
-    ended = [run for run in runs if run.ended]
-    counted = [run for run in ended if run.spec.seed in steady] if len(steady) >= LEAST_SEEDS else ended
-    return {run.spec.seed: results.value(run, TIME) or _length(run) for run in counted}
+def _missed(part: Measurements) -> bool:
+    """Return whether a run has ended without reaching the score."""
+    return len(part.list(TIME)) < sum(run.ended for run in part.runs)
 
 
 def _length(run: RecordedRun) -> float:
@@ -213,75 +172,20 @@ def _starting_s(run: RecordedRun, until: float) -> float:
 
 
 def _timed_curve(run: RecordedRun) -> Columns:
-    """Return a run's curve against the time of the findings, which leaves out the start of each session."""
+    """Return a run's curve against the time of the claims, which leaves out the start of each session."""
     curve = run.curve
     return {**curve, "time_s": np.array([time_s - _starting_s(run, time_s) for time_s in curve["time_s"]])}
 
 
-def _missed(results: Results, game: str) -> list[str]:
-    """Return the systems of which a run has ended without reaching the score."""
-    return [
-        system
-        for system, runs in groups(results)[game].items()
-        if any(run.ended and results.value(run, TIME) is None for run in runs)
-    ]
-
-
-def _verdict(runs: list[RecordedRun], missed: list[str], verdict: str, steady: list[int]) -> str:
-    """Return the verdict of the t test, or the reason why the runs of a game cannot decide.
-
-    Args:
-        runs: all runs of the game.
-        missed: systems of which a run has ended without reaching the score.
-        verdict: verdict of the t test.
-        steady: seeds from `_steady_seeds`.
-    """
-    if verdict == FEW_SEEDS:
-        return verdict
-    if not all(run.ended for run in runs):
-        return RUNS_MISSING
-    if any(verdict != BOUNDS[system][1] for system in missed):
-        return TOO_SHORT
-    if not seeds_have_one_machine(runs):
-        return SEVERAL_MACHINES
-    return verdict if len(steady) >= LEAST_SEEDS else SPEED_CHANGED
-
-
-def details(results: Results) -> list[str]:
-    """Return the table of times and steps to the score by game and system, for the games that are judged."""
-    rows = []
-    for game in findings(results):
-        for system, runs in groups(results)[game].items():
-            reached = results.values(TIME, runs)
-            ended = sum(run.ended for run in runs)
-            cells = [mean_ci(reached), mean_ci(results.values(STEPS, runs))]
-            rows.append(
-                [game, number(GOALS[game].score), SYSTEMS[system], f"{len(reached)} of {ended}", *cells]
-            )
-    return lines_of("wall-clock.md", rows=rows)
-
-
-def plot(results: Results, stem: Path) -> None:
+def plot(table: Measurements, stem: Path) -> None:
     """Draw the score of each run against time and against agent steps, a row for each game that has been run.
 
-    The time is that of the findings.
+    The time is that of the claims.
     """
-    from ga3c_tf.reproduce.drawing import score_plots
-
-    curves = {
-        game: {
-            SYSTEMS[system]: [_timed_curve(run) for run in runs if run.finished]
-            for system, runs in of.items()
-        }
-        for game, of in groups(results).items()
-    }
-    drawn = {game: of for game, of in curves.items() if any(of.values())} or curves
-    titles = {game: game.replace("_", " ") for game in drawn}
-    score_plots.score_curves(
-        {titles[game]: of for game, of in drawn.items()},
+    pictures.draw(
+        pictures.curves(table, "system", curve=_timed_curve),
         stem,
-        random={title: RANDOM_SCORES.get(game) for game, title in titles.items()},
-        goals={title: GOALS[game].score for game, title in titles.items()},
+        goals={game.replace("_", " "): goal.score for game, goal in GOALS.items()},
         time_label="minutes from the end\nof the first episode",
     )
 
@@ -298,6 +202,16 @@ FIGURE = Figure(
     measures=measures,
     main=(SPEED, "1/min"),
     claims=claims,
-    details=details,
+    tables=[
+        Table(
+            ("game", "system"),
+            {
+                "score": lambda part: number(GOALS[part.game].score),
+                "reached it": lambda part: f"{len(part.list(TIME))} of {sum(run.ended for run in part.runs)}",
+                "seconds": mean_of(TIME),
+                "agent steps": mean_of(STEPS),
+            },
+        )
+    ],
     plot=plot,
 )

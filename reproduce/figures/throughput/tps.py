@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, seeds_by_budget, smoke_spec
-from ga3c_tf.reproduce.figures.results import Results
-from ga3c_tf.reproduce.measures.effects import Effect, equality, paired_ratio, pooled_effect
-from ga3c_tf.reproduce.measures.judging import effect_verdict, holm, judged_together, open_level
-from ga3c_tf.reproduce.measures.text import lines_of
+import numpy as np
+import pandas as pd
+
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, seeds_by_budget, smoke_spec
+from ga3c_tf.reproduce.figures.measurements import Measurements, measured_alike, speed_changed
+from ga3c_tf.reproduce.measures.estimates import LEAST_SEEDS, Estimate, paired_ratio, pooled
 from ga3c_tf.reproduce.measures.verdicts import (
-    CHANCE,
-    EQUAL,
-    LEAST_SEEDS,
     MARGIN,
-    NO_DIFFERENCE,
     NOT_TRIED,
-    RUNS_MISSING,
-    SEVERAL_MACHINES,
+    SPEED_CHANGED,
+    Above,
+    AllAbove,
     Claim,
-    Finding,
+    Guard,
 )
-from ga3c_tf.reproduce.measures.wording import described_ratio
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec, network_of, run_spec, workers_of
 
@@ -41,31 +38,8 @@ PLOTTED = 3
 """Number of settings that the paper plots for each number of agents."""
 PAPERS_GAP = 0.14
 PAPERS_PREDICTORS = 4
-NOT_MORE = Finding(NOT_TRIED, f"no run has more than {PAPERS_PREDICTORS}")
-NOTHING_MEASURED = Finding(RUNS_MISSING, "nothing measured")
-
-
-class Setting(NamedTuple):
-    """The settings that are varied."""
-
-    agents: int
-    predictors: int
-    trainers: int
-    scheduling: str
-
-
-AGENTS_PLACE, PREDICTORS_PLACE = map(Setting._fields.index, ("agents", "predictors"))
-
-
-class Conditions(NamedTuple):
-    """Conditions of a run. Pairs of compared runs differ in one entry of the setting only."""
-
-    setting: Setting
-    seed: int
-    machine: str
-
-
-Rates = Mapping[Conditions, float]
+SETTING = ("agents", "predictors", "trainers", "scheduling")
+"""The dimensions that are varied."""
 
 
 def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
@@ -96,6 +70,11 @@ def specs(budget: str, game: str, seed: int) -> list[RunSpec]:
     ]
 
 
+def dimensions(spec: RunSpec) -> dict[str, object]:
+    """Return the numbers of workers and the scheduling."""
+    return dict(zip(SETTING, (*workers_of(spec.config), spec.config.scheduling), strict=True))
+
+
 def warm_up_s(run: RecordedRun) -> float:
     """Return the seconds at the start of each session of the run that are left out."""
     return WARM_UP_OF.get(run.spec.config.minutes, 0.0)
@@ -112,215 +91,110 @@ def measures(run: RecordedRun) -> list[Measure]:
     ]
 
 
-def setting_of(run: RecordedRun) -> Setting:
-    """Return the setting of a run."""
-    return Setting(*workers_of(run.spec.config), run.spec.config.scheduling)
-
-
-def by_setting(results: Results, metric: str) -> dict[Setting, float]:
-    """Return the mean of a metric over seeds, for every setting that has a value."""
-    return _by_setting(
-        (setting_of(run), value) for run in results.runs if (value := results.value(run, metric)) is not None
-    )
-
-
-def _by_setting(values: Iterable[tuple[Setting, float]]) -> dict[Setting, float]:
-    """Return the mean of the values of each setting."""
-    lists: dict[Setting, list[float]] = {}
-    for setting, value in values:
-        lists.setdefault(setting, []).append(value)
-    return {setting: _mean(numbers) for setting, numbers in lists.items()}
-
-
-def by_scheduling(values: Mapping[Setting, float]) -> dict[str, dict[Setting, float]]:
-    """Return the values of each kind of scheduling, by the title of its panels."""
-    grouped: dict[str, dict[Setting, float]] = {}
-    for setting, value in values.items():
-        grouped.setdefault(f"{setting.scheduling} scheduling", {})[setting] = value
-    return grouped
-
-
-def rates(results: Results) -> dict[Conditions, float]:
-    """Return the TPS of every run that has one."""
-    return {
-        Conditions(setting_of(run), run.spec.seed, run.machine): value
-        for run in results.runs
-        if (value := results.value(run, "tps"))
-    }
-
-
-def fastest(tps: Mapping[Setting, float], agents: int, scheduling: str) -> list[Setting]:
-    """Return the settings the paper would plot for a number of agents: the fastest three, fastest first."""
-    candidates = [setting for setting in tps if (setting.agents, setting.scheduling) == (agents, scheduling)]
-    return sorted(candidates, key=lambda setting: -tps[setting])[:PLOTTED]
-
-
-def findings(measured: Rates, planned: int) -> dict[str, Finding]:
-    """Judge the paper's findings, once every run has been measured.
+def claims(table: Measurements) -> list[Claim]:
+    """Return the paper's claims about the numbers of workers.
 
     Two numbers of workers are compared by the ratio of the TPS of runs that differ in nothing else.
-
-    Args:
-        measured: TPS of each run that has been measured.
-        planned: number of runs of the figure, measured or not.
     """
-    if not measured:
-        return dict.fromkeys(("most_agents", "few_predictors", "close_together"), NOTHING_MEASURED)
-    *fewer, most = sorted({run.setting.agents for run in measured})
-    more = sorted({run.setting.predictors for run in measured if run.setting.predictors > PAPERS_PREDICTORS})
-    # 1. All comparisons, whose p values are corrected together.
-    margin = math.log(1 + MARGIN)
-    agents = {
-        f"TPS with {most} relative to {other} agents": _ratio(measured, AGENTS_PLACE, most, other)
-        for other in fewer
-    }
-    equal = {f"{name}, equal": equality(effect, margin) for name, effect in agents.items()}
-    predictors = {
-        f"TPS with {PAPERS_PREDICTORS} relative to {other} predictors": _ratio(
-            measured, PREDICTORS_PLACE, PAPERS_PREDICTORS, other, math.exp(-margin)
-        )
-        for other in more
-    }
-    gap = {"TPS of the slowest three numbers of agents relative to the fastest": _gap(measured)}
-    effects = {**agents, **predictors, **gap}
-    tests = {**{name: effect.chance for name, effect in effects.items()}, **equal}
-    chances = holm(list(tests.values()))
-    corrected = dict(zip(tests, chances, strict=True))
-    level = open_level(chances)
-    # 2. Each finding is judged by its own comparisons.
-    by_claim = {
-        "most_agents": _most_agents(agents, corrected, level),
-        "few_predictors": judged_together(predictors, corrected, level, "pair") if more else NOT_MORE,
-        "close_together": judged_together(gap, corrected, level, "setting")._replace(test=None),
-    }
-    if len({(run.seed, run.machine) for run in measured}) > len({run.seed for run in measured}):
-        by_claim["close_together"] = Finding(SEVERAL_MACHINES, by_claim["close_together"].because)
-    if len(measured) < planned:
-        return {name: Finding(RUNS_MISSING, finding.because) for name, finding in by_claim.items()}
-    return by_claim
-
-
-def claims(results: Results) -> list[Claim]:
-    """Return the paper's claims about the numbers of workers."""
-    by_claim = findings(rates(results), len(results.runs))
-    where = "" if _on_gpu(results) else "without a GPU, "
+    *fewer, most = sorted(table.names("agents"))
+    more = sorted(number for number in table.names("predictors") if number > PAPERS_PREDICTORS)
+    agents = [_ratio(table, "agents", most, other) for other in fewer]
+    predictors = [_ratio(table, "predictors", PAPERS_PREDICTORS, other, 1 / (1 + MARGIN)) for other in more]
+    gap, compared = _gap(table)
+    where = "" if all(run.on_gpu for run in table.finished) else "without a GPU, "
     return [
         Claim(
+            "most-agents",
             f"{where}TPS is highest with the most agents",
-            by_claim["most_agents"],
-            f"higher than with every smaller number of agents; '{EQUAL}' if this is so for one of them",
+            AllAbove([estimate for estimate, _ in agents], MARGIN),
+            [table.missing, *(guard for _, guard in agents)],
+            f"higher than with every smaller number of agents; 'no difference larger than {MARGIN:.0%}' if "
+            "this is so for one of them",
         ),
         Claim(
+            "few-predictors",
             f"{where}more than {PAPERS_PREDICTORS} predictors do not increase TPS",
-            by_claim["few_predictors"],
+            AllAbove([estimate for estimate, _ in predictors]),
+            [table.missing, Guard(NOT_TRIED, not more), *(guard for _, guard in predictors)],
             f"more predictors are less than {MARGIN:.0%} faster than {PAPERS_PREDICTORS}",
         ),
         Claim(
+            "close-together",
             f"{where}the number of agents matters little",
-            by_claim["close_together"],
+            Above(gap),
+            [
+                table.missing,
+                table.several_machines,
+                Guard(SPEED_CHANGED, bool(compared) and not measured_alike(compared)),
+            ],
             f"the fastest three settings of the slowest number are less than {PAPERS_GAP:.0%} below those of "
             "the fastest, on average over the schedulings",
         ),
     ]
 
 
-def _on_gpu(results: Results) -> bool:
-    return all(run.on_gpu for run in results.runs if run.finished)
+def _ratio(
+    table: Measurements, kind: str, first: int, second: int, limit: float = 1.0
+) -> tuple[Estimate, Guard]:
+    """Compare the TPS at two numbers of one kind of worker, by pairs of runs that differ in nothing else."""
+    by = [name for name in (*SETTING, "seed") if name != kind]
+    pairs = table.pairs("tps", {kind: first}, {kind: second}, by)
+    what = f"TPS with {first} relative to {second} {kind}"
+    return paired_ratio(pairs.first, pairs.second, limit, of="pair", what=what), speed_changed(pairs)
 
 
-def _most_agents(agents: Mapping[str, Effect], corrected: Mapping[str, float], level: float) -> Finding:
-    """Judge whether the most agents have the highest TPS, or differ from one of the others by less than
-    `MARGIN`.
-
-    Args:
-        agents: effects on the TPS of the most agents relative to fewer, by name of the comparison.
-        corrected: corrected p values by name, and those of equality by name with ', equal'.
-        level: significance level that Holm's method leaves.
-    """
-    finding = judged_together(agents, corrected, level, "pair")
-    if finding.verdict != NO_DIFFERENCE:
-        return finding
-    undecided = [name for name in agents if effect_verdict(agents[name], corrected[name]) == NO_DIFFERENCE]
-    equal = [name for name in undecided if corrected[f"{name}, equal"] < CHANCE]
-    if not equal:
-        return finding
-    least = min(equal, key=lambda name: agents[name].mean)
-    because = described_ratio(agents[least], corrected[f"{least}, equal"], "pair")
-    return Finding(EQUAL, f"{least}: {because}")
+def fastest(table: Measurements, agents: int, scheduling: str) -> pd.Series:
+    """Return the TPS of the settings that the paper would plot: the fastest three, by setting."""
+    part = table.select(agents=agents, scheduling=scheduling)
+    return part.series("tps", SETTING).sort_values(ascending=False, kind="stable")[:PLOTTED]
 
 
-def _ratio(measured: Rates, place: int, first: int, second: int, limit: float = 1.0) -> Effect:
-    """Compare the TPS at two numbers of one kind of worker, by pairs of runs that differ in nothing else.
-
-    Args:
-        measured: TPS of each run.
-        place: index of the kind of worker in a `Setting`.
-        first, second: the two numbers of workers.
-        limit: ratio `first` / `second` that is tested against.
-    """
-
-    def having(count: int) -> dict[tuple, float]:
-        return {
-            (*run.setting[:place], *run.setting[place + 1 :], run.seed, run.machine): value
-            for run, value in measured.items()
-            if run.setting[place] == count
-        }
-
-    return paired_ratio(having(first), having(second), limit)
-
-
-def _gap(measured: Rates) -> Effect:
+def _gap(table: Measurements) -> tuple[Estimate, list[RecordedRun]]:
     """Compare the slowest number of agents with the fastest one, by the fastest settings of each.
 
     The settings of each scheduling are compared by the logarithms of their TPS, and the differences are
     averaged over the schedulings.
+
+    Returns:
+        The estimate, and the runs that it compares.
     """
-    tps = _by_setting((run.setting, value) for run, value in measured.items())
-    schedulings = {setting.scheduling for setting in tps}
-    logarithms = {
-        agents: [
-            [math.log(tps[setting]) for setting in fastest(tps, agents, scheduling)]
-            for scheduling in schedulings
-        ]
-        for agents in {setting.agents for setting in tps}
+    best = {
+        agents: [np.log(fastest(table, agents, scheduling)) for scheduling in table.names("scheduling")]
+        for agents in table.names("agents")
     }
-    means = {agents: _mean(map(_mean, groups)) for agents, groups in logarithms.items() if all(groups)}
-    if not means:
-        return pooled_effect([])
-    slow, fast = (logarithms[choose(means, key=means.__getitem__)] for choose in (min, max))
-    effect = pooled_effect(list(zip(slow, fast, strict=True)), limit=math.log(1 - PAPERS_GAP))
-    return effect._replace(seeds=sum(map(len, slow))) if effect.seeds >= LEAST_SEEDS else effect
+    whole = {agents: groups for agents, groups in best.items() if all(map(len, groups))}
+    if not whole:
+        return Estimate(ratio=True), []
+    means = {agents: np.mean([group.mean() for group in groups]) for agents, groups in whole.items()}
+    slow = whole[min(means, key=means.__getitem__)]
+    fast = whole[max(means, key=means.__getitem__)]
+    what = "TPS of the slowest three numbers of agents relative to the fastest"
+    estimate = pooled(list(zip(slow, fast, strict=True)), math.log(1 - PAPERS_GAP), of="setting", what=what)
+    if estimate.n >= LEAST_SEEDS:
+        estimate = replace(estimate, n=sum(map(len, slow)))
+    return replace(estimate, ratio=True), _runs_of(table, [*slow, *fast])
 
 
-def _mean(values: Iterable[float]) -> float:
-    listed = list(values)
-    return sum(listed) / len(listed)
+def _runs_of(table: Measurements, groups: Sequence[pd.Series]) -> list[RecordedRun]:
+    settings = {setting for group in groups for setting in group.index}
+    return [run for setting, part in table.parts(*SETTING) if setting in settings for run in part.runs]
 
 
-def details(results: Results) -> list[str]:
-    """Return the table of the fastest three settings for each scheduling and number of agents."""
-    tps = by_setting(results, "tps")
-    rows = []
-    for scheduling in dict.fromkeys(setting.scheduling for setting in tps):
-        for agents in sorted({setting.agents for setting in tps}):
-            best = fastest(tps, agents, scheduling)
-            cells = [f"{tps[setting]:.1f} ({setting.predictors}/{setting.trainers})" for setting in best]
-            rows.append([scheduling, str(agents), *cells, *["-"] * (PLOTTED - len(cells))])
-    return lines_of(
-        "tps.md",
-        rows=rows,
-        measured=len(tps),
-        planned=len({setting_of(run) for run in results.runs}),
-        failed=results.failed,
-        on_gpu=_on_gpu(results),
-    )
+def best_settings(part: Measurements) -> str:
+    """Return a cell with the TPS of the fastest settings, and their predictors and trainers."""
+    best = fastest(part, part.names("agents")[0], part.names("scheduling")[0])
+    return ", ".join(f"{tps:.1f} ({setting[1]}/{setting[2]})" for setting, tps in best.items())
 
 
-def plot(results: Results, stem: Path) -> None:
+def plot(table: Measurements, stem: Path) -> None:
     """Draw the TPS of every setting as a share of the best, by number of agents, a panel per scheduling."""
     from ga3c_tf.reproduce.drawing import speed_plots
 
-    speed_plots.normalized_tps(by_scheduling(by_setting(results, "tps")), PLOTTED, stem)
+    panels = {
+        f"{scheduling} scheduling": part.series("tps", SETTING).to_dict()
+        for scheduling, part in table.parts("scheduling")
+    }
+    speed_plots.normalized_tps(panels, PLOTTED, stem)
 
 
 FIGURE = Figure(
@@ -333,10 +207,11 @@ FIGURE = Figure(
     games={"smoke": ("cartpole",), "quick": ("pong",), "paper": ("pong",)},
     seeds=seeds_by_budget(gpu=1, paper=1),
     specs=specs,
+    dimensions=dimensions,
     measures=measures,
     main=("tps", "updates/s"),
     claims=claims,
-    details=details,
+    tables=[Table(("scheduling", "agents"), {"TPS of the fastest (predictors/trainers)": best_settings})],
     plot=plot,
     by_game=True,
 )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
-from ga3c_tf.reproduce.figures.figure import Figure, Measure, on_one_machine, once_ended, seeds_by_budget
-from ga3c_tf.reproduce.figures.results import Results
+import pandas as pd
+
+from ga3c_tf.reproduce.figures.figure import Figure, Measure, Table, mean_of, seeds_by_budget
+from ga3c_tf.reproduce.figures.measurements import Measurements, words_of
 from ga3c_tf.reproduce.figures.throughput import pps
-from ga3c_tf.reproduce.measures.effects import growth
-from ga3c_tf.reproduce.measures.judging import judged
-from ga3c_tf.reproduce.measures.text import lines_of, mean_ci
-from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Claim, Finding
-from ga3c_tf.reproduce.measures.wording import described_ratio
+from ga3c_tf.reproduce.measures.estimates import growth
+from ga3c_tf.reproduce.measures.verdicts import NEEDS_GPU, Above, Claim, Guard
 from ga3c_tf.reproduce.runs.run import RecordedRun
 from ga3c_tf.reproduce.runs.specs import RunSpec
 
@@ -47,73 +47,36 @@ def measures(run: RecordedRun) -> list[Measure]:
 
 def _share(run: RecordedRun, metric: str, share: float | None, protocol: str) -> Measure:
     protocol += f", from the run's {run.result.get('utilization_from', EARLIER_START)} on"
-    return Measure(metric, float("nan") if share is None else share, "share", protocol, "too short a run")
+    return Measure(metric, math.nan if share is None else share, "share", protocol, "too short a run")
 
 
-def findings(results: Results) -> dict[str, Finding]:
-    """Judge how shares change from network to network. Without a measured GPU share, nothing is judged."""
-    rising = growth(_of_networks(results, GPU, 1))
-    falling = growth(_of_networks(results, CPU, -1))
-    by_claim = judged({"gpu_rises": rising, "cpu_falls": falling}, described_ratio)
-    if not results.values(GPU, results.runs):
-        return dict.fromkeys(by_claim, Finding(NEEDS_GPU, "no GPU use was measured"))
-    return {
-        name: once_ended(on_one_machine(finding, results.runs), results.runs)
-        for name, finding in by_claim.items()
-    }
-
-
-def claims(results: Results) -> list[Claim]:
+def claims(table: Measurements) -> list[Claim]:
     """Return the paper's claims about the use of GPU and CPU."""
-    if not results.judges_gpu:
-        return []
-    by_claim = findings(results)
+    rising = growth(_by_network(table, GPU))
+    falling = growth(1 / _by_network(table, CPU))
+    guards = [Guard(NEEDS_GPU, not table.list(GPU)), table.missing, table.several_machines]
+    shown = table.results.judges_gpu
     return [
-        Claim("GPU use rises as the network grows", by_claim["gpu_rises"]),
-        Claim("CPU use falls as the network grows", by_claim["cpu_falls"]),
+        Claim("gpu-rises", "GPU use rises as the network grows", Above(rising), guards, shown=shown),
+        Claim("cpu-falls", "CPU use falls as the network grows", Above(falling), guards, shown=shown),
     ]
 
 
-def _of_networks(results: Results, metric: str, power: int) -> list[dict[int, float]]:
-    """Return the shares of each network by seed, raised to a power. A share below `LEAST_SHARE` counts as
-    that.
-
-    Args:
-        results: results with the shares.
-        metric: `CPU` or `GPU`.
-        power: 1 for the shares, -1 for their reciprocals.
-    """
-    powers = []
-    for network in pps.networks(results):
-        runs = pps.runs_of(results, network, "ga3c")
-        shares = {run.spec.seed: results.value(run, metric) for run in runs}
-        powers.append(
-            {seed: max(share, LEAST_SHARE) ** power for seed, share in shares.items() if share is not None}
-        )
-    return powers
+def _by_network(table: Measurements, metric: str) -> pd.DataFrame:
+    """Return the shares by seed and network. A share below `LEAST_SHARE` counts as that."""
+    return pd.DataFrame(
+        {network: part.series(metric).clip(lower=LEAST_SHARE) for network, part in table.parts("network")}
+    )
 
 
-def details(results: Results) -> list[str]:
-    """Return the table of the shares by network."""
-    rows = []
-    for network in pps.networks(results):
-        runs = pps.runs_of(results, network, "ga3c")
-        rows.append([network, mean_ci(results.values(CPU, runs)), mean_ci(results.values(GPU, runs))])
-    measured = bool(results.values(GPU, results.runs))
-    return lines_of("utilization.md", rows=rows, measured=measured)
-
-
-def plot(results: Results, stem: Path) -> None:
+def plot(table: Measurements, stem: Path) -> None:
     """Draw the shares by network."""
     from ga3c_tf.reproduce.drawing import speed_plots
 
-    bars = {
-        metric: [
-            results.values(metric, pps.runs_of(results, network, "ga3c")) for network in pps.networks(results)
-        ]
-        for metric in (CPU, GPU)
+    shares = {
+        metric: {name: part.list(metric) for name, part in table.parts("network")} for metric in (CPU, GPU)
     }
-    speed_plots.utilization_lines(pps.networks(results), bars, stem)
+    speed_plots.utilization_lines(shares, stem)
 
 
 FIGURE = Figure(
@@ -125,10 +88,11 @@ FIGURE = Figure(
     games=pps.FIGURE.games,
     seeds=seeds_by_budget(quick=5, gpu=4),
     specs=specs,
+    dimensions=words_of("network"),
     measures=measures,
     main=(CPU, "share"),
     claims=claims,
-    details=details,
+    tables=[Table(("network",), {CPU: mean_of(CPU), GPU: mean_of(GPU)})],
     plot=plot,
     by_game=True,
 )

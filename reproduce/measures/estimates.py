@@ -1,0 +1,225 @@
+"""Differences between groups of runs: estimates with confidence intervals and p values, by scipy.stats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import PermutationMethod, nct, ttest_1samp, wilcoxon
+from scipy.stats import t as t_dist
+
+from ga3c_tf.trained.intervals import student_interval
+
+LEAST_SEEDS = 3
+"""With fewer values in a group there is no test."""
+POWER = 0.8
+MOST = 100.0
+"""Largest multiple of the runs that `Estimate.times_the_runs` estimates."""
+ROUNDING = 1e-9
+RELATIVE_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An effect, and the test whether it differs from its limit.
+
+    Attributes:
+        effect, low, high: the effect and its interval, at 95 % unless the figure says otherwise. Those of a
+            ratio are natural logarithms.
+        p: two-sided p value of the limit; not-a-number without a test.
+        n: number of pairs, or of values of the smaller group.
+        limit: value that the effect is tested against, on the scale of the effect.
+        freedom: degrees of freedom of the t test; not-a-number if another test was made, or none.
+        ratio: whether effect, interval and limit are logarithms of ratios.
+        of: what one value is of, such as 'seed' or 'pair'.
+        what: what is compared, in words; empty if the claim says it.
+        note: further numbers, in words.
+        looks: number of times that the effect is judged, by which the p value is multiplied.
+    """
+
+    effect: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    n: int = 0
+    limit: float = 0.0
+    freedom: float = math.nan
+    ratio: bool = False
+    of: str = "seed"
+    what: str = ""
+    note: str = ""
+    looks: int = 1
+
+    @property
+    def error(self) -> float:
+        """The standard error, of an effect from a t test."""
+        return (self.high - self.low) / 2 / float(t_dist.ppf(0.975, self.freedom))
+
+    @property
+    def shown(self) -> tuple[float, float, float, float]:
+        """Effect, lower and upper end, and limit: those of a ratio as ratios."""
+        numbers = (self.effect, self.low, self.high, self.limit)
+        if not self.ratio:
+            return numbers
+        effect, low, high, limit = map(math.exp, numbers)
+        return effect, low, high, limit
+
+    def looked(self, looks: int) -> Estimate:
+        """Return the estimate with the p value of so many looks at growing data, by Bonferroni's method."""
+        return replace(self, p=min(looks * self.p, 1.0), looks=looks)
+
+    def times_the_runs(self, level: float) -> float:
+        """Return the multiple of the runs at which a new test has a power of `POWER`, if the effect is true.
+
+        The degrees of freedom grow as in a paired test.
+
+        Args:
+            level: significance level of the new test.
+
+        Returns:
+            A multiple of at least 1, rounded up to hundredths; infinity above `MOST`, or without a t test.
+        """
+        if not self.freedom > 0:
+            return math.inf
+        times = np.arange(1.0, MOST + 0.01, 0.01)
+        freedom = (self.freedom + 1) * times - 1
+        distance = abs(self.effect - self.limit) / self.error * np.sqrt(times)
+        enough = nct.sf(t_dist.ppf(1 - level / 2, freedom), freedom, distance) >= POWER
+        return float(times[enough.argmax()]) if enough.any() else math.inf
+
+
+NOTHING = Estimate()
+
+
+def paired(first: pd.Series, second: pd.Series | float = 0.0, limit: float = 0.0, **names: Any) -> Estimate:
+    """Compare two groups pair by pair by Student's t test, or by the sign test if all differences are equal.
+
+    Args:
+        first: value of each pair, by its key.
+        second: values of the other group by the same keys, or one value; keys in one group only are left out.
+        limit: difference to test against.
+        names: `of`, `what` and `note` of the estimate.
+    """
+    differences = (first - second).dropna().to_numpy(float)
+    if not len(differences):
+        return Estimate(limit=limit, **names)
+    estimate = Estimate(
+        float(differences.mean()), *student_interval(differences), n=len(differences), limit=limit, **names
+    )
+    if len(differences) < LEAST_SEEDS:
+        return estimate
+    if np.ptp(differences) <= ROUNDING:
+        same = abs(differences[0] - limit) <= ROUNDING
+        return replace(estimate, p=1.0 if same else 0.5 ** (len(differences) - 1))
+    p = float(ttest_1samp(differences, limit).pvalue)
+    return replace(estimate, p=p, freedom=len(differences) - 1)
+
+
+def paired_ratio(
+    first: pd.Series, second: pd.Series | float = 1.0, limit: float = 1.0, **names: Any
+) -> Estimate:
+    """Compare two groups of positive values as `paired`, by the logarithms of their ratios."""
+    estimate = paired(_logarithms(first), _logarithms(second), math.log(limit), **names)
+    return replace(estimate, ratio=True)
+
+
+def growth(groups: pd.DataFrame, **names: Any) -> Estimate:
+    """Return the factor by which positive values grow from one group to the next.
+
+    Each seed has its own slope of the logarithms, and Student's t test compares the slopes with 0.
+
+    Args:
+        groups: values by seed (rows) and group (columns, in order); seeds without all groups are left out.
+        names: as in `paired`.
+    """
+    whole = groups.dropna()
+    if groups.shape[1] < 2 or whole.empty:
+        return Estimate(ratio=True, **names)
+    slopes = np.polyfit(range(groups.shape[1]), np.log(whole.to_numpy(float)).T, 1)[0]
+    return replace(paired(pd.Series(slopes), **names), ratio=True)
+
+
+def welch(first: Sequence[float], second: Sequence[float], **names: Any) -> Estimate:
+    """Compare two groups by Welch's t test, for values that do not depend on the machine."""
+    return pooled([(first, second)], **names)
+
+
+def pooled(
+    conditions: Sequence[tuple[Sequence[float], Sequence[float]]], limit: float = 0.0, **names: Any
+) -> Estimate:
+    """Compare two groups under several conditions, by the mean of their differences.
+
+    This is Welch's t test with the variance of each group under each condition, and Satterthwaite's degrees
+    of freedom.
+
+    Args:
+        conditions: values of the first and of the second group under each condition.
+        limit: difference to test against.
+        names: as in `paired`.
+    """
+    groups = [np.asarray(group, float) for condition in conditions for group in condition]
+    n = min(map(len, groups), default=0)
+    if not n:
+        return Estimate(limit=limit, **names)
+    means = np.array([group.mean() for group in groups]).reshape(-1, 2)
+    effect = float((means[:, 0] - means[:, 1]).mean())
+    if n < LEAST_SEEDS:
+        return Estimate(effect, n=n, limit=limit, **names)
+    variances = np.array([group.var(ddof=1) / len(group) for group in groups]) / len(conditions) ** 2
+    error = math.sqrt(variances.sum())
+    if error <= RELATIVE_ROUNDING * np.abs(means).max():
+        return Estimate(effect, effect, effect, _separation(groups, means, limit), n, limit, **names)
+    freedom = 1 / float(((variances / variances.sum()) ** 2 / [len(group) - 1 for group in groups]).sum())
+    reach = float(t_dist.ppf(0.975, freedom)) * error
+    p = 2 * float(t_dist.sf(abs(effect - limit) / error, freedom))
+    return Estimate(effect, effect - reach, effect + reach, p, n, limit, freedom, **names)
+
+
+def equality(estimate: Estimate, margin: float) -> float:
+    """Return the p value of the claim that an effect is between -`margin` and `margin`, by two one-sided t
+    tests; not-a-number if there was no t test.
+    """
+    if math.isnan(estimate.freedom):
+        return math.nan
+    distance = (margin - abs(estimate.effect)) / estimate.error
+    return min(estimate.looks * float(t_dist.sf(distance, estimate.freedom)), 1.0)
+
+
+def signed_rank(differences: Sequence[float], **names: Any) -> Estimate:
+    """Test whether differences are symmetric around 0, by Wilcoxon's signed-rank test, exact with ties too.
+
+    Args:
+        differences: at most about 15 differences, because all ways to flip the signs are counted.
+        names: as in `paired`.
+
+    Returns:
+        The median difference, without an interval.
+    """
+    if not np.any(differences):
+        return Estimate(0.0, p=1.0, n=len(differences), **names)
+    every = PermutationMethod(n_resamples=2 ** len(differences))
+    p = float(wilcoxon(differences, zero_method="pratt", method=every).pvalue)
+    return Estimate(float(np.median(differences)), p=p, n=len(differences), **names)
+
+
+def _logarithms(values: pd.Series | float) -> pd.Series | float:
+    return np.log(values)
+
+
+def _separation(groups: Sequence[np.ndarray], means: np.ndarray, limit: float) -> float:
+    """Return the p value of a permutation test, for groups that do not vary.
+
+    It is the probability that chance separates the groups in this way under every condition. Conditions at
+    the limit are left out. It is 1 if the mean is at the limit, or if a condition contradicts it.
+    """
+    distances = means[:, 0] - means[:, 1] - limit
+    signs = np.where(np.abs(distances) <= ROUNDING, 0, np.sign(distances))
+    mean = distances.mean()
+    if abs(mean) <= ROUNDING or -np.sign(mean) in signs:
+        return 1.0
+    sizes = np.array([len(group) for group in groups]).reshape(-1, 2)[signs != 0]
+    return min(1.0, 2 / math.prod(math.comb(first + second, first) for first, second in sizes.tolist()))
